@@ -1,0 +1,259 @@
+"""Every error this program raises on purpose, as one tree.
+
+A class says who must act; the text says what happened, where, and what to do::
+
+    BenchError
+    ├── UsageError            the caller: flags, arguments, unknown names            exit 2
+    ├── ConfigError           the author of a config, prompt or plug-in              exit 2
+    │   └── UnknownMetric     a metric name nobody registered
+    ├── DataError             the owner of a dataset file                            exit 2
+    ├── IdentityError         the operator: this is not the run that was started     exit 2
+    ├── JournalError          the owner of a run file: corrupt, foreign, newer       exit 2
+    │   ├── DiskFull          the operator: make room, then resume                   exit 3
+    │   └── Locked            the operator: another live process holds the run       exit 6
+    ├── CanonicalError        JSON that cannot be admitted or signed (a ValueError)  exit 5
+    ├── VerificationError     a receipt, key or log that does not hold               exit 5
+    └── CallError             one call to a provider or model failed: data, not a crash
+        ├── AuthError, QuotaError             stop that provider's job and no other
+        ├── RateLimited, Unavailable          after the retries
+        ├── Rejected, MappingError            never retried
+        ├── IngestFailed, Contaminated        corpus errors
+        ├── NotReady, NotCleared, Unsupported
+        └── EvaluatorFailed                   an evaluator raised
+
+Example::
+
+    raise ConfigError('unknown field "retreival_limit" in query',
+                      where="manifest.json:23:5", hint='did you mean "retrieval_limit"?')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+
+class BenchError(Exception):
+    """The root: ``message`` (what), ``where`` (file:line:column or None), ``hint`` (what to do)."""
+
+    kind: ClassVar[str] = "internal"
+    exit_code: ClassVar[int] = 1
+    default_hint: ClassVar[str] = "run again with --traceback and report it"
+
+    def __init__(self, message: str, *, where: str | None = None, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.where = where
+        self.hint = hint or self.default_hint
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.message}" if self.where else self.message
+
+
+class UsageError(BenchError):
+    """Flags or arguments that cannot be carried out; nothing was started."""
+
+    kind = "usage"
+    exit_code = 2
+    default_hint = "see bench --help"
+
+
+class ConfigError(BenchError):
+    """A config, prompt or plug-in is wrong; ``problems`` holds every finding of the file at once."""
+
+    kind = "config"
+    exit_code = 2
+    default_hint = "run bench validate on the file"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        where: str | None = None,
+        hint: str | None = None,
+        problems: Sequence[ConfigError] = (),
+    ) -> None:
+        super().__init__(message, where=where, hint=hint)
+        self.problems: tuple[ConfigError, ...] = tuple(problems)
+
+    @classmethod
+    def of(cls, problems: Sequence[ConfigError]) -> ConfigError:
+        """Join the findings of one file: the first one's place and hint, every text."""
+        first = problems[0]
+        if len(problems) == 1:
+            return first
+        rest = "\n".join(f"error: {problem}" for problem in problems[1:])
+        return cls(f"{first.message}\n{rest}", where=first.where, hint=first.hint, problems=problems)
+
+
+class UnknownMetric(ConfigError):
+    """A metric name, variant or parameter that is not registered."""
+
+    kind = "unknown_metric"
+    default_hint = "bench list metrics shows the known names"
+
+
+class DataError(BenchError):
+    """A dataset file is missing, has another digest, or a row does not fit its config."""
+
+    kind = "data"
+    exit_code = 2
+    default_hint = "mend the row, or the config that maps it"
+
+
+class IdentityError(BenchError):
+    """A resume or merge with something that would change results; ``changes`` is (path, old, new)."""
+
+    kind = "identity"
+    exit_code = 2
+    default_hint = "start a new run for the changed settings"
+
+    def __init__(
+        self, message: str, *, changes: Sequence[tuple[str, str, str]] = (), hint: str | None = None
+    ) -> None:
+        lines = [f"{path}: {old} -> {new}" for path, old, new in changes]
+        super().__init__("\n  ".join([message, *lines]), hint=hint)
+        self.changes = tuple(changes)
+
+
+class JournalError(BenchError):
+    """A run file that is corrupt, foreign or of a newer version; it was left as it was."""
+
+    kind = "journal"
+    exit_code = 2
+    default_hint = "restore the file from a backup, or start a new run"
+
+
+class DiskFull(JournalError):
+    """The journal could not grow; what was acknowledged is safe."""
+
+    kind = "disk_full"
+    exit_code = 3
+    default_hint = "make room, then resume the run"
+
+
+class Locked(JournalError):
+    """Another live process holds the run."""
+
+    kind = "locked"
+    exit_code = 6
+    default_hint = "wait for that process, or bench pause the run"
+
+
+class CanonicalError(BenchError, ValueError):
+    """JSON that is refused before signing or verifying; ``code`` is stable, ``path`` names the place."""
+
+    kind = "canonical"
+    exit_code = 5
+    default_hint = "the document was altered or made by another tool"
+
+    def __init__(self, code: str, message: str, *, path: str = "") -> None:
+        super().__init__(message, where=path or None)
+        self.code = code
+        self.path = path
+
+
+class VerificationError(BenchError):
+    """A receipt, key or log does not hold; ``code`` is one of the stable reason codes."""
+
+    kind = "verification"
+    exit_code = 5
+    default_hint = "do not use this receipt"
+
+    def __init__(self, code: str, message: str, *, where: str | None = None, hint: str | None = None) -> None:
+        super().__init__(message, where=where, hint=hint)
+        self.code = code
+
+
+class CallError(BenchError):
+    """One call failed for good; the engine records it as ``error(kind)`` and goes on."""
+
+    kind = "unavailable"
+    exit_code = 3
+    default_hint = "resume the run once the cause is gone"
+    stops_lane: ClassVar[bool] = False
+
+
+class AuthError(CallError):
+    """401 or 403: names the provider, the status and the variable that holds the key."""
+
+    kind = "auth"
+    stops_lane = True
+    default_hint = "check the key in the named variable, then resume"
+
+
+class QuotaError(CallError):
+    """402, or a body that says that the plan is used up."""
+
+    kind = "quota"
+    stops_lane = True
+    default_hint = "raise the plan or wait for its reset, then resume"
+
+
+class RateLimited(CallError):
+    """429 after the retries."""
+
+    kind = "rate_limited"
+
+    def __init__(self, message: str, *, retry_after_s: float | None = None, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.retry_after_s = retry_after_s
+
+
+class Unavailable(CallError):
+    """408, 425, 5xx, connection lost or deadline passed, after the retries."""
+
+    def __init__(self, message: str, *, timed_out: bool = False, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        if timed_out:
+            self.kind = "timeout"  # type: ignore[misc]
+
+
+class Rejected(CallError):
+    """400, 404, 405, 409, 410, 413, 422: our request is wrong; never retried."""
+
+    kind = "rejected"
+    default_hint = "compare the config with the provider's documentation"
+
+
+class MappingError(CallError):
+    """A 2xx body that does not fit the config: shows config path, JSONPath and the redacted body."""
+
+    kind = "mapping"
+    default_hint = "correct the path in the provider's config"
+
+
+class IngestFailed(CallError):
+    """The provider says that a memory or its indexing failed."""
+
+    kind = "ingest_failed"
+
+
+class NotReady(CallError):
+    """The index was not ready in time: never a wrong answer."""
+
+    kind = "not_ready"
+
+
+class Contaminated(CallError):
+    """A namespace was not empty before ingest."""
+
+    kind = "contaminated"
+
+
+class NotCleared(CallError):
+    """Something was still there after a clear; an event and a receipt note."""
+
+    kind = "not_cleared"
+
+
+class Unsupported(CallError):
+    """The benchmark needs what the provider lacks."""
+
+    kind = "unsupported"
+
+
+class EvaluatorFailed(CallError):
+    """An evaluator or metric plug-in raised or returned the wrong type."""
+
+    kind = "evaluator"

@@ -1,0 +1,420 @@
+"""The values that travel through the program: frozen, typed, free of behaviour.
+
+What is here is known to more than one room. Three sides that must never mix:
+
+* *dataset side* (``Corpus``, ``Item``, ``Evidence``) holds the gold and stays inside the engine;
+* *provider side* (``Memory``, ``Space``, ``Query``, ``Hit``) has no gold field at all;
+* *result side* (``Verdict``, ``Row``, ``Measurement``) is what evaluators and metrics speak.
+
+Durations are integer microseconds (``*_us``), instants are aware UTC datetimes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal, Protocol
+
+
+class Phase(StrEnum):
+    """ingest and index happen once a corpus, the others once an item."""
+
+    INGEST = "ingest"
+    INDEX = "index"
+    SEARCH = "search"
+    ANSWER = "answer"
+    EVALUATE = "evaluate"
+
+
+class State(StrEnum):
+    """How an item ended; an item that has not ended is pending, which is no state."""
+
+    CORRECT = "correct"
+    INCORRECT = "incorrect"
+    PARTIAL = "partial"
+    ABSTAINED = "abstained"
+    ERROR = "error"
+    NOT_READY = "not_ready"
+    UNSUPPORTED = "unsupported"
+    UNSCORED = "unscored"
+    MEASURED = "measured"
+
+
+SCORED_STATES = frozenset({State.CORRECT, State.INCORRECT, State.PARTIAL, State.ABSTAINED})
+FAILED_STATES = frozenset({State.ERROR, State.NOT_READY})
+
+
+# ---------------------------------------------------------------- dataset side
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One message of a session; ``id`` is unique in the corpus."""
+
+    id: str
+    text: str
+    role: str | None = None
+    speaker: str | None = None
+    caption: str | None = None
+    when: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """A dated conversation; ``date_text`` is the date as it stands in the file."""
+
+    id: str
+    turns: tuple[Turn, ...] = ()
+    when: datetime | None = None
+    date_text: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Corpus:
+    """The sessions that live in one memory, in true order."""
+
+    id: str
+    sessions: tuple[Session, ...]
+    metadata: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """Where the answer stands; turn evidence always implies its sessions."""
+
+    sessions: tuple[str, ...] = ()
+    turns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deletion:
+    """The delete step of an add-delete-verify item."""
+
+    target: str
+    """id of the session (row) whose memories are deleted"""
+    verify_query: str
+    deleted_content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One thing that is scored. Carries gold: never handed to a provider."""
+
+    id: str
+    position: int
+    """1-based, in file order, before any filter"""
+    corpus: str
+    question: str
+    answers: tuple[str, ...] = ()
+    question_type: str | None = None
+    question_date: datetime | None = None
+    abstention: bool = False
+    evidence: Evidence = Evidence()
+    choices: tuple[str, ...] = ()
+    choice_answer: str | None = None
+    rubric: tuple[str, ...] = ()
+    deletion: Deletion | None = None
+    metadata: Mapping[str, object] = field(default_factory=dict)
+    flags: tuple[str, ...] = ()
+
+
+# --------------------------------------------------------------- provider side
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One turn as a provider may see it."""
+
+    content: str
+    role: str | None = None
+    speaker: str | None = None
+    when: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """What is sent to ``ingest``. Every id is opaque and the type has no gold field."""
+
+    id: str
+    content: str
+    when: datetime | None = None
+    role: str | None = None
+    speaker: str | None = None
+    session_id: str | None = None
+    messages: tuple[Message, ...] = ()
+    metadata: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Space:
+    """One corpus attempt at one provider; ``captures`` come back from the journal on resume."""
+
+    namespace: str
+    run_id: str
+    benchmark: str
+    corpus: str
+    attempt: int = 1
+    captures: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """A question as a provider sees it; ``key`` is opaque and the same in every run."""
+
+    text: str
+    k: int
+    when: datetime | None = None
+    embedding: tuple[float, ...] | None = None
+    key: str = ""
+    threshold: float | None = None
+    include_chunks: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ingested:
+    """What a provider gave back for a batch: its ids by memory id, job ids to poll, refusals."""
+
+    ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    jobs: tuple[str, ...] = ()
+    captures: Mapping[str, object] = field(default_factory=dict)
+    rejected: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readiness:
+    """The answer of one round of status calls."""
+
+    state: Literal["ready", "pending", "failed"]
+    detail: str = ""
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """One memory that a provider returned; ``source_ids`` are memory ids, empty = unmapped."""
+
+    id: str
+    content: str
+    score: float | None = None
+    source_ids: tuple[str, ...] = ()
+    when: datetime | None = None
+    chunks: tuple[str, ...] = ()
+    metadata: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Hits in the provider's order, at most k unless the provider is unbounded."""
+
+    hits: tuple[Hit, ...] = ()
+    requested: int = 0
+    returned: int = 0
+    """how many the provider sent before the cut"""
+    unmapped: int = 0
+    ids_available: bool = True
+    """False: this provider has no way back to memory ids, retrieval metrics do not apply"""
+
+
+# ------------------------------------------------------------------ model side
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Tokens with one fixed meaning: input holds cache reads and writes, output holds reasoning."""
+
+    input_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+    total_tokens: int = 0
+    estimated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatMessage:
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """One request to a model. ``question`` and ``context`` serve readers that need no prompt."""
+
+    messages: tuple[ChatMessage, ...]
+    max_tokens: int = 256
+    temperature: float = 0.0
+    seed: int | None = None
+    json_schema: Mapping[str, object] | None = None
+    question: str = ""
+    context: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completion:
+    """A model's answer, with the model id as the endpoint returned it."""
+
+    text: str
+    model: str
+    finish: Literal["stop", "length", "refusal", "other"] = "stop"
+    fingerprint: str | None = None
+    usage: Usage | None = None
+    cost_usd: str | None = None
+    """decimal text, None = unknown"""
+    latency_us: int = 0
+    attempts: int = 1
+    ignored: tuple[str, ...] = ()
+    """parameters that were requested and that the model refused"""
+
+
+class Model(Protocol):
+    """A reader or judge: built-in or behind HTTP, the caller cannot tell."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def complete(self, prompt: Prompt) -> Completion: ...
+
+
+class Embedder(Protocol):
+    """Texts to unit-free vectors, in order, all of one dimension."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def embed(self, texts: Sequence[str], *, kind: Literal["document", "query"]) -> list[tuple[float, ...]]: ...
+
+
+# ---------------------------------------------------------------- call records
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One attempt of one request, as the ledger keeps it. The four times add up to the whole."""
+
+    endpoint: str
+    """limiter name, e.g. ``chroma.add`` or ``openai/gpt-4o.judge``"""
+    role: Literal["provider", "answering", "judge", "embedding"]
+    attempt: int
+    status: int | None
+    """HTTP status, None = no answer"""
+    outcome: str
+    """``ok`` or the error kind"""
+    started_at: datetime
+    queue_us: int = 0
+    limiter_us: int = 0
+    network_us: int = 0
+    provider_us: int = 0
+    request_bytes: int = 0
+    response_bytes: int = 0
+    model: str | None = None
+    usage: Usage | None = None
+    cost_usd: str | None = None
+
+
+# ----------------------------------------------------------------- result side
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoredItem:
+    """What an evaluator may see of an item: the gold, never the provider."""
+
+    id: str
+    question: str
+    answers: tuple[str, ...]
+    question_type: str | None = None
+    question_date: datetime | None = None
+    abstention: bool = False
+    choices: tuple[str, ...] = ()
+    choice_answer: str | None = None
+    rubric: tuple[str, ...] = ()
+    deletion: Deletion | None = None
+    evidence_texts: tuple[str, ...] = ()
+    metadata: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """An evaluator's outcome. ``value`` None = not scored, and ``reason`` says why."""
+
+    evaluator: str
+    value: float | None
+    correct: bool | None
+    reason: str = ""
+    judged: bool = False
+    """True when a model gave it"""
+    abstained: bool = False
+    """the answer is a refusal to answer"""
+    faithfulness: float | None = None
+    model: str | None = None
+    fingerprint: str | None = None
+    prompt_name: str | None = None
+    prompt_sha256: str | None = None
+    raw: str | None = None
+    """the judge's full text"""
+    ignored: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """Everything a metric may know of one item of one job (one epoch). Built by the engine, once."""
+
+    benchmark: str
+    corpus: str
+    item_id: str
+    epoch: int = 1
+    state: State | None = None
+    """None = pending"""
+    error_kind: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """dimension -> label, e.g. question_type"""
+    answerable: bool = True
+    adversarial: bool = False
+    abstained: bool = False
+    retrieved: tuple[tuple[str, ...], ...] | None = None
+    """ids that each kept hit stands for, in the provider's order; None = no search result or no ids"""
+    returned_scores: tuple[float | None, ...] = ()
+    relevant: tuple[str, ...] = ()
+    """evidence ids at the job's evidence level; empty = excluded from retrieval metrics"""
+    prediction: str | None = None
+    references: tuple[str, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+    category: str | None = None
+    """the dataset's own category id where a protocol needs it (LoCoMo 1-5)"""
+    times_us: Mapping[str, int] = field(default_factory=dict)
+    """PHASE or PHASE.PART (queue, limiter, network, provider) of the successful last attempt"""
+    tokens: Mapping[str, int | None] = field(default_factory=dict)
+    costs_usd: Mapping[str, str | None] = field(default_factory=dict)
+    reason: str = ""
+    """why retrieval does not apply, e.g. no_source_ids, no_evidence"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    low: float
+    high: float
+    level: float
+    method: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """A metric's outcome over many rows: ``n + n_excluded + n_failed`` = planned items."""
+
+    metric: str
+    definition: str
+    value: float | None
+    value_failures_as_zero: float | None
+    n: int
+    n_excluded: int = 0
+    n_failed: int = 0
+    interval: Interval | None = None
+    breakdown: Mapping[str, Mapping[str, Measurement]] = field(default_factory=dict)
+    unit: str | None = None
+    n_unknown: int = 0
+    method: str | None = None
+    estimated: bool = False
+    excluded_reasons: Mapping[str, int] = field(default_factory=dict)
+    note: str = ""
