@@ -1,0 +1,142 @@
+"""What comes from outside the configs: environment variables, ``.env`` and secrets by name.
+
+Precedence: process environment, then ``.env`` of the workspace (never overrides, only fills in)::
+
+    environment = Environment.load(Path("."))
+    key = environment.secret("OPENAI_API_KEY")             # SecretStr or None; NAME_FILE works too
+    url = environment.resolve("${CHROMA_URL:-http://127.0.0.1:8000}")
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from bench.errors import ConfigError
+from bench.events import redactor
+
+VARIABLE = re.compile(r"\$\{([A-Z][A-Z0-9_]*)(?::-([^}]*))?\}")
+
+
+class Settings(BaseSettings):
+    """Our own variables, ``MEMORYBENCH_*``. Those set by an image build are self-declared."""
+
+    model_config = SettingsConfigDict(env_prefix="MEMORYBENCH_", extra="ignore", frozen=True)
+
+    image: str | None = None
+    image_digest: str | None = None
+    git_commit: str | None = None
+    git_tag: str | None = None
+    script: Path | None = None
+    """replies of ``builtin/scripted``"""
+    signing_key_file: Path | None = None
+    log_key_file: Path | None = None
+    token_file: Path | None = None
+    lock_file: Path | None = None
+    """dependency lock whose digest goes into a receipt; default requirements.lock of the checkout"""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """Variables by name; a value that was asked for as a secret is redacted from every sink."""
+
+    values: Mapping[str, str] = field(default_factory=dict)
+    dotenv: Path | None = None
+    """the ``.env`` that was read, None when there was none"""
+
+    @classmethod
+    def load(cls, workspace: Path, env_file: Path | None = None) -> Environment:
+        """Read the process environment and ``.env``.
+
+        Raises:
+            ConfigError: ``env_file`` was named and cannot be read.
+        """
+        path = env_file or workspace / ".env"
+        if not path.is_file():
+            if env_file is not None:
+                raise ConfigError(f"no such file: {env_file}", hint="name an existing file with --env-file")
+            return cls(values=dict(os.environ))
+        return cls(values={**read_dotenv(path), **os.environ}, dotenv=path)
+
+    def get(self, name: str) -> str | None:
+        """A plain variable; an empty one counts as unset."""
+        return self.values.get(name) or None
+
+    def secret(self, name: str) -> SecretStr | None:
+        """The secret called ``name``, or the content of the file that ``NAME_FILE`` names.
+
+        Raises:
+            ConfigError: ``NAME_FILE`` cannot be read.
+        """
+        value = self.get(name)
+        path = self.get(f"{name}_FILE")
+        if value is None and path is not None:
+            try:
+                value = Path(path).read_text(encoding="utf-8").strip()
+            except (OSError, UnicodeDecodeError) as error:
+                raise ConfigError(f"{name}_FILE names {path}, which cannot be read", hint="check the path") from error
+        if not value:
+            return None
+        redactor.learn(value)
+        return SecretStr(value)
+
+    def require(self, name: str, *, user: str) -> SecretStr:
+        """The secret ``name`` that ``user`` (a provider or model) needs.
+
+        Raises:
+            ConfigError: it is not set.
+        """
+        found = self.secret(name)
+        if found is None:
+            raise ConfigError(
+                f"{user} needs the environment variable {name}, which is not set",
+                hint=f"export {name}=..., or put it into .env, or name a file with {name}_FILE",
+            )
+        return found
+
+    def resolve(self, text: str, *, where: str | None = None) -> str:
+        """Fill ``${NAME}`` and ``${NAME:-default}``; ``$${`` is a literal ``${``.
+
+        Raises:
+            ConfigError: a variable without default is not set.
+        """
+
+        def value_of(match: re.Match[str]) -> str:
+            name, default = match.group(1), match.group(2)
+            value = self.get(name)
+            if value is not None:
+                return value
+            if default is None:
+                raise ConfigError(
+                    f"the environment variable {name} is not set", where=where, hint=f"export {name}=..., or set it in .env"
+                )
+            return str(default)
+
+        return "${".join(VARIABLE.sub(value_of, part) for part in text.split("$${"))
+
+
+def read_dotenv(path: Path) -> dict[str, str]:
+    """Parse ``NAME=value`` lines: comments, blank lines, ``export`` and one pair of quotes are understood.
+
+    Raises:
+        ConfigError: a line is no assignment (the value is not shown).
+    """
+    found: dict[str, str] = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8-sig").splitlines(), start=1):
+        text = line.strip().removeprefix("export ").strip()
+        if not text or text.startswith("#"):
+            continue
+        name, equals, value = text.partition("=")
+        if not equals or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name.strip()):
+            raise ConfigError("this line is no NAME=value", where=f"{path}:{number}:1", hint="write NAME=value")
+        value = value.strip()
+        if len(value) >= 2 and value[0] == value[-1] and value[0] in "'\"":
+            value = value[1:-1]
+        found[name.strip()] = value
+    return found
