@@ -108,9 +108,7 @@ class IdentityError(BenchError):
     exit_code = 2
     default_hint = "start a new run for the changed settings"
 
-    def __init__(
-        self, message: str, *, changes: Sequence[tuple[str, str, str]] = (), hint: str | None = None
-    ) -> None:
+    def __init__(self, message: str, *, changes: Sequence[tuple[str, str, str]] = (), hint: str | None = None) -> None:
         lines = [f"{path}: {old} -> {new}" for path, old, new in changes]
         super().__init__("\n  ".join([message, *lines]), hint=hint)
         self.changes = tuple(changes)

@@ -13,16 +13,17 @@ passes through here, or through :func:`redact`, can hold a secret that was hande
 from __future__ import annotations
 
 import base64
-import logging
-import logging.handlers
 import re
-import sys
 import urllib.parse
 from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import structlog
+if TYPE_CHECKING:
+    import logging
+
+    import structlog
 
 HIDDEN = "[redacted]"
 KEY_LIKE = re.compile(
@@ -89,6 +90,8 @@ def _redact_event(
 
 def log() -> structlog.stdlib.BoundLogger:
     """The logger of the run; context bound by :func:`bind` goes with every event."""
+    import structlog
+
     logger: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger("bench")
     return logger
 
@@ -96,12 +99,19 @@ def log() -> structlog.stdlib.BoundLogger:
 @contextmanager
 def bind(**context: str | int | None) -> Iterator[None]:
     """Add run_id, job, corpus, item, phase, attempt or endpoint to every event inside the block."""
+    import structlog
+
     with structlog.contextvars.bound_contextvars(**{key: value for key, value in context.items() if value is not None}):
         yield
 
 
 def configure(*, verbose: bool = False, quiet: bool = False, log_file: Path | None = None, color: bool = False) -> None:
     """Send events to stderr (warnings, or all with ``verbose``) and to ``log_file``; called once a process."""
+    import logging
+    import sys
+
+    import structlog
+
     shared: list[structlog.types.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -135,11 +145,15 @@ def configure(*, verbose: bool = False, quiet: bool = False, log_file: Path | No
 
 def add_run_log(path: Path) -> None:
     """Write events to ``path`` too, rotated at 20 MB, five files kept."""
+    import logging
+
     logging.getLogger().addHandler(_file_handler(path, []))
 
 
 def close() -> None:
     """Flush and close every sink."""
+    import logging
+
     root = logging.getLogger()
     for handler in list(root.handlers):
         root.removeHandler(handler)
@@ -147,6 +161,10 @@ def close() -> None:
 
 
 def _file_handler(path: Path, shared: list[structlog.types.Processor]) -> logging.Handler:
+    import logging.handlers
+
+    import structlog
+
     path.parent.mkdir(parents=True, exist_ok=True)
     handler = logging.handlers.RotatingFileHandler(
         path, maxBytes=20_000_000, backupCount=4, encoding="utf-8", errors="backslashreplace"
@@ -158,6 +176,8 @@ def _file_handler(path: Path, shared: list[structlog.types.Processor]) -> loggin
 def _formatter(
     renderer: structlog.types.Processor, shared: list[structlog.types.Processor]
 ) -> structlog.stdlib.ProcessorFormatter:
+    import structlog
+
     foreign = [*shared, _redact_event] if shared else [structlog.stdlib.add_log_level, _redact_event]
     return structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=foreign,

@@ -14,32 +14,15 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-
-from pydantic import SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from typing import TYPE_CHECKING
 
 from bench.errors import ConfigError
 from bench.events import redactor
 
+if TYPE_CHECKING:
+    from pydantic import SecretStr
+
 VARIABLE = re.compile(r"\$\{([A-Z][A-Z0-9_]*)(?::-([^}]*))?\}")
-
-
-class Settings(BaseSettings):
-    """Our own variables, ``MEMORYBENCH_*``. Those set by an image build are self-declared."""
-
-    model_config = SettingsConfigDict(env_prefix="MEMORYBENCH_", extra="ignore", frozen=True)
-
-    image: str | None = None
-    image_digest: str | None = None
-    git_commit: str | None = None
-    git_tag: str | None = None
-    script: Path | None = None
-    """replies of ``builtin/scripted``"""
-    signing_key_file: Path | None = None
-    log_key_file: Path | None = None
-    token_file: Path | None = None
-    lock_file: Path | None = None
-    """dependency lock whose digest goes into a receipt; default requirements.lock of the checkout"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +57,8 @@ class Environment:
         Raises:
             ConfigError: ``NAME_FILE`` cannot be read.
         """
+        from pydantic import SecretStr
+
         value = self.get(name)
         path = self.get(f"{name}_FILE")
         if value is None and path is not None:
@@ -114,7 +99,9 @@ class Environment:
                 return value
             if default is None:
                 raise ConfigError(
-                    f"the environment variable {name} is not set", where=where, hint=f"export {name}=..., or set it in .env"
+                    f"the environment variable {name} is not set",
+                    where=where,
+                    hint=f"export {name}=..., or set it in .env",
                 )
             return str(default)
 
