@@ -1,0 +1,55 @@
+"""Memory systems under test, all behind one Protocol: built-ins, YAML files and Python classes.
+
+Example::
+
+    from bench.providers import ProviderContext, open_provider
+
+    async with open_provider(config, context) as provider:
+        found = await provider.search(space, query)
+
+Where things are: ``protocol`` the face, ``opening`` from a config to a provider, ``facts`` what a plan may know
+without opening one, ``batching`` and ``scoping`` what the engine does for every provider, ``builtin`` and
+``declarative`` the implementations, ``doctor`` the checks that each of them passes.
+"""
+
+from __future__ import annotations
+
+from bench.providers.opening import open_provider
+from bench.providers.protocol import (
+    Batching,
+    Capabilities,
+    Counts,
+    Deletes,
+    Durability,
+    Finishes,
+    Lists,
+    OnUnknown,
+    Prepares,
+    Provider,
+    ProviderContext,
+    Updates,
+    Versioned,
+    Waiting,
+    merge_captures,
+    merge_ingested,
+)
+
+__all__ = [
+    "Batching",
+    "Capabilities",
+    "Counts",
+    "Deletes",
+    "Durability",
+    "Finishes",
+    "Lists",
+    "OnUnknown",
+    "Prepares",
+    "Provider",
+    "ProviderContext",
+    "Updates",
+    "Versioned",
+    "Waiting",
+    "merge_captures",
+    "merge_ingested",
+    "open_provider",
+]

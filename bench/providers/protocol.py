@@ -1,0 +1,259 @@
+"""The face of a memory system: what the engine may ask of a provider, and what a provider may rely on.
+
+Built-ins, the declarative interpreter and plug-ins are all the same Protocol, so the engine cannot tell them apart::
+
+    async with open_provider(config, context) as provider:
+        ingested = await provider.ingest(space, memories)     # one batch, in order
+        while (await provider.ready(space, ingested)).state == "pending":
+            await anyio.sleep(provider.wait.interval_s)
+        found = await provider.search(space, Query(text="Where does Ana live?", k=10))
+        await provider.clear(space)
+
+A class is built as ``Class(config, context)`` and used as ``async with``. No value handed in has a gold field.
+Failures are raised as the classes of :mod:`bench.errors`; nothing else tells success from failure.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal, Protocol, Self, runtime_checkable
+
+from bench.model import Embedder, Found, Hit, Ingested, Memory, Model, Query, Readiness, Space
+from bench.settings import Environment
+
+if TYPE_CHECKING:
+    from bench.http import Http
+
+Durability = Literal["process", "file", "service"]
+OnUnknown = Literal["repeat", "probe", "reset"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """How the engine waits for the index of this provider."""
+
+    by: Literal["nothing", "status", "sentinel"] = "nothing"
+    """status: ``ready`` asks the provider's own status calls; sentinel: it has none, only a read can tell"""
+    interval_s: float = 0.5
+    """first pause between two rounds; each later one is 1.5 times as long"""
+    max_interval_s: float = 5.0
+    timeout_s: float = 600.0
+    settle_s: float = 0.0
+    """waited once after ready"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batching:
+    """How memories are cut into ``ingest`` calls; see :func:`bench.providers.batching.batches`."""
+
+    max_items: int | None = None
+    """None = as many as the benchmark asks for"""
+    max_bytes: int | None = None
+    max_chars: int | None = None
+    split_chars: int | None = None
+    """a longer memory is sent as pieces ``ID#0``, ``ID#1``"""
+    split_overlap: int = 0
+    order: Literal["serial", "parallel"] = "serial"
+    """serial: one batch of a namespace in flight"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """What a provider can do. The five names of ``operations`` gate benchmarks; the rest is shown."""
+
+    operations: frozenset[str] = frozenset({"add_memory", "retrieve_memory"})
+    """of add_memory, retrieve_memory, delete_memory, update_memory, list_memories"""
+    supports_chunks: bool = False
+    supports_batch: bool = False
+    supports_metadata: bool = False
+    supports_rerank: bool = False
+    ids: bool = True
+    timestamps: bool = True
+    scores: bool = True
+    clear: bool = True
+    metadata_values: Literal["any", "flat", "strings", "none"] = "flat"
+    max_k: int | None = None
+    max_tokens: int | None = None
+
+    def shown(self) -> dict[str, object]:
+        """The table of ``bench list providers --json``, in the spelling of the configs."""
+        return {
+            "operations": sorted(self.operations),
+            "supportsChunks": self.supports_chunks,
+            "supportsBatch": self.supports_batch,
+            "supportsMetadata": self.supports_metadata,
+            "supportsRerank": self.supports_rerank,
+            "ids": self.ids,
+            "timestamps": self.timestamps,
+            "scores": self.scores,
+            "clear": self.clear,
+            "metadata_values": self.metadata_values,
+            "max_k": self.max_k,
+            "max_tokens": self.max_tokens,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderContext:
+    """Everything from outside that a provider may use: it opens no session and reads no clock of its own."""
+
+    http: Http
+    environment: Environment
+    run_dir: Path
+    """folder of the run; files of ``durability: file`` providers live below it"""
+    seed: int = 0
+    embedder: Embedder | None = None
+    """opened by the caller when :func:`bench.providers.facts.embedding_model` names one"""
+    open_model: Callable[[str], Awaitable[Model]] | None = None
+    """the language model of an adapter that enriches what it stores, by full name"""
+    now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
+    clock: Callable[[], float] = time.monotonic
+
+
+class Provider(Protocol):
+    """A memory system under test."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def version(self) -> str:
+        """Version of this adapter or config; the upstream's own comes from :class:`Versioned`."""
+        ...
+
+    @property
+    def durability(self) -> Durability:
+        """process: lost with this object, so a resumed run ingests the corpus again."""
+        ...
+
+    @property
+    def capabilities(self) -> Capabilities: ...
+
+    @property
+    def keeps_store(self) -> bool:
+        """False (no-memory, random): emptiness probe, sentinel and canary do not apply."""
+        ...
+
+    @property
+    def unbounded(self) -> bool:
+        """True (full-context): returns everything, and the answer is not cut to k."""
+        ...
+
+    @property
+    def on_unknown(self) -> OnUnknown:
+        """What to do about a batch of which nobody knows whether it was stored."""
+        ...
+
+    @property
+    def wait(self) -> Waiting: ...
+
+    @property
+    def batching(self) -> Batching: ...
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
+        """Store one batch in order. Partial failure goes into ``rejected``, never silently."""
+        ...
+
+    async def ready(self, space: Space, ingested: Ingested) -> Readiness:
+        """Say how the index of everything ingested so far stands, by one round of status calls."""
+        ...
+
+    async def search(self, space: Space, query: Query) -> Found:
+        """Return at most ``query.k`` hits in the provider's order; an empty result is a result."""
+        ...
+
+    async def clear(self, space: Space) -> int | None:
+        """Remove the namespace and return how much was removed, or None. Clearing nothing is success.
+
+        Raises:
+            NotCleared: something was still found afterwards.
+        """
+        ...
+
+
+@runtime_checkable
+class Prepares(Protocol):
+    """Needs set-up calls once a namespace, before the emptiness probe."""
+
+    async def prepare(self, space: Space) -> Mapping[str, object]:
+        """Set the namespace up and return the captures that replace ``space.captures``."""
+        ...
+
+
+@runtime_checkable
+class Finishes(Protocol):
+    """Needs one more call after the last batch of a namespace (flush, start processing)."""
+
+    async def finish(self, space: Space, ingested: Ingested) -> Ingested:
+        """Close the ingest of a namespace; ids, jobs and captures are merged as those of a batch are."""
+        ...
+
+
+@runtime_checkable
+class Counts(Protocol):
+    """Can say how much a namespace holds (0 when it does not exist)."""
+
+    async def count(self, space: Space) -> int: ...
+
+
+@runtime_checkable
+class Versioned(Protocol):
+    """Can say which version of the memory system answers."""
+
+    async def upstream_version(self) -> str: ...
+
+
+@runtime_checkable
+class Deletes(Protocol):
+    """Can delete memories by our ids."""
+
+    async def delete(self, space: Space, memory_ids: Sequence[str]) -> None: ...
+
+
+@runtime_checkable
+class Updates(Protocol):
+    """Can replace memories by our ids."""
+
+    async def update(self, space: Space, memories: Sequence[Memory]) -> None: ...
+
+
+@runtime_checkable
+class Lists(Protocol):
+    """Can list what a namespace holds, or one session of it."""
+
+    async def list(self, space: Space, session_id: str | None = None) -> list[Hit]: ...
+
+
+def merge_captures(old: Mapping[str, object], new: Mapping[str, object]) -> dict[str, object]:
+    """Add what a batch captured to what the namespace has: lists grow, maps merge, anything else is replaced."""
+    merged = dict(old)
+    for name, value in new.items():
+        known = merged.get(name)
+        if isinstance(known, list) and isinstance(value, list):
+            merged[name] = [*known, *value]
+        elif isinstance(known, Mapping) and isinstance(value, Mapping):
+            merged[name] = {**known, **value}
+        else:
+            merged[name] = value
+    return merged
+
+
+def merge_ingested(old: Ingested, new: Ingested) -> Ingested:
+    """Everything ingested so far and one more batch as one value."""
+    return Ingested(
+        ids={**old.ids, **new.ids},
+        jobs=(*old.jobs, *new.jobs),
+        captures=merge_captures(old.captures, new.captures),
+        rejected={**old.rejected, **new.rejected},
+    )
