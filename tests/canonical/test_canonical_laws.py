@@ -1,0 +1,54 @@
+"""Laws of canonical JSON, over generated values."""
+
+from __future__ import annotations
+
+import json
+
+import rfc8785
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from bench.canonical import MAX_INTEGER, dumps, parse
+from bench.errors import CanonicalError
+
+texts = st.text(st.characters(codec="utf-8"), max_size=12)
+numbers = st.integers(-MAX_INTEGER, MAX_INTEGER) | st.floats(-MAX_INTEGER, MAX_INTEGER) | st.floats(-1e-3, 1e-3)
+scalars = st.none() | st.booleans() | numbers | texts
+values = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4), max_leaves=12
+)
+
+
+@given(values)
+@example({"é": 1, "a": [0.00001, 1e-7, 100.0]})
+def test_the_fast_road_writes_what_rfc8785_writes(value: object) -> None:
+    assert dumps(value) == rfc8785.dumps(value)  # type: ignore[arg-type]
+
+
+@given(values)
+def test_what_was_written_reads_back_and_writes_the_same_bytes(value: object) -> None:
+    assert dumps(parse(dumps(value))) == dumps(value)
+
+
+@given(values)
+def test_neither_white_space_nor_key_order_nor_escapes_change_the_bytes(value: object) -> None:
+    assert dumps(parse(json.dumps(value, indent=3).encode())) == dumps(value)
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_read_or_refused_with_a_code(data: bytes) -> None:
+    try:
+        value = parse(data)
+    except CanonicalError as error:
+        assert error.code
+    else:
+        assert parse(dumps(value)) == value
+
+
+@given(st.text(alphabet='[]{}",:\\u0d8e1-.aN ', max_size=40))
+def test_json_like_noise_never_raises_anything_else(text: str) -> None:
+    try:
+        parse(text.encode("utf-8"))
+    except CanonicalError as error:
+        assert error.code in {"syntax", "duplicate_key", "lone_surrogate", "number_not_finite", "number_out_of_range",
+                              "integer_out_of_range"}  # fmt: skip
