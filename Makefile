@@ -1,0 +1,52 @@
+# Two commands on a fresh machine with python3 (>= 3.11), make and git:
+#   make demo    installs into .venv and measures the built-in providers on the embedded benchmark
+#   make test    installs what the tests need and runs all of them
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PYTEST_ARGS ?=
+
+.PHONY: demo test lint lock servers clean
+
+demo: $(VENV)/.installed
+	$(BIN)/bench run
+
+test: $(VENV)/.installed-test servers
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/.installed-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+# Real servers that contract tests talk to, each in an environment of its own.
+servers: $(VENV)/.installed-test
+	$(BIN)/python -m tests.contract.servers install
+
+# For maintainers: pins every dependency with its hashes (needs uv on the PATH).
+lock:
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --group build \
+		pyproject.toml -o requirements.lock
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --group build --group test \
+		--group lint --all-extras pyproject.toml -o requirements-test.lock
+
+$(VENV)/.created:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "error: Python 3.11 or newer is needed; name one with: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 2; }
+	@$(PYTHON) -m venv $(VENV) || { \
+		echo "error: python3 has no venv module; install it (Debian: apt-get install python3-venv)" >&2; exit 2; }
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.created requirements.lock pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.installed-test: $(VENV)/.created requirements-test.lock pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-test.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@ $(VENV)/.installed
+
+clean:
+	rm -rf $(VENV) .servers dist build .mypy_cache .ruff_cache .pytest_cache
