@@ -1,0 +1,77 @@
+"""The command line: ``bench COMMAND``. This module turns arguments into an exit code and errors into two lines.
+
+Commands live in the modules that :mod:`bench.cli.app` names, and are imported when they are called.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from bench.cli import console, globals
+from bench.errors import BenchError, UsageError
+
+EXIT_BUG = 1
+EXIT_BROKEN_PIPE = 141
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and leave the process with its exit code."""
+    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Carry out one command line; returns the exit code, never raises."""
+    console.prepare_streams()
+    try:
+        flags, rest = globals.split(arguments)
+    except UsageError as problem:
+        globals.current.set(globals.Globals(json="--json" in arguments))
+        console.error(problem)
+        return problem.exit_code
+    globals.current.set(flags)
+    try:
+        code = dispatch(rest)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_BROKEN_PIPE
+    except KeyboardInterrupt:
+        return 130
+    except BenchError as problem:
+        if flags.traceback or problem.exit_code == EXIT_BUG:
+            show_traceback()
+        console.error(problem)
+        return problem.exit_code
+    except Exception as problem:  # noqa: BLE001  a bug: the last line of defence, so that stdout stays parseable
+        show_traceback()
+        console.error(BenchError(f"{type(problem).__name__}: {problem}"))
+        return EXIT_BUG
+    return code
+
+
+def dispatch(arguments: list[str]) -> int:
+    """Hand the arguments to the command that they name."""
+    if not arguments or arguments[0] in ("-h", "--help"):
+        from importlib.resources import files
+
+        console.raw(files("bench.cli").joinpath("help.txt").read_text(encoding="utf-8"))
+        return 0 if arguments else 2
+    if arguments[0] == "--version":
+        from bench import __version__
+
+        console.line(f"bench {__version__}")
+        return 0
+    from bench.cli.app import call
+
+    return call(arguments)
+
+
+def show_traceback() -> None:
+    """Print the traceback of the error in flight, without secrets, on stderr."""
+    import traceback
+
+    from bench.events import redact
+
+    sys.stderr.write(redact(traceback.format_exc()))

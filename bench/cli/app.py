@@ -1,0 +1,87 @@
+"""The table of commands: name, one line of help, and where the function lives. Each is imported when called."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cyclopts import App, CycloptsError, Group
+
+from bench.errors import UsageError
+
+LOOK = Group("Look", sort_key=1)
+RUN = Group("Run", sort_key=2)
+READ = Group("Read results", sort_key=3)
+PROVE = Group("Prove", sort_key=4)
+
+COMMANDS: tuple[tuple[str, Group, str, str], ...] = (
+    ("list", LOOK, "bench.cli.look:list_", "Benchmarks, providers, metrics, evaluators, models or runs."),
+    ("describe", LOOK, "bench.cli.look:describe", "What a benchmark, provider, metric or run is and needs."),
+    ("validate", LOOK, "bench.cli.look:validate", "Check configs and the data they name."),
+    ("schema", LOOK, "bench.cli.look:schema", "JSON Schema of a file kind, for editors."),
+    ("new", LOOK, "bench.cli.look:new", "A commented config to start from."),
+    ("download", LOOK, "bench.cli.look:download", "Fetch a benchmark's data, checked and resumable."),
+    ("doctor", LOOK, "bench.cli.doctor:doctor", "Live contract test of a provider."),
+    ("plan", RUN, "bench.cli.run:plan", "What a run would do, cost and take; calls nothing."),
+    ("run", RUN, "bench.cli.run:run", "Measure providers on benchmarks."),
+    ("eval", RUN, "bench.cli.run:eval_", "The same as run; takes BENCHMARK PROVIDER too."),
+    ("resume", RUN, "bench.cli.run:resume", "Go on with a run; needs no other flag."),
+    ("status", RUN, "bench.cli.runs:status", "How far a run is, also one of another process."),
+    ("pause", RUN, "bench.cli.runs:pause", "Ask a live run to stop cleanly."),
+    ("clean", RUN, "bench.cli.runs:clean", "Clear left namespaces, delete old runs."),
+    ("retry", RUN, "bench.cli.run:retry", "Run again what failed, nothing else."),
+    ("rescore", RUN, "bench.cli.run:rescore", "Judge or measure stored answers anew."),
+    ("fork", RUN, "bench.cli.run:fork", "A new run on stored search results or answers."),
+    ("merge", RUN, "bench.cli.runs:merge", "Join the ranges of one plan."),
+    ("results", READ, "bench.cli.results:results", "The numbers of a run."),
+    ("failures", READ, "bench.cli.results:failures", "Why each lost item was lost."),
+    ("compare", READ, "bench.cli.compare:compare", "Which of two is better, and how sure."),
+    ("leaderboard", READ, "bench.cli.compare:leaderboard", "All comparable results side by side."),
+    ("export", READ, "bench.cli.results:export", "Rows as json, jsonl, csv, parquet or trec."),
+    ("score", READ, "bench.cli.results:score", "Score somebody else's ranking or answers."),
+    ("sign", PROVE, "bench.cli.receipts:sign", "One signed receipt a job."),
+    ("verify", PROVE, "bench.cli.receipts:verify", "Check receipts offline."),
+    ("reproduce", PROVE, "bench.cli.receipts:reproduce", "Run again what a receipt states and compare."),
+    ("diff", PROVE, "bench.cli.receipts:diff", "What differs between two receipts."),
+    ("publish", PROVE, "bench.cli.receipts:publish", "Append a receipt to the public log."),
+    ("log", PROVE, "bench.cli.receipts:log_app", "Check the public log, or abandon a registered run."),
+    ("keys", PROVE, "bench.cli.receipts:keys_app", "Make, list, rotate and revoke signing keys."),
+    ("completion", LOOK, "bench.cli.look:completion", "Shell completion for bash, zsh or fish."),
+)
+
+
+def build() -> App:
+    """Assemble the parser; no command module is imported."""
+    app = App(name="bench", help="Measure AI memory systems on memory benchmarks.", version_flags=())
+    for name, group, place, text in COMMANDS:
+        app.command(place, name=name, help=text, group=group)
+    return app
+
+
+def call(arguments: Sequence[str]) -> int:
+    """Parse and run one command; returns its exit code.
+
+    Raises:
+        UsageError: the command, a flag or a value is unknown or missing.
+    """
+    app = build()
+    try:
+        code = app(
+            list(arguments),
+            exit_on_error=False,
+            print_error=False,
+            help_on_error=False,
+            result_action="return_value",
+        )
+    except CycloptsError as problem:
+        raise UsageError(_text(problem), hint=f"bench {_command(arguments)}--help shows the flags") from problem
+    return code if isinstance(code, int) else 0
+
+
+def _text(problem: CycloptsError) -> str:
+    text = " ".join(str(problem).split())
+    return text or type(problem).__name__
+
+
+def _command(arguments: Sequence[str]) -> str:
+    known = {name for name, *_ in COMMANDS}
+    return f"{arguments[0]} " if arguments and arguments[0] in known else ""

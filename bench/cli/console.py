@@ -1,0 +1,115 @@
+"""The one place that prints: results on stdout, everything else on stderr.
+
+Commands call :func:`table`, :func:`json_value` or :func:`line` for results and :func:`note` for the rest, and
+never touch ``print`` or ``sys`` themselves. All text from outside is stripped of control characters.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TextIO
+
+from bench.cli.globals import current
+from bench.errors import BenchError
+
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def prepare_streams() -> None:
+    """Make stdout and stderr UTF-8 whatever the locale says."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
+def visible(text: str) -> str:
+    """Show control characters instead of obeying them; tabs and newlines stay."""
+    return CONTROL.sub(lambda found: f"\\x{ord(found.group()):02x}", text)
+
+
+def dump(value: object, *, indent: int | None = None) -> str:
+    """JSON text of ``value`` that is valid UTF-8, also where a text holds half a surrogate pair."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
+    return json.dumps(value, allow_nan=False, indent=indent) if LONE_SURROGATE.search(text) else text
+
+
+def json_value(value: object) -> None:
+    """Print one JSON document on stdout."""
+    sys.stdout.write(dump(value, indent=2) + "\n")
+
+
+def json_line(value: object) -> None:
+    """Print one JSON line on stdout and flush it: an event stream is read while it grows."""
+    sys.stdout.write(dump(value) + "\n")
+    sys.stdout.flush()
+
+
+def line(text: str = "") -> None:
+    """Print one line of a result on stdout."""
+    sys.stdout.write(visible(text) + "\n")
+
+
+def raw(text: str) -> None:
+    """Print text on stdout as it is: a document a tool will read (markdown, csv)."""
+    sys.stdout.write(text)
+
+
+def note(text: str) -> None:
+    """Print one line on stderr unless ``-q``."""
+    if not current.get().quiet:
+        sys.stderr.write(visible(text) + "\n")
+        sys.stderr.flush()
+
+
+def error(problem: BenchError) -> None:
+    """Say what went wrong and what to do: two lines on stderr, or one JSON object on stdout."""
+    from bench.events import redact
+
+    message, hint = redact(str(problem)), redact(problem.hint)
+    if current.get().json:
+        where = redact(problem.where) if problem.where else None
+        json_value({"error": {"kind": problem.kind, "message": message, "hint": hint, "where": where}})
+    else:
+        sys.stderr.write(visible(f"error: {message}\nhint: {hint}") + "\n")
+
+
+def width() -> int:
+    """Columns to lay a table out for: the terminal's, or 100 where there is none."""
+    return shutil.get_terminal_size((100, 24)).columns
+
+
+def is_terminal(stream: TextIO) -> bool:
+    """Say whether escape codes are welcome on ``stream``."""
+    dumb = os.environ.get("TERM") == "dumb" or bool(os.environ.get("CI"))
+    return stream.isatty() and not dumb
+
+
+def has_color(stream: TextIO) -> bool:
+    """Say whether ``stream`` may be coloured."""
+    return is_terminal(stream) and current.get().color and not os.environ.get("NO_COLOR")
+
+
+def table(
+    head: Sequence[str], rows: Iterable[Sequence[str]], *, title: str | None = None, right: Sequence[int] = ()
+) -> None:
+    """Print a table on stdout; ``right`` names the columns that hold numbers."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    color = has_color(sys.stdout)
+    grid = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False, title_style="bold")
+    for index, name in enumerate(head):
+        grid.add_column(name, justify="right" if index in right else "left", overflow="fold")
+    for row in rows:
+        grid.add_row(*(Text(visible(cell)) for cell in row))
+    console = Console(file=sys.stdout, width=max(width(), 40), no_color=not color, color_system="auto" if color else None)
+    console.print(grid)
