@@ -1,0 +1,46 @@
+"""Intervals, tests and rank correlations: pure functions, no third-party package.
+
+Example::
+
+    from bench import stats
+
+    stats.interval([1, 0, 1, 1])                       # Interval(low=0.30, high=0.95, method="wilson")
+    stats.compare({"q1": 1, "q2": 0}, {"q1": 0, "q2": 0}).p
+"""
+
+from __future__ import annotations
+
+from bench.stats.comparing import Comparison, compare, compare_times
+from bench.stats.correlation import kendall_tau_b, pearson, spearman
+from bench.stats.descriptive import mean, percentile, stderr, stderr_clustered
+from bench.stats.intervals import interval, interval_cluster, interval_macro, interval_t, interval_wilson
+from bench.stats.resampling import bootstrap_interval, percentile_interval
+from bench.stats.significance import McNemar, PairedT, SignFlip, holm, mcnemar, mde, paired_t, sign_flip
+
+__all__ = [
+    "Comparison",
+    "McNemar",
+    "PairedT",
+    "SignFlip",
+    "bootstrap_interval",
+    "compare",
+    "compare_times",
+    "holm",
+    "interval",
+    "interval_cluster",
+    "interval_macro",
+    "interval_t",
+    "interval_wilson",
+    "kendall_tau_b",
+    "mcnemar",
+    "mde",
+    "mean",
+    "paired_t",
+    "pearson",
+    "percentile",
+    "percentile_interval",
+    "sign_flip",
+    "spearman",
+    "stderr",
+    "stderr_clustered",
+]

@@ -1,0 +1,173 @@
+"""Two sides, item by item: the test and the interval that fit the pairs (metrics.md 9).
+
+Example::
+
+    result = compare({"q1": 1, "q2": 0, "q3": 1}, {"q1": 1, "q2": 1, "q3": None})
+    result.n, result.excluded, result.test        # 2, 1, "mcnemar_exact"
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from bench.model import Interval
+from bench.stats.correlation import pearson
+from bench.stats.descriptive import DEGENERATE
+from bench.stats.intervals import around, interval_wilson
+from bench.stats.significance import SIGN_FLIP_LIMIT, PairedT, mcnemar, mde, paired_t, sign_flip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """a against b over the items scored on both sides; ``delta`` = a - b (times: ratio - 1)."""
+
+    n: int
+    excluded: int
+    """ids of a or b that do not pair"""
+    a: float | None = None
+    b: float | None = None
+    delta: float | None = None
+    se: float | None = None
+    interval: Interval | None = None
+    p: float | None = None
+    mid_p: float | None = None
+    test: str | None = None
+    smallest_p: float | None = None
+    """the least p this test can give with these clusters"""
+    wins: int = 0
+    losses: int = 0
+    ties: int = 0
+    mde: float | None = None
+    correlation: float | None = None
+    n_clusters: int | None = None
+    note: str = ""
+
+
+def compare(
+    a: Mapping[str, float | None],
+    b: Mapping[str, float | None],
+    *,
+    clusters: Mapping[str, Hashable] | None = None,
+    level: float = 0.95,
+    alpha: float = 0.05,
+    power: float = 0.8,
+) -> Comparison:
+    """Pair by item id and test the difference a - b."""
+    ids = sorted(i for i in a.keys() & b.keys() if a[i] is not None and b[i] is not None)
+    excluded = len(a.keys() | b.keys()) - len(ids)
+    if not ids:
+        return Comparison(n=0, excluded=excluded, note="no item is scored on both sides")
+    left, right = _column(a, ids), _column(b, ids)
+    base = _described(left, right, excluded)
+    groups = None if clusters is None else [clusters[i] for i in ids]
+    count = None if groups is None else len(set(groups))
+    if groups is None or count is None or count == len(ids):
+        return _unclustered(base, left, right, level=level, alpha=alpha, power=power)
+    if count == 1:
+        return replace(base, n_clusters=1, note="not testable: one cluster")
+    return _clustered(base, left, right, groups, level=level, alpha=alpha, power=power)
+
+
+def compare_times(
+    a: Mapping[str, float | None],
+    b: Mapping[str, float | None],
+    *,
+    clusters: Mapping[str, Hashable] | None = None,
+    level: float = 0.95,
+    alpha: float = 0.05,
+    power: float = 0.8,
+) -> Comparison:
+    """As ``compare`` over log ratios of positive times; ``delta``, interval and mde are ratios minus 1."""
+    logs = compare(_logs(a), _logs(b), clusters=clusters, level=level, alpha=alpha, power=power)
+    if logs.delta is None or logs.a is None or logs.b is None:
+        return logs
+    found = logs.interval
+    return replace(
+        logs,
+        a=math.exp(logs.a),
+        b=math.exp(logs.b),
+        delta=math.expm1(logs.delta),
+        interval=found and replace(found, low=math.expm1(found.low), high=math.expm1(found.high)),
+        mde=None if logs.mde is None else math.expm1(logs.mde),
+        note=logs.note or "geometric means; delta is the ratio minus 1",
+    )
+
+
+def _logs(times: Mapping[str, float | None]) -> dict[str, float | None]:
+    return {i: math.log(t) if t is not None and t > 0 else None for i, t in times.items()}
+
+
+def _column(side: Mapping[str, float | None], ids: Sequence[str]) -> list[float]:
+    return [float(value) for i in ids if (value := side[i]) is not None]
+
+
+def _described(left: Sequence[float], right: Sequence[float], excluded: int) -> Comparison:
+    n = len(left)
+    differences = [x - y for x, y in zip(left, right, strict=True)]
+    return Comparison(
+        n=n,
+        excluded=excluded,
+        a=math.fsum(left) / n,
+        b=math.fsum(right) / n,
+        delta=math.fsum(differences) / n,
+        wins=sum(d > 0 for d in differences),
+        losses=sum(d < 0 for d in differences),
+        ties=sum(d == 0 for d in differences),
+        correlation=pearson(left, right),
+    )
+
+
+def _unclustered(
+    base: Comparison, left: Sequence[float], right: Sequence[float], *, level: float, alpha: float, power: float
+) -> Comparison:
+    pairs = paired_t(left, right, level=level)
+    base = replace(
+        base,
+        se=pairs.se,
+        interval=_difference_interval(pairs, base.n, level, "t"),
+        mde=mde(pairs.se, None, alpha, power),
+    )
+    if all(v in (0, 1) for v in (*left, *right)):
+        exact = mcnemar(base.wins, base.losses)
+        smallest = mcnemar(base.wins + base.losses, 0).p
+        return replace(base, p=exact.p, mid_p=exact.mid_p, test="mcnemar_exact", smallest_p=smallest)
+    return replace(base, p=pairs.p, test=None if pairs.p is None else "paired_t")
+
+
+def _clustered(
+    base: Comparison,
+    left: Sequence[float],
+    right: Sequence[float],
+    groups: Sequence[Hashable],
+    *,
+    level: float,
+    alpha: float,
+    power: float,
+) -> Comparison:
+    pairs, count = paired_t(left, right, groups, level), len(set(groups))
+    base = replace(
+        base,
+        se=pairs.se,
+        n_clusters=count,
+        interval=_difference_interval(pairs, count, level, "cluster_t"),
+        mde=mde(pairs.se, count - 1, alpha, power),
+    )
+    if count > SIGN_FLIP_LIMIT:
+        return replace(base, p=pairs.p, test="cluster_t")
+    flips = sign_flip(left, right, groups)
+    return replace(base, p=flips.p, test="cluster_sign_flip", smallest_p=flips.smallest_p)
+
+
+def _difference_interval(pairs: PairedT, count: int, level: float, method: str) -> Interval | None:
+    """The t interval, or where the error is 0 the difference -+ the Wilson bound of 0 in ``count``."""
+    if pairs.se is None or pairs.df is None:
+        return None
+    if pairs.se >= DEGENERATE:
+        return around(pairs.delta, pairs.se, df=pairs.df, level=level, method=method)
+    nothing = interval_wilson(0, count, level)
+    if nothing is None:
+        return None
+    low, high = max(-1.0, pairs.delta - nothing.high), min(1.0, pairs.delta + nothing.high)
+    return Interval(low=low, high=high, level=level, method="wilson_degenerate")

@@ -1,0 +1,63 @@
+"""Correlations of two columns of equal length; None where a column is constant or shorter than two.
+
+Example::
+
+    spearman([1, 2, 3], [10, 30, 20])      # 0.5
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+
+def pearson(x: Sequence[float], y: Sequence[float]) -> float | None:
+    """Linear correlation in -1..1."""
+    n = len(x)
+    if n != len(y):
+        raise ValueError(f"{n} and {len(y)} values do not pair")
+    if n < 2:
+        return None
+    centre_x, centre_y = math.fsum(x) / n, math.fsum(y) / n
+    xx = math.fsum((v - centre_x) ** 2 for v in x)
+    yy = math.fsum((v - centre_y) ** 2 for v in y)
+    if min(x) == max(x) or min(y) == max(y) or xx == 0 or yy == 0:
+        return None
+    xy = math.fsum((u - centre_x) * (v - centre_y) for u, v in zip(x, y, strict=True))
+    return max(-1.0, min(1.0, xy / (math.sqrt(xx) * math.sqrt(yy))))
+
+
+def spearman(x: Sequence[float], y: Sequence[float]) -> float | None:
+    """Pearson correlation of the ranks; ties share their mean rank."""
+    return pearson(_ranks(x), _ranks(y))
+
+
+def kendall_tau_b(x: Sequence[float], y: Sequence[float]) -> float | None:
+    """Concordant minus discordant pairs, corrected for ties on either side; looks at every pair."""
+    if len(x) != len(y):
+        raise ValueError(f"{len(x)} and {len(y)} values do not pair")
+    balance = untied_x = untied_y = 0
+    for i in range(len(x)):
+        for j in range(i):
+            sign_x = (x[i] > x[j]) - (x[i] < x[j])
+            sign_y = (y[i] > y[j]) - (y[i] < y[j])
+            balance += sign_x * sign_y
+            untied_x += sign_x * sign_x
+            untied_y += sign_y * sign_y
+    if not untied_x or not untied_y:
+        return None
+    return balance / (math.sqrt(untied_x) * math.sqrt(untied_y))
+
+
+def _ranks(values: Sequence[float]) -> list[float]:
+    order = sorted(range(len(values)), key=values.__getitem__)
+    ranks = [0.0] * len(values)
+    start = 0
+    while start < len(order):
+        end = start
+        while end < len(order) and values[order[end]] == values[order[start]]:
+            end += 1
+        for place in order[start:end]:
+            ranks[place] = (start + end + 1) / 2
+        start = end
+    return ranks

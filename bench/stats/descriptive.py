@@ -1,0 +1,89 @@
+"""Means, standard errors and percentiles. Sums are exact (``math.fsum``), so order never matters.
+
+Example::
+
+    percentile([10, 20, 30, 40], 95)                  # 40: the nearest rank
+    stderr_clustered([1, 0, 1, 1], ["a", "a", "b", "b"])
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from fractions import Fraction
+from typing import Literal
+
+DEGENERATE = 1e-15
+"""a standard error below this is rounding noise around zero"""
+
+
+def mean(values: Sequence[float]) -> float | None:
+    """The arithmetic mean, None of nothing."""
+    return math.fsum(values) / len(values) if values else None
+
+
+def stderr(values: Sequence[float]) -> float | None:
+    """Standard error of the mean with n - 1 in the variance; None when n < 2."""
+    n = len(values)
+    if n < 2:
+        return None
+    centre = math.fsum(values) / n
+    return math.sqrt(math.fsum((v - centre) ** 2 for v in values) / (n - 1) / n)
+
+
+def stderr_clustered(
+    values: Sequence[float], clusters: Sequence[Hashable], *, correction: Literal["cr0", "cr1"] = "cr1"
+) -> float | None:
+    """Cluster-robust standard error of the mean: ``sqrt(C/(C-1) * sum(S_c^2)) / n``; CR0 leaves C/(C-1) out.
+
+    S_c is the sum of a cluster's deviations from the mean. None with fewer than two clusters.
+    """
+    sums = cluster_deviations(values, clusters)
+    count = len(sums)
+    if count < 2:
+        return None
+    factor = count / (count - 1) if correction == "cr1" else 1.0
+    return math.sqrt(factor * math.fsum(s * s for s in sums)) / len(values)
+
+
+def cluster_deviations(values: Sequence[float], clusters: Sequence[Hashable]) -> list[float]:
+    """Each cluster's sum of deviations from the overall mean."""
+    centre = mean(values)
+    if centre is None:
+        return []
+    return [math.fsum(v - centre for v in members) for members in by_cluster(values, clusters).values()]
+
+
+def by_cluster(values: Sequence[float], clusters: Sequence[Hashable]) -> dict[Hashable, list[float]]:
+    """The values of each cluster, clusters in order of first appearance."""
+    members: dict[Hashable, list[float]] = {}
+    for value, cluster in zip(values, clusters, strict=True):
+        members.setdefault(cluster, []).append(value)
+    return members
+
+
+def percentile(
+    values: Sequence[float], p: float, method: Literal["nearest_rank", "linear"] = "nearest_rank"
+) -> float | None:
+    """The p-th percentile: the value at rank ceil(p*n/100), or ``linear`` between ranks; None of nothing.
+
+    The rank is computed in integers, so 99.9 means exactly 999/1000.
+    """
+    if not 0 <= p <= 100:
+        raise ValueError(f"percentile {p} is not in 0..100")
+    if not values:
+        return None
+    ordered = sorted(values)
+    if method == "nearest_rank":
+        return ordered[nearest_rank(len(ordered), p) - 1]
+    if method != "linear":
+        raise ValueError(f"unknown percentile method {method!r}")
+    place = Fraction(str(p)) * (len(ordered) - 1) / 100
+    below = math.floor(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * float(place - below)
+
+
+def nearest_rank(n: int, p: float) -> int:
+    """The 1-based rank ceil(p*n/100), at least 1."""
+    return max(1, math.ceil(Fraction(str(p)) * n / 100))

@@ -1,0 +1,111 @@
+"""The distributions the tests need: normal, Student t, binomial at one half.
+
+Example::
+
+    t_quantile(0.975, df=9)     # 2.2621571628
+    t_two_sided(2.26, df=9)     # 0.05018
+"""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+
+_STANDARD = NormalDist()
+_EXACT_BINOMIAL = 10_000
+"""up to here a binomial tail is a quotient of integers; beyond it is an incomplete beta function"""
+
+
+def normal_cdf(x: float) -> float:
+    """P(Z <= x) of the standard normal distribution."""
+    return _STANDARD.cdf(x)
+
+
+def normal_quantile(p: float) -> float:
+    """The x with P(Z <= x) = p; p strictly between 0 and 1."""
+    return _STANDARD.inv_cdf(p)
+
+
+def t_two_sided(t: float, *, df: float) -> float:
+    """P(|T| >= |t|) of Student's t with ``df`` degrees of freedom."""
+    if math.isinf(t):
+        return 0.0
+    return beta_cdf(df / (df + t * t), df / 2, 0.5)
+
+
+def t_quantile(p: float, *, df: float) -> float:
+    """The x with P(T <= x) = p, by bisection down to neighbouring doubles."""
+    if p == 0.5:
+        return 0.0
+    if p < 0.5:
+        return -t_quantile(1 - p, df=df)
+    tail = 2 * (1 - p)
+    low, high = 0.0, 2.0
+    while t_two_sided(high, df=df) > tail:
+        low, high = high, high * 2
+    for _ in range(200):
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        if t_two_sided(middle, df=df) > tail:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def fair_tail(k: int, n: int) -> float:
+    """P(X <= k) of n fair coin tosses."""
+    if k < 0:
+        return 0.0
+    if k >= n:
+        return 1.0
+    if n > _EXACT_BINOMIAL:
+        return beta_cdf(0.5, n - k, k + 1)
+    term = total = 1
+    for i in range(k):
+        term = term * (n - i) // (i + 1)
+        total += term
+    return total / (1 << n)
+
+
+def fair_point(k: int, n: int) -> float:
+    """P(X = k) of n fair coin tosses."""
+    if n > _EXACT_BINOMIAL:
+        return math.exp(math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1) - n * math.log(2))
+    return math.comb(n, k) / (1 << n)
+
+
+def beta_cdf(x: float, a: float, b: float) -> float:
+    """The regularised incomplete beta function I_x(a, b), by its continued fraction."""
+    if x <= 0:
+        return 0.0
+    if x >= 1:
+        return 1.0
+    front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x))
+    if x < (a + 1) / (a + b + 2):
+        return front * _beta_fraction(x, a, b) / a
+    return 1 - front * _beta_fraction(1 - x, b, a) / b
+
+
+def _beta_fraction(x: float, a: float, b: float) -> float:
+    """Modified Lentz evaluation (Numerical Recipes, 6.4)."""
+    tiny = 1e-300
+    c, d = 1.0, 1 / _away_from_zero(1 - (a + b) * x / (a + 1), tiny)
+    result = d
+    for m in range(1, 100_000):
+        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        d = 1 / _away_from_zero(1 + even * d, tiny)
+        c = _away_from_zero(1 + even / c, tiny)
+        result *= d * c
+        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        d = 1 / _away_from_zero(1 + odd * d, tiny)
+        c = _away_from_zero(1 + odd / c, tiny)
+        result *= d * c
+        if abs(d * c - 1) < 1e-16:
+            break
+    return result
+
+
+def _away_from_zero(x: float, tiny: float) -> float:
+    return x if abs(x) > tiny else tiny
