@@ -1,0 +1,242 @@
+"""What a run is asked to do: every flag of ``bench run``, also as a file ``configs/runs/NAME.yaml``.
+
+Two halves, one flat model. `Experiment` holds what can change a result: it is part of the plan's digest and may
+not change on resume. `Operation` holds how the work is done: it may change at any time and is recorded.
+
+Example::
+
+    benchmarks: [locomo]
+    providers: [bm25, chroma@big]
+    set: {"chroma@big.ingest.batch.max_items": 200}
+    answering_model: openai/gpt-4o-mini
+    concurrency: 20
+    max_cost: 5
+
+Keys are the flags' names. A flag wins over the file: ``RunRequest.combine(load(source, RunRequest), flags)``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import date
+from typing import Annotated, Literal, Self
+
+from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
+
+from bench.config.source import ConfigModel
+from bench.errors import ConfigError, UsageError
+from bench.model import Phase
+
+DEFAULT_CONCURRENCY = 10
+DEFAULT_MAX_ERROR_RATE = 0.02
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_SEGMENT = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
+
+
+def _words(value: object) -> object:
+    """Lists may be spaced, comma-separated or repeated: ``"a,b"``, ``["a,b", "c"]``."""
+    if isinstance(value, str):
+        return tuple(part for part in re.split(r"[,\s]+", value) if part)
+    if isinstance(value, list | tuple):
+        return tuple(part for entry in value for part in (_words(entry) if isinstance(entry, str) else (entry,)))  # type: ignore[attr-defined]
+    return value
+
+
+def _texts(value: object) -> object:
+    """One text or a list of texts; never split."""
+    return (value,) if isinstance(value, str | int) else value
+
+
+def _pairs(value: object) -> object:
+    """``["a=1", "b=2"]`` or a map."""
+    entries = [value] if isinstance(value, str) else value
+    if not isinstance(entries, list | tuple):
+        return entries
+    parted = [str(entry).partition("=") for entry in entries]
+    wrong = [str(entry) for entry, part in zip(entries, parted, strict=True) if not part[1]]
+    if wrong:
+        raise ValueError(f"expected NAME=VALUE, got {wrong[0]!r}")
+    return {name.strip(): text.strip() for name, _, text in parted}
+
+
+def _seconds(value: object) -> object:
+    """``90``, ``"90s"``, ``"15m"``, ``"6h"``, ``"2d"`` as seconds."""
+    if not isinstance(value, str):
+        return value
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smhd]?)\s*", value)
+    if found is None:
+        raise ValueError(f"expected a time such as 90s, 15m or 6h, got {value!r}")
+    return float(found[1]) * _UNITS[found[2]]
+
+
+Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
+Texts = Annotated[tuple[str, ...], BeforeValidator(_texts)]
+Pairs = Annotated[Mapping[str, object], BeforeValidator(_pairs)]
+Seconds = Annotated[float, BeforeValidator(_seconds), Field(gt=0)]
+Count = Annotated[int, Field(ge=1)]
+
+
+class MetricChoice(ConfigModel):
+    """One entry of ``metrics``: a bare name, or a name with parameters and breakdowns."""
+
+    name: str
+    method: str | None = None
+    config: Mapping[str, object] = Field(default_factory=dict)
+    breakdown: tuple[str, ...] = ()
+    evaluator: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare_name(cls, value: object) -> object:
+        return {"name": value} if isinstance(value, str) else value
+
+
+class Experiment(ConfigModel):
+    """What can change a result: part of the plan's digest."""
+
+    benchmarks: Words = ()
+    """empty = the embedded demo"""
+    providers: Words = ()
+    """names or variants ``name@label``; empty = the key-less built-ins"""
+    set: Pairs = Field(default_factory=dict)
+    """``PROVIDER.path`` -> one config value of that provider or variant"""
+    limit: Count | None = None
+    sample: Count | None = None
+    per_type: bool = False
+    items: Words = ()
+    items_of: Words = ()
+    question_type: Texts = ()
+    answering_model: Words = ()
+    """several = one job each; ``none`` = retrieval only; empty = the benchmark's own choice"""
+    judge_model: Words = ()
+    embedding_model: str | None = None
+    answer_prompt: str | None = None
+    """text, ``@file`` or the name of an existing file"""
+    judge_prompt: Texts = ()
+    """as above; ``TYPE=FILE`` for one question type"""
+    k: Count | None = None
+    context_budget: Count | None = None
+    """tokens of retrieved context that an answer prompt may hold"""
+    epochs: Count = 1
+    epochs_reducer: Literal["mean", "mode", "max"] | None = None
+    seed: int = 0
+    metrics: tuple[MetricChoice, ...] = ()
+    evaluators: Words = ()
+    prices: Mapping[str, object] = Field(default_factory=dict)
+    """``provider/model`` -> USD per million tokens, ``NAME`` -> USD per call"""
+    track: Literal["uniform", "vendor"] = "uniform"
+    """vendor = the answer prompt is a provider's own: never in one table with uniform"""
+    allow_code_execution: bool = False
+
+    @field_validator("metrics", mode="before")
+    @classmethod
+    def _one_metric(cls, value: object) -> object:
+        return _words(value) if isinstance(value, str) else _flat_names(value)
+
+
+class Operation(ConfigModel):
+    """How the work is done: may change on resume, is recorded, never changes a result."""
+
+    start: Count | None = None
+    end: Count | None = None
+    shard: Annotated[str, Field(pattern=r"^\d+/\d+$")] | None = None
+    phases: tuple[Phase, ...] = tuple(Phase)
+    concurrency: Count | Literal["auto"] = DEFAULT_CONCURRENCY
+    ingest_concurrency: Count | None = None
+    rate: Pairs = Field(default_factory=dict)
+    """``NAME`` or ``NAME.add`` or ``NAME.search`` -> ``50/s`` or ``600/m``"""
+    timeout: Seconds | None = None
+    """one attempt"""
+    item_timeout: Seconds | None = None
+    """one item's phases together"""
+    isolation: Literal["off", "probe", "full"] = "probe"
+    cleanup: Literal["corpus", "run", "never"] = "corpus"
+    circuit_breaker: bool = True
+    max_error_rate: Annotated[float, Field(ge=0, le=1)] = DEFAULT_MAX_ERROR_RATE
+    max_cost: Annotated[float, Field(gt=0)] | None = None
+    """USD"""
+    max_time: Seconds | None = None
+    min_score: Pairs = Field(default_factory=dict)
+    run_id: str | None = None
+    label: Pairs = Field(default_factory=dict)
+    note: str | None = None
+    sign: bool = False
+    key: str | None = None
+    on_end: str | None = None
+    download: bool = False
+    publishable: bool = False
+    judge_calibration: bool = False
+    output: str | None = None
+    cluster: str | None = None
+    shards: Count | None = None
+
+    @field_validator("phases", mode="before")
+    @classmethod
+    def _some_phases(cls, value: object) -> object:
+        return _words(value)
+
+    @field_validator("run_id")
+    @classmethod
+    def _safe_segment(cls, value: str | None) -> str | None:
+        if value is not None and not _SEGMENT.fullmatch(value):
+            raise ValueError("a run id is 1 to 100 of A-Z a-z 0-9 . _ - and begins with no dot")
+        return value
+
+    @model_validator(mode="after")
+    def _one_range(self) -> Self:
+        if self.shard is not None and (self.start or self.end):
+            raise ValueError("--shard and --start/--end say the same thing: give one")
+        if self.start and self.end and self.end < self.start:
+            raise ValueError(f"--end {self.end} lies before --start {self.start}")
+        return self
+
+    def rates_per_s(self) -> dict[str, float]:
+        """Read ``rate`` as requests a second."""
+        return {name: _per_second(name, text) for name, text in self.rate.items()}
+
+
+class RunRequest(Experiment, Operation):
+    """All flags of one run."""
+
+    @classmethod
+    def combine(cls, below: RunRequest | None, flags: Mapping[str, object]) -> RunRequest:
+        """Lay ``flags`` (None = not given) over a run file or an earlier request; raise UsageError."""
+        given = {name: value for name, value in flags.items() if value is not None}
+        base = below.model_dump(exclude_unset=True) if below is not None else {}
+        try:
+            return cls.model_validate({**base, **given})
+        except ValidationError as error:
+            first = error.errors()[0]
+            flag = "--" + str(first["loc"][0]).replace("_", "-") if first["loc"] else "flags"
+            raise UsageError(f"{flag}: {first['msg'].removeprefix('Value error, ')}") from error
+
+    def experiment(self) -> dict[str, object]:
+        """Give the result-affecting half as plain JSON data."""
+        return self.model_dump(mode="json", include=set(Experiment.model_fields))
+
+    def operation(self) -> dict[str, object]:
+        """Give the other half as plain JSON data."""
+        return self.model_dump(mode="json", include=set(Operation.model_fields))
+
+
+def _flat_names(value: object) -> object:
+    if not isinstance(value, list | tuple):
+        return value
+    return tuple(part for entry in value for part in (_names(entry) if isinstance(entry, str) else (entry,)))
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(part for part in re.split(r"[,\s]+", text) if part)
+
+
+def _per_second(name: str, value: object) -> float:
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*/\s*(s|m)\s*", str(value))
+    if found is None or float(found[1]) <= 0:
+        raise ConfigError(f"--rate {name}={value}: expected R/s or R/m", hint="for example --rate chroma.search=50/s")
+    return float(found[1]) / _UNITS[found[2]]
+
+
+def new_run_id(today: date, entropy: str) -> str:
+    """Make a run id that sorts by day and never repeats: ``20261127-4f9c0a1b``."""
+    return f"{today:%Y%m%d}-{entropy}"

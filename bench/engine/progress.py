@@ -1,0 +1,180 @@
+"""What a display may see of a live run: counters in memory, raised only by durable rows. Displays poll.
+
+Example::
+
+    class Plain:                                    # an Observer
+        def launched(self, progress): self.progress = progress
+        def stopping(self, reason, in_flight): print(f"stopping ({reason}), {in_flight} requests in flight")
+        def finished(self, outcome): print(outcome.status)
+
+    progress.lanes["demo/bm25"].search              # Count(done=40, failed=1, total=60)
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING, Protocol
+
+from bench.model import Phase, State
+
+if TYPE_CHECKING:
+    from bench.engine.outcome import Outcome
+    from bench.engine.stopping import Stop
+
+RATE_WINDOW_S = 30.0
+
+
+@dataclass(slots=True)
+class Count:
+    """One phase bar."""
+
+    total: int = 0
+    done: int = 0
+    failed: int = 0
+
+
+@dataclass(slots=True)
+class JobProgress:
+    """One job as a table row: bars, states and the running score."""
+
+    key: str
+    benchmark: str
+    provider: str
+    answering: str | None
+    judge: str | None
+    planned: int = 0
+    states: Counter[State] = field(default_factory=Counter)
+    score_sum: float = 0.0
+    scored: int = 0
+    stopped: str | None = None
+    """why this job takes no more work, None while it does"""
+
+    @property
+    def ended(self) -> int:
+        return sum(self.states.values())
+
+    @property
+    def score(self) -> float | None:
+        """Mean verdict value of what is scored so far."""
+        return self.score_sum / self.scored if self.scored else None
+
+
+@dataclass(slots=True)
+class LaneProgress:
+    """The bars that the jobs of a lane share."""
+
+    key: str
+    phases: dict[Phase, Count] = field(default_factory=lambda: {phase: Count() for phase in Phase})
+
+
+class Progress:
+    """Counters of one run. ``rate`` and ``eta_s`` look at the last half minute."""
+
+    def __init__(self, run_id: str, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self.run_id = run_id
+        self.lanes: dict[str, LaneProgress] = {}
+        self.jobs: dict[str, JobProgress] = {}
+        self.cost_usd = Decimal(0)
+        self.unknown_costs = 0
+        self.rate_limited = 0
+        self.calls = 0
+        self.events: deque[str] = deque(maxlen=100)
+        """short lines for people: a corpus reset, a lane that stopped"""
+        self._clock = clock
+        self._started = clock()
+        self._ended_at: deque[float] = deque(maxlen=2048)
+        self._in_flight: dict[int, float] = {}
+
+    # ---- what the engine reports
+
+    def began(self, token: int) -> None:
+        """A phase starts to act."""
+        self._in_flight[token] = self._clock()
+
+    def left(self, token: int) -> None:
+        """It has come back, or was cancelled."""
+        self._in_flight.pop(token, None)
+
+    def phase_durable(self, lane: str, phase: Phase, *, failed: bool) -> None:
+        """A phase row reached the disk."""
+        count = self.lanes[lane].phases[phase]
+        if failed:
+            count.failed += 1
+        else:
+            count.done += 1
+        self._ended_at.append(self._clock())
+
+    def item_ended(self, job: str, state: State, value: float | None) -> None:
+        """An item of a job has its state; errors may be retried later and then count again."""
+        row = self.jobs[job]
+        row.states[state] += 1
+        if value is not None:
+            row.scored += 1
+            row.score_sum += value
+
+    # ---- what a display asks
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._in_flight)
+
+    @property
+    def oldest_s(self) -> float | None:
+        """Age of the oldest phase that has not come back."""
+        return self._clock() - min(self._in_flight.values()) if self._in_flight else None
+
+    @property
+    def elapsed_s(self) -> float:
+        return self._clock() - self._started
+
+    @property
+    def rate_per_s(self) -> float:
+        """Phases a second over the last half minute."""
+        now = self._clock()
+        recent = sum(1 for at in self._ended_at if now - at <= RATE_WINDOW_S)
+        return recent / max(0.1, min(self.elapsed_s, RATE_WINDOW_S))
+
+    @property
+    def planned(self) -> int:
+        return sum(job.planned for job in self.jobs.values())
+
+    @property
+    def ended(self) -> int:
+        return sum(job.ended for job in self.jobs.values())
+
+    @property
+    def eta_s(self) -> float | None:
+        """Time left if the rest goes as the run went so far."""
+        if not self.ended or self.elapsed_s <= 0:
+            return None
+        return self.elapsed_s * max(0, self.planned - self.ended) / self.ended
+
+
+class Observer(Protocol):
+    """A display or a service that follows a run."""
+
+    def launched(self, progress: Progress) -> None:
+        """The run is open and locked; nothing was called yet. Keep ``progress`` and poll it."""
+        ...
+
+    def stopping(self, reason: Stop, in_flight: int) -> None:
+        """The run was asked to stop and finishes what is in flight."""
+        ...
+
+    def finished(self, outcome: Outcome) -> None:
+        """Everything is durable."""
+        ...
+
+
+class Silent:
+    """The observer of a run that nobody watches."""
+
+    def launched(self, progress: Progress) -> None: ...
+
+    def stopping(self, reason: Stop, in_flight: int) -> None: ...
+
+    def finished(self, outcome: Outcome) -> None: ...

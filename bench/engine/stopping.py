@@ -1,0 +1,125 @@
+"""Why and when a run ends early: signals, a pause file, a budget of money or time, a refusal.
+
+One `Stopping` a run. Everything that starts work asks ``stopping.asked`` first; whatever merely waits, waits with
+`pause_for`, which ends at once when the run stops. Requests in flight get a grace, then their scope is cancelled::
+
+    stopping = Stopping(grace_s=8)
+    with stopping.scope: ...            # the run's work
+    stopping.ask(Stop.SIGINT)           # first time: no new work; second signal: cancel now
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from enum import StrEnum
+from pathlib import Path
+
+import anyio
+from anyio.abc import TaskStatus
+
+GRACE_S = 8.0
+LOOK_EVERY_S = 1.0
+
+
+class Stop(StrEnum):
+    """What made a run stop before its end."""
+
+    SIGINT = "sigint"
+    SIGTERM = "sigterm"
+    PAUSED = "paused"
+    MAX_COST = "max_cost"
+    MAX_TIME = "max_time"
+
+    @property
+    def exit_code(self) -> int:
+        return {Stop.SIGINT: 130, Stop.SIGTERM: 143}.get(self, 3)
+
+    @property
+    def status(self) -> str:
+        return "stopped" if self in (Stop.MAX_COST, Stop.MAX_TIME) else "paused"
+
+
+class Stopping:
+    """The run's one way to stop: asked once, then a grace, then cancelled."""
+
+    def __init__(self, *, grace_s: float = GRACE_S, on_stop: Callable[[Stop], None] | None = None) -> None:
+        self.reason: Stop | None = None
+        self.scope = anyio.CancelScope()
+        self._grace_s = grace_s
+        self._on_stop = on_stop
+        self._asked = anyio.Event()
+
+    @property
+    def asked(self) -> bool:
+        """True from the first request on: start nothing new."""
+        return self.reason is not None
+
+    def ask(self, reason: Stop) -> None:
+        """Stop the intake and give what is in flight its grace; the first reason stays the reason."""
+        if self.reason is not None:
+            return
+        self.reason = reason
+        self.scope.deadline = anyio.current_time() + self._grace_s
+        self._asked.set()
+        if self._on_stop is not None:
+            self._on_stop(reason)
+
+    def now(self) -> None:
+        """Cancel what is in flight."""
+        self.scope.cancel()
+
+    async def pause_for(self, seconds: float) -> None:
+        """Sleep, but no longer than until the run is asked to stop."""
+        if seconds > 0 and not self.asked:
+            with anyio.move_on_after(seconds):
+                await self._asked.wait()
+
+
+async def obey_signals(stopping: Stopping, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+    """First SIGINT or SIGTERM asks, the second cancels; does nothing outside the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        task_status.started()
+        return
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        task_status.started()
+        async for number in signals:
+            if stopping.asked:
+                stopping.now()
+            else:
+                stopping.ask(Stop.SIGTERM if number == signal.SIGTERM else Stop.SIGINT)
+
+
+async def obey_pause_file(stopping: Stopping, path: Path) -> None:
+    """Look once a second for the file by which another process asks this run to stop."""
+    while not stopping.asked:
+        if path.exists():
+            path.unlink(missing_ok=True)
+            stopping.ask(Stop.PAUSED)
+        await stopping.pause_for(LOOK_EVERY_S)
+
+
+async def obey_deadline(stopping: Stopping, max_time_s: float) -> None:
+    """Ask to stop once ``--max-time`` is used up."""
+    await stopping.pause_for(max_time_s)
+    stopping.ask(Stop.MAX_TIME)
+
+
+@asynccontextmanager
+async def watching(stopping: Stopping, *, pause_file: Path, max_time_s: float | None) -> AsyncIterator[None]:
+    """Keep every outside reason to stop under watch while the block runs."""
+    async with anyio.create_task_group() as watchers:
+        await watchers.start(obey_signals, stopping)
+        watchers.start_soon(obey_pause_file, stopping, pause_file)
+        if max_time_s is not None:
+            watchers.start_soon(obey_deadline, stopping, max_time_s)
+        yield
+        watchers.cancel_scope.cancel()
+
+
+def monotonic_us() -> int:
+    """Microseconds of the monotonic clock: the only clock that durations are taken from."""
+    return time.monotonic_ns() // 1000
