@@ -1,0 +1,67 @@
+"""The run's SQLite file: the only state a run has.
+
+``Journal`` writes (one process, one writer), ``Reader`` reads (anybody, at any time), ``merge``
+unions the journals of one plan. The rows are frozen values::
+
+    async with Journal.create(folder, meta) as journal:
+        journal.append(Entry(key=Key(owner=lane, phase=Phase.SEARCH, corpus="c1", unit="q1")))
+        await journal.flush()
+
+    async with Reader.open(folder) as reader:
+        async for record in reader.items(chain):
+            print(record.item, record.state)
+
+Importing this package is cheap; SQLite and the compressor load with ``Journal``, ``Reader`` or ``merge``.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from bench.journal.rows import (
+    Chain,
+    CorpusKind,
+    CorpusRow,
+    Entry,
+    Event,
+    Finished,
+    Key,
+    Probe,
+    Resume,
+    RunMeta,
+    RunState,
+)
+
+if TYPE_CHECKING:
+    from bench.journal.merging import MergeOutcome, merge
+    from bench.journal.reader import Reader
+    from bench.journal.writer import Journal
+
+__all__ = [
+    "Chain",
+    "CorpusKind",
+    "CorpusRow",
+    "Entry",
+    "Event",
+    "Finished",
+    "Journal",
+    "Key",
+    "MergeOutcome",
+    "Probe",
+    "Reader",
+    "Resume",
+    "RunMeta",
+    "RunState",
+    "merge",
+]
+
+_LAZY = {"Journal": "writer", "Reader": "reader", "merge": "merging", "MergeOutcome": "merging"}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LAZY:
+        raise AttributeError(name)
+    value: object = getattr(import_module(f"bench.journal.{_LAZY[name]}"), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,205 @@
+"""The rows of a journal as frozen values; what a field means stands under it.
+
+Owners: ``search`` belongs to a lane, ``answer`` to a lane and its answering model, ``evaluate`` to a
+job, so jobs that differ only in a later model share what comes before. An owner is an opaque text.
+
+Everything that two runs of one deterministic plan must agree on goes into ``data`` (and verdicts,
+state, values); everything that is measured goes into ``times_us``, ``calls`` and ``measured``. Merge
+compares the first and never the second::
+
+    Entry(key=Key(owner="locomo/bm25", phase=Phase.SEARCH, corpus="conv-26", unit="conv-26-q1"),
+          data={"retrieved": [["D1:3"]], "returned": 10}, payloads={"hits": [...]})
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Literal
+
+from bench.model import Call, Phase, State, Verdict
+
+OK = "ok"
+
+
+def now() -> datetime:
+    """Give the wall-clock time, aware and in UTC."""
+    return datetime.now(UTC)
+
+
+class RunState(StrEnum):
+    """What the last process said of its run; ``interrupted`` is only ever derived by a reader."""
+
+    RUNNING = "running"
+    COMPLETE = "complete"
+    PARTIAL = "partial"
+    PAUSED = "paused"
+    STOPPED = "stopped"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+
+
+class CorpusKind(StrEnum):
+    """The steps of one corpus attempt, in the order in which they are written."""
+
+    INTENT = "intent"
+    """something is about to be sent; the one kind that is awaited"""
+    BATCH = "batch"
+    """a cursor and what the provider returned for it, in one transaction"""
+    INGESTED = "ingested"
+    CLEAN_STOP = "clean_stop"
+    """nothing is in flight although the ingest is not at its end"""
+    READY = "ready"
+    FAILED = "failed"
+    CLEARED = "cleared"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """Whose phase of which unit; for ``ingest`` and ``index`` the unit is the corpus itself."""
+
+    owner: str
+    phase: Phase
+    corpus: str
+    unit: str
+    epoch: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One ended phase of one unit (one attempt). ``evaluate`` also says how the item ended.
+
+    Write an ``evaluate`` entry for every item that ended, also for one that failed earlier: then
+    ``outcome`` is the error kind and ``state`` is error, not_ready or unsupported.
+    """
+
+    key: Key
+    outcome: str = OK
+    """``ok`` or the error kind"""
+    attempt: int = 0
+    """1-based; 0 = the next free one, given by the writer"""
+    message: str = ""
+    """text of an error; redacted and kept once"""
+    data: Mapping[str, object] = field(default_factory=dict)
+    """small JSON; compared by merge"""
+    measured: Mapping[str, object] = field(default_factory=dict)
+    """small JSON; never compared"""
+    payloads: Mapping[str, object] = field(default_factory=dict)
+    """large JSON by name; stored once by content, compressed, droppable; never compared"""
+    times_us: Mapping[str, int] = field(default_factory=dict)
+    started_at: datetime = field(default_factory=now)
+    calls: tuple[Call, ...] = ()
+    state: State | None = None
+    """evaluate only, as the four below"""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, float | None] = field(default_factory=dict)
+    """metric name -> value; None = does not apply; absent = the item failed"""
+    verdicts: tuple[Verdict, ...] = ()
+    generation: int = 0
+    """scoring generation: 0 = the run itself, a rescore adds one; the newest is shown"""
+
+    @property
+    def ok(self) -> bool:
+        return self.outcome == OK
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorpusRow:
+    """One step of one corpus attempt of a lane; ``data`` is needed for resume and never dropped."""
+
+    lane: str
+    corpus: str
+    attempt: int
+    kind: CorpusKind
+    outcome: str = OK
+    message: str = ""
+    data: Mapping[str, object] = field(default_factory=dict)
+    times_us: Mapping[str, int] = field(default_factory=dict)
+    at: datetime = field(default_factory=now)
+    calls: tuple[Call, ...] = ()
+    seq: int = 0
+    """1-based inside (lane, corpus, attempt); given by the writer"""
+    origin: str = ""
+    """id of the journal that wrote it; given by the writer, kept by merge"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """The outcome of one isolation check."""
+
+    lane: str
+    corpus: str
+    attempt: int
+    kind: Literal["emptiness", "sentinel", "canary"]
+    passed: bool
+    data: Mapping[str, object] = field(default_factory=dict)
+    at: datetime = field(default_factory=now)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something worth telling that is no phase: ``scope`` is a lane, a job or empty (the run)."""
+
+    kind: str
+    scope: str = ""
+    message: str = ""
+    data: Mapping[str, object] = field(default_factory=dict)
+    at: datetime = field(default_factory=now)
+
+
+Row = Entry | CorpusRow | Probe | Event
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunMeta:
+    """What a run is; written once, before anything else."""
+
+    run_id: str
+    plan_digest: str
+    identity: Mapping[str, object]
+    """the tree under the plan digest, for a readable diff"""
+    request: Mapping[str, object] = field(default_factory=dict)
+    """what the user asked for, so that resume needs no flag"""
+    ranges: tuple[tuple[int, int], ...] = ()
+    """1-based inclusive positions that this run covers; empty = all"""
+    total: int = 0
+    """items of the benchmark's full order, before any filter"""
+    versions: Mapping[str, object] = field(default_factory=dict)
+    """bench, python, plug-ins, metric definitions, packs"""
+    code_state: Mapping[str, object] = field(default_factory=dict)
+    """git state, read before the first write"""
+    extra: Mapping[str, object] = field(default_factory=dict)
+    """preregistration, labels, note"""
+    created_at: datetime = field(default_factory=now)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resume:
+    """A later process that went on with the run: its versions, code state and run-time settings."""
+
+    at: datetime
+    data: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chain:
+    """The three owners whose phases make one job's items."""
+
+    lane: str
+    answering: str
+    job: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The units whose phase ended ok, by epoch; ``(unit, epoch) in finished``."""
+
+    by_epoch: Mapping[int, frozenset[str]]
+
+    def __contains__(self, unit: tuple[str, int]) -> bool:
+        return unit[0] in self.by_epoch.get(unit[1], frozenset())
+
+    def __len__(self) -> int:
+        return sum(map(len, self.by_epoch.values()))
