@@ -1,0 +1,1 @@
+"""Reading what users wrote: configs, prompts and templates, with a place for every error."""

@@ -1,0 +1,180 @@
+"""The words for what pydantic found: which field, what is wrong, the nearest known name.
+
+::
+
+    explain(source, Manifest, {"type": "extra_forbidden", "loc": ("query", "retreival_limit"), ...})
+    # ConfigError: manifest.json:23:5: unknown field "retreival_limit" in query; did you mean "retrieval_limit"?
+"""
+
+from __future__ import annotations
+
+import difflib
+import types
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Union, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic_core import ErrorDetails
+
+from bench.config.jsontext import TreePath
+from bench.config.source import ConfigModel, Source
+from bench.errors import ConfigError
+
+_WANTED = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "finite_number": "a finite number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "dict_type": "a map of keys",
+    "mapping_type": "a map of keys",
+    "model_type": "a map of keys",
+    "model_attributes_type": "a map of keys",
+    "url_parsing": "a URL",
+}
+
+
+def nearest(name: str, known: Iterable[str], *, n: int = 1) -> list[str]:
+    """The closest known names, best first; none when nothing is near."""
+    lowered = {candidate.lower(): candidate for candidate in sorted(known)}
+    return [lowered[match] for match in difflib.get_close_matches(name.lower(), lowered, n=n, cutoff=0.6)]
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The sentence part with the nearest name, or nothing."""
+    near = nearest(name, known)
+    return f'; did you mean "{near[0]}"?' if near else ""
+
+
+def explain(source: Source, model: type[ConfigModel], error: ErrorDetails) -> ConfigError:
+    """Word one finding with the place of its key."""
+    path = source.locate(tuple(error["loc"]))
+    where = source.place(path)
+    match error["type"]:
+        case "extra_forbidden":
+            return _unknown(model, path, where)
+        case "missing":
+            return _missing(model, path, str(error["loc"][-1]), where)
+        case "literal_error" | "enum":
+            return _not_one_of(path, error, where)
+        case kind if kind in _WANTED:
+            return _wrong_type(path, _WANTED[kind], error["input"], where)
+        case _:
+            return _other(path, error, where)
+
+
+def name_of(path: TreePath) -> str:
+    """A path as people write it: ``metrics[1].name``."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text or "the file"
+
+
+def quote(value: object) -> str:
+    """A value as the file would show it, at most 100 characters."""
+    text = f'"{value}"' if isinstance(value, str) else _literal(value)
+    return text if len(text) <= 100 else text[:97] + "..."
+
+
+def _literal(value: object) -> str:
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, Mapping):
+        return "a map of keys"
+    return "a list" if isinstance(value, list | tuple) else str(value)
+
+
+def _unknown(model: type[ConfigModel], path: TreePath, where: str) -> ConfigError:
+    owner = model_at(model, path[:-1])
+    key = str(path[-1])
+    inside = f" in {name_of(path[:-1])}" if len(path) > 1 else ""
+    known = spellings(owner) if owner else []
+    listed = ", ".join(_preferred(owner)) if owner else ""
+    hint = f"known fields: {listed}" if listed else "remove the field"
+    return ConfigError(f'unknown field "{key}"{inside}{did_you_mean(key, known)}', where=where, hint=hint)
+
+
+def _missing(model: type[ConfigModel], path: TreePath, key: str, where: str) -> ConfigError:
+    inside = f" in {name_of(path)}" if path else ""
+    return ConfigError(f'missing field "{key}"{inside}', where=where, hint=f"add {key}")
+
+
+def _not_one_of(path: TreePath, error: ErrorDetails, where: str) -> ConfigError:
+    expected = str(error.get("ctx", {}).get("expected", ""))
+    options = [part.strip().strip("'") for part in expected.replace(" or ", ", ").split(",")]
+    listed = " or ".join(f'"{option}"' for option in options)
+    value = error["input"]
+    guess = did_you_mean(value, options) if isinstance(value, str) and len(options) > 1 else ""
+    return ConfigError(
+        f"{name_of(path)} must be {listed}, not {quote(value)}{guess}", where=where, hint=f"write {listed}"
+    )
+
+
+def _wrong_type(path: TreePath, wanted: str, value: object, where: str) -> ConfigError:
+    quoted = wanted == "text" and isinstance(value, int | float)
+    hint = f'put it in quotes: "{_literal(value)}"' if quoted else f"write {wanted}"
+    return ConfigError(f"{name_of(path)} must be {wanted}, not {quote(value)}", where=where, hint=hint)
+
+
+def _other(path: TreePath, error: ErrorDetails, where: str) -> ConfigError:
+    text = error["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    if error["type"] not in ("value_error", "both_spellings"):
+        text = text.replace("Input should be", "must be").replace("String should", "must")
+        return ConfigError(
+            f"{name_of(path)} {text}, not {quote(error['input'])}", where=where, hint="correct the value"
+        )
+    return ConfigError(f"{name_of(path)}: {text}" if path else text, where=where, hint="correct the value")
+
+
+def spellings(model: type[BaseModel]) -> list[str]:
+    """Every accepted key of a model, both spellings."""
+    return [key for name, info in model.model_fields.items() for key in {name, info.alias or name}]
+
+
+def _preferred(model: type[BaseModel]) -> list[str]:
+    return [info.alias or name for name, info in model.model_fields.items()]
+
+
+def model_at(model: type[BaseModel], path: TreePath) -> type[BaseModel] | None:
+    """The model that reads the map at ``path``; None where keys are free."""
+    current: list[object] = [model]
+    for part in path:
+        current = [step for option in current for step in _step(option, part)]
+    return next((found for option in current for found in _models(option)), None)
+
+
+def _step(annotation: object, part: str | int) -> list[object]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return _field_of(annotation, str(part))
+    arguments = get_args(annotation)
+    if options := _options(annotation):
+        return [step for option in options for step in _step(option, part)]
+    if not arguments:
+        return []
+    return [arguments[0] if isinstance(part, int) else arguments[-1]]
+
+
+def _options(annotation: object) -> tuple[object, ...]:
+    """The members of a union, or what Annotated wraps; nothing for anything else."""
+    arguments = get_args(annotation)
+    if get_origin(annotation) is Annotated:
+        return arguments[:1]
+    return arguments if get_origin(annotation) in (Union, types.UnionType) else ()
+
+
+def _models(annotation: object) -> Iterable[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for option in _options(annotation):
+        yield from _models(option)
+
+
+def _field_of(model: type[BaseModel], key: str) -> list[object]:
+    return [info.annotation for name, info in model.model_fields.items() if key in (name, info.alias)]

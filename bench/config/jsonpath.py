@@ -1,0 +1,137 @@
+"""The small part of RFC 9535 that configs may use: names, indexes and ``[*]``.
+
+::
+
+    path = compile_path("$.results[*].id")
+    path.all({"results": [{"id": 1}, {"id": 2}]})    # [1, 2]
+    compile_path("$.a[0]").one({"a": [5]})           # 5; PathMissing where there is nothing
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from bench.errors import ConfigError
+
+
+class _Every(Enum):
+    EVERY = "*"
+
+
+EVERY: Final = _Every.EVERY
+"""the step that takes every element"""
+
+Step = str | int | _Every
+
+_PLAIN = re.compile(r"(?:\.[A-Za-z_\u0080-\U0010ffff][\w\u0080-\U0010ffff-]*|\[-?(?:0|[1-9]\d*)\]|\[\*\]|\.\*)*")
+_STEP = re.compile(r"\.\*|\.([^.\[*]+)|\[(-?\d+)\]|\[\*\]")
+
+
+class PathMissing(LookupError):
+    """A path that leads to nothing, or to several values where one was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A compiled path; ``text`` is as the user wrote it, ``steps`` what it does."""
+
+    text: str
+    steps: tuple[Step, ...]
+
+    @property
+    def root(self) -> str | None:
+        """The first name, which in a request body must be a request variable."""
+        first = self.steps[0] if self.steps else None
+        return first if isinstance(first, str) else None
+
+    @property
+    def single(self) -> bool:
+        """True when the path can only give one value."""
+        return EVERY not in self.steps
+
+    def one(self, value: object) -> object:
+        """Give the one value (null counts); PathMissing otherwise."""
+        found = self.all(value)
+        if len(found) != 1:
+            raise PathMissing(f"{self.text} gives {len(found) or 'no'} value{'s' if found else ''}")
+        return found[0]
+
+    def get(self, value: object) -> object | None:
+        """Give the one value, or None where it is missing or null."""
+        found = self.all(value)
+        return found[0] if len(found) == 1 else None
+
+    def all(self, value: object) -> list[object]:
+        """Give every value, in order; an empty list where the path leads to nothing."""
+        found = [value]
+        for step in self.steps:
+            found = [child for node in found for child in _children(node, step)]
+        return found
+
+
+def _children(node: object, step: Step) -> Sequence[object]:
+    match step:
+        case str():
+            return [node[step]] if isinstance(node, Mapping) and step in node else []
+        case int():
+            inside = isinstance(node, list) and -len(node) <= step < len(node)
+            return [node[step]] if inside else []  # type: ignore[index]
+        case _:
+            return node if isinstance(node, list) else list(node.values()) if isinstance(node, Mapping) else []
+
+
+def compile_path(text: str, *, where: str | None = None, bare: bool = False) -> Path:
+    """Compile ``$...`` (or ``@...``); with ``bare`` a text without ``$`` is one field name, dots and all."""
+    if not text.startswith(("$", "@")):
+        if bare and text:
+            return Path(text, (text,))
+        raise ConfigError(f'"{text}" is no JSON path', where=where, hint='paths begin with "$", for example $.content')
+    match = _PLAIN.fullmatch(text, 1)
+    if match is None:
+        return Path(text, _by_library(text, where))
+    return Path(text, tuple(_plain_step(part) for part in _STEP.finditer(text, 1)))
+
+
+def _plain_step(part: re.Match[str]) -> Step:
+    if part[1] is not None:
+        return part[1]
+    return EVERY if part[2] is None else int(part[2])
+
+
+def _by_library(text: str, where: str | None) -> tuple[Step, ...]:
+    """Quoted names and every error message: python-jsonpath, imported only when needed (0.2 s)."""
+    import jsonpath
+    from jsonpath.selectors import IndexSelector, NameSelector, WildcardSelector
+
+    try:
+        compiled = jsonpath.compile("$" + text[1:])
+    except jsonpath.JSONPathError as error:
+        reason = str(error).splitlines()[0]
+        raise ConfigError(f'"{text}" is no JSON path: {reason}', where=where, hint="see RFC 9535") from error
+    steps: list[Step] = []
+    for segment in getattr(compiled, "segments", ()):
+        selectors = segment.selectors if type(segment).__name__ == "JSONPathChildSegment" else ()
+        match list(selectors):
+            case [NameSelector(name=name)]:
+                steps.append(name)
+            case [IndexSelector(index=index)]:
+                steps.append(index)
+            case [WildcardSelector()]:
+                steps.append(EVERY)
+            case _:
+                raise _too_much(text, where)
+    if not steps:
+        raise _too_much(text, where)
+    return tuple(steps)
+
+
+def _too_much(text: str, where: str | None) -> ConfigError:
+    return ConfigError(
+        f'"{text}" uses more of JSONPath than names, indexes and [*]',
+        where=where,
+        hint="filters, slices, unions and .. are not read",
+    )

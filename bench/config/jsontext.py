@@ -1,0 +1,138 @@
+"""Read strict JSON into plain values and remember where each key and element stands.
+
+Refuses what a lenient reader would swallow: repeated keys, NaN, trailing commas, deep nesting::
+
+    tree, places = parse_json('{"k": 10}', "manifest.json")
+    places[("k",)]      # (1, 2): line and column of the key
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from json import JSONDecodeError, JSONDecoder
+from typing import NoReturn
+
+from bench.errors import ConfigError
+
+TreePath = tuple[str | int, ...]
+Places = dict[TreePath, tuple[int, int]]
+
+MAX_DEPTH = 100
+_SPACE = re.compile(r"[ \t\r\n]*")
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?")
+_STRINGS = JSONDecoder()
+_WORDS = {"true": True, "false": False, "null": None}
+
+
+class _Reader:
+    """One pass over the text; ``places`` fills up on the way."""
+
+    def __init__(self, text: str, label: str) -> None:
+        self.text = text
+        self.label = label
+        self.at = 0
+        self.places: Places = {}
+
+    def fail(self, message: str, at: int, hint: str | None = None) -> NoReturn:
+        line, column = position(self.text, at)
+        raise ConfigError(
+            message, where=f"{self.label}:{line}:{column}", hint=hint or "the file must be valid JSON (RFC 8259)"
+        )
+
+    def skip(self) -> str:
+        match = _SPACE.match(self.text, self.at)
+        self.at = match.end() if match else self.at
+        return self.text[self.at : self.at + 1]
+
+    def document(self) -> object:
+        value = self.value(())
+        if self.skip():
+            self.fail("text after the end of the JSON value", self.at)
+        return value
+
+    def value(self, path: TreePath) -> object:
+        if len(path) > MAX_DEPTH:
+            self.fail(f"nested deeper than {MAX_DEPTH} levels", self.at)
+        readers: dict[str, Callable[[TreePath], object]] = {"{": self.mapping, "[": self.sequence}
+        char = self.skip()
+        if char in readers:
+            return readers[char](path)
+        return self.string() if char == '"' else self.scalar()
+
+    def scalar(self) -> object:
+        for word, value in _WORDS.items():
+            if self.text.startswith(word, self.at):
+                self.at += len(word)
+                return value
+        match = _NUMBER.match(self.text, self.at)
+        if match is None:
+            found = self.text[self.at : self.at + 1]
+            self.fail(f"a value is missing before {found!r}" if found else "the file ends too early", self.at)
+        self.at = match.end()
+        return float(match[0]) if match[1] or match[2] else int(match[0])
+
+    def string(self) -> str:
+        try:
+            value, self.at = _STRINGS.raw_decode(self.text, self.at)
+        except JSONDecodeError as error:
+            self.fail(error.msg[0].lower() + error.msg[1:], error.pos)
+        return str(value)
+
+    def mapping(self, path: TreePath) -> dict[str, object]:
+        found: dict[str, object] = {}
+        self.at += 1
+        if self.skip() == "}":
+            self.at += 1
+            return found
+        while True:
+            key, start = self.key()
+            if key in found:
+                line, _ = self.places[*path, key]
+                self.fail(f'repeated key "{key}" (first on line {line})', start, "keep one of the two")
+            self.places[*path, key] = position(self.text, start)
+            found[key] = self.value((*path, key))
+            if self.closes("}"):
+                return found
+
+    def key(self) -> tuple[str, int]:
+        if self.skip() != '"':
+            self.fail("a key in double quotes is missing", self.at)
+        start = self.at
+        key = self.string()
+        if self.skip() != ":":
+            self.fail(f'":" is missing after "{key}"', self.at)
+        self.at += 1
+        return key, start
+
+    def sequence(self, path: TreePath) -> list[object]:
+        found: list[object] = []
+        self.at += 1
+        if self.skip() == "]":
+            self.at += 1
+            return found
+        while True:
+            self.skip()
+            self.places[*path, len(found)] = position(self.text, self.at)
+            found.append(self.value((*path, len(found))))
+            if self.closes("]"):
+                return found
+
+    def closes(self, end: str) -> bool:
+        """Eat a comma or the closing bracket; True at the end."""
+        char = self.skip()
+        if char not in (",", end):
+            self.fail(f'"," or "{end}" is missing', self.at)
+        self.at += 1
+        return char == end
+
+
+def position(text: str, offset: int) -> tuple[int, int]:
+    """Line and column, both from 1, of a character offset."""
+    return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
+
+
+def parse_json(text: str, label: str) -> tuple[object, Places]:
+    """Give the value and the place of each key and element; ConfigError with line and column."""
+    reader = _Reader(text, label)
+    return reader.document(), reader.places

@@ -1,0 +1,147 @@
+"""Read one YAML 1.2 document into plain values and remember where each key and element stands.
+
+Refused: repeated keys, tabs, tags, merge keys, aliases that recurse or expand above 10,000 nodes.
+Keys are always text (``1:`` and ``"1":`` are one key), dates stay text::
+
+    tree, places = parse_yaml("data:\\n  type: local\\n", "demo.yaml")
+    places[("data", "type")]     # (2, 3)
+"""
+
+from __future__ import annotations
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from bench.config.jsontext import MAX_DEPTH, Places, TreePath
+from bench.errors import ConfigError
+
+MAX_NODES = 10_000
+_TAG = "tag:yaml.org,2002:"
+_TRUE = frozenset({"true", "True", "TRUE"})
+
+
+class _Builder:
+    """Turns composed nodes into values; counts them, aliases expanded."""
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+        self.places: Places = {}
+        self.nodes = 0
+        self.seen: set[int] = set()
+        self.aliased = False
+
+    def error(self, message: str, node: Node, hint: str) -> ConfigError:
+        mark = node.start_mark
+        return ConfigError(message, where=f"{self.label}:{mark.line + 1}:{mark.column + 1}", hint=hint)
+
+    def value(self, node: Node, path: TreePath) -> object:
+        self.count(node, path)
+        match node:
+            case MappingNode():
+                return self.mapping(node, path)
+            case SequenceNode():
+                return [self.element(child, (*path, index)) for index, child in enumerate(node.value)]
+            case ScalarNode():
+                return self.scalar(node)
+            case _:
+                raise self.error("a kind of node that configs do not use", node, "use maps, lists and scalars")
+
+    def count(self, node: Node, path: TreePath) -> None:
+        self.nodes += 1
+        self.aliased = self.aliased or id(node) in self.seen
+        self.seen.add(id(node))
+        if len(path) > MAX_DEPTH:
+            raise self.error(f"nested deeper than {MAX_DEPTH} levels", node, "write the values out, without aliases")
+        if self.aliased and self.nodes > MAX_NODES:
+            raise self.error(f"aliases expand above {MAX_NODES} nodes", node, "write the values out, without aliases")
+
+    def element(self, node: Node, path: TreePath) -> object:
+        self.place(path, node)
+        return self.value(node, path)
+
+    def place(self, path: TreePath, node: Node) -> None:
+        self.places[path] = (node.start_mark.line + 1, node.start_mark.column + 1)
+
+    def mapping(self, node: MappingNode, path: TreePath) -> dict[str, object]:
+        found: dict[str, object] = {}
+        for key_node, child in node.value:
+            key = self.key(key_node)
+            if key in found:
+                line, _ = self.places[*path, key]
+                raise self.error(f'repeated key "{key}" (first on line {line})', key_node, "keep one of the two")
+            self.place((*path, key), key_node)
+            found[key] = self.value(child, (*path, key))
+        return found
+
+    def key(self, node: Node) -> str:
+        if not isinstance(node, ScalarNode):
+            raise self.error("a key must be text", node, "put the key in quotes")
+        if node.tag == f"{_TAG}merge":
+            raise self.error('merge keys ("<<") are not read', node, "write the values out, or use extends")
+        return str(node.value)
+
+    def scalar(self, node: ScalarNode) -> object:
+        text = str(node.value)
+        match str(node.tag).removeprefix(_TAG):
+            case "str" | "timestamp":
+                return text
+            case "null":
+                return None
+            case "bool":
+                return text in _TRUE
+            case "int":
+                return int(text.replace("_", ""), 0) if text.lstrip("+-")[:2] in ("0x", "0o") else self.integer(node)
+            case "float":
+                return self.number(node)
+            case tag:
+                raise self.error(f"the tag {tag} is not read", node, "use plain YAML values")
+
+    def integer(self, node: ScalarNode) -> int:
+        try:
+            return int(node.value)
+        except ValueError:
+            raise self.error(f"{node.value} is no number", node, "put it in quotes if it is text") from None
+
+    def number(self, node: ScalarNode) -> float:
+        try:
+            value = float(node.value)
+        except ValueError:
+            value = float("nan")
+        if value != value or value in (float("inf"), float("-inf")):
+            raise self.error(f"{node.value} is no finite number", node, "put it in quotes if it is text")
+        return value
+
+
+def _refuse_tabs(text: str, label: str) -> None:
+    for number, line in enumerate(text.split("\n"), 1):
+        if "\t" in line:
+            raise ConfigError(
+                "tab character",
+                where=f"{label}:{number}:{line.index(chr(9)) + 1}",
+                hint='use spaces; inside text write "\\t" in double quotes',
+            )
+
+
+def _compose(text: str, label: str) -> Node | None:
+    try:
+        node: Node | None = YAML(typ="safe", pure=True).compose(text)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f"{label}:{mark.line + 1}:{mark.column + 1}" if mark else label
+        raise ConfigError(
+            str(error.problem or error.context or "not valid YAML").strip(), where=where, hint="correct the YAML"
+        ) from error
+    except (YAMLError, ValueError) as error:
+        raise ConfigError(str(error).splitlines()[0], where=label, hint="correct the YAML") from error
+    except RecursionError as error:
+        raise ConfigError(f"nested deeper than {MAX_DEPTH} levels", where=label, hint="flatten the file") from error
+    return node
+
+
+def parse_yaml(text: str, label: str) -> tuple[object, Places]:
+    """Give the value and the place of each key and element; ConfigError with line and column."""
+    _refuse_tabs(text, label)
+    node = _compose(text, label)
+    builder = _Builder(label)
+    return (None if node is None else builder.value(node, ())), builder.places
