@@ -3,7 +3,7 @@
 What is signed, hashed or compared goes through here, so two readers can never see two documents::
 
     >>> parse(b'{"b": 1.0, "a": "\\u00e9"}')
-    {'b': 1.0, 'a': 'é'}
+    {'b': 1, 'a': 'é'}
     >>> dumps({"b": 1.0, "a": "é"})
     b'{"a":"\\xc3\\xa9","b":1}'
     >>> parse(b'{"a": 1, "a": 2}')
@@ -20,6 +20,7 @@ import re
 from collections.abc import Mapping
 from hashlib import sha256
 from itertools import accumulate
+from math import isfinite
 
 import rfc8785
 
@@ -119,8 +120,8 @@ def _load(text: str, refused: list[_Refused]) -> JSON:
     def read_float(digits: str) -> object:
         number = float(digits)
         if -MAX_INTEGER <= number <= MAX_INTEGER:
-            return number
-        return refuse("number_not_finite" if number in (float("inf"), float("-inf")) else "number_out_of_range")
+            return int(number) if number.is_integer() else number  # 1.0 is 1: one value, one type
+        return refuse("number_out_of_range" if isfinite(number) else "number_not_finite")
 
     def read_int(digits: str) -> object:
         number = int(digits) if len(digits) <= 17 else MAX_INTEGER + 1
@@ -240,7 +241,7 @@ def _refuse_scalar(value: object, path: str) -> None:
 
 
 def _refuse_float(value: float, path: str) -> None:
-    if value != value or value in (float("inf"), float("-inf")):
+    if not isfinite(value):
         raise _error("number_not_finite", path)
     if abs(value) > MAX_INTEGER:
         raise _error("number_out_of_range", path)
