@@ -1,0 +1,303 @@
+"""The calls of a provider file: what is sent and how the answer is read.
+
+Foreign content (``headers``, ``query``, ``body``, ``multipart``, ``capture`` names) is kept as it stands; the trees
+are compiled by :mod:`bench.config.provider.trees` and checked by :mod:`bench.config.provider.checks`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, field_validator, model_validator
+
+from bench.config.source import ConfigModel
+
+
+class Part(ConfigModel):
+    """One file of a multipart body."""
+
+    filename: str
+    content: str
+    type: str = "application/octet-stream"
+
+
+class Idempotency(ConfigModel):
+    """The header that makes a repeated add harmless."""
+
+    header: str = "Idempotency-Key"
+
+
+class IdMap(ConfigModel):
+    """Ids that the service gave, mapped to memory ids and kept with the run."""
+
+    name: str
+    key: str
+    value: str
+    """a path, or ``sent``: the memories of the batch in order"""
+
+
+class AddResponse(ConfigModel):
+    """What an add says about what it stored."""
+
+    ids: str | None = None
+    id_map: IdMap | None = None
+    text: bool = False
+
+
+class Partial(ConfigModel):
+    """Failures of single memories inside a 2xx, matched by id."""
+
+    items: str
+    id: str
+    failed_when: dict[str, list[object]]
+    message: str | None = None
+
+
+class Call(ConfigModel):
+    """One request."""
+
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] | None = None
+    path: str | None = None
+    tool: str | None = None
+    """``type: mcp`` instead of method and path"""
+    query: dict[str, object] = Field(default_factory=dict)
+    headers: dict[str, object] = Field(default_factory=dict)
+    body: object = None
+    multipart: dict[str, str | Part] | None = None
+    for_each: str | None = None
+    capture: dict[str, str | list[str]] = Field(default_factory=dict)
+    treat_as_ok: tuple[int, ...] = ()
+    idempotency: Idempotency | None = None
+    idempotent: bool | None = None
+    timeout: PositiveInt | None = None
+
+    @property
+    def has_body(self) -> bool:
+        """True when the file gives a body, be it null."""
+        return "body" in self.model_fields_set
+
+    @field_validator("path")
+    @classmethod
+    def _rooted(cls, value: str | None) -> str | None:
+        if value is not None and not value.startswith(("/", "${")):
+            raise ValueError('must start with "/" or "${"')
+        return value
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        if self.has_body and self.method == "GET":
+            raise ValueError("body with GET; use query")
+        if self.has_body and self.multipart is not None:
+            raise ValueError("body and multipart: give one of them")
+        if self.tool is not None and (self.method is not None or self.path is not None):
+            raise ValueError("tool replaces method and path")
+        return self
+
+    @model_validator(mode="after")
+    def _addressed(self) -> Self:
+        if self.tool is None and not getattr(self, "steps", ()) and (self.method is None or self.path is None):
+            raise ValueError("needs method and path")
+        return self
+
+
+class NamedCall(Call):
+    """A call of ``setup`` or ``teardown``."""
+
+    name: str = Field(min_length=1)
+
+
+class AddCall(Call):
+    """``add``: one batch; ``steps`` for services that need several requests."""
+
+    steps: tuple[Call, ...] = ()
+    response: AddResponse = AddResponse()
+    partial: Partial | None = None
+
+    @model_validator(mode="after")
+    def _steps_alone(self) -> Self:
+        if self.steps and (self.method is not None or self.path is not None):
+            raise ValueError("steps replace method and path")
+        return self
+
+
+class Flatten(ConfigModel):
+    """Each parent yields its children, with fields of the parent kept."""
+
+    path: str
+    keep: dict[str, str] = Field(default_factory=dict)
+
+
+class Score(ConfigModel):
+    """What a score means."""
+
+    field: str | None = None
+    kind: Literal["similarity", "distance", "rank"] = "similarity"
+    transform: Literal["none", "1-x", "1/(1+x)", "-x"] = "none"
+    order: Literal["as_returned", "asc", "desc"] = "as_returned"
+
+
+class IdForm(ConfigModel):
+    """One way from a hit back to the memory it stands for."""
+
+    field: str | None = None
+    metadata: str | None = None
+    tag_prefix: str | None = None
+    captured: str | None = None
+    content_hash: bool = False
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Self:
+        given = {name for name in ("metadata", "tag_prefix", "captured") if getattr(self, name) is not None}
+        if self.content_hash:
+            given.add("content_hash")
+        if len(given) > 1 or (not given and self.field is None):
+            raise ValueError("needs one of field, metadata, tag_prefix + field, captured + field, content_hash")
+        if given & {"tag_prefix", "captured"} and self.field is None:
+            raise ValueError(f"{given.pop()} needs field, the path to the ids")
+        if given & {"metadata", "content_hash"} and self.field is not None:
+            raise ValueError(f"field goes alone, or with tag_prefix or captured, not with {given.pop()}")
+        return self
+
+
+class SearchResponse(ConfigModel):
+    """How hits are read from the answer of a search."""
+
+    results: str | None = None
+    zip: dict[str, str] | None = None
+    flatten: Flatten | None = None
+    missing_is_empty: bool = False
+    text: bool = False
+    """``type: mcp``: plain text, a hit a line or block"""
+    content_field: str | list[str] | None = None
+    content_join: str = "\n"
+    score_field: str | None = None
+    score: Score = Score()
+    chunks_field: str | None = None
+    id_field: str | None = None
+    id_from: Literal["none"] | list[IdForm] | None = None
+    when: str | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.text:
+            return self
+        if (self.results is None) == (self.zip is None):
+            raise ValueError("needs either results or zip")
+        if self.content_field is None:
+            raise ValueError("needs contentField")
+        if self.id_field is not None and self.id_from is not None:
+            raise ValueError("idField and id_from: give one of them")
+        if self.score_field is not None and self.score.field is not None:
+            raise ValueError("scoreField and score.field: give one of them")
+        return self
+
+    @property
+    def contents(self) -> tuple[str, ...]:
+        """The content paths in order of preference."""
+        if isinstance(self.content_field, str):
+            return (self.content_field,)
+        return tuple(self.content_field or ())
+
+
+class Page(ConfigModel):
+    """Asking on until k hits are there."""
+
+    cursor: str
+    param: str
+    max_pages: PositiveInt = 5
+
+
+class SearchCall(Call):
+    """``search``."""
+
+    response: SearchResponse
+    page: Page | None = None
+
+
+class WaitBlock(ConfigModel):
+    """When what was added can be found."""
+
+    request: Call | None = None
+    scope: Literal["id", "namespace"] | None = None
+    until: dict[str, list[object]] = Field(default_factory=dict)
+    fail_on: dict[str, list[object]] = Field(default_factory=dict)
+    count_at_least: str | None = None
+    interval_ms: PositiveInt = 500
+    max_interval_ms: PositiveInt = 5000
+    timeout_s: PositiveFloat = 600
+    settle_ms: NonNegativeInt = 0
+    id_map: IdMap | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _sentinel(cls, value: object) -> object:
+        return {} if value == "sentinel" else value
+
+    @field_validator("until", "fail_on", mode="before")
+    @classmethod
+    def _lists(cls, value: object) -> object:
+        if isinstance(value, dict):
+            return {path: wanted if isinstance(wanted, list) else [wanted] for path, wanted in value.items()}
+        return value
+
+    @model_validator(mode="after")
+    def _request_says_when(self) -> Self:
+        if self.request is not None and not self.until and self.count_at_least is None:
+            raise ValueError("wait with a request needs until or count_at_least")
+        return self
+
+
+class ClearCall(Call):
+    """``clear``; services that delete in the background have a ``wait`` inside."""
+
+    response: AddResponse = AddResponse()
+    wait: WaitBlock | None = None
+
+
+class VerifyCall(Call):
+    """``verify_clear``: asked until the namespace is empty."""
+
+    empty: str | None = None
+    ok_status: tuple[int, ...] = ()
+    timeout_s: PositiveFloat = 30
+
+    @model_validator(mode="after")
+    def _one_test(self) -> Self:
+        if (self.empty is None) == (not self.ok_status):
+            raise ValueError("needs either empty or ok_status")
+        return self
+
+
+class ValueCall(Call):
+    """``count`` or ``version``: one value of the answer."""
+
+    value: str = "$"
+
+
+class HealthCall(Call):
+    """``health``: 503 means not ready yet."""
+
+    value: str | None = None
+    ready_timeout_s: PositiveFloat = 60
+
+
+class ListCall(Call):
+    """``list``: hits of a namespace or of one session."""
+
+    response: SearchResponse
+
+
+class Endpoints(ConfigModel):
+    """The calls by what they are for."""
+
+    add: AddCall
+    search: SearchCall
+    delete: Call | None = None
+    update: Call | None = None
+    finish: AddCall | None = None
+    clear: ClearCall | None = None
+    verify_clear: VerifyCall | None = None
+    count: ValueCall | None = None
+    health: HealthCall | None = None
+    version: ValueCall | None = None
+    list: ListCall | None = None

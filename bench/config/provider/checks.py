@@ -1,0 +1,269 @@
+"""What can be known about a provider file before anything is called, beyond the shape of each block.
+
+Two kinds: blocks that contradict each other (:func:`problems_of` with the loaded config), and templates that name a
+variable nobody fills (read from the raw tree, so that they are found beside any other error of the file).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from typing import TYPE_CHECKING
+
+from bench.config.jsonpath import compile_path
+from bench.config.provider.adapters import adapter_problem
+from bench.config.provider.templates import template_problems
+from bench.config.provider.terms import ADD, CLEAR, DELETE, ELEMENT, EVERYWHERE, LIST, OPERATIONS, SEARCH, WAIT
+from bench.config.source import Source
+from bench.errors import ConfigError
+
+if TYPE_CHECKING:
+    from bench.config.provider import ProviderConfig
+    from bench.config.provider.calls import Call, WaitBlock
+
+RESERVED = EVERYWHERE | ELEMENT | ADD | SEARCH | WAIT | CLEAR | DELETE | LIST | {"each"}
+
+
+def problems_of(source: Source, config: ProviderConfig | None) -> list[ConfigError]:
+    """Every finding; ``config`` is None when the shape of the file is already wrong."""
+    found = [*template_problems(source), *_response_paths(source)]
+    if config is not None:
+        for check in CHECKS:
+            found += check(source, config)
+        adapter = adapter_problem(config.adapter, source) if config.adapter else None
+        found += [adapter] if adapter else []
+    return found
+
+
+def warnings_of(source: Source, config: ProviderConfig) -> list[str]:
+    """What is odd and allowed, each with its place."""
+    return [f"{source.place(path)}: {text}" for path, text in _warnings(config)]
+
+
+def _warnings(config: ProviderConfig) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    endpoints, capabilities = config.endpoints, config.capabilities
+    if endpoints is None:
+        return
+    if not _mentions(endpoints.search, {"k", "limit"}) and capabilities.max_tokens is None:
+        yield ("endpoints", "search"), "the search never uses $.k and capabilities.max_tokens is not declared"
+    add = endpoints.add
+    if config.ingest.on_unknown == "repeat" and not _repeatable(add) and not any(map(_repeatable, add.steps)):
+        yield ("ingest", "on_unknown"), "repeat, but add has neither idempotency nor idempotent and is no upsert"
+    if capabilities.supports_chunks and endpoints.search.response.chunks_field is None:
+        yield ("capabilities", "supports_chunks"), "declared, but endpoints.search.response.chunksField is not given"
+    if capabilities.supports_batch != (config.ingest.batch.max_items > 1) and "supports_batch" in (
+        capabilities.model_fields_set
+    ):
+        yield ("capabilities", "supports_batch"), f"ingest.batch.max_items is {config.ingest.batch.max_items}"
+
+
+def _repeatable(call: Call) -> bool:
+    return (
+        call.idempotency is not None or call.idempotent is True or call.method == "PUT" or "upsert" in (call.path or "")
+    )
+
+
+def _mentions(call: Call, names: Set[str]) -> bool:
+    text = repr((call.path, call.query, call.headers, call.body))
+    return any(re.search(rf"\$\.{name}\b|\$\{{{name}\}}", text) for name in names)
+
+
+def _name(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
+    if config.name != source.path.stem:
+        yield ConfigError(
+            f'name "{config.name}" differs from the file name "{source.path.stem}"',
+            where=source.place(("name",)),
+            hint="give both the same name",
+        )
+
+
+def _block(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
+    needed: dict[str, list[tuple[str, object]]] = {
+        "hosted": [("connection.baseUrl", config.connection.base_url), ("endpoints", config.endpoints)],
+        "local": [("adapter", config.adapter)],
+        "docker": [("docker", config.docker), ("endpoints", config.endpoints)],
+        "mcp": [("mcp", config.mcp), ("endpoints", config.endpoints)],
+    }
+    for block, value in needed[config.type]:
+        if value is None:
+            yield ConfigError(
+                f"type {config.type} needs {block}", where=source.place(("type",)), hint=f"add {block}, or another type"
+            )
+
+
+def _vars(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
+    captured = {name for _, call in calls_of(config) for name in call.capture}
+    for name in config.vars:
+        if name in RESERVED or name in captured:
+            yield ConfigError(
+                f'vars.{name} shadows the request variable "{name}"',
+                where=source.place(("vars", name)),
+                hint="choose another name",
+            )
+
+
+def _calls(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
+    """Calls of an HTTP provider have a method, calls of an MCP server a tool."""
+    for path, call in calls_of(config):
+        if (call.tool is not None) != (config.type == "mcp") and not getattr(call, "steps", ()):
+            word = "tool" if config.type == "mcp" else "method and path"
+            yield ConfigError(
+                f"type {config.type} needs {word} in {'.'.join(map(str, path))}",
+                where=source.place(path),
+                hint=f"give {word}",
+            )
+
+
+def _batch(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
+    if config.endpoints is None or config.ingest.batch.max_items == 1:
+        return
+    add = config.endpoints.add
+    for call in (add, *add.steps):
+        if _mentions(call, ELEMENT - {"id", "sessionId"}) or re.search(r"'\$\.id'", repr(call.body)):
+            yield ConfigError(
+                "max_items above 1, but add names the field of one memory at the root; use $.items",
+                where=source.place(("ingest", "batch", "max_items")),
+                hint="write {$each: $.items, $do: ...} or {$column: content}, or max_items: 1",
+            )
+            return
+
+
+def _wait(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
+    if config.endpoints is None:
+        return
+    clear = config.endpoints.clear
+    blocks = [(("wait",), config.wait, config.endpoints.add)]
+    if clear is not None:
+        blocks.append((("endpoints", "clear", "wait"), clear.wait, clear))  # type: ignore[arg-type]
+    for path, wait, giver in blocks:
+        calls = (giver, *getattr(giver, "steps", ()), *([config.endpoints.finish] if config.endpoints.finish else []))
+        if wait is not None and wait.scope == "id" and not any(_gives_ids(call) for call in calls):
+            yield ConfigError(
+                "scope id needs response.ids, the path to the job ids",
+                where=source.place((*path, "scope")),
+                hint="add response: {ids: ...} to the call, or scope: namespace",
+            )
+
+
+def _gives_ids(call: object) -> bool:
+    response = getattr(call, "response", None)
+    return getattr(response, "ids", None) is not None
+
+
+def _operations(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
+    endpoints = config.endpoints
+    if endpoints is None:
+        return
+    there = {
+        "delete_memory": endpoints.delete,
+        "update_memory": endpoints.update,
+        "list_memories": endpoints.list,
+    }
+    for name in OPERATIONS:
+        if name in config.capabilities.declared() and there.get(name) is None:
+            call = name.partition("_")[0]
+            yield ConfigError(
+                f"{name} is declared without endpoints.{call}",
+                where=source.place(("capabilities", name)),
+                hint=f"add endpoints.{call}",
+            )
+    if config.capabilities.clear and endpoints.clear is None:
+        yield ConfigError(
+            "no endpoints.clear",
+            where=source.place(("endpoints",)),
+            hint="add it, or say capabilities: {clear: false}",
+        )
+
+
+def _forms(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
+    """``captured`` names a map that some call fills."""
+    endpoints = config.endpoints
+    forms = endpoints.search.response.id_from if endpoints else None
+    if endpoints is None or not isinstance(forms, list):
+        return
+    maps = [endpoints.add.response.id_map, endpoints.finish.response.id_map if endpoints.finish else None]
+    maps.append(config.wait.id_map if config.wait else None)
+    known = {id_map.name for id_map in maps if id_map is not None}
+    known |= {name for _, call in calls_of(config) for name in call.capture}
+    for index, form in enumerate(forms):
+        if form.captured is not None and form.captured not in known:
+            yield ConfigError(
+                f'unknown map "{form.captured}"; known: {", ".join(sorted(known)) or "none"}',
+                where=source.place(("endpoints", "search", "response", "id_from", index, "captured")),
+                hint="fill it with id_map or capture",
+            )
+
+
+Check = Callable[[Source, "ProviderConfig"], Iterable[ConfigError]]
+CHECKS: tuple[Check, ...] = (_name, _block, _vars, _calls, _batch, _wait, _operations, _forms)
+
+
+def calls_of(config: ProviderConfig) -> Iterator[tuple[tuple[str | int, ...], Call]]:
+    """Every call of a config with its path in the file."""
+    for name, block in (("setup", config.setup), ("teardown", config.teardown)):
+        yield from (((name, index), call) for index, call in enumerate(block))
+    if config.wait is not None:
+        yield from _request(("wait",), config.wait)
+    if config.endpoints is None:
+        return
+    for name in type(config.endpoints).model_fields:
+        call = getattr(config.endpoints, name)
+        if call is None:
+            continue
+        steps = getattr(call, "steps", ())
+        if steps:
+            yield from ((("endpoints", name, "steps", index), step) for index, step in enumerate(steps))
+        else:
+            yield ("endpoints", name), call
+        if getattr(call, "wait", None) is not None:
+            yield from _request(("endpoints", name, "wait"), call.wait)
+
+
+def _request(path: tuple[str | int, ...], wait: WaitBlock) -> Iterator[tuple[tuple[str | int, ...], Call]]:
+    if wait.request is not None:
+        yield (*path, "request"), wait.request
+
+
+RESPONSE_PATHS = {
+    "results", "contentField", "content_field", "scoreField", "score_field", "chunksField", "chunks_field", "idField",
+    "id_field", "when", "field", "path", "value", "empty", "cursor", "items", "key", "ids", "count_at_least",
+    "countAtLeast", "id", "message",
+}  # fmt: skip
+"""keys of answers whose value is a path"""
+
+
+def _response_paths(source: Source) -> Iterator[ConfigError]:
+    """Compile every path that reads an answer."""
+    for path, text in _answer_paths(source.tree):
+        if not text.startswith("$") and path[-1] in {"value", "message", "path"}:
+            continue
+        try:
+            compile_path(text, where=source.place(path))
+        except ConfigError as error:
+            yield error
+
+
+def _answer_paths(tree: Mapping[str, object]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    endpoints = tree.get("endpoints")
+    blocks: list[tuple[tuple[str | int, ...], object]] = [(("wait",), tree.get("wait"))]
+    if isinstance(endpoints, Mapping):
+        for name, call in endpoints.items():
+            if isinstance(call, Mapping):
+                inside = ("response", "partial", "page", "value", "empty", "wait")
+                blocks += [(("endpoints", name, key), call.get(key)) for key in inside]
+    for path, block in blocks:
+        yield from _strings(path, block)
+
+
+def _strings(path: tuple[str | int, ...], node: object) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    if isinstance(node, str):
+        named = [part for part in path if isinstance(part, str)]
+        if named[-1] in RESPONSE_PATHS or named[-2:-1] in (["zip"], ["keep"]):
+            yield path, node
+    elif isinstance(node, Mapping):
+        for key, value in node.items():
+            if key != "request":
+                yield from _strings((*path, str(key)), value)
+    elif isinstance(node, list):
+        for index, value in enumerate(node):
+            yield from _strings((*path, index), value)

@@ -1,0 +1,163 @@
+"""Every template of a provider file, compiled before anything runs: each unknown variable at its line.
+
+Works on the raw tree, so that a misspelt variable is reported beside a misspelt key::
+
+    chroma.yaml:21:7: unknown variable "collectionId" in endpoints.add.path; nothing captures it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from bench.config.findings import did_you_mean
+from bench.config.jsontext import TreePath
+from bench.config.provider.terms import ADD, CLEAR, DELETE, EACH, ELEMENT, EVERYWHERE, LIST, SEARCH, WAIT
+from bench.config.provider.trees import Compiler, Node, TreeError
+from bench.config.source import Source, fold
+from bench.errors import ConfigError
+
+NAMES_OF = {
+    "add": ADD | ELEMENT,
+    "update": ADD | ELEMENT,
+    "search": SEARCH,
+    "delete": DELETE,
+    "list": LIST,
+    "clear": CLEAR,
+    "teardown": CLEAR,
+    "verifyclear": CLEAR,
+}
+"""request variables by endpoint, beside those of every call"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Template:
+    """One template of a call: its place, how to compile it, and what it may name."""
+
+    place: TreePath
+    compile: Callable[[], Node]
+    names: frozenset[str]
+
+
+def template_problems(source: Source) -> Iterator[ConfigError]:
+    """Compile every path, query, header, body and form field of every call."""
+    for path, call, names in _calls(source.tree):
+        for template in _templates(path, call, names):
+            yield from _problems(source, template)
+
+
+def _problems(source: Source, template: _Template) -> Iterator[ConfigError]:
+    try:
+        used = list(template.compile().uses())
+    except TreeError as error:
+        where = source.place((*template.place, *error.place))
+        yield ConfigError(str(error), where=where, hint=error.hint or "see docs/add-a-provider.md")
+        return
+    for name, place in used:
+        if name in template.names:
+            continue
+        shown = ".".join(part for part in template.place if isinstance(part, str))
+        guess = did_you_mean(name, template.names) or "; nothing captures it"
+        yield ConfigError(
+            f'unknown variable "{name}" in {shown}{guess}',
+            where=source.place((*template.place, *place)),
+            hint=f"known here: {', '.join(sorted(template.names))}",
+        )
+
+
+def _templates(path: TreePath, call: Mapping[str, object], names: frozenset[str]) -> Iterator[_Template]:
+    """The templates of one call."""
+    compiler = Compiler()
+    loop = _get(call, "for_each")
+    if isinstance(loop, str):
+        yield _Template((*path, "for_each"), lambda: compiler.string(loop), names)
+        names = names | {EACH}
+    address = _get(call, "path")
+    if isinstance(address, str):
+        yield _Template((*path, "path"), lambda: compiler.text(address), names)
+    body = _get(call, "body")
+    if body is not None:
+        yield _Template((*path, "body"), lambda: compiler.tree(body), names)
+    for key in ("query", "headers", "multipart"):
+        block = _get(call, key)
+        for name, value in block.items() if isinstance(block, Mapping) else ():
+            yield _Template((*path, key, str(name)), _compiling(compiler, value), names)
+
+
+def _compiling(compiler: Compiler, value: object) -> Callable[[], Node]:
+    return lambda: compiler.tree(value)
+
+
+def _calls(tree: Mapping[str, object]) -> Iterator[tuple[TreePath, Mapping[str, object], frozenset[str]]]:
+    """Every call of the raw tree with the names it may use; set-up calls see only what came before them."""
+    known = EVERYWHERE | frozenset(_mapping(_get(tree, "vars")))
+    if _get(_mapping(_get(tree, "scoping")), "strategy") == "sessionId":
+        known |= {"sessionId"}
+    for path, call in _listed(tree, "setup"):
+        yield path, call, known
+        known |= _captured(call)
+    endpoints = _mapping(_get(tree, "endpoints"))
+    later = [*endpoints.values(), *(step for endpoint in endpoints.values() for step in _steps(endpoint))]
+    everywhere = known.union(*map(_captured, map(_mapping, later)), _captured_in_wait(tree))
+    for key, endpoint in endpoints.items():
+        own = NAMES_OF.get(fold(key), frozenset())
+        yield from _endpoint(("endpoints", key), _mapping(endpoint), everywhere | own, known | own)
+    yield from _waiting(("wait",), _get(tree, "wait"), everywhere)
+    for path, call in _listed(tree, "teardown"):
+        yield path, call, everywhere | CLEAR
+
+
+def _endpoint(
+    path: TreePath, call: Mapping[str, object], names: frozenset[str], before: frozenset[str]
+) -> Iterator[tuple[TreePath, Mapping[str, object], frozenset[str]]]:
+    steps = list(_steps(call))
+    if not steps:
+        yield path, call, names
+    for index, step in enumerate(steps):
+        yield (*path, "steps", index), step, before
+        before |= _captured(step)
+    yield from _waiting((*path, "wait"), _get(call, "wait"), names)
+
+
+def _waiting(
+    path: TreePath, wait: object, names: frozenset[str]
+) -> Iterator[tuple[TreePath, Mapping[str, object], frozenset[str]]]:
+    request = _get(_mapping(wait), "request")
+    if isinstance(request, Mapping):
+        yield (*path, "request"), request, names | WAIT
+
+
+def _listed(tree: Mapping[str, object], key: str) -> Iterator[tuple[TreePath, Mapping[str, object]]]:
+    block = _get(tree, key)
+    for index, call in enumerate(block if isinstance(block, list) else ()):
+        if isinstance(call, Mapping):
+            yield (key, index), call
+
+
+def _steps(call: object) -> Iterator[Mapping[str, object]]:
+    steps = _get(_mapping(call), "steps")
+    return (step for step in (steps if isinstance(steps, list) else ()) if isinstance(step, Mapping))
+
+
+def _captured(call: Mapping[str, object]) -> frozenset[str]:
+    response = _mapping(_get(call, "response"))
+    id_map = _get(_mapping(_get(response, "id_map")), "name")
+    return frozenset(_mapping(_get(call, "capture"))) | ({id_map} if isinstance(id_map, str) else set())
+
+
+def _captured_in_wait(tree: Mapping[str, object]) -> frozenset[str]:
+    wait = _mapping(_get(tree, "wait"))
+    id_map = _get(_mapping(_get(wait, "id_map")), "name")
+    names = _captured(_mapping(_get(wait, "request")))
+    return names | ({id_map} if isinstance(id_map, str) else set())
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _get(tree: Mapping[str, object], name: str) -> object:
+    """A key of the dialect in either spelling."""
+    if name in tree:
+        return tree[name]
+    return next((value for key, value in tree.items() if fold(str(key)) == fold(name)), None)
