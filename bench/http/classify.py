@@ -1,0 +1,106 @@
+"""What a status or a lost connection means: which error, and may the attempt be repeated.
+
+The one table (providers.md of the documentation shows it to config authors)::
+
+    429                 RateLimited   repeat, always
+    408 425 5xx, lost   Unavailable   repeat when the request may be repeated, or was never sent
+    401 403             AuthError     stops the job
+    402, plan used up   QuotaError    stops the job
+    3xx, other 4xx      Rejected      never repeated
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bench.errors import AuthError, CallError, QuotaError, RateLimited, Rejected, Unavailable
+from bench.events import redact
+from bench.http.endpoint import Endpoint
+from bench.http.message import Response
+
+SHOWN_OF_BODY = 500
+READ_FOR_QUOTA = 4000
+READ_FOR_TEXT = 20_000
+QUOTA_STATUSES = frozenset({400, 402, 403, 429})
+QUOTA_WORDS = ("insufficient_quota", "billing_hard_limit_reached", "credit balance is too low")
+TRANSIENT = frozenset({408, 425})
+
+
+@dataclass(slots=True)
+class AttemptFailed(Exception):
+    """One attempt ended without an answer that counts."""
+
+    error: CallError
+    repeat: bool
+    """a further attempt may help and may do no harm"""
+    refused: bool = False
+    """push-back (429): counted apart from lost answers"""
+    wait_s: float | None = None
+    """what the server asked for"""
+    status: int | None = None
+
+    def __post_init__(self) -> None:
+        Exception.__init__(self, str(self.error))
+
+
+def of_status(endpoint: Endpoint, response: Response, *, repeatable: bool, wait_s: float | None) -> AttemptFailed:
+    """Classify an answer whose status is no success."""
+    status = response.status
+    text = _text(endpoint, response)
+    action = endpoint.statuses.get(status)
+    if action == "stop":
+        return AttemptFailed(_stopping(endpoint, status, text), repeat=False, status=status)
+    if action == "fail":
+        return AttemptFailed(Rejected(text), repeat=False, status=status)
+    if action is None and (status == 402 or _plan_used_up(response)):
+        return AttemptFailed(QuotaError(text), repeat=False, status=status)
+    if action is None and status in (401, 403):
+        return AttemptFailed(_stopping(endpoint, status, text), repeat=False, status=status)
+    if status == 429:
+        return AttemptFailed(
+            RateLimited(text, retry_after_s=wait_s), repeat=True, refused=True, wait_s=wait_s, status=status
+        )
+    if action == "retry" and status < 500:
+        return AttemptFailed(Unavailable(text), repeat=True, wait_s=wait_s, status=status)
+    if action == "retry" or status in TRANSIENT or status >= 500:
+        return AttemptFailed(Unavailable(text), repeat=repeatable, wait_s=wait_s, status=status)
+    return AttemptFailed(Rejected(text), repeat=False, status=status)
+
+
+def of_body(error: CallError, response: Response, *, repeatable: bool) -> AttemptFailed:
+    """Classify what the caller found in an answer whose status was good."""
+    if isinstance(error, RateLimited):
+        return AttemptFailed(error, repeat=True, refused=True, wait_s=error.retry_after_s, status=response.status)
+    return AttemptFailed(error, repeat=repeatable and isinstance(error, Unavailable), status=response.status)
+
+
+def of_loss(endpoint: Endpoint, request: str, reason: str, *, timed_out: bool, repeat: bool) -> AttemptFailed:
+    """Classify an attempt that brought no answer."""
+    text = redact(f"{endpoint.name}: {request}: {reason}")
+    return AttemptFailed(Unavailable(text, timed_out=timed_out), repeat=repeat)
+
+
+def _stopping(endpoint: Endpoint, status: int, text: str) -> CallError:
+    if status not in (401, 403):
+        return QuotaError(text)
+    if endpoint.key_variable is None:
+        return AuthError(text)
+    return AuthError(
+        f"{text} (key: {endpoint.key_variable})", hint=f"check the key in {endpoint.key_variable}, then resume"
+    )
+
+
+def _plan_used_up(response: Response) -> bool:
+    if response.status not in QUOTA_STATUSES:
+        return False
+    body = response.body[:READ_FOR_QUOTA].decode("utf-8", "replace").lower()
+    return any(word in body for word in QUOTA_WORDS)
+
+
+def _text(endpoint: Endpoint, response: Response) -> str:
+    text = f"{endpoint.name}: {response.request} -> {response.status}"
+    location = response.headers.get("Location", "")
+    if 300 <= response.status < 400 and location:
+        text += f", a redirect to {location} that is not followed"
+    body = redact(" ".join(response.body[:READ_FOR_TEXT].decode("utf-8", "replace").split()))[:SHOWN_OF_BODY]
+    return redact(text) + (f": {body}" if body else "")

@@ -1,0 +1,99 @@
+"""What is true of every call to one endpoint: its name, limits, retry rules and deadlines.
+
+An endpoint is a *kind of traffic*, not a URL: ``chroma.add``, ``chroma.search``, ``openai/gpt-4o.judge``.
+Two endpoints of one name share one limiter, whoever made them::
+
+    Endpoint(name="mem0.add", role="provider", limits=Limits(rpm=600, concurrency=4), key_variable="MEM0_API_KEY")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+Role = Literal["provider", "answering", "judge", "embedding"]
+Action = Literal["retry", "fail", "stop"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feedback:
+    """Names of the headers that tell what is left, so that we slow down before the 429."""
+
+    remaining: str
+    reset: str
+    """seconds, a span such as ``1m30s``, a unix time or a date"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The limits of one endpoint; None = no such limit."""
+
+    rps: float | None = None
+    rpm: float | None = None
+    """requests per minute; give rps or rpm"""
+    burst: float | None = None
+    """calls that may start at once; default max(1, rate per second / 40)"""
+    tpm: float | None = None
+    """tokens per minute, by :attr:`Request.tokens`"""
+    concurrency: int | None = None
+    """requests in flight at this endpoint"""
+    min_interval_s: float = 0.0
+    """least time between two starts"""
+    feedback: Feedback | None = None
+
+    def __post_init__(self) -> None:
+        if self.rps is not None and self.rpm is not None:
+            raise ValueError("give rps or rpm, not both")
+
+    @property
+    def rate(self) -> float | None:
+        """Requests per second."""
+        return self.rpm / 60 if self.rpm is not None else self.rps
+
+    @property
+    def burst_size(self) -> float:
+        """The burst in force."""
+        return self.burst or max(1.0, (self.rate or 0.0) / 40)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retry:
+    """How often and how soon a failed attempt is repeated; 429 and lost answers are counted apart."""
+
+    max_retries: int = 3
+    delay_s: float = 2.0
+    """base of the full jitter: uniform(0, delay_s x 2^n)"""
+    max_delay_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeouts:
+    """Deadlines in seconds."""
+
+    attempt_s: float = 30.0
+    connect_s: float = 10.0
+    call_s: float | None = None
+    """all attempts and the sleep between them, from the first dispatch; default max(180, (retries + 1) x attempt)"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Endpoint:
+    """One kind of traffic; the same name means the same limiter."""
+
+    name: str
+    role: Role
+    limits: Limits = Limits()
+    retry: Retry = Retry()
+    timeouts: Timeouts = Timeouts()
+    key_variable: str | None = None
+    """environment variable that holds the key; named when the endpoint answers 401 or 403"""
+    statuses: Mapping[int, Action] = field(default_factory=dict)
+    """overrides of the status classes"""
+    max_response_bytes: int = 8 * 2**20
+
+    @cached_property
+    def call_s(self) -> float:
+        """The whole-call deadline in force."""
+        return self.timeouts.call_s or max(180.0, (self.retry.max_retries + 1) * self.timeouts.attempt_s)

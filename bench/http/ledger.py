@@ -1,0 +1,43 @@
+"""The call ledger: every attempt made inside a block, also by its child tasks.
+
+Example::
+
+    with recording() as calls:
+        await provider.search(space, query)
+    sum(call.provider_us for call in calls)
+
+The list travels in a context variable, so neither a provider nor a model has to hand it on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from bench.model import Call
+
+_calls: ContextVar[list[Call] | None] = ContextVar("calls", default=None)
+
+
+@contextmanager
+def recording() -> Iterator[list[Call]]:
+    """Collect the calls made inside the block, in the order in which they ended."""
+    calls: list[Call] = []
+    token = _calls.set(calls)
+    try:
+        yield calls
+    finally:
+        _calls.reset(token)
+
+
+def record(call: Call) -> None:
+    """Add one attempt to the ledger of the block that runs; outside of any block it is dropped."""
+    calls = _calls.get()
+    if calls is not None:
+        calls.append(call)
+
+
+def wanted() -> bool:
+    """Say whether anybody keeps a ledger, so that a row need not be built for nobody."""
+    return _calls.get() is not None

@@ -1,0 +1,127 @@
+"""What goes out and what comes back: `Request`, `Response`, and what a 2xx body says of its own cost.
+
+Example::
+
+    Request("POST", f"{base_url}/v1/search", headers={"X-API-Key": key}, json={"query": text}, idempotent=True)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from bench.errors import MappingError
+from bench.events import redact
+from bench.model import Usage
+
+SAFE_TO_REPEAT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
+SHOWN_OF_BODY = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One field of a multipart form; with a filename it is a file."""
+
+    content: str | bytes
+    filename: str | None = None
+    type: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metered:
+    """What the ledger keeps of a 2xx answer: the model as returned, its usage, its price."""
+
+    model: str | None = None
+    usage: Usage | None = None
+    cost_usd: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One call. At most one of ``json``, ``body`` and ``multipart`` is sent."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    query: Sequence[tuple[str, str]] = field(default=(), kw_only=True)
+    """query parameters in order; a name may repeat"""
+    json: object = field(default=None, kw_only=True)
+    """a JSON tree; None = no body (send ``body=b"null"`` for a literal null)"""
+    body: bytes | None = field(default=None, kw_only=True)
+    multipart: Mapping[str, str | Part] | None = field(default=None, kw_only=True)
+    idempotent: bool | None = field(default=None, kw_only=True)
+    """may be repeated after a lost answer; default: by method. True when an idempotency key is sent"""
+    ok_statuses: frozenset[int] = field(default=frozenset(), kw_only=True)
+    """statuses that are answers although they are not 2xx"""
+    read: Callable[[Response], Metered | None] | None = field(default=None, kw_only=True)
+    """called on each answer that counts as good, inside the retry loop; raises a CallError when the body is an error
+    (an Unavailable or RateLimited is retried like the status would be)"""
+    tokens: int = field(default=0, kw_only=True)
+    """what the call takes from a limit of tokens per minute"""
+    timeout_s: float | None = field(default=None, kw_only=True)
+    """overrides the endpoint's per-attempt deadline"""
+
+    @property
+    def repeatable(self) -> bool:
+        """May the call be sent again when nobody knows whether the first one took effect?"""
+        return self.method in SAFE_TO_REPEAT if self.idempotent is None else self.idempotent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timings:
+    """The four parts of one attempt, in microseconds; they add up to the whole."""
+
+    queue_us: int = 0
+    """waiting for a free slot"""
+    limiter_us: int = 0
+    """rate limit and back-off"""
+    network_us: int = 0
+    """connect, send, receive"""
+    provider_us: int = 0
+    """request sent to first byte"""
+
+    @property
+    def latency_us(self) -> int:
+        """Network and provider: our own waiting is not the provider's."""
+        return self.network_us + self.provider_us
+
+
+@dataclass(frozen=True, kw_only=True)
+class Response:
+    """An answer that was read to its end."""
+
+    status: int
+    headers: Mapping[str, str]
+    """case-insensitive"""
+    body: bytes
+    timings: Timings
+    attempts: int = 1
+    request: str = ""
+    """method and path, for error texts"""
+
+    @property
+    def text(self) -> str:
+        """The body as text; bytes that are no UTF-8 become U+FFFD."""
+        return self.body.decode("utf-8", "replace")
+
+    def json(self) -> object:
+        """Parse the body.
+
+        Raises:
+            MappingError: blank, HTML, cut or otherwise no JSON.
+        """
+        return self._tree
+
+    @cached_property
+    def _tree(self) -> object:
+        if not self.body.strip():
+            raise MappingError(f"{self.request} -> {self.status}: expected JSON, the body is empty")
+        try:
+            tree: object = json.loads(self.body)
+        except (ValueError, RecursionError) as error:
+            kind = "HTML" if self.body.lstrip()[:1] == b"<" else "no JSON"
+            shown = redact(self.text)[:SHOWN_OF_BODY]
+            raise MappingError(f"{self.request} -> {self.status}: the body is {kind}: {shown}") from error
+        return tree

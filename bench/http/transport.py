@@ -1,0 +1,220 @@
+"""One attempt on the wire: the only place that knows aiohttp.
+
+One session a run: proxies and ``SSL_CERT_FILE`` come from the environment, cookies are not kept, redirects are
+followed only where scheme, host and port stay the same, because the request carries a key.
+"""
+
+from __future__ import annotations
+
+import ssl
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import SimpleNamespace
+from urllib.parse import urlencode
+
+import aiohttp
+from yarl import URL
+
+from bench import __version__
+from bench.http.message import Part, Request
+
+KEEP_METHOD = frozenset({307, 308})
+REDIRECTS = frozenset({301, 302, 303, *KEEP_METHOD})
+MAX_REDIRECTS = 5
+DNS_CACHE_S = 300
+
+
+class NotSent(Exception):
+    """The request cannot have reached the server."""
+
+    def __init__(self, reason: str, *, timed_out: bool = False, hopeless: bool = False) -> None:
+        super().__init__(reason)
+        self.timed_out = timed_out
+        self.hopeless = hopeless
+        """the same attempt would fail again: bad URL, bad certificate"""
+
+
+class Lost(Exception):
+    """Sent, perhaps received, and no whole answer came back."""
+
+    def __init__(self, reason: str, *, timed_out: bool = False) -> None:
+        super().__init__(reason)
+        self.timed_out = timed_out
+
+
+class TooLarge(Exception):
+    """The answer is larger than the endpoint allows; it was not read to its end."""
+
+
+@dataclass(slots=True)
+class Stamps:
+    """Instants of one attempt, in seconds of the monotonic clock."""
+
+    begun: float = 0.0
+    sent: float = 0.0
+    first_byte: float = 0.0
+    ended: float = 0.0
+
+    def provider_s(self) -> float:
+        """Request sent to first byte."""
+        return max(0.0, self.first_byte - self.sent) if self.sent and self.first_byte else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parcel:
+    """What one attempt sends, and within which bounds."""
+
+    request: Request
+    body: bytes | None
+    """the JSON tree already as bytes; made once a call"""
+    stamps: Stamps
+    timing: aiohttp.ClientTimeout
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """Status, headers and the whole body."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Transport:
+    """The shared session; ``async with`` it."""
+
+    def __init__(self) -> None:
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Transport:
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=DNS_CACHE_S),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers={"User-Agent": f"bench/{__version__}"},
+            trust_env=True,
+            trace_configs=[_stamping()],
+        )
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def send(self, parcel: Parcel) -> Answer:
+        """Send once and read the answer to its end.
+
+        Raises:
+            NotSent, Lost: no whole answer.
+            TooLarge: more than the parcel allows.
+        """
+        stamps = parcel.stamps
+        stamps.begun = time.perf_counter()
+        try:
+            return await self._follow(parcel)
+        except (aiohttp.InvalidURL, aiohttp.ClientConnectorCertificateError, ssl.SSLError) as error:
+            raise NotSent(_reason(error), hopeless=True) from error
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            raise NotSent(_reason(error), timed_out=isinstance(error, TimeoutError)) from error
+        except TimeoutError as error:
+            raise Lost(f"no answer within {parcel.timing.total:.3g} s", timed_out=True) from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise Lost(_reason(error)) from error
+        except ValueError as error:
+            raise NotSent(_reason(error), hopeless=True) from error
+        finally:
+            stamps.ended = time.perf_counter()
+
+    async def _follow(self, parcel: Parcel) -> Answer:
+        url = _url(parcel.request)
+        answer = await self._exchange(parcel, url)
+        for _ in range(MAX_REDIRECTS):
+            target = _redirect(parcel.request, url, answer)
+            if target is None:
+                break
+            url = target
+            answer = await self._exchange(parcel, url)
+        return answer
+
+    async def _exchange(self, parcel: Parcel, url: URL) -> Answer:
+        assert self._session is not None
+        request = parcel.request
+        async with self._session.request(
+            request.method,
+            url,
+            headers=_headers(request),
+            data=_form(request.multipart) if request.multipart is not None else parcel.body,
+            allow_redirects=False,
+            timeout=parcel.timing,
+            trace_request_ctx=parcel.stamps,
+        ) as response:
+            parcel.stamps.first_byte = time.perf_counter()
+            body = await _read(response, max_bytes=parcel.max_bytes)
+            return Answer(status=response.status, headers=response.headers, body=body)
+
+
+async def _read(response: aiohttp.ClientResponse, *, max_bytes: int) -> bytes:
+    if (response.content_length or 0) > max_bytes:
+        response.close()
+        raise TooLarge
+    first = await response.content.readany()
+    chunks, size = [first], len(first)
+    while chunk := await response.content.readany():
+        chunks.append(chunk)
+        size += len(chunk)
+        if size > max_bytes:
+            response.close()
+            raise TooLarge
+    return first if len(chunks) == 1 else b"".join(chunks)
+
+
+def _url(request: Request) -> URL:
+    if not request.query:
+        return URL(request.url, encoded=True)
+    joint = "&" if "?" in request.url else "?"
+    return URL(f"{request.url}{joint}{urlencode(request.query)}", encoded=True)
+
+
+def _headers(request: Request) -> Mapping[str, str]:
+    if request.json is None or any(name.lower() == "content-type" for name in request.headers):
+        return request.headers
+    return {"Content-Type": "application/json", **request.headers}
+
+
+def _redirect(request: Request, url: URL, answer: Answer) -> URL | None:
+    """The place to go on to; None when there is no redirect, or none that may be followed."""
+    location = answer.headers.get("Location")
+    if answer.status not in REDIRECTS or not location:
+        return None
+    if answer.status not in KEEP_METHOD and request.method not in ("GET", "HEAD"):
+        return None
+    target = url.join(URL(location, encoded=True))
+    return target if target.origin() == url.origin() else None
+
+
+def _form(fields: Mapping[str, str | Part]) -> aiohttp.FormData:
+    form = aiohttp.FormData()
+    for name, value in fields.items():
+        if isinstance(value, str):
+            form.add_field(name, value)
+        else:
+            form.add_field(name, value.content, filename=value.filename, content_type=value.type)
+    return form
+
+
+def _stamping() -> aiohttp.TraceConfig:
+    tracing = aiohttp.TraceConfig()
+
+    async def headers_sent(
+        _session: aiohttp.ClientSession, context: SimpleNamespace, _params: aiohttp.TraceRequestHeadersSentParams
+    ) -> None:
+        context.trace_request_ctx.sent = time.perf_counter()
+
+    tracing.on_request_headers_sent.append(headers_sent)
+    return tracing
+
+
+def _reason(error: BaseException) -> str:
+    text = str(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -1,0 +1,77 @@
+"""How many requests may be in flight: a fixed number, or one that feels its way like TCP does.
+
+``--concurrency auto`` gives each endpoint an `AdaptiveWindow`: it doubles per round until the first refusal
+(slow start), then grows by one per round; a refusal halves it, one that names a time to wait starts it again at one.
+One round is what is in flight at once, so a burst of refusals of one round cuts only once.
+"""
+
+from __future__ import annotations
+
+from anyio import CapacityLimiter, WouldBlock
+
+CEILING = 256
+"""the most that ``auto`` ever has in flight, over all endpoints"""
+START = 2
+
+
+class Slots:
+    """Slots handed out first come, first served; ``holder`` is whoever will give it back."""
+
+    def __init__(self, size: int) -> None:
+        self._limiter = CapacityLimiter(size)
+
+    @property
+    def size(self) -> int:
+        """Slots there are."""
+        return int(self._limiter.total_tokens)
+
+    @property
+    def taken(self) -> int:
+        """Slots in use."""
+        return self._limiter.borrowed_tokens
+
+    def take_now(self, holder: object) -> bool:
+        """Take a slot if one is free and nobody waits for it."""
+        try:
+            self._limiter.acquire_on_behalf_of_nowait(holder)
+        except WouldBlock:
+            return False
+        return True
+
+    async def take(self, holder: object) -> None:
+        """Wait for a slot."""
+        if not self.take_now(holder):
+            await self._limiter.acquire_on_behalf_of(holder)
+
+    def give_back(self, holder: object) -> None:
+        """Free the slot of ``holder``."""
+        self._limiter.release_on_behalf_of(holder)
+
+
+class AdaptiveWindow(Slots):
+    """Slots whose number follows what the server takes."""
+
+    def __init__(self, ceiling: int = CEILING) -> None:
+        super().__init__(min(START, ceiling))
+        self._ceiling = ceiling
+        self._window = float(self.size)
+        self._threshold = float(ceiling)
+        self._last_cut = float("-inf")
+
+    def accepted(self) -> None:
+        """One answer without push-back, its slot just given back; grow only while the window is what holds us back."""
+        if self.taken + 1 < self.size:
+            return
+        self._resize(self._window + (1.0 if self._window < self._threshold else 1.0 / self._window))
+
+    def refused(self, *, sent_at: float, now: float, told_to_wait: bool) -> None:
+        """A 429 for a request sent at ``sent_at``; one from before the last cut says nothing new."""
+        if sent_at < self._last_cut:
+            return
+        self._last_cut = now
+        self._threshold = max(1.0, self._window / 2)
+        self._resize(1.0 if told_to_wait else self._threshold)
+
+    def _resize(self, window: float) -> None:
+        self._window = min(max(1.0, window), float(self._ceiling))
+        self._limiter.total_tokens = int(self._window)
