@@ -44,10 +44,13 @@ class ConfigModel(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _one_spelling(cls, value: object) -> object:
-        """Refuse a field that is given in both spellings."""
+        """Refuse a field that is given in both spellings, or by its inner name."""
         if not isinstance(value, Mapping):
             return value
         for name, info in cls.model_fields.items():
+            if info.alias_priority == 2 and info.alias != name and name in value:
+                text = 'unknown field "{name}"; it is called "{alias}"'
+                raise PydanticCustomError("both_spellings", text, {"alias": info.alias, "name": name})
             if info.alias and info.alias != name and name in value and info.alias in value:
                 text = '"{alias}" and "{name}" are the same field'
                 raise PydanticCustomError("both_spellings", text, {"alias": info.alias, "name": name})

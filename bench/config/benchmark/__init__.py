@@ -1,0 +1,210 @@
+"""A benchmark as the program knows it: one closed model, whatever dialect its file was written in.
+
+::
+
+    config = Catalog.load(Path(".")).benchmark("locomo")
+    config.search.default_limit, config.unit, config.evaluation.method      # 10, "session", "locomo-f1"
+    config.judge_prompt("temporal", abstention=False)                       # ("temporal", "...") or None
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, PrivateAttr, field_validator
+
+from bench.config.benchmark.origin import Origin
+from bench.config.benchmark.sections import (
+    Abstention,
+    Context,
+    Data,
+    Evaluation,
+    EvidenceFields,
+    FieldOnly,
+    Ingestion,
+    MetricEntry,
+    QuestionDate,
+    QuestionType,
+    Runtime,
+    Schema,
+    Search,
+)
+from bench.config.benchmark.terms import UNIT_OF_MODE, Capability, FieldPath, Milliseconds, Positive, Segment, Unit, Zone
+from bench.config.source import ConfigModel
+
+__all__ = ["BenchmarkConfig", "BenchmarkFile", "Context", "Deletion", "Flatten", "History", "MatchOptions", "Rendering"]
+
+
+class BenchmarkFile(ConfigModel):
+    """What a file of the YAML dialect may say."""
+
+    name: Segment
+    version: str
+    display_name: str | None = None
+    description: str | None = None
+    source: str | None = None
+    paper: str | None = None
+    license: str | None = None
+    tags: tuple[str, ...] = ()
+    aliases: tuple[Segment, ...] = ()
+    extends: str | None = None
+    data: Data
+    fields: Schema = Field(alias="schema")
+    """the section ``schema``"""
+    categories: Mapping[str, str] = Field(default_factory=dict)
+    categories_strict: bool = False
+    question_types: tuple[QuestionType, ...] = ()
+    groups: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
+    evidence: EvidenceFields = EvidenceFields()
+    abstention: Abstention = Abstention()
+    question_date: QuestionDate = QuestionDate()
+    timezone: Zone = "UTC"
+    date_formats: tuple[str, ...] = ()
+    corpus: FieldOnly | None = None
+    visibility: FieldOnly | None = None
+    overlay: str | None = None
+    cluster_by: str | None = "corpus"
+    ingestion: Ingestion = Ingestion()
+    search: Search = Search()
+    evaluation: Evaluation
+    epochs_reducer: Literal["mean", "mode", "max"] = "mean"
+    metrics: tuple[str | MetricEntry, ...] = ()
+    required_capabilities: tuple[Capability, ...] = ("add_memory", "retrieve_memory")
+    runtime: Runtime = Runtime()
+
+    @field_validator("categories", mode="before")
+    @classmethod
+    def _text_labels(cls, value: object) -> object:
+        """Names may look like numbers."""
+        if not isinstance(value, Mapping):
+            return value
+        return {key: str(name) if isinstance(name, int | float) else name for key, name in value.items()}
+
+
+class Flatten(ConfigModel):
+    """One item a child of a list in each row."""
+
+    field: FieldPath
+    max_items: Positive | None = None
+    promote_fields: tuple[str, ...] = ()
+
+
+class History(ConfigModel):
+    """How much of each history is ingested; anything but ``full`` is never publishable."""
+
+    mode: Literal["full", "lazy", "shared"] = "full"
+    shared_sample_size: Positive = 10
+
+
+class Deletion(ConfigModel):
+    """The three steps of an add-delete-verify benchmark."""
+
+    target: FieldPath
+    verify_query: FieldPath
+    deleted_content: FieldPath | None = None
+    fuzzy_match: bool = False
+    phase_delay_ms: Milliseconds = 0
+
+
+class Rendering(ConfigModel):
+    """How a session becomes text where the file says more than a template."""
+
+    formatter: Literal["conversation", "json", "raw"] = "conversation"
+    dialogue: Literal["auto", "speaker_text", "role_content"] = "auto"
+
+
+class MatchOptions(ConfigModel):
+    """Options of exact-match."""
+
+    case_sensitive: bool = False
+    normalize_whitespace: bool = True
+
+
+class BenchmarkConfig(BenchmarkFile):
+    """What a benchmark is, from either dialect. The fields added here are set by the manifest dialect only."""
+
+    row_id_candidates: tuple[str, ...] = ()
+    """row ids come from the first of these that row 1 has; none: ``row_1``..."""
+    fields_by_name: bool = False
+    """turns are read by the usual names instead of an itemSchema"""
+    memory_metadata: tuple[str, ...] = ()
+    """row fields that go to ``Memory.metadata``"""
+    flatten: Flatten | None = None
+    history: History = History()
+    deletion: Deletion | None = None
+    rendering: Rendering = Rendering()
+    exact_match: MatchOptions = MatchOptions()
+    type_instructions: Mapping[str, str] = Field(default_factory=dict)
+    """question type -> instruction for the judge; ``_default`` for the rest"""
+
+    _origin: Origin | None = PrivateAttr(default=None)
+    _notes: tuple[str, ...] = PrivateAttr(default=())
+
+    @property
+    def origin(self) -> Origin | None:
+        """The files behind it; None for a config that came back from a journal."""
+        return self._origin
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know and what stops nothing."""
+        return self._notes
+
+    @property
+    def unit(self) -> Unit:
+        """What one memory is, unless the provider's config says otherwise."""
+        return UNIT_OF_MODE[self.ingestion.mode]
+
+    @property
+    def title(self) -> str:
+        return self.display_name or self.name
+
+    @property
+    def has_evidence(self) -> bool:
+        """True when the config says where the gold stands."""
+        nested = self.fields.questions is not None and self.fields.questions.evidence_field is not None
+        fields = (self.evidence.session_ids_field, self.evidence.turn_ids_field, self.evidence.turn_flag)
+        return nested or any(fields)
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """Why a result of this config is not publishable; empty when nothing stands against it."""
+        found = {
+            "altered": self.ingestion.preprocessing.escape_html,
+            "reduced_history": self.history.mode != "full",
+            "dataset_unpinned": self.data.type != "local" and self.data.sha256 is None,
+        }
+        return tuple(mark for mark, holds in found.items() if holds)
+
+    def place(self, *path: str | int) -> str:
+        """``file:line:column`` of a key, for errors."""
+        return self._origin.place(path) if self._origin else self.name
+
+    def folder_of(self, *path: str | int) -> Path | None:
+        """The folder of the file that gave a value."""
+        return self._origin.folder_of(path) if self._origin else None
+
+    def question_type(self, name: str | None) -> QuestionType | None:
+        """The declared type of that name."""
+        return next((kind for kind in self.question_types if kind.name == name), None)
+
+    def judge_prompt(self, question_type: str | None, *, abstention: bool = False) -> tuple[str, str] | None:
+        """Name and text of the judge's prompt: abstention first, then by type, then the default."""
+        prompts = self.evaluation.judge_prompts
+        if abstention and prompts.abstention is not None:
+            return "abstention", prompts.abstention
+        return self._prompt(prompts.by_question_type, prompts.default, question_type)
+
+    def answer_prompt(self, question_type: str | None) -> tuple[str, str] | None:
+        """Name and text of the answer prompt: by type, then the default."""
+        prompts = self.evaluation.answer_prompt
+        return self._prompt(prompts.by_question_type, prompts.default, question_type)
+
+    def _prompt(self, by_type: Mapping[str, str], default: str | None, name: str | None) -> tuple[str, str] | None:
+        kind = self.question_type(name)
+        for candidate in (kind.evaluation_prompt if kind else None, name):
+            if candidate is not None and candidate in by_type:
+                return candidate, by_type[candidate]
+        return None if default is None else ("default", default)

@@ -1,0 +1,99 @@
+"""The words that benchmark configs may use as values, and the types that check single values.
+
+::
+
+    Segment        # a name that is safe as a file and a run id: demo, locomo-turns
+    FieldPath      # "$.content", or a bare field name
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from bench.config.jsonpath import compile_path
+from bench.errors import ConfigError
+
+_SEGMENT = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
+
+
+def _segment(value: str) -> str:
+    if not _SEGMENT.fullmatch(value):
+        raise ValueError(f'"{value}" is no safe name: letters, digits, ".", "_" and "-", at most 100')
+    return value
+
+
+def _field_path(value: str) -> str:
+    try:
+        compile_path(value, bare=True)
+    except ConfigError as error:
+        raise ValueError(error.message) from error
+    return value
+
+
+def _pattern(value: str) -> str:
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise ValueError(f'"{value}" is no regular expression: {error}') from error
+    return value
+
+
+def _zone(value: str) -> str:
+    from zoneinfo import ZoneInfo
+
+    try:
+        ZoneInfo(value)
+    except (KeyError, ValueError, OSError) as error:
+        raise ValueError(f'"{value}" is no time zone of the IANA database') from error
+    return value
+
+
+def _digest(value: str) -> str:
+    if not re.fullmatch(r"[0-9a-fA-F]{64}", value):
+        raise ValueError("a SHA-256 is 64 hexadecimal digits")
+    return value.lower()
+
+
+def _python_class(value: str) -> str:
+    if value.split(":")[0].endswith((".ts", ".js", ".mjs", ".tsx")):
+        raise ValueError(f'"{value}": an evaluator is a Python class, written ./file.py:Class')
+    if ":" not in value:
+        raise ValueError(f'"{value}" names no class; write ./file.py:Class')
+    return value
+
+
+Segment = Annotated[str, AfterValidator(_segment)]
+FieldPath = Annotated[str, AfterValidator(_field_path)]
+Pattern = Annotated[str, AfterValidator(_pattern)]
+Zone = Annotated[str, AfterValidator(_zone)]
+Sha256 = Annotated[str, AfterValidator(_digest)]
+PythonClass = Annotated[str, AfterValidator(_python_class)]
+Positive = Annotated[int, Field(ge=1)]
+Milliseconds = Annotated[int, Field(ge=0)]
+Temperature = Annotated[float, Field(ge=0)]
+
+Format = Literal["json", "jsonl", "csv"]
+Unit = Literal["session", "turn", "corpus"]
+Mode = Literal["session-based", "incremental", "bulk"]
+Granularity = Literal["auto", "turn", "session", "memory"]
+Capability = Literal["add_memory", "retrieve_memory", "delete_memory", "update_memory", "list_memories"]
+Method = Literal[
+    "exact-match",
+    "contains",
+    "token-f1",
+    "locomo-f1",
+    "semantic-similarity",
+    "llm-judge",
+    "rubric",
+    "mcq",
+    "faithfulness",
+    "code-correctness",
+    "deletion-check",
+    "custom",
+    "none",
+]
+
+UNIT_OF_MODE: dict[Mode, Unit] = {"session-based": "session", "incremental": "turn", "bulk": "corpus"}

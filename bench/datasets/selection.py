@@ -1,0 +1,157 @@
+"""Which items a run asks: range, then filters, then sample, then limit, always in file order.
+
+Positions are 1-based in the benchmark's full item order, so machines agree. A sample is seeded and stratified by
+question type: the key of an item is the hex SHA-256 of ``SEED|BENCHMARK|ITEM_ID``, each type gives the smallest keys
+of its share, shares are dealt by largest remainder::
+
+    Selection(sample=20, seed=7)
+    Selection(shard=(2, 4), question_types=("temporal",), limit=10)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from bench.config.findings import did_you_mean
+from bench.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """The selection flags of a run; the default selects everything."""
+
+    start: int | None = None
+    """1-based, inclusive"""
+    end: int | None = None
+    """1-based, inclusive"""
+    shard: tuple[int, int] | None = None
+    """(i, n): the i-th of n equal ranges, i from 1"""
+    items: tuple[str, ...] = ()
+    items_of: tuple[str, ...] = ()
+    """corpus ids"""
+    question_types: tuple[str, ...] = ()
+    sample: int | None = None
+    per_type: bool = False
+    """``sample`` counts for each type"""
+    seed: int = 0
+    limit: int | None = None
+
+    def range(self, total: int) -> tuple[int, int]:
+        """The half-open range of indexes from 0; UsageError for one that cannot be."""
+        if self.shard is not None:
+            return self._shard_range(total)
+        start, end = self.start or 1, total if self.end is None else self.end
+        if start < 1 or end < start:
+            raise UsageError(f"the range {start}..{end} holds no item", hint="positions count from 1, both ends included")
+        return min(start - 1, total), min(end, total)
+
+    def _shard_range(self, total: int) -> tuple[int, int]:
+        assert self.shard is not None
+        index, count = self.shard
+        if self.start is not None or self.end is not None:
+            raise UsageError("--shard and --start/--end exclude each other", hint="give one of them")
+        if not 1 <= index <= count:
+            raise UsageError(f"there is no shard {index}/{count}", hint="shards are 1/N to N/N")
+        return (index - 1) * total // count, index * total // count
+
+
+class Selectable(Protocol):
+    """What a selection needs to know of a dataset; positions are indexes from 0 here."""
+
+    @property
+    def name(self) -> str: ...
+    def __len__(self) -> int: ...
+    def id_at(self, index: int) -> str: ...
+    def type_at(self, index: int) -> str | None: ...
+    def index_of(self, item_id: str) -> int | None: ...
+    def indexes_of_corpus(self, corpus_id: str) -> Iterable[int] | None: ...
+    def known_types(self) -> Sequence[str]: ...
+
+
+def select(dataset: Selectable, selection: Selection) -> array[int]:
+    """Give the indexes (from 0) of the selected items in file order; UsageError for names nobody has."""
+    start, end = selection.range(len(dataset))
+    chosen = array("L", (index for index in _filtered(dataset, selection) if start <= index < end))
+    if selection.sample is not None:
+        chosen = _sampled(dataset, selection, chosen)
+    return chosen if selection.limit is None else chosen[: selection.limit]
+
+
+def _filtered(dataset: Selectable, selection: Selection) -> Iterator[int]:
+    kept: Iterable[int] = range(len(dataset))
+    if selection.items or selection.items_of:
+        named = {_index_of(dataset, item_id) for item_id in selection.items}
+        named.update(index for corpus in selection.items_of for index in _items_of(dataset, corpus))
+        kept = sorted(named)
+    types = frozenset(_known_type(dataset, name) for name in selection.question_types)
+    return (index for index in kept if not types or dataset.type_at(index) in types)
+
+
+def _index_of(dataset: Selectable, item_id: str) -> int:
+    index = dataset.index_of(item_id)
+    if index is None:
+        raise UsageError(f'{dataset.name} has no item "{item_id}"', hint=f"bench describe {dataset.name} --items")
+    return index
+
+
+def _items_of(dataset: Selectable, corpus: str) -> Iterable[int]:
+    indexes = dataset.indexes_of_corpus(corpus)
+    if indexes is None:
+        raise UsageError(f'{dataset.name} has no corpus "{corpus}"', hint=f"bench describe {dataset.name} --items")
+    return indexes
+
+
+def _known_type(dataset: Selectable, name: str) -> str:
+    if name not in (known := dataset.known_types()):
+        raise UsageError(
+            f'{dataset.name} has no question type "{name}"{did_you_mean(name, known)}',
+            hint=f"types: {', '.join(sorted(known)) or 'none'}",
+        )
+    return name
+
+
+def _sampled(dataset: Selectable, selection: Selection, chosen: array[int]) -> array[int]:
+    sample = selection.sample or 0
+    sizes = Counter(dataset.type_at(index) or "" for index in chosen)
+    shares = dict.fromkeys(sizes, sample) if selection.per_type else deal(sizes, sample)
+    keys: defaultdict[str, list[tuple[bytes, int]]] = defaultdict(list)
+    for index in chosen:
+        _keep_smallest(
+            keys[kind := dataset.type_at(index) or ""],
+            shares[kind],
+            (_key(selection.seed, dataset.name, dataset.id_at(index)), index),
+        )
+    return array("L", sorted(-index for kept in keys.values() for _, index in kept))
+
+
+def _keep_smallest(heap: list[tuple[bytes, int]], size: int, entry: tuple[bytes, int]) -> None:
+    """Keep the ``size`` smallest keys: a heap of complements, the largest key on top."""
+    key, index = entry
+    turned = (bytes(255 - byte for byte in key), -index)
+    if len(heap) < size:
+        heapq.heappush(heap, turned)
+    elif heap and turned > heap[0]:
+        heapq.heapreplace(heap, turned)
+
+
+def _key(seed: int, benchmark: str, item_id: str) -> bytes:
+    return hashlib.sha256(f"{seed}|{benchmark}|{item_id}".encode()).digest()
+
+
+def deal(sizes: Counter[str], sample: int) -> dict[str, int]:
+    """Shares in proportion to the sizes by largest remainder, ties by name; never more than a type has."""
+    total = sum(sizes.values())
+    wanted = min(sample, total)
+    if total == 0:
+        return {}
+    shares = {name: wanted * size // total for name, size in sizes.items()}
+    rest = sorted(sizes, key=lambda name: (-(wanted * sizes[name] % total), name))
+    for name in rest[: wanted - sum(shares.values())]:
+        shares[name] += 1
+    return shares
