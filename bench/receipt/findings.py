@@ -1,0 +1,127 @@
+"""What a check found, and the verdict that findings add up to.
+
+    findings = [ok("parse"), fail("digest", "result_digest", "...")]
+    judge(findings)      # Verdict.INVALID
+
+Codes are stable: programs and the static page use the same ones. The worst verdict wins: 5, 3, 4, 7, 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+Status = Literal["ok", "warn", "fail", "skip"]
+
+CHECKS = (
+    "parse",
+    "schema",
+    "signature",
+    "trust",
+    "items",
+    "recompute",
+    "digest",
+    "invariants",
+    "log",
+    "runs",
+    "policy",
+)
+UNTRUSTED_CODES = frozenset({"key_unknown", "key_retired", "key_revoked", "key_role"})
+
+
+class Verdict(StrEnum):
+    """What may be said of a receipt."""
+
+    VALID = "VALID"
+    UNTRUSTED = "UNTRUSTED"
+    SUPERSEDED = "SUPERSEDED"
+    RETRACTED = "RETRACTED"
+    INVALID = "INVALID"
+    POLICY = "POLICY"
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of the verdict."""
+        return _EXIT_CODES[self]
+
+
+_EXIT_CODES = {
+    Verdict.VALID: 0,
+    Verdict.UNTRUSTED: 3,
+    Verdict.SUPERSEDED: 4,
+    Verdict.RETRACTED: 4,
+    Verdict.INVALID: 5,
+    Verdict.POLICY: 7,
+}
+_WORST_FIRST = (
+    Verdict.INVALID,
+    Verdict.UNTRUSTED,
+    Verdict.RETRACTED,
+    Verdict.SUPERSEDED,
+    Verdict.POLICY,
+    Verdict.VALID,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One outcome of one check; a check may have several."""
+
+    check: str
+    status: Status
+    code: str | None = None
+    detail: str = ""
+
+    def value(self) -> dict[str, str]:
+        """The JSON value; ``code`` only where there is one."""
+        told = {"id": self.check, "status": str(self.status), "detail": self.detail}
+        return told if self.code is None else {**told, "code": self.code}
+
+    @property
+    def verdict(self) -> Verdict:
+        """What this finding alone makes of the receipt."""
+        if self.status != "fail":
+            return Verdict.VALID
+        if self.code in UNTRUSTED_CODES:
+            return Verdict.UNTRUSTED
+        if self.code in ("superseded", "retracted"):
+            return Verdict(str(self.code).upper())
+        return Verdict.POLICY if self.check == "policy" else Verdict.INVALID
+
+
+def ok(check: str, detail: str = "") -> Finding:
+    """The check held."""
+    return Finding(check=check, status="ok", detail=detail)
+
+
+def skip(check: str, detail: str) -> Finding:
+    """The check was not made, and why."""
+    return Finding(check=check, status="skip", detail=detail)
+
+
+def warn(check: str, code: str, detail: str) -> Finding:
+    """Something a reader should know, that does not make the receipt invalid."""
+    return Finding(check=check, status="warn", code=code, detail=detail)
+
+
+def fail(check: str, code: str, detail: str) -> Finding:
+    """The check did not hold."""
+    return Finding(check=check, status="fail", code=code, detail=detail)
+
+
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
+    """The worst of several verdicts; VALID for none."""
+    found = set(verdicts)
+    return next((verdict for verdict in _WORST_FIRST if verdict in found), Verdict.VALID)
+
+
+def judge(findings: Iterable[Finding]) -> Verdict:
+    """Add findings up to a verdict."""
+    return worst(finding.verdict for finding in findings)
+
+
+def or_ok(check: str, findings: Sequence[Finding], detail: str = "") -> list[Finding]:
+    """The findings of a check, or one ``ok`` when there are none."""
+    return list(findings) or [ok(check, detail)]

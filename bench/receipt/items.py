@@ -1,0 +1,241 @@
+"""The items file: one canonical JSON line a row, sorted, streamed both ways.
+
+Writing sorts on disk, so that a hundred thousand rows fit into little memory::
+
+    with ItemsWriter(path) as writer:
+        for row in rows:                      # any order
+            writer.add(row)
+    writer.sealed                             # count, bytes, sha256, both Merkle roots
+
+Reading yields each line with what is wrong with it, and seals the whole in the same pass.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from types import TracebackType
+from typing import Annotated, BinaryIO, Literal, Self
+
+from pydantic import Field
+
+from bench.canonical import JSON, dumps, parse, sha256_hex
+from bench.errors import CanonicalError
+from bench.receipt.merkle import Frontier, leaf_hash
+from bench.receipt.schema import PerQuery, State, items_file_name
+from bench.receipt.wire import Flag, Hex64, Misfit, Name, Natural, Number, Positive, Text, Wire, admit, emit
+
+DETERMINISTIC_FIELDS = ("itemId", "epoch", "gold", "labels", "retrieved", "metrics")
+MAX_LINE = 16 * 1024 * 1024
+
+
+class VerdictRow(Wire):
+    """An evaluator's outcome; the judge's text and prompt only by hash."""
+
+    evaluator: Name
+    class_: Annotated[Literal["deterministic", "judged"], Field(alias="class")]
+    value: Number | None
+    correct: Flag | None
+    model: Text | None
+    prompt_sha256: Hex64 | None
+    raw_sha256: Hex64 | None
+
+
+class Tokens(Wire):
+    """Tokens of one item; null = not known."""
+
+    context: Natural | None
+    prompt: Natural | None
+    completion: Natural | None
+
+
+class ItemRow(Wire):
+    """One item of one epoch. ``answer`` is there only when asked for."""
+
+    item_id: Name
+    epoch: Positive
+    corpus_id: Text
+    state: State
+    error_kind: Name | None
+    attempts: Natural
+    labels: Mapping[str, Text]
+    gold: tuple[Text, ...]
+    retrieved: tuple[tuple[Text, ...], ...] | None
+    returned: Natural
+    metrics: Mapping[str, Number | None]
+    verdicts: tuple[VerdictRow, ...]
+    answer_sha256: Hex64 | None
+    tokens: Tokens | None
+    latency_us: Mapping[str, Natural]
+    cost_usd_micros: Natural | None
+    answer: Text | None = None
+
+    @property
+    def order(self) -> tuple[bytes, int]:
+        """The place in the file: item id as UTF-8 bytes, then epoch."""
+        return (self.item_id.encode("utf-8"), self.epoch)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sealed:
+    """What a receipt says about its items file."""
+
+    count: int
+    bytes: int
+    sha256: str
+    merkle_root: str
+    deterministic_root: str
+
+    def per_query(self, receipt_id: str) -> PerQuery:
+        """The receipt's pointer to the file."""
+        return PerQuery(
+            format="jcs-lines/1",
+            file=items_file_name(receipt_id),
+            count=self.count,
+            bytes=self.bytes,
+            sha256=self.sha256,
+            merkle_root=self.merkle_root,
+            deterministic_root=self.deterministic_root,
+        )
+
+
+class Seal:
+    """Hashes lines as they pass: the file, its tree, and the tree of the deterministic parts."""
+
+    def __init__(self) -> None:
+        self._file = sha256()
+        self._bytes = 0
+        self._lines = Frontier()
+        self._deterministic = Frontier()
+
+    def add(self, line: bytes, value: JSON) -> None:
+        """Take one line (without LF) and its parsed value."""
+        self.add_raw(line + b"\n")
+        self._lines.append(leaf_hash(line))
+        self._deterministic.append(leaf_hash(dumps(deterministic_part(value))))
+
+    def add_raw(self, data: bytes) -> None:
+        """Take bytes that are no line of their own, such as a cut end."""
+        self._file.update(data)
+        self._bytes += len(data)
+
+    def sealed(self) -> Sealed:
+        """What was hashed so far."""
+        return Sealed(
+            count=self._lines.size,
+            bytes=self._bytes,
+            sha256=self._file.hexdigest(),
+            merkle_root=self._lines.root().hex(),
+            deterministic_root=self._deterministic.root().hex(),
+        )
+
+
+def deterministic_part(value: JSON) -> JSON:
+    """Reduce a row to what two exact runs must agree on."""
+    return {name: value[name] for name in DETERMINISTIC_FIELDS if name in value} if isinstance(value, dict) else value
+
+
+def row_value(row: ItemRow) -> dict[str, JSON]:
+    """The JSON value of a row; a row without answer text has no ``answer`` member."""
+    value: dict[str, JSON] = emit(row)  # type: ignore[assignment]
+    if row.answer is None:
+        del value["answer"]
+    return value
+
+
+# ------------------------------------------------------------------------ writing
+
+
+class ItemsWriter:
+    """Takes rows in any order and leaves the sorted, sealed file; refuses to overwrite."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._places: list[tuple[bytes, int, int, int]] = []
+
+    def __enter__(self) -> Self:
+        self._spool: BinaryIO = tempfile.TemporaryFile(dir=self.path.parent)
+        return self
+
+    def add(self, row: ItemRow) -> None:
+        """Spool one row."""
+        line = dumps(row_value(row))
+        self._places.append((*row.order, self._spool.tell(), len(line)))
+        self._spool.write(line)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._spool:
+            if kind is None:
+                self.sealed = self._write()
+
+    def _write(self) -> Sealed:
+        seal = Seal()
+        with self.path.open("xb") as out:
+            for _, _, offset, length in sorted(self._places):
+                self._spool.seek(offset)
+                line = self._spool.read(length)
+                out.write(line + b"\n")
+                seal.add(line, parse(line))
+        return seal.sealed()
+
+
+# ------------------------------------------------------------------------ reading
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadLine:
+    """One line of an items file: the row, or why it is none."""
+
+    number: int
+    row: ItemRow | None
+    problem: str | None
+
+
+def read_items(file: BinaryIO, seal: Seal) -> Iterator[ReadLine]:
+    """Stream the rows of an items file through ``seal``; never raises for what is in the file."""
+    number = 0
+    while line := file.readline(MAX_LINE):
+        number += 1
+        yield _read_line(number, line, seal)
+
+
+def _read_line(number: int, line: bytes, seal: Seal) -> ReadLine:
+    if not line.endswith(b"\n"):
+        seal.add_raw(line)
+        return ReadLine(number=number, row=None, problem="the line does not end with LF, or is too long")
+    body = line[:-1]
+    try:
+        value = parse(body)
+    except CanonicalError as error:
+        seal.add(body, None)
+        return ReadLine(number=number, row=None, problem=f"{error.code}: {error}")
+    seal.add(body, value)
+    if dumps(value) != body:
+        return ReadLine(number=number, row=None, problem="the line is not in canonical form")
+    return _fit(number, value)
+
+
+def _fit(number: int, value: JSON) -> ReadLine:
+    try:
+        row = admit(ItemRow, value)
+    except Misfit as misfit:
+        return ReadLine(number=number, row=None, problem=str(misfit))
+    return ReadLine(number=number, row=row, problem=_inconsistency(row, value))
+
+
+def _inconsistency(row: ItemRow, value: JSON) -> str | None:
+    assert isinstance(value, dict)
+    if any(earlier >= later for earlier, later in zip(row.gold, row.gold[1:], strict=False)):
+        return "gold is not sorted and unique"
+    if (row.error_kind is None) is (row.state == "error"):
+        return "errorKind stands exactly where the state is error"
+    if row.retrieved is not None and row.returned < len(row.retrieved):
+        return "fewer returned than retrieved"
+    if "answer" in value and (row.answer is None or row.answer_sha256 != sha256_hex(row.answer.encode("utf-8"))):
+        return "the answer is not the one that was hashed"
+    return None
