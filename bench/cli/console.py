@@ -75,7 +75,7 @@ def error(problem: BenchError) -> None:
     message, hint = redact(str(problem)), redact(problem.hint)
     if current.get().json:
         where = redact(problem.where) if problem.where else None
-        json_value({"error": {"kind": problem.kind, "message": message, "hint": hint, "where": where}})
+        json_line({"error": {"kind": problem.kind, "message": message, "hint": hint, "where": where}})
     else:
         sys.stderr.write(visible(f"error: {message}\nhint: {hint}") + "\n")
 
