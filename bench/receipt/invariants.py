@@ -56,8 +56,10 @@ def _count_faults(body: Body) -> Iterator[str]:
 def _score_count_faults(name: str, score: Score, planned: int) -> Iterator[str]:
     if score.n + score.n_excluded + score.n_failed != planned:
         yield f"{name}: n + nExcluded + nFailed is not {planned}"
-    if (score.value is None) is not (score.n == 0):
-        yield f"{name}: a value stands exactly where n is above 0"
+    if score.n == 0 and score.value is not None:
+        yield f"{name}: a value over no items"
+    if score.n > 0 and score.value is None and score.aggregate != "other":
+        yield f"{name}: no value over {score.n} items"
     for dimension, labels in score.breakdown.items():
         if sum(label.n for label in labels.values()) != score.n:
             yield f"{name}: the labels of {dimension} do not add up to n"

@@ -1,0 +1,128 @@
+"""Where signing keys come from: flag, environment, or the one active key of the key folder.
+
+    ring = Keyring(workspace=Path("."), environ=os.environ)
+    key = ring.signing_key(role="receipt", file=None)
+
+Order: file, ``MEMORYBENCH_SIGNING_KEY_FILE``, ``MEMORYBENCH_SIGNING_KEY``, the only active key in the folder;
+for the log ``MEMORYBENCH_LOG_KEY_FILE`` comes first. None, or several to choose from, is an error with the names.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, MutableMapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench.receipt.keyfiles import KeyRefused, SigningKey
+from bench.receipt.log.store import has_log
+from bench.receipt.trusted import FILE, Role, TrustStore
+
+KEY_FILE = "MEMORYBENCH_SIGNING_KEY_FILE"
+KEY_TEXT = "MEMORYBENCH_SIGNING_KEY"
+LOG_KEY_FILE = "MEMORYBENCH_LOG_KEY_FILE"
+PASSPHRASE_FILE = "MEMORYBENCH_SIGNING_KEY_PASSPHRASE_FILE"  # noqa: S105 - a name, no secret
+PUBLISHED = Path("results/published")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Keyring:
+    """The keys that a workspace and an environment offer. ``prompt`` asks a person for a passphrase."""
+
+    workspace: Path
+    environ: MutableMapping[str, str] = field(default_factory=lambda: os.environ)
+    folder: Path | None = None
+    """the key folder; None = the default one"""
+    prompt: Callable[[], bytes | None] | None = None
+
+    @property
+    def key_folder(self) -> Path:
+        """``$XDG_CONFIG_HOME/bench/keys``, unless another one was named."""
+        if self.folder is not None:
+            return self.folder
+        config = self.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
+        return Path(config) / "bench" / "keys"
+
+    @property
+    def trusted_path(self) -> Path:
+        """The workspace's trusted.json."""
+        return self.workspace / FILE
+
+    @property
+    def log_folder(self) -> Path | None:
+        """The workspace's public log, None when it has none."""
+        folder = self.workspace / PUBLISHED
+        return folder if has_log(folder) else None
+
+    def trusted(self) -> TrustStore:
+        """The workspace's trusted keys; none when there is no file."""
+        return TrustStore.load_or_empty(self.trusted_path)
+
+    def signing_key(self, role: Role, file: Path | None = None) -> SigningKey:
+        """The key to sign with, in the documented order; raise KeyRefused."""
+        path = file or self._file_named_in_environment(role)
+        if path is not None:
+            return SigningKey.load(path, self._passphrase)
+        text = self.environ.pop(KEY_TEXT, None)
+        if text:
+            return SigningKey.from_pem(text.encode(), where=KEY_TEXT, passphrase=self._passphrase)
+        return self._only_active(role)
+
+    def log_key_or_none(self, *, but: str | None = None) -> SigningKey | None:
+        """A key that may sign the log now, None when there is none at hand. ``but`` = a fingerprint not to use."""
+        store = self.trusted()
+        allowed = {key.fingerprint for key in store.active("log")} - {but}
+        for path in self._log_candidates(store):
+            if path.is_file():
+                key = SigningKey.load(path, self._passphrase)
+                if key.public.fingerprint in allowed:
+                    return key
+        return None
+
+    def private_key_of(self, name: str) -> SigningKey:
+        """The private half of a trusted key, from the key folder."""
+        return SigningKey.load(self.key_folder / f"{name}.key", self._passphrase)
+
+    def _file_named_in_environment(self, role: Role) -> Path | None:
+        names = (LOG_KEY_FILE, KEY_FILE) if role == "log" else (KEY_FILE,)
+        return next((Path(self.environ[name]) for name in names if self.environ.get(name)), None)
+
+    def _log_candidates(self, store: TrustStore) -> list[Path]:
+        named = self._file_named_in_environment("log")
+        own = [self.key_folder / f"{key.name}.key" for key in store.active("log")]
+        return own if named is None else [named, *own]
+
+    def _only_active(self, role: Role) -> SigningKey:
+        store = self.trusted()
+        found = [key for key in store.active(role) if (self.key_folder / f"{key.name}.key").is_file()]
+        if len(found) != 1:
+            raise _choose(role, [key.name for key in found], self.key_folder)
+        key = self.private_key_of(found[0].name)
+        if key.public.fingerprint != found[0].fingerprint:
+            raise KeyRefused(
+                "key_fingerprint",
+                f"the private key {found[0].name} is not the one in trusted.json",
+                where=str(self.key_folder / f"{found[0].name}.key"),
+            )
+        return key
+
+    def _passphrase(self) -> bytes | None:
+        path = self.environ.get(PASSPHRASE_FILE)
+        if path:
+            try:
+                return Path(path).read_bytes().rstrip(b"\r\n")
+            except OSError as error:
+                raise KeyRefused("key_unreadable", error.strerror or "cannot be read", where=path) from error
+        return self.prompt() if self.prompt else None
+
+
+def _choose(role: Role, names: list[str], folder: Path) -> KeyRefused:
+    if names:
+        return KeyRefused(
+            "key_ambiguous",
+            f"several active keys have the role {role}: {', '.join(names)}",
+            where=str(folder),
+            hint="name one with --key FILE",
+        )
+    hint = f"bench keys new, or name a file with --key or {KEY_FILE}"
+    return KeyRefused("key_missing", f"no active key with the role {role}", where=str(folder), hint=hint)

@@ -1,0 +1,249 @@
+"""The life of a key: new, rotated, revoked. Every step leaves trusted.json, and the log where there is one.
+
+    made = new_key(ring, "default", ("receipt", "log"))
+    rotate(ring, old="default", new=None, at=stamp(now))
+    revoke(ring, "default-2", from_index=120, reason="laptop stolen", at=stamp(now))
+
+A private key is created exclusively, mode 0600 in a 0700 folder, never overwritten and never inside a work tree.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.canonical import dumps
+from bench.errors import UsageError
+from bench.receipt.keyfiles import KeyRefused, PublicKey, SigningKey
+from bench.receipt.keyring import Keyring
+from bench.receipt.log.entries import AnyEntry, KeyAdded, KeyRetired, KeyRevoked
+from bench.receipt.log.store import append, read_log
+from bench.receipt.signature import ALGORITHM, encode
+from bench.receipt.trusted import Role, TrustedKey, TrustStore, write_atomically
+
+_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyChange:
+    """What a step did. ``log_pending`` = its log entry waits for a checkpoint; ``logged`` = there is a log."""
+
+    key: TrustedKey
+    files: tuple[Path, ...] = ()
+    logged: bool = False
+    log_pending: bool = False
+
+
+def list_keys(ring: Keyring) -> list[dict[str, object]]:
+    """Every trusted key with its range."""
+    return [
+        {
+            "name": key.name,
+            "fingerprint": key.fingerprint,
+            "roles": list(key.roles),
+            "status": key.status,
+            "validFromIndex": key.valid_from_index,
+            "validToIndex": key.valid_to_index,
+            "revokedFromIndex": key.revoked_from_index,
+            "reason": key.reason,
+        }
+        for key in ring.trusted().keys
+    ]
+
+
+# --------------------------------------------------------------------------- new
+
+
+def new_key(ring: Keyring, name: str, roles: Sequence[Role]) -> KeyChange:
+    """Make a key pair, publish its public half in the workspace, trust it; write no log entry."""
+    store = ring.trusted()
+    _, change = _make(ring, store, name, roles, _log_size(ring))
+    return change
+
+
+def _make(
+    ring: Keyring, store: TrustStore, name: str, roles: Sequence[Role], from_index: int
+) -> tuple[SigningKey, KeyChange]:
+    private, public = ring.key_folder / f"{name}.key", ring.workspace / "keys" / f"{name}.pub"
+    _refuse_taken(store, name, private, public)
+    key = SigningKey.generate()
+    _write_private(private, key)
+    public.parent.mkdir(parents=True, exist_ok=True)
+    with public.open("x", encoding="ascii") as file:
+        file.write(key.public.pem)
+    entry = trusted_entry(key.public, name, roles, from_index)
+    store.with_key(entry).save(ring.trusted_path)
+    return key, KeyChange(key=entry, files=(private, public, ring.trusted_path))
+
+
+def trusted_entry(key: PublicKey, name: str, roles: Sequence[Role], from_index: int = 0) -> TrustedKey:
+    """An active entry of trusted.json."""
+    return TrustedKey(
+        name=name,
+        fingerprint=key.fingerprint,
+        public_key=key.pem,
+        roles=tuple(roles),
+        status="active",
+        valid_from_index=from_index,
+    )
+
+
+def _refuse_taken(store: TrustStore, name: str, private: Path, public: Path) -> None:
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"{name!r} is no key name", hint="letters, digits, dot, dash and underscore, no leading dot")
+    if any(key.name == name for key in store.keys):
+        raise UsageError(f"trusted.json already has a key {name}", hint="choose another name; no key is overwritten")
+    for path in (private, public):
+        if path.exists():
+            raise UsageError(f"{path} already exists", hint="choose another name; no key is overwritten")
+    _refuse_work_tree(private)
+
+
+def _refuse_work_tree(private: Path) -> None:
+    folder = next((parent for parent in private.absolute().parents if parent.is_dir()), Path("/"))
+    if not any((parent / ".git").exists() for parent in (folder, *folder.parents)):
+        return
+    git = shutil.which("git")
+    command = [git or "git", "-C", str(folder), "check-ignore", "-q", str(private.absolute())]
+    if git and subprocess.run(command, capture_output=True, check=False).returncode == 0:  # noqa: S603 - fixed program
+        return
+    raise UsageError(
+        f"{private} lies in a git work tree that does not ignore it",
+        hint="name a folder outside with --key-dir, so that the private key is never committed",
+    )
+
+
+def _write_private(path: Path, key: SigningKey) -> None:
+    if not path.parent.is_dir():
+        path.parent.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700)
+    handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(key.pem())
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _log_size(ring: Keyring) -> int:
+    folder = ring.log_folder
+    return len(read_log(folder).lines) if folder else 0
+
+
+# ------------------------------------------------------------------------- rotate
+
+
+def rotate(ring: Keyring, *, old: str | None, new: str | None, at: str) -> KeyChange:
+    """Put a new key in an old one's place: statement signed by both, trusted.json, log entries under another key."""
+    store = ring.trusted()
+    leaving = store.named(old) if old else _only_active(store)
+    if leaving.status != "active":
+        raise KeyRefused(f"key_{leaving.status}", f"{leaving.name} is {leaving.status} already")
+    old_key, index = ring.private_key_of(leaving.name), _log_size(ring)
+    new_key, made = _make(ring, store, new or _next_name(store, leaving.name), leaving.roles, index)
+    store = store.with_key(leaving.model_copy(update={"status": "retired", "valid_to_index": index}))
+    store = store.with_key(made.key)
+    store.save(ring.trusted_path)
+    statement = _write_statement(ring, index, at, leaving, made.key, (old_key, new_key))
+    _note_rotation(ring, index, at, leaving, made.key)
+    drafts: list[AnyEntry] = [
+        KeyAdded(
+            index=0,
+            at=at,
+            fingerprint=made.key.fingerprint,
+            public_key=made.key.public_key,
+            roles=made.key.roles,
+        ),
+        KeyRetired(index=0, at=at, fingerprint=leaving.fingerprint),
+    ]
+    log_key = new_key if "log" in made.key.roles else ring.log_key_or_none(but=leaving.fingerprint)
+    files = (*made.files, statement)
+    return _log_change(ring, made.key, files, drafts, log_key, at)
+
+
+def _only_active(store: TrustStore) -> TrustedKey:
+    active = [key for key in store.keys if key.status == "active"]
+    if len(active) == 1:
+        return active[0]
+    names = ", ".join(key.name for key in active) or "none"
+    raise KeyRefused("key_ambiguous", f"which key goes? active: {names}", hint="name it with --old")
+
+
+def _next_name(store: TrustStore, name: str) -> str:
+    base = re.sub(r"-[0-9]+$", "", name)
+    taken = {key.name for key in store.keys}
+    return next(candidate for number in range(2, 10_000) if (candidate := f"{base}-{number}") not in taken)
+
+
+def _write_statement(
+    ring: Keyring, index: int, at: str, old: TrustedKey, new: TrustedKey, keys: tuple[SigningKey, SigningKey]
+) -> Path:
+    body = {
+        "schema": "bench.key-rotation/1",
+        "index": index,
+        "at": at,
+        "old": {"name": old.name, "fingerprint": old.fingerprint},
+        "new": {
+            "name": new.name,
+            "fingerprint": new.fingerprint,
+            "publicKey": new.public_key,
+            "roles": list(new.roles),
+        },
+    }
+    signatures = [
+        {
+            "algorithm": ALGORITHM,
+            "publicKeyFingerprint": key.public.fingerprint,
+            "value": encode(key.sign(dumps(body))),
+        }
+        for key in keys
+    ]
+    path = ring.workspace / "keys" / "rotations" / f"{index}.json"
+    text = json.dumps({**body, "signatures": signatures}, indent=2, sort_keys=True, ensure_ascii=False)
+    write_atomically(path, (text + "\n").encode())
+    return path
+
+
+def _note_rotation(ring: Keyring, index: int, at: str, old: TrustedKey, new: TrustedKey) -> None:
+    path = ring.workspace / "keys" / "ROTATION.md"
+    line = f"- {at}, log index {index}: {old.name} `{old.fingerprint}` -> {new.name} `{new.fingerprint}`\n"
+    with path.open("a", encoding="utf-8") as file:
+        file.write(line)
+
+
+# ------------------------------------------------------------------------- revoke
+
+
+def revoke(ring: Keyring, name: str, *, from_index: int, reason: str, at: str) -> KeyChange:
+    """Stop believing a key from a log index on. trusted.json changes at once, also when nobody can sign the log."""
+    if from_index < 0:
+        raise UsageError("--from-index is below 0", hint="0 distrusts everything the key ever signed")
+    if not reason.strip():
+        raise UsageError("a revocation needs a reason", hint="--reason TEXT")
+    store = ring.trusted()
+    leaving = store.named(name)
+    gone = leaving.model_copy(update={"status": "revoked", "revoked_from_index": from_index, "reason": reason})
+    store.with_key(gone).save(ring.trusted_path)
+    draft = KeyRevoked(index=0, at=at, fingerprint=gone.fingerprint, from_index=from_index, reason=reason)
+    log_key = ring.log_key_or_none(but=gone.fingerprint) if ring.log_folder else None
+    return _log_change(ring, gone, (ring.trusted_path,), [draft], log_key, at)
+
+
+def _log_change(
+    ring: Keyring,
+    key: TrustedKey,
+    files: tuple[Path, ...],
+    drafts: list[AnyEntry],
+    log_key: SigningKey | None,
+    at: str,
+) -> KeyChange:
+    folder = ring.log_folder
+    if folder is None:
+        return KeyChange(key=key, files=files)
+    append(folder, drafts, ring.trusted(), log_key, at)
+    return KeyChange(key=key, files=files, logged=True, log_pending=log_key is None)

@@ -1,0 +1,267 @@
+"""Does a log hold? Every line, its root, its signature, its past and the files it names.
+
+    outcome = check_log(read_log(folder), store)
+    outcome.verdict, [finding.code for finding in outcome.findings]
+
+A log's past is what anybody kept: checkpoints/, a checkpoint file (``since``), the log head inside any receipt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.canonical import JSON, digest, parse
+from bench.errors import CanonicalError, UsageError, VerificationError
+from bench.receipt.findings import Finding, Verdict, fail, judge, or_ok, warn
+from bench.receipt.log.entries import ReceiptLogged
+from bench.receipt.log.note import Checkpoint, Note, read_note
+from bench.receipt.log.store import CHECKPOINTS, RECEIPTS, LogView
+from bench.receipt.schema import items_file_name
+from bench.receipt.trusted import TrustedKey, TrustStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogOutcome:
+    """The verdict over one log."""
+
+    folder: Path
+    findings: tuple[Finding, ...]
+    origin: str | None
+    size: int
+    root_hash: str
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst that was found."""
+        return judge(self.findings)
+
+    def value(self) -> dict[str, object]:
+        """The JSON value."""
+        return {
+            "verdict": str(self.verdict),
+            "exitCode": self.verdict.exit_code,
+            "origin": self.origin,
+            "size": self.size,
+            "rootHash": self.root_hash,
+            "checks": [finding.value() for finding in self.findings],
+        }
+
+
+def check_log(view: LogView, store: TrustStore, since: Path | None = None) -> LogOutcome:
+    """Check a whole log; every finding is told, not only the first."""
+    findings = [*_lines(view), *_checkpoint(view, store)]
+    findings += _past(view, _heads(view, store, since))
+    findings += _files(view)
+    return _outcome(view, findings)
+
+
+def check_log_itself(view: LogView, store: TrustStore) -> LogOutcome:
+    """Check lines, root and signature alone: what a receipt's place in the log rests on."""
+    return _outcome(view, [*_lines(view), *_checkpoint(view, store)])
+
+
+def _outcome(view: LogView, findings: list[Finding]) -> LogOutcome:
+    size = len(view.lines)
+    try:
+        checkpoint = view.checkpoint()
+    except VerificationError:
+        checkpoint = None
+    return LogOutcome(
+        folder=view.folder,
+        findings=tuple(or_ok("log", findings, f"{size} entries")),
+        origin=checkpoint.origin if checkpoint else None,
+        size=size,
+        root_hash=view.roots([size])[size].hex(),
+    )
+
+
+def _fail(code: str, detail: str) -> Finding:
+    return fail("log", code, detail)
+
+
+# -------------------------------------------------------------------- lines, root
+
+
+def _lines(view: LogView) -> Iterator[Finding]:
+    for number, detail in view.faults:
+        yield _fail("log_entry", f"entry {number}: {detail}")
+    if not view.faults:
+        wrong = [place for place, entry in enumerate(view.entries) if entry.index != place]
+        if wrong:
+            yield _fail("log_index", f"entry {wrong[0]} says index {view.entries[wrong[0]].index}")
+    hashes: dict[str, str] = {}
+    for entry in view.of(ReceiptLogged):
+        if hashes.setdefault(entry.receipt_id, entry.receipt_sha256) != entry.receipt_sha256:
+            yield _fail("receipt_id_reused", f"two different receipts {entry.receipt_id} are in the log")
+
+
+def _checkpoint(view: LogView, store: TrustStore) -> Iterator[Finding]:
+    size = len(view.lines)
+    if view.note is None:
+        if any(_kept(view)):
+            yield _fail("log_size", "there are old checkpoints and no current one")
+        elif size or view.torn:
+            yield warn("log", "log_pending", f"{size} entries wait for a checkpoint")
+        return
+    try:
+        note = read_note(view.note)
+        checkpoint = note.checkpoint()
+    except VerificationError as error:
+        yield _fail(error.code, error.message)
+        return
+    if checkpoint.size > size:
+        yield _fail("log_size", f"the checkpoint covers {checkpoint.size} entries, there are {size}")
+    elif view.roots([checkpoint.size])[checkpoint.size] != checkpoint.root:
+        yield _fail("log_root", f"the first {checkpoint.size} entries are not those under the checkpoint")
+    if checkpoint.size < size or view.torn:
+        yield warn("log", "log_pending", f"{size - checkpoint.size} entries wait for a checkpoint")
+    yield from _signature(note, checkpoint, store)
+
+
+def _signature(note: Note, checkpoint: Checkpoint, store: TrustStore) -> Iterator[Finding]:
+    if store.origin is not None and checkpoint.origin != store.origin:
+        yield _fail("log_signature", f"the checkpoint is of {checkpoint.origin!r}, not of {store.origin!r}")
+        return
+    claims = [(key, note.signed_by(checkpoint.origin, key.key)) for key in store.keys]
+    signers = [key for key, held in claims if held]
+    if not signers and any(held is False for _, held in claims):
+        yield _fail("log_signature", "the checkpoint was altered after it was signed")
+    elif not signers:
+        yield _fail("key_unknown", "no trusted key signed the checkpoint")
+    else:
+        yield from _best_signer(signers, checkpoint, store)
+
+
+def _best_signer(signers: list[TrustedKey], checkpoint: Checkpoint, store: TrustStore) -> Iterator[Finding]:
+    last = max(checkpoint.size - 1, 0)
+    decisions = [store.decide(key.fingerprint, "log", last) for key in signers]
+    best = next((decision for decision in decisions if decision.trusted), decisions[0])
+    if not best.trusted:
+        yield _fail(str(best.code), best.detail)
+    elif best.code is not None:
+        yield warn("log", best.code, best.detail)
+
+
+# ------------------------------------------------------------------------ the past
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """A root that somebody saw at some size."""
+
+    seen_in: str
+    size: int
+    root: bytes
+
+
+def _kept(view: LogView) -> Iterator[Path]:
+    folder = view.folder / CHECKPOINTS
+    return (path for path in sorted(folder.iterdir()) if path.name.isdigit()) if folder.is_dir() else iter(())
+
+
+def _heads(view: LogView, store: TrustStore, since: Path | None) -> Iterator[Head | Finding]:
+    for path in _kept(view):
+        yield _head(path, f"{CHECKPOINTS}/{path.name}", expected_size=int(path.name))
+    if since is not None:
+        if not since.is_file():
+            raise UsageError(f"no such file: {since}", hint="name a checkpoint file that you kept")
+        yield _head(since, str(since), expected_size=None)
+    origin = store.origin or _origin(view)
+    for path in _receipt_files(view):
+        yield from _head_in_receipt(path, origin)
+
+
+def _origin(view: LogView) -> str | None:
+    try:
+        checkpoint = view.checkpoint()
+    except VerificationError:
+        return None
+    return checkpoint.origin if checkpoint else None
+
+
+def _head(path: Path, seen_in: str, expected_size: int | None) -> Head | Finding:
+    try:
+        checkpoint = read_note(path.read_bytes()).checkpoint()
+    except VerificationError as error:
+        return _fail("log_inconsistent", f"{seen_in}: {error.message}")
+    if expected_size not in (None, checkpoint.size):
+        return _fail("log_inconsistent", f"{seen_in} holds a checkpoint of size {checkpoint.size}")
+    return Head(seen_in=seen_in, size=checkpoint.size, root=checkpoint.root)
+
+
+def _head_in_receipt(path: Path, origin: str | None) -> Iterator[Head]:
+    document = _read_json(path)
+    run = document.get("run") if isinstance(document, dict) else None
+    head = run.get("log") if isinstance(run, dict) else None
+    if not isinstance(head, dict) or (origin is not None and head.get("origin") != origin):
+        return
+    size, root = head.get("size"), head.get("rootHash")
+    if isinstance(size, int) and isinstance(root, str) and len(root) == 64:
+        yield Head(seen_in=f"{RECEIPTS}/{path.name}", size=size, root=_unhex(root))
+
+
+def _unhex(text: str) -> bytes:
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        return b""
+
+
+def _past(view: LogView, heads: Iterator[Head | Finding]) -> Iterator[Finding]:
+    seen = list(heads)
+    yield from (head for head in seen if isinstance(head, Finding))
+    known = [head for head in seen if isinstance(head, Head)]
+    roots = view.roots(head.size for head in known)
+    for head in known:
+        if roots.get(head.size) != head.root:
+            yield _fail("log_inconsistent", f"{head.seen_in} saw another history at size {head.size}")
+
+
+def head_holds(view: LogView, size: int, root_hash: str) -> bool:
+    """Whether the log's first ``size`` entries have that root."""
+    return view.roots([size]).get(size) == _unhex(root_hash)
+
+
+# -------------------------------------------------------------------------- files
+
+
+def _receipt_files(view: LogView) -> list[Path]:
+    return sorted((view.folder / RECEIPTS).glob("*.json"))
+
+
+def _files(view: LogView) -> Iterator[Finding]:
+    logged = {entry.receipt_id: entry for entry in view.of(ReceiptLogged)}
+    for receipt_id, entry in logged.items():
+        yield from _file_of(view.folder / RECEIPTS, receipt_id, entry)
+    for path in _receipt_files(view):
+        if path.stem not in logged:
+            yield _fail("log_unlisted", f"{RECEIPTS}/{path.name} has no entry")
+
+
+def _file_of(folder: Path, receipt_id: str, entry: ReceiptLogged) -> Iterator[Finding]:
+    path, items = folder / f"{receipt_id}.json", folder / items_file_name(receipt_id)
+    if not path.is_file() or not items.is_file():
+        yield _fail("log_receipt_missing", f"{RECEIPTS}/{path.name} or its items file is not there")
+        return
+    document = _read_json(path)
+    if document is None or digest(document) != entry.receipt_sha256:
+        yield _fail("log_receipt_mismatch", f"{RECEIPTS}/{path.name} is not the receipt that was logged")
+    if file_sha256(items) != entry.items_sha256:
+        yield _fail("log_receipt_mismatch", f"{RECEIPTS}/{items.name} is not the items file that was logged")
+
+
+def file_sha256(path: Path) -> str:
+    """Hash a file without reading it whole."""
+    from hashlib import file_digest
+
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
+
+
+def _read_json(path: Path) -> JSON:
+    try:
+        return parse(path.read_bytes())
+    except CanonicalError:
+        return None
