@@ -1,13 +1,55 @@
-"""Write a journal: enqueue rows, commit them in groups, know what is durable."""
+"""Write a journal: enqueue rows, commit them in groups, know what is durable.
+
+``append`` never waits: one task commits whatever has gathered, at most ``linger_s`` after the first row.
+Rows become durable in the order in which they were appended. The task owns the file from opening to
+closing and holds the one shield of the program: a cancelled run still flushes and closes::
+
+    async with Journal.create(folder, meta) as journal:
+        await journal.room()
+        journal.append(entry)
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
+from time import monotonic
+from types import TracebackType
 
-from bench.journal.rows import CorpusRow, Entry, Finished, Key, Resume, Row, RunMeta, RunState
+import aiosqlite
+from anyio import CancelScope, Event, create_task_group, move_on_after
+from anyio.abc import TaskGroup, TaskStatus
+
+from bench.errors import DiskFull, JournalError, Locked
+from bench.journal.codec import micros, to_json
+from bench.journal.commit import Statement, Store, Writable
+from bench.journal.file import NAME, create, examine, locate, open_reading, open_writing, reported
+from bench.journal.holder import HEARTBEAT_S, Holder
+from bench.journal.migrations import migrate
+from bench.journal.queries import (
+    READ,
+    STEP_PHASE,
+    read_corpus,
+    read_counts,
+    read_finished,
+    read_holder,
+    read_latest,
+    read_meta,
+    read_resumes,
+    run_meta,
+)
+from bench.journal.rows import CorpusRow, Entry, Finished, Key, Resume, Row, RunMeta, RunState, now
+from bench.journal.sql import blocks
 from bench.model import Phase
+
+BOUND = 1000
+LINGER_S = 0.01
+LARGEST_BATCH = 4000
+
+_WRITE = blocks("write")
 
 
 class Journal:
@@ -15,58 +57,295 @@ class Journal:
 
     meta: RunMeta
     resumes: tuple[Resume, ...]
-    durable: Mapping[tuple[Phase, str], int]
-    """phase rows made durable by this process, by (phase, outcome); INGESTED counts as ingest, READY as index"""
-    acknowledged: int
-    """rows made durable by this process"""
-    pending: int
-    """rows enqueued and not yet durable"""
-    on_commit: Callable[[Sequence[Row]], None] | None
-    """called on the event loop after each commit with the rows that became durable"""
+
+    def __init__(self, path: Path, *, new: RunMeta | None, bound: int, linger_s: float) -> None:
+        self.path = path
+        self.durable: dict[tuple[Phase, str], int] = {}
+        """phase rows made durable by this process, by (phase, outcome); see ``queries.STEP_PHASE``"""
+        self.acknowledged = 0
+        """rows made durable by this process"""
+        self.on_commit: Callable[[Sequence[Row]], None] | None = None
+        """called on the event loop after each commit with the rows that became durable"""
+        self._new = new
+        self._bound = bound
+        self._linger_s = linger_s
+        self._holder = Holder.me()
+        self._queue: list[Writable] = []
+        self._committing: Sequence[Writable] = ()
+        self._waiting: list[tuple[int, Event]] = []
+        self._wake = Event()
+        self._hurry = Event()
+        self._closing = False
+        self._failure: JournalError | None = None
+        self._beaten = 0.0
+        self._tasks: TaskGroup
+        self._reading: aiosqlite.Connection
 
     @staticmethod
-    def create(folder: Path, meta: RunMeta, *, bound: int = 1000, linger_s: float = 0.01) -> AbstractAsyncContextManager[Journal]:
-        """Make ``folder/journal.sqlite``; UsageError when it is there already."""
-        ...
+    def create(folder: Path, meta: RunMeta, *, bound: int = BOUND, linger_s: float = LINGER_S) -> Journal:
+        """Make ``folder/journal.sqlite``; entering raises UsageError when it is there already."""
+        return Journal(folder / NAME, new=meta, bound=bound, linger_s=linger_s)
 
     @staticmethod
-    def resume(path: Path, *, bound: int = 1000, linger_s: float = 0.01) -> AbstractAsyncContextManager[Journal]:
-        """Open a run folder or journal file for writing.
+    def resume(path: Path, *, bound: int = BOUND, linger_s: float = LINGER_S) -> Journal:
+        """Take a run folder or journal file for writing.
 
-        Raises Locked (another live process holds it), JournalError (corrupt, foreign, newer; the file is
-        left as it was) or DiskFull.
+        Entering raises Locked (another live process holds it), JournalError (corrupt, foreign, newer; the
+        file is left as it was), UsageError (no such file) or DiskFull.
         """
-        ...
+        return Journal(locate(path), new=None, bound=bound, linger_s=linger_s)
+
+    async def __aenter__(self) -> Journal:
+        self._tasks = create_task_group()
+        await self._tasks.__aenter__()
+        opened = False
+        try:
+            await self._tasks.start(self._serve)
+            opened = True
+        finally:
+            if not opened:
+                await self._tasks.__aexit__(None, None, None)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._closing = True
+        self._wake.set()
+        self._hurry.set()
+        # the body's own error is not handed to the task group, which would wrap it in a group
+        await self._tasks.__aexit__(None, None, None)
+        if self._failure is not None and error is None:
+            raise self._failure
+
+    # ------------------------------------------------------------------ writing
+
+    @property
+    def pending(self) -> int:
+        """Count the rows that were appended and are not yet durable."""
+        return len(self._queue) + len(self._committing)
 
     def append(self, row: Row) -> None:
         """Enqueue a row; it is durable within about 10 ms. Raises what made the writer fail, if it failed."""
+        self._enqueue(row)
 
     async def room(self) -> None:
-        """Wait until fewer than ``bound`` rows are pending (10 x concurrency); instant when there is room."""
+        """Wait until fewer than ``bound`` rows are pending; instant when there is room."""
+        while self.pending >= self._bound and self._failure is None:
+            await self._acknowledged_up_to(self.acknowledged + self.pending - self._bound + 1)
+        self._check()
 
     async def put(self, row: Row) -> None:
         """Enqueue a row and wait until it is durable: for intents."""
+        self._enqueue(row)
+        await self.flush()
 
     async def flush(self) -> None:
-        """Wait until everything that was appended is durable."""
+        """Wait until everything that was appended so far is durable."""
+        self._check()
+        if self.pending:
+            await self._acknowledged_up_to(self.acknowledged + self.pending)
+        self._check()
 
     async def set_state(self, state: RunState, reason: str = "") -> None:
         """Record how the run stands; durable when this returns."""
+        self._enqueue(Statement("set_meta", "state", to_json([state, reason])))
+        self._enqueue(Statement("set_meta", "state_us", str(micros(now()))))
+        await self.flush()
 
     async def record_resume(self, data: Mapping[str, object]) -> None:
         """Record this process's versions, code state and run-time settings."""
+        resume = Resume(at=now(), data=data)
+        self._enqueue(Statement("resume", micros(resume.at), to_json(dict(data))))
+        await self.flush()
+        self.resumes = (*self.resumes, resume)
 
     async def amend(self, **extra: object) -> None:
         """Add to ``meta.extra`` (for example the preregistration entry); durable when this returns."""
+        self.meta = replace(self.meta, extra={**self.meta.extra, **extra})
+        self._enqueue(Statement("set_meta", "extra", to_json(self.meta.extra)))
+        await self.flush()
+
+    async def drop_payloads(self) -> None:
+        """Forget every large payload; rows, scores and the ledger stay."""
+        self._enqueue(Statement("drop_payloads"))
+        await self.flush()
+
+    # ------------------------------------------------------------------ reading, for resume
 
     async def finished(self, owner: str, phase: Phase) -> Finished:
-        """Load which units of an owner have an ``ok`` row: one scan, about 0.2 us a unit."""
-        ...
+        """Load which units of an owner have an ``ok`` row: one scan, about 0.3 us a unit."""
+        with reported(self.path):
+            return await read_finished(self._reading, owner, phase)
 
     async def load(self, keys: Iterable[Key], *, payloads: bool = True) -> dict[Key, Entry]:
-        """Load the latest attempt of each key that has one (any outcome), a few hundred keys at a time."""
-        ...
+        """Load the latest attempt of each key that has one (any outcome), a few hundred keys at a time.
+
+        Payload values come along unless ``payloads`` is False; calls and verdicts never do.
+        """
+        with reported(self.path):
+            return await read_latest(self._reading, keys, payloads=payloads)
 
     async def corpus(self, lane: str, corpus: str) -> list[CorpusRow]:
         """Load what this run did with a corpus: every attempt, in the order written."""
-        ...
+        with reported(self.path):
+            return await read_corpus(self._reading, lane, corpus)
+
+    async def counts(self) -> dict[tuple[Phase, str], int]:
+        """Count the phase rows in the file by (phase, outcome), every attempt: a scan, for the start."""
+        with reported(self.path):
+            return await read_counts(self._reading)
+
+    # ------------------------------------------------------------------ the writing task
+
+    def _enqueue(self, row: Writable) -> None:
+        self._check()
+        if not self._queue:
+            self._wake.set()
+        self._queue.append(row)
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    async def _acknowledged_up_to(self, count: int) -> None:
+        done = Event()
+        self._waiting.append((count, done))
+        self._hurry.set()
+        await done.wait()
+
+    async def _serve(self, *, task_status: TaskStatus[None]) -> None:
+        """Own the file from opening to closing, whatever happens to the run around."""
+        with CancelScope(shield=True):
+            async with self._opened() as (writing, store):
+                task_status.started()
+                try:
+                    await self._write_until_closed(writing, store)
+                except JournalError as error:
+                    self._failure = await self._explain(writing, error)
+                    for _, done in self._waiting:
+                        done.set()
+
+    @asynccontextmanager
+    async def _opened(self) -> AsyncIterator[tuple[aiosqlite.Connection, Store]]:
+        if self._new is not None:
+            await create(self.path, self._new)
+        else:
+            await examine(self.path)
+        async with open_writing(self.path) as writing:
+            with reported(self.path):
+                await self._take(writing)
+                await migrate(writing)
+                last = await writing.execute_fetchall(_WRITE["last_id"])
+                values = await read_meta(writing)
+                self.meta = run_meta(values)
+                self.resumes = await read_resumes(writing)
+            async with open_reading(self.path) as self._reading:
+                yield writing, Store(writing, int(next(iter(last))[0]))
+            await self._release(writing)
+
+    async def _take(self, writing: aiosqlite.Connection) -> None:
+        """Become the holder, or raise Locked naming who is; the row is read and written in one transaction."""
+        await writing.execute("BEGIN IMMEDIATE")
+        held = await read_holder(writing)
+        stamp = micros(now())
+        if held is not None and held.holder.lives(heartbeat_age_s=(stamp - held.heartbeat_us) / 1e6):
+            await writing.rollback()
+            raise Locked(f"the run is held by {held.holder}", where=str(self.path))
+        me = self._holder
+        await writing.execute(_WRITE["hold"], (me.pid, me.host, me.boot, me.started, me.token, stamp, stamp))
+        await writing.executemany(
+            _WRITE["set_meta"], [("state", to_json([RunState.RUNNING, ""])), ("state_us", str(stamp))]
+        )
+        await writing.commit()
+        me.take()
+
+    async def _release(self, writing: aiosqlite.Connection) -> None:
+        self._holder.leave()
+        try:
+            await writing.execute(_WRITE["release"], (self._holder.token,))
+            await writing.commit()
+            # a reader may hold an old snapshot for long: the last one to close will checkpoint
+            await writing.execute("PRAGMA busy_timeout = 500")
+            await writing.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except sqlite3.Error:
+            # a holder that could not sign off is seen to be dead by the next one; the WAL stays valid
+            await writing.rollback()
+
+    async def _write_until_closed(self, writing: aiosqlite.Connection, store: Store) -> None:
+        while self._queue or not self._closing:
+            with move_on_after(HEARTBEAT_S):
+                await self._wake.wait()
+            with move_on_after(self._linger_s):
+                await self._hurry.wait()
+            await self._commit(writing, store)
+
+    async def _commit(self, writing: aiosqlite.Connection, store: Store) -> None:
+        batch = self._committing = self._queue[:LARGEST_BATCH]
+        del self._queue[:LARGEST_BATCH]
+        self._rearm()
+        with reported(self.path), _storable(self.path):
+            await store.write(batch)
+            await self._beat(writing)
+            await writing.commit()
+        self._committing = ()
+        self.acknowledged += len(batch)
+        self._tell(batch)
+
+    def _rearm(self) -> None:
+        if not self._closing:
+            self._wake, self._hurry = Event(), Event()
+        if self._queue:
+            self._wake.set()
+
+    async def _beat(self, writing: aiosqlite.Connection) -> None:
+        if monotonic() - self._beaten < HEARTBEAT_S:
+            return
+        self._beaten = monotonic()
+        async with writing.execute(_WRITE["heartbeat"], (micros(now()), self._holder.token)) as cursor:
+            if cursor.rowcount != 1:
+                raise Locked("another process took the run over", where=str(self.path))
+
+    def _tell(self, batch: Sequence[Writable]) -> None:
+        rows = [row for row in batch if not isinstance(row, Statement)]
+        for row in rows:
+            if (ended := _ended(row)) is not None:
+                self.durable[ended] = self.durable.get(ended, 0) + 1
+        still = []
+        for count, done in self._waiting:
+            if count <= self.acknowledged:
+                done.set()
+            else:
+                still.append((count, done))
+        self._waiting = still
+        if still:
+            self._hurry.set()
+        if rows and self.on_commit is not None:
+            self.on_commit(rows)
+
+    async def _explain(self, writing: aiosqlite.Connection, error: JournalError) -> JournalError:
+        """Undo the failed batch and say how much is safe when the disk is full."""
+        with suppress(sqlite3.Error):
+            await writing.rollback()
+        if not isinstance(error, DiskFull):
+            return error
+        with reported(self.path):
+            safe = await self._reading.execute_fetchall(READ["phases"])
+        return DiskFull(f"the disk is full; {next(iter(safe))[0]} phases safe", where=str(self.path))
+
+
+def _ended(row: Row) -> tuple[Phase, str] | None:
+    if isinstance(row, Entry):
+        return row.key.phase, row.outcome
+    if isinstance(row, CorpusRow) and (phase := STEP_PHASE.get(row.kind)) is not None:
+        return phase, row.outcome
+    return None
+
+
+@contextmanager
+def _storable(path: Path) -> Iterator[None]:
+    """Name a value that is no JSON: the row's author must mend it, the file is fine."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise JournalError(f"a row cannot be stored: {error}", where=str(path), hint="report this") from error

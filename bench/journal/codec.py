@@ -1,0 +1,132 @@
+"""How values become columns and come back: JSON, zstd, packed doubles, microseconds.
+
+Compression and JSON encoding happen in the writer's thread (the rows are handed to SQLite as
+generators, which SQLite's thread consumes)::
+
+    encode({"returned": 10})          # '{"returned":10}'; a long text becomes zstd bytes
+    decode(encode(value)) == value
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from array import array
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from hashlib import blake2b
+
+import zstandard
+
+from bench.model import Phase, Usage
+
+INLINE_BYTES = 1024
+"""a payload up to this size stays in its row: a hash and an index entry would cost more"""
+PLAIN_CHARS = 2048
+"""JSON up to this length is kept as text"""
+
+PHASES = {Phase.INGEST: 1, Phase.INDEX: 2, Phase.SEARCH: 3, Phase.ANSWER: 4, Phase.EVALUATE: 5}
+PHASE_OF = {number: phase for phase, number in PHASES.items()}
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_COMPRESSOR = zstandard.ZstdCompressor(level=3)
+_encode_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True).encode
+
+
+def micros(instant: datetime) -> int:
+    """Give microseconds since 1970; the instant must be aware."""
+    return (instant - _EPOCH) // _MICROSECOND
+
+
+def instant(value: int) -> datetime:
+    """Give the aware UTC time of ``micros``."""
+    return _EPOCH + value * _MICROSECOND
+
+
+def clean(text: str) -> str:
+    """Give text that SQLite can hold: a lone surrogate becomes its escape."""
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def to_json(value: object) -> str:
+    """Give compact ASCII JSON; any str, also one with lone surrogates, comes back equal."""
+    return _encode_json(value)
+
+
+def encode(value: Mapping[str, object]) -> str | bytes | None:
+    """Give a column for a JSON mapping: None when empty, text when short, zstd when long."""
+    if not value:
+        return None
+    text = to_json(value)
+    return text if len(text) <= PLAIN_CHARS else compress(text.encode("ascii"))
+
+
+def decode(column: str | bytes | None) -> dict[str, object]:
+    """Give back what ``encode`` took."""
+    if column is None:
+        return {}
+    mapping: dict[str, object] = json.loads(column if isinstance(column, str) else decompress(column))
+    return mapping
+
+
+def decompress(body: bytes) -> bytes:
+    """Undo zstd; a frame says its own length."""
+    return zstandard.ZstdDecompressor().decompress(body)
+
+
+def compress(raw: bytes) -> bytes:
+    """zstd at the level that costs about as much as encoding the JSON did."""
+    return _COMPRESSOR.compress(raw)
+
+
+def reference(raw: bytes) -> str:
+    """Name a payload: ``=JSON`` holds a small one itself, ``#HEX`` is its content hash."""
+    if len(raw) <= INLINE_BYTES:
+        return "=" + raw.decode("ascii")
+    return "#" + blake2b(raw, digest_size=16).hexdigest()
+
+
+def pack(values: Sequence[float | None]) -> bytes:
+    """Give little-endian doubles, NaN for None."""
+    doubles = array("d", [float("nan") if value is None else value for value in values])
+    if sys.byteorder == "big":
+        doubles.byteswap()
+    return doubles.tobytes()
+
+
+def unpack(packed: bytes) -> array[float]:
+    """Undo ``pack`` for one row, or for many joined rows; NaN stays."""
+    doubles = array("d")
+    doubles.frombytes(packed)
+    if sys.byteorder == "big":
+        doubles.byteswap()
+    return doubles
+
+
+def usage_column(usage: Usage | None) -> str | None:
+    """Give token counts as a JSON array, None when the endpoint told none."""
+    if usage is None:
+        return None
+    return (
+        f"[{usage.input_tokens},{usage.cache_read_tokens},{usage.cache_write_tokens},"
+        f"{usage.output_tokens},{usage.reasoning_tokens},{usage.total_tokens},{int(usage.estimated)}]"
+    )
+
+
+def usage_of(column: str | None) -> Usage | None:
+    """Undo ``usage_column``."""
+    if column is None:
+        return None
+    numbers: list[int] = json.loads(column)
+    return Usage(
+        input_tokens=numbers[0],
+        cache_read_tokens=numbers[1],
+        cache_write_tokens=numbers[2],
+        output_tokens=numbers[3],
+        reasoning_tokens=numbers[4],
+        total_tokens=numbers[5],
+        estimated=bool(numbers[6]),
+    )

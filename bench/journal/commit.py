@@ -1,0 +1,262 @@
+"""Turn a batch of rows into one transaction.
+
+Each table is one ``executemany`` over a generator, so that the encoding and compressing happens in
+SQLite's thread and not on the event loop. Names (owners, messages, label sets, metric sets) are
+interned first; ``Store`` remembers those it has seen, up to a bound::
+
+    store = Store(connection, last_id)
+    await store.write([entry, corpus_row])
+    await connection.commit()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol, TypeVar
+
+from bench.events import redact
+from bench.journal.codec import (
+    INLINE_BYTES,
+    PHASES,
+    clean,
+    compress,
+    encode,
+    micros,
+    pack,
+    reference,
+    to_json,
+    usage_column,
+)
+from bench.journal.rows import CorpusRow, Entry, Event, Probe
+from bench.journal.sql import blocks
+from bench.model import Call
+
+Column = str | bytes | int | float | None
+Columns = tuple[Column, ...]
+Part = TypeVar("Part")
+
+REMEMBERED = 4096
+LONGEST_MESSAGE = 20_000
+
+
+class Connection(Protocol):
+    """The one method of aiosqlite that a batch needs."""
+
+    async def executemany(self, sql: str, parameters: Iterable[Iterable[object]]) -> object: ...
+
+
+class Statement:
+    """A named block of write.sql with its columns: the journal's own notes (state, heartbeat, ...)."""
+
+    __slots__ = ("columns", "name")
+
+    def __init__(self, name: str, *columns: Column) -> None:
+        self.name = name
+        self.columns = columns
+
+
+Writable = Entry | CorpusRow | Probe | Event | Statement
+
+
+class Store:
+    """Writes batches; knows the last row id and the names that the file has already."""
+
+    def __init__(self, connection: Connection, last_id: int) -> None:
+        self._connection = connection
+        self._last_id = last_id
+        self._seen: dict[str, set[str]] = {"own": set(), "message": set(), "labels": set(), "shape": set()}
+        self._references: dict[tuple[int, str], str] = {}
+
+    async def write(self, rows: Sequence[Writable]) -> None:
+        """Write ``rows`` in the transaction that the connection opens by itself; the caller commits."""
+        entries = self._number([row for row in rows if isinstance(row, Entry)])
+        steps = self._number([row for row in rows if isinstance(row, CorpusRow)])
+        await self._write_names(entries, steps)
+        await self._write_entries(entries)
+        await self._write("corpus_row", steps, _corpus_rows)
+        await self._write("call", _ledgers(entries) + _ledgers(steps), _calls)
+        await self._write("probe", [row for row in rows if isinstance(row, Probe)], _probes)
+        await self._write("event", [row for row in rows if isinstance(row, Event)], _events)
+        for row in rows:
+            if isinstance(row, Statement):
+                await self._connection.executemany(blocks("write")[row.name], [row.columns])
+
+    def _number(self, rows: Sequence[Part]) -> list[tuple[int, Part]]:
+        first = self._last_id + 1
+        self._last_id += len(rows)
+        return list(enumerate(rows, first))
+
+    async def _write(
+        self, name: str, parts: Sequence[Part], columns: Callable[[Sequence[Part]], Iterator[Columns]]
+    ) -> None:
+        if parts:
+            await self._connection.executemany(blocks("write")[name], columns(parts))
+
+    async def _write_names(
+        self, entries: Sequence[tuple[int, Entry]], steps: Sequence[tuple[int, CorpusRow]]
+    ) -> None:
+        owners = {row.key.owner for _, row in entries} | {row.lane for _, row in steps}
+        messages = {_message(row.message) for _, row in entries if row.message}
+        messages |= {_message(row.message) for _, row in steps if row.message}
+        scored = [row for _, row in entries if row.state is not None]
+        await self._intern("own", {clean(owner) for owner in owners})
+        await self._intern("message", messages)
+        await self._intern("labels", {_labels(row) for row in scored})
+        await self._intern("shape", {_shape(row) for row in scored})
+
+    async def _intern(self, name: str, texts: Iterable[str]) -> None:
+        seen = self._seen[name]
+        if new := [text for text in texts if text not in seen]:
+            await self._write(name, new, _single)
+            if len(seen) + len(new) > REMEMBERED:
+                seen.clear()
+            seen.update(new)
+
+    async def _write_entries(self, entries: Sequence[tuple[int, Entry]]) -> None:
+        await self._write("payload", [pair for pair in entries if pair[1].payloads or pair[1].verdicts], self._payloads)
+        await self._write("entry", entries, self._entries)
+        await self._write("phase", entries, _phases)
+        await self._write("verdict", [pair for pair in entries if pair[1].verdicts], self._verdicts)
+        await self._write("score", [pair for pair in entries if pair[1].state is not None], _scores)
+        self._references.clear()
+
+    def _payloads(self, entries: Sequence[tuple[int, Entry]]) -> Iterator[Columns]:
+        for row_id, entry in entries:
+            texts = dict(entry.payloads)
+            texts.update({f"raw {n}": verdict.raw for n, verdict in enumerate(entry.verdicts) if verdict.raw})
+            for name, value in texts.items():
+                raw = to_json(value).encode("ascii")
+                text = self._references[row_id, name] = reference(raw)
+                if len(raw) > INLINE_BYTES:
+                    yield bytes.fromhex(text[1:]), len(raw), compress(raw)
+
+    def _entries(self, entries: Sequence[tuple[int, Entry]]) -> Iterator[Columns]:
+        for row_id, entry in entries:
+            references = {name: self._references[row_id, name] for name in entry.payloads}
+            yield (
+                row_id,
+                micros(entry.started_at),
+                entry.generation,
+                _message(entry.message) or None,
+                to_json(entry.times_us) if entry.times_us else None,
+                encode(entry.data),
+                encode(entry.measured),
+                to_json(references) if references else None,
+            )
+
+    def _verdicts(self, entries: Sequence[tuple[int, Entry]]) -> Iterator[Columns]:
+        for row_id, entry in entries:
+            for n, verdict in enumerate(entry.verdicts):
+                yield (
+                    row_id,
+                    n,
+                    clean(verdict.evaluator),
+                    verdict.value,
+                    verdict.correct,
+                    clean(verdict.reason),
+                    verdict.judged,
+                    verdict.abstained,
+                    verdict.faithfulness,
+                    verdict.model,
+                    verdict.fingerprint,
+                    verdict.prompt_name,
+                    verdict.prompt_sha256,
+                    self._references.get((row_id, f"raw {n}")),
+                    to_json(verdict.ignored) if verdict.ignored else None,
+                )
+
+
+def _single(texts: Sequence[str]) -> Iterator[Columns]:
+    return ((text,) for text in texts)
+
+
+def _message(text: str) -> str:
+    return clean(redact(text[:LONGEST_MESSAGE])) if text else ""
+
+
+def _labels(entry: Entry) -> str:
+    return to_json(dict(sorted(entry.labels.items())))
+
+
+def _shape(entry: Entry) -> str:
+    return to_json(sorted(entry.values))
+
+
+def _phases(entries: Sequence[tuple[int, Entry]]) -> Iterator[Columns]:
+    for row_id, entry in entries:
+        key = entry.key
+        owner, corpus, unit = clean(key.owner), clean(key.corpus), clean(key.unit)
+        yield owner, PHASES[key.phase], corpus, unit, key.epoch, entry.attempt, entry.outcome, row_id
+
+
+def _scores(entries: Sequence[tuple[int, Entry]]) -> Iterator[Columns]:
+    for row_id, entry in entries:
+        key = entry.key
+        yield (
+            clean(key.owner),
+            clean(key.corpus),
+            clean(key.unit),
+            key.epoch,
+            entry.generation,
+            entry.state,
+            entry.outcome,
+            _labels(entry),
+            _shape(entry),
+            pack([entry.values[name] for name in sorted(entry.values)]),
+            row_id,
+        )
+
+
+def _ledgers(rows: Sequence[tuple[int, Entry]] | Sequence[tuple[int, CorpusRow]]) -> list[tuple[int, tuple[Call, ...]]]:
+    return [(row_id, row.calls) for row_id, row in rows if row.calls]
+
+
+def _calls(ledgers: Sequence[tuple[int, tuple[Call, ...]]]) -> Iterator[Columns]:
+    for row_id, calls in ledgers:
+        for n, call in enumerate(calls):
+            yield (
+                row_id,
+                n,
+                call.endpoint,
+                call.role,
+                call.attempt,
+                call.status,
+                call.outcome,
+                micros(call.started_at),
+                call.queue_us,
+                call.limiter_us,
+                call.network_us,
+                call.provider_us,
+                call.request_bytes,
+                call.response_bytes,
+                call.model,
+                usage_column(call.usage),
+                call.cost_usd,
+            )
+
+
+def _corpus_rows(steps: Sequence[tuple[int, CorpusRow]]) -> Iterator[Columns]:
+    for row_id, row in steps:
+        yield (
+            row_id,
+            clean(row.lane),
+            clean(row.corpus),
+            row.attempt,
+            row.kind,
+            row.outcome,
+            _message(row.message) or None,
+            micros(row.at),
+            to_json(row.times_us) if row.times_us else None,
+            encode(row.data),
+        )
+
+
+def _probes(rows: Sequence[Probe]) -> Iterator[Columns]:
+    for row in rows:
+        lane, corpus = clean(row.lane), clean(row.corpus)
+        yield lane, corpus, row.attempt, row.kind, row.passed, micros(row.at), encode(row.data)
+
+
+def _events(rows: Sequence[Event]) -> Iterator[Columns]:
+    for row in rows:
+        yield row.kind, clean(row.scope), _message(row.message), micros(row.at), encode(row.data)

@@ -1,0 +1,211 @@
+"""Find, examine, create and open the SQLite file of a run.
+
+Nothing here writes to a file before it has been examined read-only: what is corrupt, cut, foreign or
+of a newer version is refused and stays byte-identical. A new file is built under another name and
+linked into place, so a half-created journal does not exist.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import tempfile
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+import aiosqlite
+
+from bench.errors import DiskFull, JournalError, Locked, UsageError
+from bench.journal.codec import micros, to_json
+from bench.journal.migrations import APPLICATION_ID, VERSION, migrate
+from bench.journal.rows import RunMeta
+from bench.journal.sql import blocks
+
+NAME = "journal.sqlite"
+BUSY_TIMEOUT_S = 30.0
+AUTOCHECKPOINT_PAGES = 4000
+CHECKED_BYTES = 32 * 2**20
+"""files up to this size are checked page by page before they are opened for writing (0.1 s)"""
+
+_MAGIC = b"SQLite format 3\0"
+_HEADER_BYTES = 100
+_FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_TRUNCATE}
+_UNWRITABLE = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}
+
+
+def locate(path: Path) -> Path:
+    """Give the journal file of a run folder, or the file itself; UsageError when there is none."""
+    file = path / NAME if path.is_dir() else path
+    if not file.is_file():
+        raise UsageError(f"there is no journal at {file}", hint="bench list runs shows the runs of this workspace")
+    return file
+
+
+@contextmanager
+def reported(path: Path) -> Iterator[None]:
+    """Turn what SQLite says into the error of who must act."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise _as_journal_error(path, error) from error
+
+
+def _as_journal_error(path: Path, error: sqlite3.Error) -> JournalError:
+    code = getattr(error, "sqlite_errorcode", 0) or 0
+    if code in _FULL:
+        return DiskFull(f"the disk is full ({error})", where=str(path))
+    if code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return Locked(f"another process kept the file locked for {BUSY_TIMEOUT_S:.0f} s", where=str(path))
+    if code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return JournalError(f"the journal is damaged ({error}); it was left as it is", where=str(path))
+    return JournalError(str(error), where=str(path))
+
+
+def examine_header(path: Path) -> None:
+    """Refuse what is no journal of a version we know, by its first 100 bytes and its length."""
+    with path.open("rb") as file:
+        header = file.read(_HEADER_BYTES)
+    where = str(path)
+    if not header.startswith(_MAGIC) or len(header) < _HEADER_BYTES:
+        raise JournalError("this is no SQLite file, or its header is damaged; it was left as it is", where=where)
+    if int.from_bytes(header[68:72], "big") != APPLICATION_ID:
+        raise JournalError("this SQLite file belongs to another program; it was left as it is", where=where)
+    refuse_newer(path, int.from_bytes(header[60:64], "big"))
+    page_bytes = int.from_bytes(header[16:18], "big")
+    promised = int.from_bytes(header[28:32], "big") * (65536 if page_bytes == 1 else page_bytes)
+    if path.stat().st_size < promised and not _has_wal(path):
+        raise JournalError(
+            f"the file was cut: {path.stat().st_size} of {promised} bytes are there; it was left as it is", where=where
+        )
+
+
+def refuse_newer(path: Path, version: int) -> None:
+    """Refuse a schema that only a newer program knows."""
+    if version > VERSION:
+        raise JournalError(
+            f"the journal has version {version}, this program knows up to {VERSION}",
+            where=str(path),
+            hint="use a newer bench",
+        )
+
+
+async def examine(path: Path) -> None:
+    """Refuse a damaged file before it is opened for writing; large files are checked as they are read."""
+    examine_header(path)
+    async with open_reading(path) as connection:
+        with reported(path):
+            await connection.execute_fetchall(blocks("read")["meta"])
+            if path.stat().st_size > CHECKED_BYTES:
+                return
+            found = [str(row[0]) for row in await connection.execute_fetchall("PRAGMA quick_check(1)")]
+    if found != ["ok"]:
+        raise JournalError(f"the journal is damaged ({found[0]}); it was left as it is", where=str(path))
+
+
+async def create(path: Path, meta: RunMeta) -> None:
+    """Make a journal file with its first rows, whole or not at all; UsageError when there is one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists():
+        hint = f"bench resume {meta.run_id} goes on with it"
+        raise UsageError(f"run {meta.run_id} exists already ({path})", hint=hint)
+    draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        with reported(path):
+            await _draw_up(draft, meta)
+        os.link(draft, path)
+    except FileExistsError:
+        raise UsageError(f"run {meta.run_id} was just created by another process ({path})") from None
+    except OSError as error:
+        raise JournalError(f"cannot create it: {error.strerror}", where=str(path)) from error
+    finally:
+        draft.unlink(missing_ok=True)
+        draft.with_name(draft.name + "-journal").unlink(missing_ok=True)
+    _sync_folder(path.parent)
+
+
+async def _draw_up(draft: Path, meta: RunMeta) -> None:
+    async with aiosqlite.connect(draft, isolation_level="IMMEDIATE") as connection:
+        await connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        await migrate(connection)
+        values = {name: getattr(meta, name) for name in RunMeta.__dataclass_fields__ if name != "created_at"}
+        rows = [(name, to_json(value)) for name, value in values.items()]
+        rows += [("created_us", str(micros(meta.created_at))), ("state", '["running",""]')]
+        rows += [("state_us", str(micros(meta.created_at)))]
+        await connection.executemany(blocks("write")["set_meta"], rows)
+        origin = (uuid.uuid4().hex, meta.run_id, micros(meta.created_at), to_json(meta.ranges))
+        await connection.execute(blocks("write")["origin"], origin)
+        await connection.commit()
+        await connection.execute("PRAGMA journal_mode = WAL")
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@asynccontextmanager
+async def open_writing(path: Path) -> AsyncIterator[aiosqlite.Connection]:
+    """Open the one writing connection: WAL, FULL, a large automatic checkpoint, TRUNCATE at the end."""
+    async with aiosqlite.connect(path, isolation_level="IMMEDIATE", timeout=BUSY_TIMEOUT_S) as connection:
+        with reported(path):
+            await connection.execute("PRAGMA journal_mode = WAL")
+            await connection.execute("PRAGMA synchronous = FULL")
+            await connection.execute(f"PRAGMA wal_autocheckpoint = {AUTOCHECKPOINT_PAGES}")
+        yield connection
+
+
+@asynccontextmanager
+async def open_reading(path: Path) -> AsyncIterator[aiosqlite.Connection]:
+    """Open a read-only connection to a live, crashed, finished or copied file, also in a read-only folder."""
+    examine_header(path)
+    async with _connect_reading(path) as connection:
+        with reported(path):
+            version = await connection.execute_fetchall("PRAGMA user_version")
+        refuse_newer(path, int(next(iter(version))[0]))
+        yield connection
+
+
+@asynccontextmanager
+async def _connect_reading(path: Path) -> AsyncIterator[aiosqlite.Connection]:
+    uri = path.resolve().as_uri()
+    if await _can_read(f"{uri}?mode=ro", path):
+        async with aiosqlite.connect(f"{uri}?mode=ro", uri=True, timeout=BUSY_TIMEOUT_S) as connection:
+            yield connection
+    elif not _has_wal(path):
+        async with aiosqlite.connect(f"{uri}?immutable=1", uri=True) as connection:
+            yield connection
+    else:
+        # a WAL in a read-only folder can only be read where SQLite may make its index beside it
+        with tempfile.TemporaryDirectory(prefix="bench-journal-") as folder:
+            copy = Path(shutil.copy(path, folder))
+            shutil.copy(_wal(path), folder)
+            async with aiosqlite.connect(f"{copy.as_uri()}?mode=ro", uri=True) as connection:
+                yield connection
+
+
+async def _can_read(uri: str, path: Path) -> bool:
+    try:
+        async with aiosqlite.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S) as connection:
+            await connection.execute_fetchall("SELECT count(*) FROM sqlite_schema")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF in _UNWRITABLE:
+            return False
+        raise _as_journal_error(path, error) from error
+    except sqlite3.Error as error:
+        raise _as_journal_error(path, error) from error
+    return True
+
+
+def _wal(path: Path) -> Path:
+    return path.with_name(path.name + "-wal")
+
+
+def _has_wal(path: Path) -> bool:
+    wal = _wal(path)
+    return wal.exists() and wal.stat().st_size > 0

@@ -1,0 +1,21 @@
+"""The SQL of the journal, as named blocks of the ``.sql`` files beside this module::
+
+    READ = blocks("read")
+    await connection.execute(READ["finished"], (owner, phase))
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib.resources import files
+
+_NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
+
+
+@cache
+def blocks(file: str) -> dict[str, str]:
+    """Read ``file.sql``: block name -> statement text."""
+    text = (files(__name__) / f"{file}.sql").read_text(encoding="utf-8")
+    _, *parts = _NAME.split(text)
+    return {name: body.strip() for name, body in zip(parts[::2], parts[1::2], strict=True)}

@@ -1,0 +1,149 @@
+-- Everything a journal is asked.
+
+-- name: meta
+SELECT key, value FROM meta;
+
+-- name: holder
+SELECT pid, host, boot, started, token, since_us, heartbeat_us FROM holder;
+
+-- name: resumes
+SELECT at_us, data FROM resume ORDER BY id;
+
+-- name: origins
+SELECT uuid, run_id, created_us, ranges FROM origin ORDER BY id;
+
+-- name: owners
+SELECT o.name, o.id FROM owner o ORDER BY o.name;
+
+-- name: owner_has_phase
+SELECT EXISTS (SELECT 1 FROM phase WHERE owner = ?1 AND phase = ?2);
+
+-- name: finished
+SELECT json_group_array(unit) FILTER (WHERE epoch = 1),
+  json_group_array(json_array(unit, epoch)) FILTER (WHERE epoch <> 1)
+FROM phase
+WHERE owner = (SELECT id FROM owner WHERE name = ?1) AND phase = ?2 AND outcome = 'ok';
+
+-- name: load
+SELECT j.key, p.attempt, p.outcome, e.started_us, e.generation, m.text, e.times, e.data, e.measured, e.payloads, e.id
+FROM json_each(?1) j
+JOIN owner o ON o.name = j.value ->> 0
+JOIN phase p ON p.owner = o.id AND p.phase = j.value ->> 1 AND p.corpus = j.value ->> 2
+  AND p.unit = j.value ->> 3 AND p.epoch = j.value ->> 4
+JOIN entry e ON e.id = p.entry
+LEFT JOIN message m ON m.id = e.message
+WHERE p.attempt = (
+  SELECT max(q.attempt) FROM phase q
+  WHERE q.owner = p.owner AND q.phase = p.phase AND q.corpus = p.corpus AND q.unit = p.unit AND q.epoch = p.epoch);
+
+-- name: corpus
+SELECT r.id, o.name, r.corpus, g.uuid, r.attempt, r.seq, r.kind, r.outcome, m.text, r.at_us, r.times, r.data
+FROM corpus_row r
+JOIN owner o ON o.id = r.lane
+JOIN origin g ON g.id = r.origin
+LEFT JOIN message m ON m.id = r.message
+WHERE o.name = ?1 AND r.corpus = ?2 AND r.origin = 1
+ORDER BY r.attempt, r.seq;
+
+-- name: corpora
+SELECT r.id, o.name, r.corpus, g.uuid, r.attempt, r.seq, r.kind, r.outcome, m.text, r.at_us, r.times, r.data
+FROM corpus_row r
+JOIN owner o ON o.id = r.lane
+JOIN origin g ON g.id = r.origin
+LEFT JOIN message m ON m.id = r.message
+WHERE o.name = ?1
+ORDER BY r.corpus, r.origin, r.attempt, r.seq;
+
+-- name: counts
+SELECT phase, outcome, count(*) FROM phase GROUP BY phase, outcome;
+
+-- name: corpus_counts
+SELECT kind, outcome, count(*) FROM corpus_row WHERE kind IN ('ingested', 'ready', 'failed') GROUP BY kind, outcome;
+
+-- name: phases
+SELECT count(*) FROM phase;
+
+-- name: states
+SELECT state, count(*) FROM (
+  SELECT state, max(generation) FROM score
+  WHERE owner = (SELECT id FROM owner WHERE name = ?1)
+  GROUP BY corpus, unit, epoch)
+GROUP BY state;
+
+-- name: generations
+SELECT max(generation) FROM score WHERE owner = (SELECT id FROM owner WHERE name = ?1);
+
+-- name: values
+SELECT corpus, unit, epoch, state, outcome, labels, shape, packed
+FROM score WHERE owner = (SELECT id FROM owner WHERE name = ?1)
+ORDER BY corpus, unit, epoch;
+
+-- name: newest_values
+SELECT corpus, unit, epoch, state, outcome, labels, shape, packed
+FROM (
+  SELECT corpus, unit, epoch, state, outcome, labels, shape, packed, max(generation)
+  FROM score WHERE owner = (SELECT id FROM owner WHERE name = ?1)
+  GROUP BY corpus, unit, epoch)
+ORDER BY corpus, unit, epoch;
+
+-- name: all_labels
+SELECT id, data FROM labels;
+
+-- name: shapes
+SELECT id, names FROM shape;
+
+-- name: items
+SELECT corpus, unit, epoch, phase, attempt, outcome, entry FROM (
+  SELECT corpus, unit, epoch, phase, attempt, outcome, entry FROM phase
+  WHERE owner = (SELECT id FROM owner WHERE name = ?1) AND phase = 3
+  UNION ALL
+  SELECT corpus, unit, epoch, phase, attempt, outcome, entry FROM phase
+  WHERE owner = (SELECT id FROM owner WHERE name = ?2) AND phase = 4
+  UNION ALL
+  SELECT corpus, unit, epoch, phase, attempt, outcome, entry FROM phase
+  WHERE owner = (SELECT id FROM owner WHERE name = ?3) AND phase = 5
+  ORDER BY corpus, unit, epoch, phase, attempt);
+
+-- name: item
+SELECT corpus, unit, epoch, phase, attempt, outcome, entry FROM phase
+WHERE ((owner = (SELECT id FROM owner WHERE name = ?1) AND phase = 3)
+    OR (owner = (SELECT id FROM owner WHERE name = ?2) AND phase = 4)
+    OR (owner = (SELECT id FROM owner WHERE name = ?3) AND phase = 5))
+  AND unit = ?4
+ORDER BY corpus, unit, epoch, phase, attempt;
+
+-- name: entries
+SELECT e.id, e.started_us, e.generation, m.text, e.times, e.data, e.measured, e.payloads
+FROM json_each(?1) j
+JOIN entry e ON e.id = j.value
+LEFT JOIN message m ON m.id = e.message;
+
+-- name: scores
+SELECT s.entry, s.state, s.outcome, l.data, h.names, s.packed, s.generation
+FROM json_each(?2) j
+JOIN score s ON s.owner = (SELECT id FROM owner WHERE name = ?1)
+  AND s.corpus = j.value ->> 0 AND s.unit = j.value ->> 1 AND s.epoch = j.value ->> 2
+JOIN labels l ON l.id = s.labels
+JOIN shape h ON h.id = s.shape;
+
+-- name: verdicts
+SELECT v.* FROM json_each(?1) j JOIN verdict v ON v.entry = j.value ORDER BY v.entry, v.seq;
+
+-- name: calls
+SELECT c.* FROM json_each(?1) j JOIN call c ON c.entry = j.value ORDER BY c.entry, c.seq;
+
+-- name: owner_calls
+SELECT c.* FROM phase p JOIN call c ON c.entry = p.entry
+WHERE p.owner = (SELECT id FROM owner WHERE name = ?1)
+UNION ALL
+SELECT c.* FROM corpus_row r JOIN call c ON c.entry = r.id
+WHERE r.lane = (SELECT id FROM owner WHERE name = ?1);
+
+-- name: payload
+SELECT body FROM payload WHERE hash = ?1;
+
+-- name: probes
+SELECT lane, corpus, attempt, kind, passed, at_us, data FROM probe WHERE lane = ?1 ORDER BY id;
+
+-- name: events
+SELECT id, kind, scope, message, at_us, data FROM event WHERE id > ?1 ORDER BY id;
