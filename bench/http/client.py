@@ -79,6 +79,7 @@ class Http:
 
     ``concurrency``: requests in flight over all endpoints, or ``auto``. ``rates``: limits that win over an endpoint's
     own, by endpoint name or by its part before the last dot. ``share``: this machine's part of every rate.
+    ``attempt_s``: a deadline of one attempt that wins over every other.
     """
 
     def __init__(
@@ -87,12 +88,14 @@ class Http:
         concurrency: int | Literal["auto"] = 10,
         rates: Mapping[str, Limits] | None = None,
         share: float = 1.0,
+        attempt_s: float | None = None,
         random: random.Random | None = None,
     ) -> None:
         self._adaptive = concurrency == "auto"
         self._slots = Slots(CEILING if concurrency == "auto" else concurrency)
         self._rates = dict(rates or {})
         self._share = share
+        self._attempt_s = attempt_s
         self._random = random or _unseeded()
         self._gates: dict[str, Gate] = {}
         self._flying: dict[Trip, None] = {}
@@ -215,7 +218,7 @@ class Http:
                     request=trip.request,
                     body=trip.body,
                     stamps=stamps,
-                    timing=_timing(trip, now),
+                    timing=_timing(trip, now, self._attempt_s),
                     max_bytes=endpoint.max_response_bytes,
                 )
             )
@@ -378,8 +381,8 @@ def _timings(trip: Trip, stamps: Stamps) -> Timings:
     )
 
 
-def _timing(trip: Trip, now: float) -> ClientTimeout:
-    attempt_s = trip.request.timeout_s or trip.endpoint.timeouts.attempt_s
+def _timing(trip: Trip, now: float, override_s: float | None) -> ClientTimeout:
+    attempt_s = override_s or trip.request.timeout_s or trip.endpoint.timeouts.attempt_s
     left_s = (trip.deadline or now) - now
     return _client_timeout(attempt_s if attempt_s <= left_s else max(0.001, left_s), trip.endpoint.timeouts.connect_s)
 

@@ -22,8 +22,8 @@ class Feedback:
     """Names of the headers that tell what is left, so that we slow down before the 429."""
 
     remaining: str
-    reset: str
-    """seconds, a span such as ``1m30s``, a unix time or a date"""
+    reset: str | None = None
+    """holds seconds, a span such as ``1m30s``, a unix time or a date"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,6 +28,7 @@ PACE = 0.985
 SLACK = 0.25
 """of a token: what a late timer may catch up; less than one call, so no window of whole calls grows"""
 LOOKS_PER_TOKEN = 50
+WAIT_WITHOUT_RESET_S = 1.0
 SHORTEST_LOOK_S = 0.001
 TOKEN_BURST_S = 6.0
 """seconds of the token rate that may go at once"""
@@ -89,9 +90,14 @@ class Gate:
         if self._feedback is None:
             return
         remaining = headers.get(self._feedback.remaining, "").strip()
-        reset_s = wait_of(headers.get(self._feedback.reset, ""), now=time.time())
-        if reset_s and remaining.isdecimal():
-            self.close_for(reset_s / max(1, int(remaining)))
+        if not remaining.isdecimal():
+            return
+        left = int(remaining)
+        reset_s = wait_of(headers.get(self._feedback.reset, ""), now=time.time()) if self._feedback.reset else None
+        if reset_s is not None:
+            self.close_for(reset_s / max(1, left))
+        elif left == 0:
+            self.close_for(WAIT_WITHOUT_RESET_S)
 
     async def _stand_in_line(self, passenger: Passenger) -> None:
         started, slot_s = time.perf_counter(), 0.0

@@ -1,0 +1,99 @@
+"""A model endpoint of one's own: ``configs/models/NAME.yaml``.
+
+Example::
+
+    apiVersion: bench/v1
+    name: vllm
+    dialect: openai
+    base_url: "${VLLM_URL:-http://127.0.0.1:8001/v1}"
+    auth: {type: bearer, envVar: VLLM_API_KEY, optional: true}
+    limits: {rpm: 600, concurrency: 16}
+    models: {qwen3-8b: {context: 32768}}
+
+``vllm/qwen3-8b`` is then a model name. A file whose name is a known prefix (``openai``) only adds to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, PositiveFloat, PositiveInt
+
+from bench.config.provider.sections import Auth, Feedback, HttpUrl, Limit
+from bench.config.source import ConfigModel, Source, load
+from bench.errors import ConfigError
+
+Dialect = Literal["openai", "anthropic", "google"]
+KNOWN_PREFIXES = ("openai", "anthropic", "google", "openrouter", "groq", "ollama", "azure")
+BUILTIN = "builtin"
+
+
+class ModelSettings(ConfigModel):
+    """What is special about one model."""
+
+    context: PositiveInt | None = None
+    """tokens its prompt and answer may have together"""
+    fixed_temperature: bool = False
+    """it refuses a temperature, so none is sent"""
+
+
+class ModelLimit(Limit):
+    """The limiter of each role at this endpoint."""
+
+    feedback: Feedback | None = None
+
+
+class ModelFile(ConfigModel):
+    """One endpoint and the models behind it."""
+
+    api_version: Literal["bench/v1"] = "bench/v1"
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
+    """the prefix; equals the file's name"""
+    description: str = ""
+    dialect: Dialect | None = None
+    """which API it speaks; required unless the name is a known prefix"""
+    base_url: HttpUrl | None = None
+    """up to and including the version segment, as the vendor's clients take it"""
+    auth: Auth | None = None
+    limits: ModelLimit = ModelLimit()
+    timeout_s: PositiveFloat | None = None
+    """one attempt; default 60"""
+    models: dict[str, ModelSettings] = Field(default_factory=dict)
+
+    @property
+    def adds_to_known(self) -> bool:
+        """The file adds limits and settings to a prefix that is known without it."""
+        return self.name in KNOWN_PREFIXES
+
+
+def read_model_file(path: Path) -> ModelFile:
+    """Read one file.
+
+    Raises:
+        ConfigError: anything is wrong with it, each finding with its place.
+    """
+    source = Source.read(path)
+    model = load(source, ModelFile)
+    problems = list(_problems(source, model))
+    if problems:
+        raise ConfigError.of(problems)
+    return model
+
+
+def _problems(source: Source, model: ModelFile) -> Iterable[ConfigError]:
+    where = source.place(("name",))
+    if model.name != source.path.stem:
+        text = f'name "{model.name}" differs from the file name "{source.path.stem}"'
+        yield ConfigError(text, where=where, hint=f"rename the file to {model.name}{source.path.suffix}")
+    if model.name == BUILTIN:
+        yield ConfigError(f'"{BUILTIN}" is the prefix of the built-in models', where=where, hint="choose another name")
+    if model.adds_to_known:
+        if model.dialect is not None:
+            text = f"{model.name} is a known prefix: its dialect cannot be changed"
+            yield ConfigError(text, where=source.place(("dialect",)), hint="leave dialect out, or rename the file")
+        return
+    for key in ("dialect", "base_url"):
+        if getattr(model, key) is None:
+            yield ConfigError(f"missing field {key}", where=where, hint=f"a new prefix needs {key}")

@@ -1,0 +1,17 @@
+"""Readers, judges and embedders by name: ``openai/gpt-4o``, ``vllm/qwen3-8b``, ``builtin/extractive``.
+
+Example::
+
+    model = open_model("gpt-4o-mini", http=http, environment=environment, role="answering", files=files, price=price)
+    completion = await model.complete(prompt)
+
+May be added here: a dialect, a built-in model. May not: anything that knows an item, a provider or a metric.
+"""
+
+from __future__ import annotations
+
+from bench.models.names import resolve_name, variables
+from bench.models.opening import check_model, open_embedder, open_model
+from bench.models.usage import normalise
+
+__all__ = ["check_model", "normalise", "open_embedder", "open_model", "resolve_name", "variables"]

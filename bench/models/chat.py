@@ -1,0 +1,177 @@
+"""A chat model behind HTTP, in any dialect, as a `bench.model.Model`.
+
+What a model does not take is learnt once a run and left out from then on: a refused temperature or seed, the name of
+the token limit, a schema. `Completion.ignored` says what was requested and not in force. An empty answer that ended
+with ``stop`` is asked for once more; usage and cost of both count.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Protocol
+
+from bench.errors import Rejected
+from bench.http import Endpoint, Http, Metered, Request, Response
+from bench.model import ChatMessage, Completion, Prompt, Usage
+from bench.models import usage as usages
+from bench.models.dialect import Dialect, Reply, Wish
+from bench.models.names import Target
+
+REFUSALS = ("-> 400", "-> 422")
+SCHEMA_WORDS = ("response_format", "json_schema", "responseJsonSchema", "responseMimeType", "tool_choice", "tools")
+MAX_LESSONS = 4
+"""temperature, seed, token limit, schema"""
+
+
+class Price(Protocol):
+    """What a call costs: USD as decimal text, None = unknown. ``bench.metrics.cost`` has one."""
+
+    def __call__(self, name: str, usage: Usage, *, returned: str | None, when: datetime) -> str | None: ...
+
+
+@dataclass(slots=True)
+class _Heard:
+    """What one call brought, read inside the retry loop."""
+
+    reply: Reply | None = None
+    usage: Usage | None = None
+    cost_usd: str | None = None
+
+
+class ChatModel:
+    """One model in one role; its calls pass the limiter of that role."""
+
+    def __init__(
+        self, *, target: Target, dialect: Dialect, http: Http, endpoint: Endpoint, wish: Wish, price: Price | None
+    ) -> None:
+        self._target = target
+        self._dialect = dialect
+        self._http = http
+        self._endpoint = endpoint
+        self._wish = wish
+        self._price = price
+
+    @property
+    def name(self) -> str:
+        return self._target.name
+
+    async def complete(self, prompt: Prompt) -> Completion:
+        """Ask the model; a refusal or a cut text is an answer.
+
+        Raises:
+            CallError: as :meth:`bench.http.Http.call` says.
+        """
+        answer = await self._ask(prompt)
+        if answer.text.strip() or answer.finish != "stop":
+            return answer
+        return joined(answer, await self._ask(prompt))
+
+    async def _ask(self, prompt: Prompt) -> Completion:
+        for _ in range(MAX_LESSONS):
+            wish = self._wish
+            try:
+                return await self._send(prompt, wish)
+            except Rejected as error:
+                if learn(wish, str(error)) is None:
+                    raise
+                # another call of this model may have learnt something else in the meantime
+                self._wish = learn(self._wish, str(error)) or self._wish
+        return await self._send(prompt, self._wish)
+
+    async def _send(self, prompt: Prompt, wish: Wish) -> Completion:
+        asked = prompt if wish.schema or prompt.json_schema is None else spelled_out(prompt, prompt.json_schema)
+        text = "\n".join(message.content for message in asked.messages)
+        heard = _Heard()
+        target = self._target
+        request = Request(
+            "POST",
+            self._dialect.chat_url(target.base_url, target.model),
+            headers=target.headers,
+            query=target.query,
+            json=self._dialect.chat_body(target.model, asked, wish),
+            idempotent=True,
+            tokens=usages.count_tokens(text) + asked.max_tokens,
+            read=lambda response: self._read(response, text, heard),
+        )
+        response = await self._http.call(self._endpoint, request)
+        assert heard.reply is not None, "call returns only after read"
+        return Completion(
+            text=heard.reply.text,
+            model=heard.reply.model or target.model,
+            finish=heard.reply.finish,
+            fingerprint=heard.reply.fingerprint,
+            usage=heard.usage,
+            cost_usd=heard.cost_usd,
+            latency_us=response.timings.latency_us,
+            attempts=response.attempts,
+            ignored=_ignored(prompt, wish),
+        )
+
+    def _read(self, response: Response, prompt: str, heard: _Heard) -> Metered:
+        body = response.json()
+        reply = heard.reply = self._dialect.read_chat(body)
+        used = heard.usage = usages.normalise(self._target.dialect, body, prompt=prompt, reply=reply.text)
+        heard.cost_usd = priced(self._target, self._price, used, returned=reply.model)
+        return Metered(model=reply.model or self._target.model, usage=used, cost_usd=heard.cost_usd)
+
+
+def priced(target: Target, price: Price | None, used: Usage, *, returned: str | None) -> str | None:
+    """Price one call; an estimated usage has no price, because the bill counts otherwise."""
+    if target.free:
+        return "0"
+    if price is None or used.estimated:
+        return None
+    return price(target.name, used, returned=returned, when=datetime.now(UTC))
+
+
+def learn(wish: Wish, refusal: str) -> Wish | None:
+    """Leave out what the refusal names; None when it names nothing that we could leave out."""
+    if not any(status in refusal for status in REFUSALS):
+        return None
+    if "max_completion_tokens" in refusal and wish.tokens_name == "max_tokens":
+        return replace(wish, tokens_name="max_completion_tokens")
+    if "temperature" in refusal and wish.temperature:
+        return replace(wish, temperature=False)
+    if wish.schema and any(word in refusal for word in SCHEMA_WORDS):
+        return replace(wish, schema=False)
+    if "seed" in refusal and wish.seed:
+        return replace(wish, seed=False)
+    return None
+
+
+def spelled_out(prompt: Prompt, schema: Mapping[str, object]) -> Prompt:
+    """Ask for the schema in words, for a model that takes none."""
+    wanted = json.dumps(schema, ensure_ascii=False, sort_keys=True)
+    request = f"Reply with one JSON object and nothing else. It must fit this JSON Schema:\n{wanted}"
+    return replace(prompt, messages=(*prompt.messages[:-1], _longer(prompt.messages[-1], request)))
+
+
+def _longer(message: ChatMessage, text: str) -> ChatMessage:
+    return replace(message, content=f"{message.content}\n\n{text}")
+
+
+def _ignored(prompt: Prompt, wish: Wish) -> tuple[str, ...]:
+    names = [] if wish.temperature else ["temperature"]
+    if prompt.seed is not None and not wish.seed:
+        names.append("seed")
+    return tuple(names)
+
+
+def joined(first: Completion, second: Completion) -> Completion:
+    """Give the second answer, with what both cost."""
+    used = None if first.usage is None or second.usage is None else usages.add(first.usage, second.usage)
+    return replace(
+        second,
+        usage=used,
+        cost_usd=_sum(first.cost_usd, second.cost_usd),
+        latency_us=first.latency_us + second.latency_us,
+        attempts=first.attempts + second.attempts,
+    )
+
+
+def _sum(first: str | None, second: str | None) -> str | None:
+    return None if first is None or second is None else str(Decimal(first) + Decimal(second))

@@ -1,0 +1,236 @@
+"""What a model's name means: which vendor, which dialect, where, with which key.
+
+Example::
+
+    resolve_name("gpt-4o") == "openai/gpt-4o"
+    resolve_name({"provider": "google", "model": "gemini-2.5-flash"}) == "google/gemini-2.5-flash"
+    target("openrouter/meta-llama/llama-3", environment, files).model == "meta-llama/llama-3"
+
+Only the first ``/`` parts; the rest is the vendor's own name.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from bench.errors import ConfigError
+
+if TYPE_CHECKING:
+    from bench.config.modelfile import ModelFile, ModelSettings
+    from bench.config.provider.sections import Auth
+    from bench.models.usage import DialectName
+    from bench.settings import Environment
+
+BUILTINS = ("builtin/extractive", "builtin/scripted")
+FAMILIES = (
+    (re.compile(r"gpt-.+|chatgpt-.+|o\d.*|text-embedding-.+"), "openai"),
+    (re.compile(r"claude-.+"), "anthropic"),
+    (re.compile(r"gemini-.+"), "google"),
+)
+EXAMPLES = ("gpt-4o", "gpt-4o-mini", "o3", "text-embedding-3-small", "claude-sonnet-4-5", "gemini-2.5-flash")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vendor:
+    """A prefix that is known without a file."""
+
+    dialect: DialectName
+    base_url: str | None
+    """None: only the environment can tell"""
+    base_variable: str
+    key_variables: tuple[str, ...] = ()
+    """the first one that is set counts; none = no key"""
+    key_header: str = "Authorization"
+    key_prefix: str = "Bearer "
+    headers: Mapping[str, str] = field(default_factory=dict)
+    free: bool = False
+
+
+VENDORS: Mapping[str, Vendor] = {
+    "openai": Vendor(
+        dialect="openai",
+        base_url="https://api.openai.com/v1",
+        base_variable="OPENAI_BASE_URL",
+        key_variables=("OPENAI_API_KEY",),
+    ),
+    "anthropic": Vendor(
+        dialect="anthropic",
+        base_url="https://api.anthropic.com",
+        base_variable="ANTHROPIC_BASE_URL",
+        key_variables=("ANTHROPIC_API_KEY",),
+        key_header="x-api-key",
+        key_prefix="",
+        headers={"anthropic-version": "2023-06-01"},
+    ),
+    "google": Vendor(
+        dialect="google",
+        base_url="https://generativelanguage.googleapis.com",
+        base_variable="GOOGLE_BASE_URL",
+        key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        key_header="x-goog-api-key",
+        key_prefix="",
+    ),
+    "openrouter": Vendor(
+        dialect="openai",
+        base_url="https://openrouter.ai/api/v1",
+        base_variable="OPENROUTER_BASE_URL",
+        key_variables=("OPENROUTER_API_KEY",),
+    ),
+    "groq": Vendor(
+        dialect="openai",
+        base_url="https://api.groq.com/openai/v1",
+        base_variable="GROQ_BASE_URL",
+        key_variables=("GROQ_API_KEY",),
+    ),
+    "ollama": Vendor(
+        dialect="openai", base_url="http://127.0.0.1:11434/v1", base_variable="OLLAMA_BASE_URL", free=True
+    ),
+    "azure": Vendor(
+        dialect="openai",
+        base_url=None,
+        base_variable="AZURE_OPENAI_ENDPOINT",
+        key_variables=("AZURE_OPENAI_API_KEY",),
+        key_header="api-key",
+        key_prefix="",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Where the calls of one model go. Holds the key: never logged, never part of a plan."""
+
+    name: str
+    """the full name, as plan and receipt hold it"""
+    prefix: str
+    model: str
+    """the vendor's own name"""
+    dialect: DialectName
+    base_url: str
+    headers: Mapping[str, str] = field(repr=False)
+    query: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    key_variable: str | None = None
+    file: ModelFile | None = None
+    free: bool = False
+    """it costs nothing, so its price is known"""
+
+    @property
+    def settings(self) -> ModelSettings | None:
+        """What the file says about this model."""
+        return self.file.models.get(self.model) if self.file is not None else None
+
+
+def resolve_name(name: str | Mapping[str, str]) -> str:
+    """Give the full ``provider/model`` of a bare name, of ``{provider, model}``, or of a full name.
+
+    Raises:
+        ConfigError: a bare name of no known family, with the nearest.
+    """
+    if isinstance(name, Mapping):
+        return resolve_name(f"{name['provider']}/{name['model']}" if name.get("provider") else name["model"])
+    name = name.strip()
+    if "/" in name:
+        prefix, _, model = name.partition("/")
+        if prefix and model:
+            return name
+        raise ConfigError(f'"{name}" is no model name', hint="write provider/model")
+    for family, prefix in FAMILIES:
+        if family.fullmatch(name):
+            return f"{prefix}/{name}"
+    near = difflib.get_close_matches(name, [*EXAMPLES, *BUILTINS], n=1, cutoff=0.5)
+    text = f'"{name}" belongs to no known family of models'
+    raise ConfigError(text + (f'; did you mean "{near[0]}"?' if near else ""), hint="write provider/model")
+
+
+def target(name: str, environment: Environment, files: Mapping[str, ModelFile]) -> Target:
+    """Find the endpoint of a full name that is no built-in, with its key.
+
+    Raises:
+        ConfigError: unknown prefix (with the nearest), or a variable that is not set (named).
+    """
+    prefix, _, model = name.partition("/")
+    file = files.get(prefix)
+    vendor = VENDORS.get(prefix)
+    if vendor is None and file is None:
+        known = sorted({*VENDORS, *files, "builtin"})
+        near = difflib.get_close_matches(prefix, known, n=1)
+        text = f'unknown model provider "{prefix}" in "{name}"' + (f'; did you mean "{near[0]}"?' if near else "")
+        raise ConfigError(text, hint=f"known: {', '.join(known)}; or add configs/models/{prefix}.yaml")
+    headers, query, variable = _credentials(name, vendor, file.auth if file is not None else None, environment)
+    return Target(
+        name=name,
+        prefix=prefix,
+        model=model,
+        dialect=vendor.dialect if vendor is not None else _declared_dialect(file),
+        base_url=_base_url(name, vendor, file, environment).rstrip("/"),
+        headers=headers,
+        query=query,
+        key_variable=variable,
+        file=file,
+        free=vendor is not None and vendor.free,
+    )
+
+
+def variables(name: str, files: Mapping[str, ModelFile]) -> tuple[str, ...]:
+    """Names of the variables that a model needs (the first of each choice)."""
+    prefix = name.partition("/")[0]
+    file, vendor = files.get(prefix), VENDORS.get(prefix)
+    if file is not None and file.auth is not None:
+        return (file.auth.env_var,) if file.auth.env_var and not file.auth.optional else ()
+    if vendor is None:
+        return ()
+    return (*vendor.key_variables[:1], *((vendor.base_variable,) if vendor.base_url is None else ()))
+
+
+def _declared_dialect(file: ModelFile | None) -> DialectName:
+    assert file is not None and file.dialect is not None, "the file's own check asks for it"
+    return file.dialect
+
+
+def _base_url(name: str, vendor: Vendor | None, file: ModelFile | None, environment: Environment) -> str:
+    """The file's, else the variable's, else the vendor's own."""
+    if file is not None and file.base_url is not None:
+        return environment.resolve(file.base_url, where=f"configs/models/{file.name}.yaml")
+    assert vendor is not None, "a file of an unknown prefix has a base_url"
+    found = environment.get(vendor.base_variable) or vendor.base_url
+    if found is None:
+        text = f"{name} needs the environment variable {vendor.base_variable}, which is not set"
+        raise ConfigError(text, hint=f"export {vendor.base_variable}=https://...")
+    return found
+
+
+def _credentials(
+    name: str, vendor: Vendor | None, auth: Auth | None, environment: Environment
+) -> tuple[dict[str, str], tuple[tuple[str, str], ...], str | None]:
+    """Headers, query and the variable's name."""
+    fixed = dict(vendor.headers) if vendor is not None else {}
+    if auth is not None:
+        headers, query = _declared(name, auth, environment)
+        return {**fixed, **headers}, query, auth.env_var
+    if vendor is None or not vendor.key_variables:
+        return fixed, (), None
+    variable = next((each for each in vendor.key_variables if environment.secret(each)), vendor.key_variables[0])
+    secret = environment.require(variable, user=name).get_secret_value()
+    return {**fixed, vendor.key_header: vendor.key_prefix + secret}, (), variable
+
+
+def _declared(name: str, auth: Auth, environment: Environment) -> tuple[dict[str, str], tuple[tuple[str, str], ...]]:
+    if auth.type == "none" or auth.env_var is None:
+        return {}, ()
+    if auth.optional and environment.secret(auth.env_var) is None:
+        return {}, ()
+    secret = environment.require(auth.env_var, user=name).get_secret_value()
+    if auth.type == "query":
+        return {}, ((auth.param or "key", secret),)
+    if auth.type == "basic":
+        import base64
+
+        pair = base64.b64encode(f"{auth.user}:{secret}".encode()).decode()
+        return {auth.header or "Authorization": f"Basic {pair}"}, ()
+    header = auth.header or ("X-API-Key" if auth.type == "apikey" else "Authorization")
+    prefix = auth.prefix if auth.prefix is not None else {"bearer": "Bearer ", "token": "Token "}.get(auth.type, "")
+    return {header: prefix + secret}, ()

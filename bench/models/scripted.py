@@ -1,0 +1,114 @@
+"""`builtin/scripted`: replies from a file, for tests and for replaying a run without a model.
+
+``MEMORYBENCH_SCRIPT=replies.jsonl`` names a file of lines ``{"match": regex, "reply": text, "usage": {...}}``; the
+first line whose expression is found in the prompt answers. No match is an error that names the prompt's digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+from bench.errors import ConfigError, Rejected
+from bench.model import Completion, Prompt, Usage
+from bench.models.usage import estimate, normalise
+
+NAME = "builtin/scripted"
+VARIABLE = "MEMORYBENCH_SCRIPT"
+KEYS = frozenset({"match", "reply", "usage", "finish"})
+FINISHES = ("stop", "length", "refusal", "other")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One line of the script."""
+
+    match: re.Pattern[str]
+    completion: Completion
+
+
+class Scripted:
+    """A `bench.model.Model` that answers from its script."""
+
+    name = NAME
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lines = tuple(_lines(path))
+
+    async def complete(self, prompt: Prompt) -> Completion:
+        """Give the reply of the first line that matches.
+
+        Raises:
+            Rejected: none does.
+        """
+        text = "\n".join(message.content for message in prompt.messages)
+        for line in self._lines:
+            if line.match.search(text):
+                return _counted(line.completion, text)
+        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        raise Rejected(
+            f"{NAME}: no line of {self._path.name} matches the prompt sha256:{digest}",
+            hint=f"add a line to the file that {VARIABLE} names",
+        )
+
+
+def _counted(completion: Completion, prompt: str) -> Completion:
+    if completion.usage is not None:
+        return completion
+    return replace(completion, usage=estimate(prompt=prompt, reply=completion.text))
+
+
+def _lines(path: Path) -> Iterator[Line]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{VARIABLE} names {path}, which cannot be read", hint="name a JSON Lines file") from error
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.strip():
+            yield _line(line, f"{path}:{number}:1")
+
+
+def _line(text: str, where: str) -> Line:
+    try:
+        tree = json.loads(text)
+    except ValueError as error:
+        raise ConfigError(f"no JSON: {error}", where=where, hint="one object a line") from error
+    if not isinstance(tree, dict) or not isinstance(tree.get("match"), str) or not isinstance(tree.get("reply"), str):
+        raise ConfigError("a line needs match and reply, both text", where=where, hint="see docs/use-a-model.md")
+    if unknown := sorted(tree.keys() - KEYS):
+        raise ConfigError(f'unknown key "{unknown[0]}"', where=where, hint=f"known: {', '.join(sorted(KEYS))}")
+    finish = tree.get("finish", "stop")
+    if finish not in FINISHES:
+        raise ConfigError(f'unknown finish "{finish}"', where=where, hint=f"known: {', '.join(FINISHES)}")
+    try:
+        match = re.compile(tree["match"])
+    except re.error as error:
+        raise ConfigError(f"match is no regular expression: {error}", where=where, hint="see re in Python") from error
+    return Line(
+        match=match,
+        completion=Completion(
+            text=tree["reply"], model=NAME, finish=finish, usage=_usage(tree.get("usage"), where), cost_usd="0"
+        ),
+    )
+
+
+def _usage(tree: object, where: str) -> Usage | None:
+    """Counts by our own names, or as an OpenAI-compatible server reports them."""
+    if tree is None:
+        return None
+    if isinstance(tree, Mapping) and "prompt_tokens" in tree:
+        return normalise("openai", {"usage": tree})
+    known = {each.name for each in fields(Usage)} - {"estimated"}
+    if not isinstance(tree, Mapping) or not tree.keys() <= known or not all(_is_count(each) for each in tree.values()):
+        raise ConfigError("usage holds counts of tokens", where=where, hint=f"known: {', '.join(sorted(known))}")
+    total = tree.get("total_tokens", tree.get("input_tokens", 0) + tree.get("output_tokens", 0))
+    return Usage(**{**tree, "total_tokens": total})
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

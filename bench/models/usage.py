@@ -1,0 +1,126 @@
+"""Tokens with one fixed meaning, whatever the vendor counts.
+
+``input_tokens`` is all input (cache reads and writes inside), ``output_tokens`` all output (reasoning inside),
+``total_tokens`` their sum. Anthropic's buckets are added up, those of OpenAI and Google are parts of a whole::
+
+    normalise("anthropic", {"usage": {"input_tokens": 10, "cache_read_input_tokens": 90, "output_tokens": 5}})
+    # Usage(input_tokens=100, cache_read_tokens=90, output_tokens=5, total_tokens=105)
+
+A body without a usage block is counted as characters / 4, rounded up, and marked ``estimated``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, assert_never
+
+from bench.errors import MappingError
+from bench.model import Usage
+
+DialectName = Literal["openai", "anthropic", "google"]
+CHARS_PER_TOKEN = 4
+
+
+def normalise(dialect: DialectName, body: object, *, prompt: str = "", reply: str = "") -> Usage:
+    """Read the usage of an answer; ``prompt`` and ``reply`` are counted when it tells none.
+
+    Raises:
+        MappingError: a count is negative, fractional or no number.
+    """
+    block = _child(body, "usageMetadata" if dialect == "google" else "usage")
+    if not block:
+        return estimate(prompt=prompt, reply=reply)
+    match dialect:
+        case "openai":
+            return _openai(block)
+        case "anthropic":
+            return _anthropic(block)
+        case "google":
+            return _google(block)
+        case _:
+            assert_never(dialect)
+
+
+def estimate(*, prompt: str, reply: str) -> Usage:
+    """Count characters / 4, rounded up."""
+    sent, received = count_tokens(prompt), count_tokens(reply)
+    return Usage(input_tokens=sent, output_tokens=received, total_tokens=sent + received, estimated=True)
+
+
+def count_tokens(text: str) -> int:
+    """Estimate tokens as characters / 4, rounded up."""
+    return -(-len(text) // CHARS_PER_TOKEN)
+
+
+def add(first: Usage, second: Usage) -> Usage:
+    """Sum two usages; estimated as soon as one of them is."""
+    return Usage(
+        input_tokens=first.input_tokens + second.input_tokens,
+        cache_read_tokens=first.cache_read_tokens + second.cache_read_tokens,
+        cache_write_tokens=first.cache_write_tokens + second.cache_write_tokens,
+        output_tokens=first.output_tokens + second.output_tokens,
+        reasoning_tokens=first.reasoning_tokens + second.reasoning_tokens,
+        total_tokens=first.total_tokens + second.total_tokens,
+        estimated=first.estimated or second.estimated,
+    )
+
+
+def _openai(block: Mapping[str, object]) -> Usage:
+    details = _child(block, "prompt_tokens_details")
+    return _usage(
+        sent=_count(block, "prompt_tokens"),
+        received=_count(block, "completion_tokens"),
+        cache_read=_count(details, "cached_tokens"),
+        cache_write=_count(details, "cache_write_tokens"),
+        reasoning=_count(_child(block, "completion_tokens_details"), "reasoning_tokens"),
+    )
+
+
+def _anthropic(block: Mapping[str, object]) -> Usage:
+    read, written = _count(block, "cache_read_input_tokens"), _count(block, "cache_creation_input_tokens")
+    return _usage(
+        sent=_count(block, "input_tokens") + read + written,
+        received=_count(block, "output_tokens"),
+        cache_read=read,
+        cache_write=written,
+        reasoning=_count(_child(block, "output_tokens_details"), "thinking_tokens"),
+    )
+
+
+def _google(block: Mapping[str, object]) -> Usage:
+    thoughts = _count(block, "thoughtsTokenCount")
+    return _usage(
+        sent=_count(block, "promptTokenCount") + _count(block, "toolUsePromptTokenCount"),
+        received=_count(block, "candidatesTokenCount") + thoughts,
+        cache_read=_count(block, "cachedContentTokenCount"),
+        reasoning=thoughts,
+    )
+
+
+def _usage(*, sent: int, received: int, cache_read: int = 0, cache_write: int = 0, reasoning: int = 0) -> Usage:
+    return Usage(
+        input_tokens=sent,
+        cache_read_tokens=cache_read,
+        cache_write_tokens=cache_write,
+        output_tokens=received,
+        reasoning_tokens=reasoning,
+        total_tokens=sent + received,
+    )
+
+
+def _child(tree: object, key: str) -> Mapping[str, object]:
+    value = tree.get(key) if isinstance(tree, Mapping) else None
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise MappingError(f"usage: {key} is no object but {str(value)[:80]!r}")
+    return value
+
+
+def _count(block: Mapping[str, object], key: str) -> int:
+    value = block.get(key)
+    if value is None:
+        return 0
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise MappingError(f"usage: {key} is no count but {str(value)[:80]!r}")
+    return value
