@@ -11,7 +11,7 @@ from __future__ import annotations
 import difflib
 import types
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Union, get_args, get_origin
+from typing import Annotated, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
@@ -58,11 +58,13 @@ def explain(source: Source, model: type[ConfigModel], error: ErrorDetails) -> Co
     where = source.place(path)
     match error["type"]:
         case "extra_forbidden":
-            return _unknown(model, path, where)
+            return _unknown(model_at(model, tuple(error["loc"])[:-1]), path, where)
         case "missing":
             return _missing(model, path, str(error["loc"][-1]), where)
         case "literal_error" | "enum":
             return _not_one_of(path, error, where)
+        case "union_tag_invalid" | "union_tag_not_found":
+            return _wrong_tag(source, path, error)
         case kind if kind in _WANTED:
             return _wrong_type(path, _WANTED[kind], error["input"], where)
         case _:
@@ -91,8 +93,7 @@ def _literal(value: object) -> str:
     return "a list" if isinstance(value, list | tuple) else str(value)
 
 
-def _unknown(model: type[ConfigModel], path: TreePath, where: str) -> ConfigError:
-    owner = model_at(model, path[:-1])
+def _unknown(owner: type[BaseModel] | None, path: TreePath, where: str) -> ConfigError:
     key = str(path[-1])
     inside = f" in {name_of(path[:-1])}" if len(path) > 1 else ""
     known = spellings(owner) if owner else []
@@ -115,6 +116,18 @@ def _not_one_of(path: TreePath, error: ErrorDetails, where: str) -> ConfigError:
     return ConfigError(
         f"{name_of(path)} must be {listed}, not {quote(value)}{guess}", where=where, hint=f"write {listed}"
     )
+
+
+def _wrong_tag(source: Source, path: TreePath, error: ErrorDetails) -> ConfigError:
+    context = error.get("ctx", {})
+    key = str(context.get("discriminator", "")).strip("'")
+    if error["type"] == "union_tag_not_found":
+        return ConfigError(f'missing field "{key}" in {name_of(path)}', where=source.place(path), hint=f"add {key}")
+    options = [part.strip().strip("'") for part in str(context.get("expected_tags", "")).split(",")]
+    tag = str(context.get("tag", ""))
+    listed = " or ".join(f'"{option}"' for option in options)
+    text = f"{name_of((*path, key))} must be {listed}, not {quote(tag)}{did_you_mean(tag, options)}"
+    return ConfigError(text, where=source.place((*path, key)), hint=f"write {listed}")
 
 
 def _wrong_type(path: TreePath, wanted: str, value: object, where: str) -> ConfigError:
@@ -143,11 +156,18 @@ def _preferred(model: type[BaseModel]) -> list[str]:
 
 
 def model_at(model: type[BaseModel], path: TreePath) -> type[BaseModel] | None:
-    """The model that reads the map at ``path``; None where keys are free."""
+    """The model that reads the map at ``path``, which may hold union tags; None where keys are free."""
     current: list[object] = [model]
     for part in path:
-        current = [step for option in current for step in _step(option, part)]
+        chosen = [found for option in current for found in _models(option) if str(part) in _tags(found)]
+        current = [*chosen] or [step for option in current for step in _step(option, part)]
     return next((found for option in current for found in _models(option)), None)
+
+
+def _tags(model: type[BaseModel]) -> set[str]:
+    """What a union calls this member: its class name, or the value of its discriminator."""
+    literals = (info.annotation for info in model.model_fields.values() if get_origin(info.annotation) is Literal)
+    return {model.__name__, *(str(value) for literal in literals for value in get_args(literal))}
 
 
 def _step(annotation: object, part: str | int) -> list[object]:

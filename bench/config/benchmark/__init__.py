@@ -31,7 +31,16 @@ from bench.config.benchmark.sections import (
     Schema,
     Search,
 )
-from bench.config.benchmark.terms import UNIT_OF_MODE, Capability, FieldPath, Milliseconds, Positive, Segment, Unit, Zone
+from bench.config.benchmark.terms import (
+    UNIT_OF_MODE,
+    Capability,
+    FieldPath,
+    Milliseconds,
+    Positive,
+    Segment,
+    Unit,
+    Zone,
+)
 from bench.config.source import ConfigModel
 
 __all__ = ["BenchmarkConfig", "BenchmarkFile", "Context", "Deletion", "Flatten", "History", "MatchOptions", "Rendering"]

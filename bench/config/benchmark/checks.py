@@ -1,0 +1,164 @@
+"""What a benchmark config must hold beyond the types of its fields, and what its reader should know.
+
+::
+
+    problems_of(config)     # [ConfigError('demo.yaml:1:1: name "demo2" must equal the file name "demo"')]
+    notes_of(config)        # ('runtime.checkpointing: false has no effect: a run always has its journal',)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import PurePath
+
+from bench.config.benchmark import BenchmarkConfig
+from bench.config.findings import did_you_mean
+from bench.config.jsontext import TreePath
+from bench.config.templates import Template
+from bench.errors import ConfigError
+
+ANSWERLESS = frozenset({"none", "deletion-check", "mcq", "rubric"})
+SESSION_NAMES = ("date", "sessionDate", "session", "turns", "metadata.*")
+ANSWER_NAMES = ("question", "questionDate", "retrievedContext", "choices", "speakerA", "speakerB")
+JUDGE_NAMES = ("question", "answer", "response", "questionType", "questionDate", "rubric", "evidence")
+SUFFIXES = {".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv"}
+
+
+def problems_of(config: BenchmarkConfig) -> list[ConfigError]:
+    """Every finding, in no special order."""
+    checks = (_name, _schema, _format, _evaluation, _types, _history, _templates)
+    found = [(config.place(*path), text, hint) for check in checks for path, text, hint in check(config)]
+    return [ConfigError(text, where=where, hint=hint) for where, text, hint in found]
+
+
+Finding = tuple[TreePath, str, str]
+
+
+def _name(config: BenchmarkConfig) -> Iterator[Finding]:
+    if config.origin is None:
+        return
+    path = config.origin.path
+    expected = path.parent.name if path.name == "manifest.json" else path.stem
+    is_manifest = path.name == "manifest.json"
+    if config.name != expected and (is_manifest or path.parent.name == "benchmarks"):
+        kind = "folder" if is_manifest else "file"
+        yield ("name",), f'name "{config.name}" must equal the {kind} name "{expected}"', "rename one of the two"
+
+
+def _schema(config: BenchmarkConfig) -> Iterator[Finding]:
+    schema = config.fields
+    if schema.questions is None:
+        if schema.question is None:
+            yield ("schema",), 'missing field "question" in schema', "name the field that holds the question"
+        if schema.answer is None and config.evaluation.method not in ANSWERLESS:
+            yield ("schema",), 'missing field "answer" in schema', "name the field that holds the answer"
+    items = schema.context.item_schema
+    if items is not None and items.content is None and items.text is None:
+        path = ("schema", "context", "itemSchema")
+        yield path, 'itemSchema needs "content" or "text"', "name the field that holds what was said"
+    if schema.context.type == "string" and (items or schema.context.date_field):
+        yield ("schema", "context", "type"), "a context of type string has no turns and no dates", "use array or object"
+
+
+def _format(config: BenchmarkConfig) -> Iterator[Finding]:
+    data = config.data
+    name = data.local_path or data.path
+    if data.format is None and PurePath(name).suffix.lower() not in SUFFIXES:
+        yield ("data",), f'cannot tell the format of "{name}"', "add format: json, jsonl or csv"
+
+
+def _evaluation(config: BenchmarkConfig) -> Iterator[Finding]:
+    evaluation = config.evaluation
+    if (evaluation.method == "custom") != (evaluation.custom_evaluator is not None):
+        text = "method custom and customEvaluator need each other"
+        yield ("evaluation", "method"), text, "customEvaluator: ./file.py:Class"
+    if evaluation.method == "mcq" and config.fields.questions is None and config.fields.choices is None:
+        yield ("schema",), 'method mcq needs "choices" in schema', "name the field that holds the choices"
+    if evaluation.method == "deletion-check" and config.deletion is None:
+        text = "deletion-check needs the strategy add-delete-verify"
+        yield ("evaluation", "method"), text, "see docs/add-a-benchmark.md"
+    if evaluation.pack is not None and "@" not in evaluation.pack:
+        yield ("evaluation", "pack"), f'pack "{evaluation.pack}" has no version', "write NAME@VERSION"
+
+
+def _types(config: BenchmarkConfig) -> Iterator[Finding]:
+    known = {kind.name for kind in config.question_types} or set(config.categories.values())
+    if not known:
+        return
+    for group, members in config.groups.items():
+        for index, name in enumerate(members):
+            if name not in known:
+                text = f'group "{group}" names the unknown type "{name}"{did_you_mean(name, known)}'
+                yield ("groups", group, index), text, f"types: {', '.join(sorted(known))}"
+    for index, name in enumerate(config.abstention.question_types):
+        if name not in known:
+            text = f'abstention names the unknown type "{name}"{did_you_mean(name, known)}'
+            yield ("abstention", "questionTypes", index), text, f"types: {', '.join(sorted(known))}"
+
+
+def _history(config: BenchmarkConfig) -> Iterator[Finding]:
+    if config.history.mode != "full" and not config.has_evidence:
+        text = f'mode "{config.history.mode}" keeps evidence sessions, and no field says where the evidence is'
+        yield ("history", "mode"), text, "add answer_session_ids_field, or use mode full"
+
+
+def _templates(config: BenchmarkConfig) -> Iterator[Finding]:
+    for path, text, names in templates_of(config):
+        try:
+            Template.parse(text, names)
+        except ConfigError as error:
+            yield path, error.message, error.hint
+
+
+def templates_of(config: BenchmarkConfig) -> Iterator[tuple[TreePath, str, tuple[str, ...]]]:
+    """Every template of a config with its place and the names it may use."""
+    template = config.ingestion.preprocessing.format_template
+    if template is not None:
+        yield ("ingestion", "preprocessing", "formatTemplate"), template, SESSION_NAMES
+    answer, judge = config.evaluation.answer_prompt, config.evaluation.judge_prompts
+    answer_names = (*ANSWER_NAMES, *answer.prompt_fields)
+    sections = (("answerPrompt", answer.default, answer.by_question_type, answer_names),
+                ("judgePrompts", judge.default, judge.by_question_type, JUDGE_NAMES))  # fmt: skip
+    for section, default, by_type, names in sections:
+        if default is not None:
+            yield ("evaluation", section, "default"), default, names
+        for name, text in by_type.items():
+            yield ("evaluation", section, "byQuestionType", name), text, names
+    if judge.abstention is not None:
+        yield ("evaluation", "judgePrompts", "abstention"), judge.abstention, JUDGE_NAMES
+
+
+def notes_of(config: BenchmarkConfig) -> tuple[str, ...]:
+    """What stops nothing and should be known."""
+    return tuple(text for check in (_runtime_notes, _data_notes, _prompt_notes) for text in check(config))
+
+
+def _runtime_notes(config: BenchmarkConfig) -> Iterator[str]:
+    for key in ("checkpointing", "resumable"):
+        if not getattr(config.runtime, key):
+            yield f"runtime.{key}: false has no effect: a run always has its journal"
+    if config.ingestion.preprocessing.escape_html:
+        yield "preprocessing.escapeHtml changes the stored text, answers may stop matching: the run is marked altered"
+    if config.history.mode != "full":
+        yield f"mode {config.history.mode} is for development: the run is marked reduced_history and not publishable"
+
+
+def _data_notes(config: BenchmarkConfig) -> Iterator[str]:
+    data = config.data
+    if data.type == "local":
+        return
+    if data.sha256 is None:
+        yield "data.sha256 is not recorded: the file cannot be checked, a result is not publishable"
+    pinned = data.revision is not None and len(data.revision) == 40 and set(data.revision) <= set("0123456789abcdef")
+    if data.type == "huggingface" and data.revision is not None and not pinned:
+        yield f'data.revision "{data.revision}" is a branch, not a commit: it may change'
+
+
+def _prompt_notes(config: BenchmarkConfig) -> Iterator[str]:
+    prompts = config.evaluation.judge_prompts
+    if prompts.source == "paper" and config.evaluation.pack is None:
+        yield "judgePrompts.source is paper, without a pack: the prompts count as custom (fidelity: custom)"
+    for kind in config.question_types:
+        wanted = kind.evaluation_prompt
+        if wanted != "default" and wanted not in prompts.by_question_type and kind.name not in prompts.by_question_type:
+            yield f'evaluationPrompt "{wanted}" of {kind.name} is not in judgePrompts.byQuestionType: default is used'

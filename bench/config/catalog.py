@@ -1,0 +1,227 @@
+"""Every config by name: the workspace first, then what ships with the program.
+
+Loading only lists files and glances at their first keys, so that one broken file hides no other::
+
+    catalog = Catalog.load(Path("."))
+    [entry.name for entry in catalog.benchmarks()]
+    config = catalog.benchmark("LoCoMo")                # names and aliases ignore case
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from bench.errors import ConfigError, UsageError
+
+if TYPE_CHECKING:
+    from bench.config.benchmark import BenchmarkConfig
+    from bench.config.provider import ProviderConfig
+
+Kind = Literal["benchmarks", "providers", "models", "runs"]
+
+_KEY = re.compile(r"^([A-Za-z_]\w*)[ ]*:[ ]*(.*?)[ ]*$")
+_SUFFIXES = (".yaml", ".yml", ".json")
+
+
+def builtin_root() -> Path:
+    """The folder that holds the shipped ``configs/`` and ``datasets/``: the wheel's data, or the checkout."""
+    package = Path(__file__).resolve().parent.parent
+    data = package / "_data"
+    return data if data.is_dir() else package.parent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One config file, glanced at: enough to list and to find it."""
+
+    name: str
+    kind: Kind
+    path: Path
+    aliases: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    display_name: str | None = None
+    description: str | None = None
+    builtin: bool = False
+    shadowed: bool = False
+    """a workspace file of the same name is used instead"""
+    problem: str | None = None
+    """why a glance failed; the file is listed all the same"""
+
+    def answers_to(self, name: str) -> bool:
+        """True for the name and each alias, whatever the case."""
+        return name.lower() in {self.name.lower(), *(alias.lower() for alias in self.aliases)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Catalog:
+    """The configs of one workspace."""
+
+    workspace: Path
+    roots: tuple[Path, ...]
+
+    @classmethod
+    def load(cls, workspace: Path) -> Catalog:
+        """List the configs of the workspace and the shipped ones."""
+        shipped = builtin_root()
+        same = workspace.resolve() == shipped.resolve()
+        return cls(workspace=workspace, roots=(shipped,) if same else (workspace, shipped))
+
+    def benchmarks(self) -> list[Entry]:
+        return self._entries["benchmarks"]
+
+    def providers(self) -> list[Entry]:
+        return self._entries["providers"]
+
+    def models(self) -> list[Entry]:
+        return self._entries["models"]
+
+    def runs(self) -> list[Entry]:
+        return self._entries["runs"]
+
+    def entries(self, kind: Kind) -> list[Entry]:
+        """Every config of one kind by name, shadowed ones too."""
+        return self._entries[kind]
+
+    @cached_property
+    def _entries(self) -> dict[Kind, list[Entry]]:
+        kinds: tuple[Kind, ...] = ("benchmarks", "providers", "models", "runs")
+        return {kind: _with_shadows(self._scan(kind)) for kind in kinds}
+
+    def _scan(self, kind: Kind) -> Iterator[Entry]:
+        shipped = builtin_root()
+        for root in self.roots:
+            for path in _files(root / "configs" / kind, manifests=kind == "benchmarks"):
+                yield _glance(path, kind, builtin=root == shipped)
+
+    def find(self, kind: Kind, name: str) -> Entry:
+        """Find by name or alias; UsageError with the nearest name, ConfigError for a name that two files claim."""
+        found = [entry for entry in self._entries[kind] if entry.answers_to(name) and not entry.shadowed]
+        exact = [entry for entry in found if entry.name.lower() == name.lower()] or found
+        if len(exact) > 1:
+            places = " and ".join(str(entry.path) for entry in exact)
+            raise ConfigError(f'two {kind} answer to "{name}": {places}', hint="rename one of them")
+        if not exact:
+            raise self._unknown(kind, name)
+        return exact[0]
+
+    def _unknown(self, kind: Kind, name: str) -> UsageError:
+        from bench.config.findings import did_you_mean
+
+        known = [alias for entry in self._entries[kind] for alias in (entry.name, *entry.aliases)]
+        singular = kind.removesuffix("s")
+        return UsageError(
+            f'there is no {singular} "{name}"{did_you_mean(name, known)}',
+            hint=f"bench list {kind} shows the known ones",
+        )
+
+    def benchmark(self, name: str) -> BenchmarkConfig:
+        """Load one benchmark in full."""
+        return self.read_benchmark(self.find("benchmarks", name).path)
+
+    def read_benchmark(self, path: Path) -> BenchmarkConfig:
+        """Load a benchmark file that may lie anywhere; ``extends`` is looked up here."""
+        from bench.config.benchmark.reading import read_benchmark
+
+        return read_benchmark(path, find=self._path_of_benchmark, workspace=self.workspace)
+
+    def _path_of_benchmark(self, name: str) -> Path | None:
+        try:
+            return self.find("benchmarks", name).path
+        except UsageError:
+            return None
+
+    def provider(self, name: str) -> ProviderConfig:
+        """Load one provider in full."""
+        from bench.config.provider import load_provider
+
+        return load_provider(self.find("providers", name).path)
+
+
+def _files(folder: Path, *, manifests: bool) -> list[Path]:
+    """The configs of a folder by name; ``NAME/manifest.json`` counts for benchmarks."""
+    if not folder.is_dir():
+        return []
+    plain = [path for path in folder.iterdir() if path.suffix in _SUFFIXES and not path.name.startswith(".")]
+    nested = list(folder.glob("*/manifest.json")) if manifests else []
+    return sorted([*plain, *nested])
+
+
+def _with_shadows(entries: Iterable[Entry]) -> list[Entry]:
+    """Mark a shipped config whose name the workspace took; the rest stays as it is."""
+    listed = list(entries)
+    own = {entry.name.lower() for entry in listed if not entry.builtin}
+    marked = [_shadow(entry) if entry.builtin and entry.name.lower() in own else entry for entry in listed]
+    return sorted(marked, key=lambda entry: (entry.name.lower(), entry.shadowed, str(entry.path)))
+
+
+def _shadow(entry: Entry) -> Entry:
+    from dataclasses import replace
+
+    return replace(entry, shadowed=True)
+
+
+def _glance(path: Path, kind: Kind, *, builtin: bool) -> Entry:
+    """Read the first keys without a YAML parser: a full load of fifty files would take a second."""
+    fallback = path.parent.name if path.name == "manifest.json" else path.stem
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        keys = json.loads(text) if path.suffix == ".json" else _top_keys(text)
+    except (OSError, ValueError) as error:
+        return Entry(name=fallback, kind=kind, path=path, builtin=builtin, problem=str(error))
+    if not isinstance(keys, dict):
+        return Entry(name=fallback, kind=kind, path=path, builtin=builtin, problem="no map of keys")
+    return Entry(
+        name=_text(keys.get("name")) or fallback,
+        kind=kind,
+        path=path,
+        aliases=_texts(keys.get("aliases")),
+        tags=_texts(keys.get("tags")),
+        display_name=_text(keys.get("displayName", keys.get("display_name"))),
+        description=_text(keys.get("description")),
+        builtin=builtin,
+    )
+
+
+def _top_keys(text: str) -> dict[str, object]:
+    """The plain keys at column 1 of a YAML file, with texts and lists of texts."""
+    found: dict[str, object] = {}
+    last: str | None = None
+    for line in text.splitlines():
+        if match := _KEY.match(line):
+            last = match[1]
+            found.setdefault(last, _plain(match[2]))
+        elif (last is not None and found[last] in ("", None)) or isinstance(found.get(last or ""), list):
+            item = re.match(r"^\s*-\s+(.*?)\s*$", line)
+            if item and last is not None:
+                known = found[last]
+                found[last] = [*(known if isinstance(known, list) else []), _plain(item[1])]
+            elif line.strip() and not line.lstrip().startswith("#"):
+                last = None
+    return found
+
+
+def _plain(text: str) -> object:
+    """A scalar or a flow list of scalars, as far as a glance needs it."""
+    if text.startswith("["):
+        inner = text[1:].split("]")[0]
+        return [_plain(part.strip()) for part in inner.split(",") if part.strip()]
+    if text[:1] in "'\"" and text[:1]:
+        end = text.find(text[0], 1)
+        return text[1:end] if end > 0 else text[1:]
+    return re.split(r"\s+#", text)[0].strip()
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value and value not in (">", "|", ">-", "|-") else None
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return (value,) if value else ()
+    return tuple(part for part in value if isinstance(part, str)) if isinstance(value, list) else ()
