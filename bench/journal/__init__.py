@@ -36,27 +36,41 @@ from bench.journal.rows import (
 if TYPE_CHECKING:
     from bench.journal.merging import MergeOutcome, merge
     from bench.journal.reader import Reader
+    from bench.journal.records import CorpusFacts, ItemRecord, Origin, Spent, Status, Values
     from bench.journal.writer import Journal
 
 __all__ = [
     "Chain",
+    "CorpusFacts",
     "CorpusKind",
     "CorpusRow",
     "Entry",
     "Event",
     "Finished",
+    "ItemRecord",
     "Journal",
     "Key",
     "MergeOutcome",
+    "Origin",
     "Probe",
     "Reader",
     "Resume",
     "RunMeta",
     "RunState",
+    "Spent",
+    "Status",
+    "Values",
     "merge",
 ]
 
-_LAZY = {"Journal": "writer", "Reader": "reader", "merge": "merging", "MergeOutcome": "merging"}
+_RECORDS = ("CorpusFacts", "ItemRecord", "Origin", "Spent", "Status", "Values")
+_LAZY = {
+    "Journal": "writer",
+    "Reader": "reader",
+    "MergeOutcome": "merging",
+    "merge": "merging",
+    **dict.fromkeys(_RECORDS, "records"),
+}
 
 
 def __getattr__(name: str) -> object:

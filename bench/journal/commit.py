@@ -92,9 +92,7 @@ class Store:
         if parts:
             await self._connection.executemany(blocks("write")[name], columns(parts))
 
-    async def _write_names(
-        self, entries: Sequence[tuple[int, Entry]], steps: Sequence[tuple[int, CorpusRow]]
-    ) -> None:
+    async def _write_names(self, entries: Sequence[tuple[int, Entry]], steps: Sequence[tuple[int, CorpusRow]]) -> None:
         owners = {row.key.owner for _, row in entries} | {row.lane for _, row in steps}
         messages = {_message(row.message) for _, row in entries if row.message}
         messages |= {_message(row.message) for _, row in steps if row.message}

@@ -74,14 +74,10 @@ async def read_finished(connection: aiosqlite.Connection, owner: str, phase: Pha
     return Finished({epoch: frozenset(units) for epoch, units in by_epoch.items()})
 
 
-async def read_latest(
-    connection: aiosqlite.Connection, keys: Iterable[Key], *, payloads: bool
-) -> dict[Key, Entry]:
+async def read_latest(connection: aiosqlite.Connection, keys: Iterable[Key], *, payloads: bool) -> dict[Key, Entry]:
     """Load the latest attempt of each key that has one."""
     asked = list(keys)
-    question = to_json(
-        [[clean(k.owner), PHASES[k.phase], clean(k.corpus), clean(k.unit), k.epoch] for k in asked]
-    )
+    question = to_json([[clean(k.owner), PHASES[k.phase], clean(k.corpus), clean(k.unit), k.epoch] for k in asked])
     found: dict[Key, Entry] = {}
     for place, attempt, outcome, *rest, _ in await connection.execute_fetchall(READ["load"], (question,)):
         entry = entry_of(asked[place], attempt, outcome, EntryColumns(*rest))

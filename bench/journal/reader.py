@@ -1,162 +1,284 @@
-"""Read a journal without ever blocking its writer: live, crashed, finished or copied."""
+"""Read a journal without ever blocking its writer: live, crashed, finished or copied.
+
+Streams hold a few thousand rows at a time, whatever the size of the file::
+
+    async with Reader.open(folder) as reader:
+        async for batch in reader.values(job):
+            total += sum(batch.values["recall@5"])
+"""
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
-from datetime import datetime
+import json
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from itertools import groupby
+from operator import attrgetter, itemgetter
 from pathlib import Path
+from typing import Any, cast
 
-from bench.journal.rows import Chain, CorpusRow, Entry, Event, Probe, Resume, RunMeta, RunState
-from bench.model import Call, Phase, State, Usage, Verdict
+import aiosqlite
 
+from bench.journal.assembly import CallRow, Parts, PhaseRow, ScoreRow, VerdictRow, columns_of, record_of
+from bench.journal.codec import PHASE_OF, clean, decode, instant, micros, to_json
+from bench.journal.file import locate, open_reading, reported
+from bench.journal.queries import (
+    READ,
+    EntryColumns,
+    StepColumns,
+    corpus_row_of,
+    entry_of,
+    read_counts,
+    read_holder,
+    read_meta,
+    read_payload,
+    read_resumes,
+    run_meta,
+)
+from bench.journal.records import CorpusFacts, ItemRecord, Origin, Spent, Status, Values, spent_by_role
+from bench.journal.rows import Chain, Entry, Event, Key, Probe, Resume, RunMeta, RunState, now
+from bench.model import Call, Phase, State, Verdict
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
-    """Calls of one role added up; ``cost_usd`` is decimal text, None when any call's cost is unknown."""
+ITEMS_AT_ONCE = 300
+VALUES_AT_ONCE = 4000
 
-    calls: int = 0
-    errors: int = 0
-    usage: Usage = Usage()
-    cost_usd: str | None = "0"
-    unknown_costs: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ItemRecord:
-    """One item of one job: the latest attempt of each phase and the newest scoring."""
-
-    corpus: str
-    item: str
-    epoch: int
-    phases: Mapping[Phase, Entry]
-    """latest attempt; payloads hold content hashes, see ``Reader.payload``; calls are left out"""
-    attempts: Mapping[Phase, int]
-    state: State | None
-    """None = pending"""
-    error_kind: str | None
-    message: str
-    labels: Mapping[str, str]
-    values: Mapping[str, float | None]
-    verdicts: tuple[Verdict, ...]
-    spent: Mapping[str, Spent] = field(default_factory=dict)
-    """by role, over every attempt"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Values:
-    """Up to a few thousand scored items in order, as columns; one metric set a batch."""
-
-    corpora: tuple[str, ...]
-    items: tuple[str, ...]
-    epochs: tuple[int, ...]
-    states: tuple[str, ...]
-    error_kinds: tuple[str | None, ...]
-    labels: tuple[Mapping[str, str], ...]
-    """equal label sets are one object"""
-    values: Mapping[str, array[float]]
-    """metric -> column; NaN = does not apply to the item"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CorpusFacts:
-    """How one corpus of a lane fared (its last attempt)."""
-
-    lane: str
-    corpus: str
-    attempts: int
-    started_at: datetime | None
-    ingested_at: datetime | None
-    ready_at: datetime | None
-    failed: str | None
-    """error kind"""
-    message: str
-    times_us: Mapping[str, int]
-    """merged from the rows of the last attempt"""
-    rows: tuple[CorpusRow, ...]
-    """rows of the last attempt; batch rows carry what was sent and returned"""
-    spent: Mapping[str, Spent]
-    """by role, over every attempt"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
-    """The run's state as a stranger sees it: ``interrupted`` = running, but its process is gone."""
-
-    state: RunState
-    reason: str
-    at: datetime
-    holder: str | None
-    """``pid P on HOST`` while a live process holds the run"""
-    heartbeat_at: datetime | None
+SqlRow = tuple[Any, ...]
+"""columns as SQLite gives them; the named tuples that take them say their types"""
 
 
 class Reader:
     """A read-only view of one journal; use as ``async with Reader.open(path) as reader``."""
 
-    path: Path
-    meta: RunMeta
-    resumes: tuple[Resume, ...]
+    def __init__(
+        self, path: Path, connection: aiosqlite.Connection, meta: RunMeta, resumes: tuple[Resume, ...]
+    ) -> None:
+        self.path = path
+        self.meta = meta
+        self.resumes = resumes
+        self._connection = connection
 
     @staticmethod
-    def open(path: Path) -> AbstractAsyncContextManager[Reader]:
-        """Open a run folder or journal file. Raises JournalError when it is none, or of a newer version."""
-        ...
+    @asynccontextmanager
+    async def open(path: Path) -> AsyncIterator[Reader]:
+        """Open a run folder or journal file; JournalError when it is damaged, foreign or of a newer version."""
+        file = locate(path)
+        async with open_reading(file) as connection:
+            with reported(file):
+                meta = run_meta(await read_meta(connection))
+                reader = Reader(file, connection, meta, await read_resumes(connection))
+            yield reader
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[None]:
+        """Read everything inside as of one moment, while the writer goes on."""
+        with reported(self.path):
+            await self._connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            await self._connection.rollback()
+
+    # ------------------------------------------------------------------ the run
 
     async def status(self) -> Status:
         """Say how the run stands now."""
-        ...
+        values = await read_meta(self._connection)
+        held = await read_holder(self._connection)
+        state, reason = cast("list[str]", values["state"])
+        age_s = (micros(now()) - held.heartbeat_us) / 1e6 if held else 0.0
+        lives = held is not None and held.holder.lives(heartbeat_age_s=age_s)
+        if state == RunState.RUNNING and not lives:
+            state = RunState.INTERRUPTED
+        return Status(
+            state=RunState(state),
+            reason=reason,
+            at=instant(int(str(values["state_us"]))),
+            holder=str(held.holder) if held and lives else None,
+            heartbeat_at=instant(held.heartbeat_us) if held else None,
+        )
+
+    async def origins(self) -> list[Origin]:
+        """Name the journals that the rows came from; one unless the run was merged."""
+        rows = await self._all("origins")
+        return [
+            Origin(uuid=uuid, run_id=run_id, created_at=instant(at), ranges=tuple(map(tuple, json.loads(ranges))))
+            for uuid, run_id, at, ranges in rows
+        ]
 
     async def counts(self) -> dict[tuple[Phase, str], int]:
-        """Count phase rows by (phase, outcome), every attempt."""
-        ...
+        """Count phase rows by (phase, outcome), every attempt: a scan, 0.1 s for a million."""
+        with reported(self.path):
+            return await read_counts(self._connection)
 
     async def states(self, job: str) -> dict[State, int]:
-        """Count the items of a job by state."""
-        ...
+        """Count the ended items of a job by state, in the newest scoring."""
+        return {State(state): count for state, count in await self._all("states", clean(job))}
 
     async def owners(self) -> dict[str, set[Phase]]:
-        """Name every owner with rows and the phases it has."""
-        ...
-
-    def items(self, chain: Chain) -> AsyncIterator[ItemRecord]:
-        """Stream the items of a job that have any row, by (corpus, item, epoch)."""
-        ...
-
-    def values(self, job: str) -> AsyncIterator[Values]:
-        """Stream states, labels and metric values of a job's ended items, by (corpus, item, epoch)."""
-        ...
-
-    def corpora(self, lane: str) -> AsyncIterator[CorpusFacts]:
-        """Stream the corpora of a lane by id."""
-        ...
-
-    async def item(self, chain: Chain, item: str) -> list[ItemRecord]:
-        """Give one item, an element an epoch."""
-        ...
-
-    async def attempts(self, chain: Chain, item: str) -> list[Entry]:
-        """Give every attempt of an item with its calls, in the order of phase, epoch, attempt."""
-        ...
-
-    async def payload(self, content_hash: str) -> object:
-        """Give a payload's JSON value, None when it was dropped."""
-        ...
+        """Name every lane, answering owner and job with rows, and which phases it has."""
+        found: dict[str, set[Phase]] = {}
+        for name, number in await self._all("owners"):
+            phases = found.setdefault(name, set())
+            phases.update(
+                {phase for code, phase in PHASE_OF.items() if (await self._all("owner_has_phase", number, code))[0][0]}
+            )
+        return found
 
     async def probes(self, lane: str) -> list[Probe]:
         """Give the isolation checks of a lane in order."""
-        ...
+        return [
+            Probe(lane=name, corpus=corpus, attempt=n, kind=kind, passed=bool(ok), at=instant(at), data=decode(data))
+            for name, corpus, n, kind, ok, at, data in await self._all("probes", clean(lane))
+        ]
 
     async def events(self, *, after: int = 0) -> list[tuple[int, Event]]:
-        """Give the events with an id above ``after``."""
-        ...
+        """Give the events with an id above ``after``, oldest first."""
+        return [
+            (number, Event(kind=kind, scope=scope, message=message, at=instant(at), data=decode(data)))
+            for number, kind, scope, message, at, data in await self._all("events", after)
+        ]
+
+    async def payload(self, reference: str) -> object:
+        """Give the JSON value behind a reference of ``Entry.payloads`` or ``Verdict.raw``; None = dropped."""
+        with reported(self.path):
+            return await read_payload(self._connection, reference)
+
+    # ------------------------------------------------------------------ items
+
+    async def values(self, job: str) -> AsyncIterator[Values]:
+        """Stream states, labels and metric values of a job's ended items, by (corpus, item, epoch)."""
+        labels = {number: json.loads(data) for number, data in await self._all("all_labels")}
+        shapes = {number: json.loads(names) for number, names in await self._all("shapes")}
+        rescored = bool((await self._all("generations", clean(job)))[0][0])
+        query = "newest_values" if rescored else "values"
+        async for rows in self._chunks(query, VALUES_AT_ONCE, clean(job)):
+            for shape, group in groupby(rows, key=itemgetter(6)):
+                yield columns_of(list(group), shapes[shape], labels)
+
+    async def items(self, chain: Chain) -> AsyncIterator[ItemRecord]:
+        """Stream the items of a job that have any row, by (corpus, item, epoch).
+
+        An item without any row is not here. An item that failed early has no later phase.
+        """
+        held: list[PhaseRow] = []
+        async for rows in self._chunks("items", ITEMS_AT_ONCE * len(PHASE_OF), *_names(chain)):
+            held += [PhaseRow(*row) for row in rows]
+            last = held[-1].unit
+            ended = [row for row in held if row.unit != last]
+            held = [row for row in held if row.unit == last]
+            for record in await self._records(chain, ended):
+                yield record
+        for record in await self._records(chain, held):
+            yield record
+
+    async def item(self, chain: Chain, item: str) -> list[ItemRecord]:
+        """Give one item, an element an epoch; empty when it has no row."""
+        rows = await self._all("item", *_names(chain), clean(item))
+        return await self._records(chain, [PhaseRow(*row) for row in rows])
+
+    async def attempts(self, chain: Chain, item: str) -> list[Entry]:
+        """Give every attempt of an item with its calls, in the order epoch, phase, attempt."""
+        rows = [PhaseRow(*row) for row in await self._all("item", *_names(chain), clean(item))]
+        entries = await self._entries(chain, rows)
+        calls = await self._calls(row.entry for row in rows)
+        return [replace(entries[row.entry], calls=tuple(calls.get(row.entry, ()))) for row in rows]
+
+    async def _records(self, chain: Chain, rows: Sequence[PhaseRow]) -> list[ItemRecord]:
+        if not rows:
+            return []
+        units = list(dict.fromkeys(row.unit for row in rows))
+        # oldest generation first, so the newest one stays
+        found = [ScoreRow(*row) for row in await self._all("scores", clean(chain.job), to_json(units))]
+        scores = {(score.corpus, score.item, score.epoch): score for score in found}
+        parts = Parts(
+            entries=await self._entries(chain, rows),
+            scores=scores,
+            verdicts=await self._verdicts(score.entry for score in scores.values()),
+            calls=await self._calls(row.entry for row in rows),
+        )
+        return [record_of(list(group), parts) for _, group in groupby(rows, key=attrgetter("unit"))]
+
+    async def _entries(self, chain: Chain, rows: Sequence[PhaseRow]) -> dict[int, Entry]:
+        owner = {Phase.SEARCH: chain.lane, Phase.ANSWER: chain.answering, Phase.EVALUATE: chain.job}
+        found = await self._all("entries", to_json([row.entry for row in rows]))
+        columns = {number: EntryColumns(*rest) for number, *rest in found}
+        return {
+            row.entry: entry_of(
+                Key(owner=owner[row.phase], phase=row.phase, corpus=row.corpus, unit=row.item, epoch=row.epoch),
+                row.attempt,
+                row.outcome,
+                columns[row.entry],
+            )
+            for row in rows
+        }
+
+    async def _verdicts(self, entries: Iterable[int]) -> dict[int, list[Verdict]]:
+        found: dict[int, list[Verdict]] = {}
+        for row in map(VerdictRow._make, await self._all("verdicts", to_json(list(entries)))):
+            found.setdefault(row.entry, []).append(row.verdict())
+        return found
+
+    async def _calls(self, entries: Iterable[int]) -> dict[int, list[Call]]:
+        found: dict[int, list[Call]] = {}
+        for row in map(CallRow._make, await self._all("calls", to_json(list(entries)))):
+            found.setdefault(row.entry, []).append(row.call())
+        return found
+
+    # ------------------------------------------------------------------ corpora and the ledger
+
+    async def corpora(self, lane: str) -> AsyncIterator[CorpusFacts]:
+        """Stream the corpora of a lane by id: one fact an origin (a merged run has several origins)."""
+        held: list[StepColumns] = []
+        async for rows in self._chunks("corpora", ITEMS_AT_ONCE, clean(lane)):
+            held += [StepColumns(*row) for row in rows]
+            last = (held[-1].corpus, held[-1].origin)
+            for facts in await self._facts(row for row in held if (row.corpus, row.origin) != last):
+                yield facts
+            held = [row for row in held if (row.corpus, row.origin) == last]
+        for facts in await self._facts(held):
+            yield facts
+
+    async def _facts(self, rows: Iterable[StepColumns]) -> list[CorpusFacts]:
+        groups = [list(group) for _, group in groupby(rows, key=attrgetter("corpus", "origin"))]
+        calls = await self._calls(row.id for group in groups for row in group)
+        return [
+            CorpusFacts(
+                lane=group[-1].lane,
+                corpus=group[-1].corpus,
+                attempts=len({row.attempt for row in group}),
+                last=tuple(corpus_row_of(row) for row in group if row.attempt == group[-1].attempt),
+                spent=spent_by_role(call for row in group for call in calls.get(row.id, ())),
+            )
+            for group in groups
+        ]
+
+    async def calls(self, owner: str) -> AsyncIterator[Call]:
+        """Stream the ledger of an owner: lane (ingest, search), answering owner or job."""
+        async for rows in self._chunks("owner_calls", VALUES_AT_ONCE, clean(owner)):
+            for row in rows:
+                yield CallRow(*row).call()
 
     async def spent(self, owner: str) -> dict[str, Spent]:
-        """Add up all calls of an owner (lane, answering or job) by role."""
-        ...
+        """Add up the ledger of an owner by role, every attempt, retries included."""
+        total: dict[str, Spent] = {}
+        async for rows in self._chunks("owner_calls", VALUES_AT_ONCE, clean(owner)):
+            part = spent_by_role(CallRow(*row).call() for row in rows)
+            total.update({role: total[role] + spent if role in total else spent for role, spent in part.items()})
+        return total
 
-    def calls(self, owner: str) -> AsyncIterator[Call]:
-        """Stream the ledger of an owner."""
-        ...
+    # ------------------------------------------------------------------ SQLite
+
+    async def _all(self, query: str, *columns: str | int) -> list[SqlRow]:
+        with reported(self.path):
+            return list(await self._connection.execute_fetchall(READ[query], columns))  # type: ignore[arg-type]
+
+    async def _chunks(self, query: str, size: int, *columns: str) -> AsyncIterator[list[SqlRow]]:
+        with reported(self.path):
+            async with self._connection.execute(READ[query], columns) as cursor:
+                while rows := await cursor.fetchmany(size):
+                    yield list(rows)  # type: ignore[arg-type]
+
+
+def _names(chain: Chain) -> tuple[str, str, str]:
+    return clean(chain.lane), clean(chain.answering), clean(chain.job)

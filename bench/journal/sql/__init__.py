@@ -1,7 +1,7 @@
 """The SQL of the journal, as named blocks of the ``.sql`` files beside this module::
 
-    READ = blocks("read")
-    await connection.execute(READ["finished"], (owner, phase))
+READ = blocks("read")
+await connection.execute(READ["finished"], (owner, phase))
 """
 
 from __future__ import annotations

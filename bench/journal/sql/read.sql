@@ -1,4 +1,4 @@
--- Everything a journal is asked.
+-- Everything a journal is asked. CROSS JOIN keeps SQLite from turning a lookup of a few units into a scan.
 
 -- name: meta
 SELECT key, value FROM meta;
@@ -26,9 +26,8 @@ WHERE owner = (SELECT id FROM owner WHERE name = ?1) AND phase = ?2 AND outcome 
 
 -- name: load
 SELECT j.key, p.attempt, p.outcome, e.started_us, e.generation, m.text, e.times, e.data, e.measured, e.payloads, e.id
-FROM json_each(?1) j
-JOIN owner o ON o.name = j.value ->> 0
-JOIN phase p ON p.owner = o.id AND p.phase = j.value ->> 1 AND p.corpus = j.value ->> 2
+FROM json_each(?1) j CROSS JOIN owner o ON o.name = j.value ->> 0
+CROSS JOIN phase p ON p.owner = o.id AND p.phase = j.value ->> 1 AND p.corpus = j.value ->> 2
   AND p.unit = j.value ->> 3 AND p.epoch = j.value ->> 4
 JOIN entry e ON e.id = p.entry
 LEFT JOIN message m ON m.id = e.message
@@ -79,11 +78,9 @@ FROM score WHERE owner = (SELECT id FROM owner WHERE name = ?1)
 ORDER BY corpus, unit, epoch;
 
 -- name: newest_values
-SELECT corpus, unit, epoch, state, outcome, labels, shape, packed
-FROM (
-  SELECT corpus, unit, epoch, state, outcome, labels, shape, packed, max(generation)
-  FROM score WHERE owner = (SELECT id FROM owner WHERE name = ?1)
-  GROUP BY corpus, unit, epoch)
+SELECT corpus, unit, epoch, state, outcome, labels, shape, packed, max(generation)
+FROM score WHERE owner = (SELECT id FROM owner WHERE name = ?1)
+GROUP BY corpus, unit, epoch
 ORDER BY corpus, unit, epoch;
 
 -- name: all_labels
@@ -114,23 +111,22 @@ ORDER BY corpus, unit, epoch, phase, attempt;
 
 -- name: entries
 SELECT e.id, e.started_us, e.generation, m.text, e.times, e.data, e.measured, e.payloads
-FROM json_each(?1) j
-JOIN entry e ON e.id = j.value
+FROM json_each(?1) j CROSS JOIN entry e ON e.id = j.value
 LEFT JOIN message m ON m.id = e.message;
 
 -- name: scores
-SELECT s.entry, s.state, s.outcome, l.data, h.names, s.packed, s.generation
-FROM json_each(?2) j
-JOIN score s ON s.owner = (SELECT id FROM owner WHERE name = ?1)
+SELECT s.corpus, s.unit, s.epoch, s.entry, s.state, s.outcome, l.data, h.names, s.packed, s.generation
+FROM json_each(?2) j CROSS JOIN score s ON s.owner = (SELECT id FROM owner WHERE name = ?1)
   AND s.corpus = j.value ->> 0 AND s.unit = j.value ->> 1 AND s.epoch = j.value ->> 2
 JOIN labels l ON l.id = s.labels
-JOIN shape h ON h.id = s.shape;
+JOIN shape h ON h.id = s.shape
+ORDER BY s.corpus, s.unit, s.epoch, s.generation;
 
 -- name: verdicts
-SELECT v.* FROM json_each(?1) j JOIN verdict v ON v.entry = j.value ORDER BY v.entry, v.seq;
+SELECT v.* FROM json_each(?1) j CROSS JOIN verdict v ON v.entry = j.value ORDER BY v.entry, v.seq;
 
 -- name: calls
-SELECT c.* FROM json_each(?1) j JOIN call c ON c.entry = j.value ORDER BY c.entry, c.seq;
+SELECT c.* FROM json_each(?1) j CROSS JOIN call c ON c.entry = j.value ORDER BY c.entry, c.seq;
 
 -- name: owner_calls
 SELECT c.* FROM phase p JOIN call c ON c.entry = p.entry

@@ -1,0 +1,171 @@
+"""What a reader hands out: frozen records, one idea each."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+
+from bench.journal.rows import CorpusRow, Entry, RunState
+from bench.model import Call, Phase, State, Usage, Verdict
+
+NO_USAGE = Usage()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """Calls of one role added up, retries included."""
+
+    calls: int = 0
+    errors: int = 0
+    usage: Usage = NO_USAGE
+    """of the calls that told their usage"""
+    cost_usd: str = "0"
+    """decimal text, of the calls whose cost is known"""
+    unknown_costs: int = 0
+    """calls whose cost is not known"""
+
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(
+            calls=self.calls + other.calls,
+            errors=self.errors + other.errors,
+            usage=add_usages([self.usage, other.usage]),
+            cost_usd=format(Decimal(self.cost_usd) + Decimal(other.cost_usd), "f"),
+            unknown_costs=self.unknown_costs + other.unknown_costs,
+        )
+
+
+def spent_by_role(calls: Iterable[Call]) -> dict[str, Spent]:
+    """Add up a ledger by role."""
+    by_role: dict[str, list[Call]] = {}
+    for call in calls:
+        by_role.setdefault(call.role, []).append(call)
+    return {role: _spent(group) for role, group in sorted(by_role.items())}
+
+
+def _spent(calls: list[Call]) -> Spent:
+    usages = [call.usage for call in calls if call.usage is not None]
+    costs = [Decimal(call.cost_usd) for call in calls if call.cost_usd is not None]
+    return Spent(
+        calls=len(calls),
+        errors=sum(call.outcome != "ok" for call in calls),
+        usage=add_usages(usages),
+        cost_usd=format(sum(costs, Decimal(0)), "f"),
+        unknown_costs=len(calls) - len(costs),
+    )
+
+
+def add_usages(usages: Iterable[Usage]) -> Usage:
+    """Add token counts; estimated when any part is."""
+    total = NO_USAGE
+    for usage in usages:
+        total = Usage(
+            input_tokens=total.input_tokens + usage.input_tokens,
+            cache_read_tokens=total.cache_read_tokens + usage.cache_read_tokens,
+            cache_write_tokens=total.cache_write_tokens + usage.cache_write_tokens,
+            output_tokens=total.output_tokens + usage.output_tokens,
+            reasoning_tokens=total.reasoning_tokens + usage.reasoning_tokens,
+            total_tokens=total.total_tokens + usage.total_tokens,
+            estimated=total.estimated or usage.estimated,
+        )
+    return total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemRecord:
+    """One item of one job: the latest attempt of each phase and the newest scoring."""
+
+    corpus: str
+    item: str
+    epoch: int
+    phases: Mapping[Phase, Entry]
+    """latest attempt of search, answer, evaluate, without calls; payloads are references (``Reader.payload``)"""
+    attempts: Mapping[Phase, int]
+    state: State | None
+    """None = pending"""
+    outcome: str | None
+    """``ok`` or the error kind of the scored entry; None = pending"""
+    labels: Mapping[str, str]
+    values: Mapping[str, float | None]
+    verdicts: tuple[Verdict, ...]
+    """of the newest scoring; ``raw`` is a reference"""
+    spent: Mapping[str, Spent] = field(default_factory=dict)
+    """by role, over every attempt of the three phases"""
+
+    @property
+    def message(self) -> str:
+        """The text of what failed, empty when nothing did."""
+        return next((entry.message for entry in self.phases.values() if not entry.ok), "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Values:
+    """Up to a few thousand ended items in order, as columns; all have the same metrics."""
+
+    corpora: tuple[str, ...]
+    items: tuple[str, ...]
+    epochs: tuple[int, ...]
+    states: tuple[str, ...]
+    outcomes: tuple[str, ...]
+    """``ok`` or the error kind"""
+    labels: tuple[Mapping[str, str], ...]
+    """equal label sets are one object"""
+    values: Mapping[str, array[float]]
+    """metric -> column; NaN = does not apply to the item; a metric that is absent: the items failed"""
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorpusFacts:
+    """How one corpus of a lane fared; a merged journal has one an origin that touched it."""
+
+    lane: str
+    corpus: str
+    attempts: int
+    last: tuple[CorpusRow, ...]
+    """rows of the last attempt in order; batch rows carry what was sent and returned"""
+    spent: Mapping[str, Spent]
+    """by role, over every attempt"""
+
+    @property
+    def started_at(self) -> datetime | None:
+        return self.last[0].at if self.last else None
+
+    @property
+    def times_us(self) -> dict[str, int]:
+        """The times of the last attempt; a name that several rows have is added up."""
+        times: dict[str, int] = {}
+        for row in self.last:
+            for name, value in row.times_us.items():
+                times[name] = times.get(name, 0) + value
+        return times
+
+    def row(self, kind: str) -> CorpusRow | None:
+        """Give the last row of a kind in the last attempt."""
+        return next((row for row in reversed(self.last) if row.kind == kind), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """A journal that rows came from: the run itself, and each shard after a merge."""
+
+    uuid: str
+    run_id: str
+    created_at: datetime
+    ranges: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """The run's state as a stranger sees it: ``interrupted`` = running, but its process is gone."""
+
+    state: RunState
+    reason: str
+    at: datetime
+    holder: str | None
+    """``pid P on HOST`` while a live process holds the run"""
+    heartbeat_at: datetime | None
