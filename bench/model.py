@@ -418,3 +418,5 @@ class Measurement:
     estimated: bool = False
     excluded_reasons: Mapping[str, int] = field(default_factory=dict)
     note: str = ""
+    spread: float | None = None
+    """mean within-item standard deviation over epochs"""

@@ -1,0 +1,51 @@
+"""Metrics: rows to numbers, numbers to Measurements. Pure: no run, no journal, no network.
+
+Example::
+
+    from bench import metrics
+
+    metrics.score("recall_at_5", retrieved=["a", "b"], relevant={"b"})       # 1.0
+    metrics.resolve("p95_latency_ms").definition                             # "latency_p95/1"
+"""
+
+from __future__ import annotations
+
+from bench.metrics.api import measure, resolve, score
+from bench.metrics.compute import value, values
+from bench.metrics.facts import CorpusFacts, FoldRow, JobFacts, labels_of
+from bench.metrics.fold import DIMENSIONS, fold, item_metrics
+from bench.metrics.pricing import cost, price_table
+from bench.metrics.protocol import Measure, Metric, MetricInfo
+from bench.metrics.registry import registry
+from bench.metrics.select import MetricSpec, dimension_name, evaluators_needed, open_metrics
+
+__all__ = [
+    "DIMENSIONS",
+    "CorpusFacts",
+    "FoldRow",
+    "JobFacts",
+    "Measure",
+    "Metric",
+    "MetricInfo",
+    "MetricSpec",
+    "cost",
+    "dimension_name",
+    "evaluators_needed",
+    "fold",
+    "item_metrics",
+    "labels_of",
+    "measure",
+    "names",
+    "open_metrics",
+    "price_table",
+    "registry",
+    "resolve",
+    "score",
+    "value",
+    "values",
+]
+
+
+def names() -> list[str]:
+    """Every metric name and alias that can be asked for, sorted; cuts are spelled ``_at_K``."""
+    return sorted(registry().names())

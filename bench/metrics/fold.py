@@ -1,0 +1,213 @@
+"""Stored values to Measurements: exact, blind to order, a few bytes a row.
+
+Every number is folded from cells, so a million rows cost a million doubles a metric and little else.
+
+Example::
+
+    found = fold(metrics, rows, by=("question_type",))
+    found["accuracy"].n, found["accuracy"].breakdown["question_type"]["temporal"].value
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from bench.metrics.cells import Cell, by_label, has_dimension, pour
+from bench.metrics.epochs import Reducer, reduced
+from bench.metrics.facts import FoldRow, JobFacts
+from bench.metrics.protocol import Measure
+from bench.metrics.rules import MEAN, Sample
+from bench.metrics.spending import WHOLE_JOB, cost_of
+from bench.model import Measurement, State
+
+DIMENSIONS = ("question_type", "group")
+"""breakdowns that every report has"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How to fold; ``clustered`` False leaves the corpora out of the intervals."""
+
+    by: tuple[str, ...] = DIMENSIONS
+    clustered: bool = True
+    level: float = 0.95
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One metric's place in the values of a row."""
+
+    metric: Measure
+    place: int
+    width: int
+
+
+def fold(
+    metrics: Sequence[Measure],
+    rows: Iterable[FoldRow],
+    *,
+    job: JobFacts | None = None,
+    by: Sequence[str] = DIMENSIONS,
+    clustered: bool = True,
+    epochs: int = 1,
+    epochs_reducer: Reducer = "mean",
+    level: float = 0.95,
+    seed: int = 0,
+) -> dict[str, Measurement]:
+    """Fold the rows of one job into one Measurement a metric, by metric name.
+
+    A row's ``values`` are in the order of ``item_metrics(metrics)``. ``by`` names the breakdowns (those
+    that no row has are left out) beside the ones that a metric brings itself. With ``epochs`` > 1 an
+    item's repeats are reduced first.
+    """
+    items = item_metrics(metrics)
+    facts, options = job or JobFacts(), Options(by=tuple(by), clustered=clustered, level=level, seed=seed)
+    spread: dict[str, float] = {}
+    if epochs > 1:
+        rows, spread = reduced(rows, [m.name for m in items], epochs_reducer)
+    cells = pour(rows, len(items), clustered=clustered)
+    found = {m.name: _of_items(Column(m, i, len(items)), cells, facts, options) for i, m in enumerate(items)}
+    found |= {m.name: _of_corpora(m, facts, options) for m in metrics if m.scope == "corpus"}
+    return {m.name: replace(found[m.name], spread=spread.get(m.name)) for m in metrics}
+
+
+def item_metrics(metrics: Sequence[Measure]) -> list[Measure]:
+    """The metrics that have a value an item: the columns of a row."""
+    return [m for m in metrics if m.scope == "item"]
+
+
+def _of_items(column: Column, cells: Sequence[Cell], job: JobFacts, options: Options) -> Measurement:
+    dimensions = dict.fromkeys((*column.metric.breakdown, *(d for d in options.by if has_dimension(cells, d))))
+    breakdown = {}
+    for dimension in dimensions:
+        groups = by_label(cells, dimension)
+        breakdown[dimension] = {label: _one(column, groups[label], job, options) for label in sorted(groups)}
+    return replace(_one(column, cells, job, options, whole=True), breakdown=breakdown)
+
+
+def _one(column: Column, cells: Sequence[Cell], job: JobFacts, options: Options, *, whole: bool = False) -> Measurement:
+    """One metric over some cells; ``whole`` says that they are all of the job's."""
+    sample, reasons = _sample(column, cells, options)
+    unknown = sum(reasons.values())
+    if whole and column.metric.definition.partition("/")[0] in WHOLE_JOB:
+        costs = [cost_of(("ingest",))(corpus.row()) for corpus in job.corpora]
+        sample = replace(sample, extra=[c for c in costs if c is not None])
+        unknown += sum(c is None for c in costs)
+    return _measurement(column.metric, sample, reasons, unknown, job)
+
+
+def _sample(column: Column, cells: Sequence[Cell], options: Options) -> tuple[Sample, Counter[str]]:
+    values, failed_values, clusters = array("d"), array("d"), array("l")
+    reasons: Counter[str] = Counter()
+    n_failed = n_correct = 0
+    for cell in cells:
+        stored = cell.values[column.place :: column.width]
+        if cell.failed:
+            n_failed += cell.count
+            failed_values.extend(v for v in stored if v == v)
+            continue
+        n_correct += cell.count if cell.state == State.CORRECT else 0
+        kept = array("d", (v for v in stored if v == v)) if _any_missing(stored) else stored
+        values.extend(kept)
+        if len(kept) < cell.count:
+            reasons[_reason(column.metric, cell)] += cell.count - len(kept)
+            clusters.extend(c for c, v in zip(cell.clusters, stored, strict=False) if v == v)
+        else:
+            clusters.extend(cell.clusters)
+    sample = Sample(
+        values=values,
+        clusters=clusters if options.clustered else None,
+        n_failed=n_failed,
+        n_correct=n_correct,
+        failed_values=failed_values,
+        groups=_groups(column, cells, options),
+        level=options.level,
+        seed=options.seed,
+    )
+    return sample, reasons
+
+
+def _any_missing(stored: array[float]) -> bool:
+    total = sum(stored)  # NaN spreads through any sum
+    return total != total
+
+
+def _groups(column: Column, cells: Sequence[Cell], options: Options) -> dict[str, Sample]:
+    """For a macro mean: each label's own sample."""
+    dimension = column.metric.arithmetic.fold.dimension
+    if dimension is None:
+        return {}
+    arithmetic = replace(column.metric.arithmetic, fold=MEAN)
+    inner = replace(column, metric=replace(column.metric, arithmetic=arithmetic))
+    return {label: _sample(inner, group, options)[0] for label, group in by_label(cells, dimension).items()}
+
+
+def _reason(metric: Measure, cell: Cell) -> str:
+    """Why a finished row has no value of this metric."""
+    if cell.state in (State.UNSUPPORTED, State.UNSCORED):
+        return str(cell.state)
+    if metric.counts_unknown:
+        return "unknown"
+    if cell.state == State.MEASURED and metric.category == "answer":
+        return str(cell.state)
+    return cell.reason or "not_applicable"
+
+
+def _of_corpora(metric: Measure, job: JobFacts, options: Options) -> Measurement:
+    """A metric whose values belong to corpora; n counts corpora."""
+    values = [metric.score(corpus.row()) for corpus in job.corpora if not corpus.failed]
+    known = [v for v in values if v is not None]
+    failed = [metric.score(corpus.row()) for corpus in job.corpora if corpus.failed]
+    sample = Sample(
+        values=known,
+        n_failed=len(failed),
+        failed_values=[v for v in failed if v is not None],
+        wall_us=job.ingest_wall_us,
+        concurrency=job.ingest_concurrency,
+        level=options.level,
+        seed=options.seed,
+    )
+    missing = len(values) - len(known)
+    reasons = Counter({"unknown" if metric.counts_unknown else "not_applicable": missing} if missing else {})
+    return _measurement(metric, sample, reasons, missing, job)
+
+
+def _measurement(metric: Measure, sample: Sample, reasons: Counter[str], unknown: int, job: JobFacts) -> Measurement:
+    folded = metric.arithmetic.fold.fold(sample)
+    method, estimated = _method(metric, job)
+    n_unknown = unknown if metric.counts_unknown else 0
+    notes = [folded.note]
+    if n_unknown and folded.value is not None:
+        notes.append(f"at least: {n_unknown} unknown")
+    if not sample.values and reasons:
+        notes.append(", ".join(sorted(reasons)))
+    return Measurement(
+        metric=metric.name,
+        definition=metric.definition,
+        value=folded.value,
+        value_failures_as_zero=folded.as_zero,
+        n=len(sample.values),
+        n_excluded=sum(reasons.values()),
+        n_failed=sample.n_failed,
+        interval=folded.interval,
+        unit=metric.unit,
+        n_unknown=n_unknown,
+        method=method,
+        estimated=estimated,
+        excluded_reasons=dict(sorted(reasons.items())),
+        note="; ".join(note for note in notes if note),
+    )
+
+
+def _method(metric: Measure, job: JobFacts) -> tuple[str | None, bool]:
+    """How tokens were counted, or which table priced them."""
+    if metric.unit == "USD":
+        return job.price_method, False
+    if metric.unit == "tokens":
+        role = metric.definition.partition("/")[0].removeprefix("tokens_")
+        return job.token_methods.get(role, (None, False))
+    return None, False

@@ -1,0 +1,127 @@
+"""Answer metrics by n-gram overlap: BLEU as NLTK and as sacreBLEU compute it, ROUGE-L.
+
+Example::
+
+    bench.metrics.score("rouge_l", prediction="the red car", reference="a red car")      # 0.667
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping, Sequence
+
+from bench.metrics.normal import as_text
+from bench.metrics.protocol import Arithmetic, Entry, Parameter
+from bench.metrics.text import Compare, compared
+from bench.model import Row
+
+_WORDS = re.compile(r"[a-z0-9]+")
+_WEIGHTS = {"bleu1_nltk_method1": (1.0, 0.0, 0.0, 0.0), "bleu4_nltk_method1": (0.25, 0.25, 0.25, 0.25)}
+_VARIANTS = ("sacrebleu_sentence", "sacrebleu_corpus", *_WEIGHTS)
+
+
+def rouge_l(prediction: str, reference: str) -> float:
+    """F-measure of the longest common subsequence of lower-case [a-z0-9] runs (Lin 2004, no stemming)."""
+    predicted, expected = _WORDS.findall(prediction.lower()), _WORDS.findall(reference.lower())
+    common = _common_length(predicted, expected)
+    if not common:
+        return 0.0
+    precision, recall = common / len(predicted), common / len(expected)
+    return 2 * precision * recall / (precision + recall)
+
+
+def _common_length(a: Sequence[str], b: Sequence[str]) -> int:
+    row = [0] * (len(b) + 1)
+    for word in a:
+        diagonal = 0
+        for j, other in enumerate(b, start=1):
+            above = row[j]
+            row[j] = diagonal + 1 if word == other else max(above, row[j - 1])
+            diagonal = above
+    return row[-1]
+
+
+def nltk_bleu(weights: tuple[float, ...], prediction: str, reference: str) -> float:
+    """Sentence BLEU of Treebank tokens of the lower-cased line, smoothing method 1 (Chen and Cherry 2014)."""
+    from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
+
+    predicted, expected = _treebank().tokenize(prediction.lower()), _treebank().tokenize(reference.lower())
+    if not predicted or not expected:
+        return 0.0
+    return float(sentence_bleu([expected], predicted, weights, SmoothingFunction().method1))
+
+
+@functools.cache
+def _treebank():  # type: ignore[no-untyped-def]
+    from nltk.tokenize.destructive import NLTKWordTokenizer
+
+    return NLTKWordTokenizer()
+
+
+def sacrebleu_sentence(prediction: str, reference: str) -> float:
+    """sacreBLEU's sentence score with its defaults, 0..1."""
+    import sacrebleu
+
+    return float(sacrebleu.sentence_bleu(prediction, [reference]).score) / 100
+
+
+def sacrebleu_corpus(predictions: Sequence[object], references: Sequence[object]) -> float | None:
+    """sacreBLEU over all pairs at once, 0..1; None without a pair."""
+    if not predictions:
+        return None
+    import sacrebleu
+
+    pairs = [as_text(p) for p in predictions], [[as_text(r) for r in references]]
+    return float(sacrebleu.corpus_bleu(*pairs).score) / 100
+
+
+def sacrebleu_signature() -> str:
+    """What sacreBLEU says of its own settings; stored beside the number."""
+    from sacrebleu.metrics.bleu import BLEU
+
+    metric = BLEU()
+    metric.corpus_score(["a"], [["a"]])
+    return str(metric.get_signature())
+
+
+def _sentence(variant: str) -> Compare:
+    if variant == "sacrebleu_sentence":
+        return sacrebleu_sentence
+    return functools.partial(nltk_bleu, _WEIGHTS[variant])
+
+
+def _bleu(k: int | None, params: Mapping[str, object]) -> Arithmetic:
+    variant = str(params["variant"])
+    if variant != "sacrebleu_corpus":
+        return compared(_sentence(variant))
+    # one number of all rows: no item has a value of its own
+    return Arithmetic(of_row=_no_value, of_inputs=sacrebleu_corpus)
+
+
+def _no_value(row: Row) -> None:
+    return None
+
+
+ENTRIES = (
+    Entry(
+        name="bleu",
+        summary="n-gram overlap of answer and reference, 0..1; sacreBLEU's defaults, or NLTK with smoothing method 1",
+        category="answer",
+        build=_bleu,
+        define=lambda params: f"bleu.{params['variant']}",
+        aliases={
+            "bleu_1": {"variant": "bleu1_nltk_method1"},
+            "bleu1_nltk_method1": {"variant": "bleu1_nltk_method1"},
+            "bleu4_nltk_method1": {"variant": "bleu4_nltk_method1"},
+        },
+        parameters={"variant": Parameter(default="sacrebleu_sentence", choices=_VARIANTS)},
+        dotted="variant",
+    ),
+    Entry(
+        name="rouge_l",
+        summary="F-measure of the longest common subsequence of words",
+        category="answer",
+        build=lambda k, params: compared(rouge_l),
+    ),
+)

@@ -1,0 +1,105 @@
+"""Finding the code that others bring: entry points by name, and ``./file.py:Class`` beside a config.
+
+Nothing is imported before a config names it. What cannot be imported, and a name that two
+distributions claim, is a ConfigError that says whose it is.
+
+Example::
+
+    load_file("./my_metric.py:Shouting", folder=Path("configs/benchmarks"), where="b.yaml:12:3")
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import cast
+
+from bench.errors import ConfigError
+
+OWN_DISTRIBUTION = "memorybench"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An installed plug-in, not yet imported."""
+
+    name: str
+    distribution: str
+    point: EntryPoint
+
+
+def installed(group: str, spelled: Callable[[str], str]) -> dict[str, Found]:
+    """Every entry point of the group by canonical name; a name claimed twice is a ConfigError."""
+    found: dict[str, Found] = {}
+    for point in entry_points(group=group):
+        name = spelled(point.name)
+        plugin = Found(name, point.dist.name if point.dist else "(unknown)", point)
+        other = found.get(name)
+        if other is not None and (other.distribution, other.point.value) != (plugin.distribution, point.value):
+            raise twice(name, group, other.distribution, plugin.distribution)
+        found[name] = plugin
+    return found
+
+
+def twice(name: str, group: str, first: str, second: str) -> ConfigError:
+    """The error for a name that two distributions claim."""
+    return ConfigError(
+        f'{group}: "{name}" is registered by {first} and by {second}',
+        hint="uninstall one of the two distributions",
+    )
+
+
+def load_installed(plugin: Found, group: str) -> object:
+    """Import one installed plug-in."""
+    try:
+        return cast("object", plugin.point.load())
+    except (ImportError, AttributeError, SyntaxError, ValueError, TypeError, OSError) as error:
+        raise ConfigError(
+            f'{group}: "{plugin.name}" of distribution {plugin.distribution} cannot be loaded: '
+            f"{type(error).__name__}: {error}",
+            hint=f"mend or uninstall {plugin.distribution}",
+        ) from error
+
+
+def load_file(reference: str, *, folder: Path, where: str | None = None) -> type:
+    """Load the class that ``./file.py:Class`` names, the file beside the config."""
+    file_name, _, class_name = reference.rpartition(":")
+    if Path(file_name or class_name).suffix in (".ts", ".js"):
+        raise ConfigError(
+            f"{reference}: evaluators and metrics are written in Python", where=where, hint="name ./file.py:Class"
+        )
+    if not file_name or not class_name.isidentifier():
+        raise ConfigError(f"{reference}: expected ./file.py:Class", where=where, hint="name the file and its class")
+    path = (folder / file_name).resolve()
+    if not path.is_file():
+        raise ConfigError(
+            f"{reference}: no file {path.name} in {folder}", where=where, hint="paths start at the config"
+        )
+    loaded = getattr(_module(path, reference, where), class_name, None)
+    if not isinstance(loaded, type):
+        raise ConfigError(f"{reference}: {path.name} has no class {class_name}", where=where, hint="check the spelling")
+    return loaded
+
+
+def _module(path: Path, reference: str, where: str | None) -> object:
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    name = f"bench_plugin_{path.stem}_{digest[:12]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except (ImportError, AttributeError, SyntaxError, NameError, ValueError, TypeError, OSError) as error:
+        del sys.modules[name]
+        raise ConfigError(
+            f"{reference} cannot be imported: {type(error).__name__}: {error}", where=where, hint="mend the file"
+        ) from error
+    return module

@@ -1,0 +1,106 @@
+"""The price of one call, in Decimal US dollars, or None where anything about it is unknown.
+
+``prices`` (USD per million tokens) wins; otherwise the genai-prices table decides, which must know the
+provider and takes the time of the call. ``input_tokens`` includes cache reads and writes.
+
+Example::
+
+    cost(Usage(input_tokens=1000, output_tokens=200), provider="openai", model="gpt-4o",
+         at="2026-11-01T12:00:00Z")                                       # Decimal("0.0045")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
+
+from bench.model import Usage
+
+Prices = Mapping[str, Mapping[str, object]]
+
+FREE_PROVIDERS = frozenset({"builtin", "ollama"})
+"""models that run here: they cost nothing"""
+PER = Decimal(1_000_000)
+
+
+def cost(
+    usage: Usage | Mapping[str, object] | None,
+    *,
+    provider: str,
+    model: str,
+    at: str | datetime,
+    prices: Prices | None = None,
+) -> Decimal | None:
+    """USD of one call; None without usage, price or provider, or when more was cached than sent."""
+    counts = _counts(usage)
+    if counts is None:
+        return None
+    own = (prices or {}).get(f"{provider}/{model}")
+    if own is not None:
+        return _by_own_prices(counts, own)
+    if provider in FREE_PROVIDERS:
+        return Decimal(0)
+    return _by_table(counts, provider, model, _instant(at))
+
+
+def price_table() -> str:
+    """Name and version of the price table, stored beside every cost."""
+    from importlib.metadata import version
+
+    return f"genai-prices {version('genai-prices')}"
+
+
+class _Counts(dict[str, int]):
+    """Token counts by kind: fresh, cache_read, cache_write, output."""
+
+
+def _counts(usage: Usage | Mapping[str, object] | None) -> _Counts | None:
+    if usage is None:
+        return None
+    names = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens")
+    given = usage if isinstance(usage, Mapping) else {name: getattr(usage, name) for name in names}
+    if not any(given.get(name) is not None for name in ("input_tokens", "output_tokens")):
+        return None
+    total, read, write, output = (int(str(given.get(name) or 0)) for name in names)
+    if min(total, read, write, output) < 0 or read + write > total:
+        return None
+    return _Counts(fresh=total - read - write, cache_read=read, cache_write=write, output=output)
+
+
+def _by_own_prices(counts: _Counts, prices: Mapping[str, object]) -> Decimal | None:
+    rates = {
+        "fresh": prices.get("input"),
+        "cache_read": prices.get("cache_read", prices.get("input")),
+        "cache_write": prices.get("cache_write", prices.get("input")),
+        "output": prices.get("output"),
+    }
+    total = Decimal(0)
+    for kind, tokens in counts.items():
+        rate = rates[kind]
+        if rate is None and tokens:
+            return None
+        if rate is not None:
+            total += Decimal(str(rate)) * tokens / PER
+    return total
+
+
+def _by_table(counts: _Counts, provider: str, model: str, at: datetime) -> Decimal | None:
+    from genai_prices import Usage as TableUsage
+    from genai_prices import calc_price
+
+    usage = TableUsage(
+        input_tokens=counts["fresh"] + counts["cache_read"] + counts["cache_write"],
+        cache_read_tokens=counts["cache_read"] or None,
+        cache_write_tokens=counts["cache_write"] or None,
+        output_tokens=counts["output"],
+    )
+    try:
+        return calc_price(usage, model, provider_id=provider, genai_request_timestamp=at).total_price
+    except (LookupError, ValueError):
+        return None
+
+
+def _instant(at: str | datetime) -> datetime:
+    moment = at if isinstance(at, datetime) else datetime.fromisoformat(at)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

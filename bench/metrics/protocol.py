@@ -1,0 +1,168 @@
+"""What a metric is: the face of plug-ins, and the shape that every built-in one has.
+
+A metric turns one ``Row`` into one number or None (not scored) and says how numbers become one.
+A plug-in implements ``Metric``; a built-in one is an ``Entry`` in its family's module, from which the
+registry makes a ``Measure``.
+
+Example of a plug-in::
+
+    class Shouting:
+        name, definition, category = "shouting", "shouting/1", "custom"
+        unit, lower_is_better, params = None, True, {}
+
+        def score(self, row):
+            return None if row.prediction is None else float(row.prediction.isupper())
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, runtime_checkable
+
+from bench.metrics.rules import MEAN, FoldRule
+from bench.model import Row
+
+Category = Literal["retrieval", "answer", "performance", "cost", "custom"]
+Cut = Literal["required", "optional", "none"]
+
+
+@runtime_checkable
+class Metric(Protocol):
+    """One item to one number. ``aggregate`` is optional in a plug-in; without it the mean is taken."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def definition(self) -> str: ...
+    @property
+    def category(self) -> str: ...
+    @property
+    def unit(self) -> str | None: ...
+    @property
+    def lower_is_better(self) -> bool: ...
+    @property
+    def params(self) -> Mapping[str, object]: ...
+
+    def score(self, row: Row) -> float | None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """One option of a metric; ``choices`` closes a text option."""
+
+    default: object
+    choices: tuple[str | None, ...] = ()
+
+    def accepts(self, value: object) -> bool:
+        """Right type and, where closed, one of the choices."""
+        if self.choices:
+            return value in self.choices
+        if isinstance(self.default, bool):
+            return isinstance(value, bool)
+        if isinstance(self.default, float):
+            return isinstance(value, int | float) and not isinstance(value, bool)
+        if self.default is None:
+            return value is None or isinstance(value, str | int | float)
+        return isinstance(value, type(self.default))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arithmetic:
+    """What an entry builds for one set of parameters."""
+
+    of_row: Callable[[Row], float | None]
+    of_inputs: Callable[..., float | None] | None = None
+    """the same from named inputs; None where no generic form exists"""
+    fold: FoldRule = MEAN
+    evaluators: tuple[str, ...] = ()
+    """evaluators whose verdicts it reads, beside the benchmark's first"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One registered metric, before its K and parameters are known."""
+
+    name: str
+    """base name, without the cut: ``ndcg``"""
+    summary: str
+    category: Category
+    build: Callable[[int | None, Mapping[str, object]], Arithmetic]
+    define: Callable[[Mapping[str, object]], str] | None = None
+    """definition name where it is not ``name`` (without @K and version)"""
+    version: int = 1
+    aliases: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    """other names, each with the parameters it presets"""
+    cut: Cut = "none"
+    parameters: Mapping[str, Parameter] = field(default_factory=dict)
+    dotted: str | None = None
+    """the parameter that ``name.value`` sets"""
+    unit: str | None = None
+    lower_is_better: bool = False
+    scope: Literal["item", "corpus"] = "item"
+    """whether its values belong to items or to corpora"""
+    counts_unknown: bool = False
+    """a missing value means that the number is unknown, not that it does not apply"""
+    dimensions: tuple[str, ...] = ()
+    """breakdowns that always go with it"""
+
+    def definition(self, k: int | str | None, params: Mapping[str, object]) -> str:
+        """``NAME[@K][options]/VERSION``; options are the parameters that change the arithmetic."""
+        name = self.define(params) if self.define else self.name
+        cut = f"@{k}" if k is not None and self.cut != "none" else ""
+        hidden = ("variant", self.dotted) if self.define else ()
+        changed = [
+            f"{key}={params[key]}"
+            for key in sorted(params)
+            if key not in hidden and params[key] != self.parameters[key].default
+        ]
+        return f"{name}{cut}{'[' + ','.join(changed) + ']' if changed else ''}/{self.version}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricInfo:
+    """What ``resolve`` says of a name."""
+
+    name: str
+    definition: str
+    aliases: tuple[str, ...]
+    category: str
+    unit: str | None
+    lower_is_better: bool
+    summary: str = ""
+    params: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """A metric ready for use: built-in, or a plug-in in the built-in shape."""
+
+    name: str
+    definition: str
+    category: str
+    unit: str | None
+    lower_is_better: bool
+    params: Mapping[str, object]
+    arithmetic: Arithmetic
+    breakdown: tuple[str, ...] = ()
+    """dimensions asked for in its config entry"""
+    scope: Literal["item", "corpus"] = "item"
+    counts_unknown: bool = False
+
+    def score(self, row: Row) -> float | None:
+        """The row's value, None = not scored."""
+        return self.arithmetic.of_row(row)
+
+    def aggregate(self, values: Sequence[float]) -> float | None:
+        """One number of many."""
+        return self.arithmetic.fold.plain(values)
+
+    @property
+    def aggregation(self) -> str:
+        """``mean``, ``macro:DIMENSION`` or ``other``."""
+        return self.arithmetic.fold.name
+
+    @property
+    def evaluators(self) -> tuple[str, ...]:
+        """Evaluators whose verdicts it reads, beside the benchmark's first."""
+        return self.arithmetic.evaluators

@@ -1,0 +1,267 @@
+"""The one table of metric names: built-in entries, installed plug-ins, and how a name becomes a metric.
+
+A name is canonicalised, cut at K, looked up with its aliases, and its parameters are checked. Adding a
+metric means adding an ``Entry`` to its family, or an entry point; nothing changes here.
+
+Example::
+
+    registry().measure("nDCG@10").definition       # "ndcg@10/1"
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from bench.errors import ConfigError, EvaluatorFailed, UnknownMetric
+from bench.metrics import latency, overlap, plugins, retrieval, similarity, spending, text, verdicts
+from bench.metrics.names import canonical, near, or_list, split_cut
+from bench.metrics.protocol import Arithmetic, Entry, Measure, Metric, MetricInfo
+from bench.metrics.rules import MEAN, Own
+from bench.model import Row
+
+GROUP = "bench.metrics"
+FAMILIES = (retrieval, text, overlap, similarity, verdicts, latency, spending)
+
+Params = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A name taken apart: which entry, cut where, with which parameters already set."""
+
+    name: str
+    entry: Entry
+    k: int | str | None
+    """an int, ``"k"`` in the generic spelling, None where the name has no cut"""
+    preset: Mapping[str, object]
+
+
+class Registry:
+    """Built-in entries by every name they answer to; plug-ins are looked up when a name is not built-in."""
+
+    def __init__(self, entries: tuple[Entry, ...]) -> None:
+        self.entries = entries
+        self._known: dict[str, tuple[Entry, Params]] = {}
+        for entry in entries:
+            self._claim(entry.name, entry, {})
+            for alias, preset in entry.aliases.items():
+                self._claim(alias, entry, preset)
+
+    def _claim(self, name: str, entry: Entry, preset: Params) -> None:
+        if name in self._known:
+            raise plugins.twice(name, GROUP, plugins.OWN_DISTRIBUTION, plugins.OWN_DISTRIBUTION)
+        self._known[name] = (entry, preset)
+
+    def names(self) -> Iterator[str]:
+        """Every name and alias that can be asked for, cuts as ``_at_K``, installed plug-ins included."""
+        for name, (entry, _) in self._known.items():
+            yield f"{name}_at_K" if entry.cut == "required" else name
+            if entry.cut == "optional":
+                yield f"{name}_at_K"
+        yield from self._plugins()
+
+    def _plugins(self) -> dict[str, plugins.Found]:
+        found = plugins.installed(GROUP, canonical)
+        for name, plugin in found.items():
+            if name in self._known:
+                raise plugins.twice(name, GROUP, plugins.OWN_DISTRIBUTION, plugin.distribution)
+        return found
+
+    def take_apart(self, name: str) -> Request | None:
+        """The entry a name stands for and the K it spells; None when no built-in entry answers to it."""
+        spelled = canonical(name)
+        if spelled in self._known:
+            entry, preset = self._known[spelled]
+            return Request(spelled, entry, None, preset)
+        base, k = split_cut(spelled)
+        found = self._known.get(base) if k is not None else self._dotted(spelled)
+        if found is None or (k is not None and found[0].cut == "none"):
+            return None
+        return Request(spelled, found[0], k, found[1])
+
+    def _dotted(self, spelled: str) -> tuple[Entry, Params] | None:
+        base, dot, value = spelled.partition(".")
+        found = self._known.get(base)
+        if not dot or found is None or found[0].dotted is None:
+            return None
+        entry, preset = found
+        parameter = entry.parameters[entry.dotted or ""]
+        if not parameter.accepts(value):
+            return None
+        return entry, {**preset, entry.dotted or "": value}
+
+    @staticmethod
+    def _cut(request: Request, params: Params, default_k: int | None) -> int | None:
+        """The K to use: the name's, the parameter's, or the default of names that need one."""
+        entry, asked = request.entry, params.get("k")
+        if entry.cut == "none":
+            return None
+        if isinstance(request.k, int) and asked not in (None, request.k):
+            raise UnknownMetric(f'metric "{request.name}": k is {asked}, but the name says {request.k}')
+        cut: object = request.k if isinstance(request.k, int) else asked
+        if cut is None and entry.cut == "required":
+            cut = default_k
+        if cut is None and (entry.cut == "required" or request.k == "k"):
+            raise UnknownMetric(f'metric "{request.name}" needs K', hint=f'write "{entry.name}_at_10", or give k')
+        if cut is not None and (not isinstance(cut, int) or isinstance(cut, bool) or cut < 1):
+            raise UnknownMetric(f'metric "{request.name}": K must be a whole number of 1 or more, not {cut!r}')
+        return cut
+
+    def measure(
+        self,
+        name: str,
+        params: Params | None = None,
+        *,
+        default_k: int | None = None,
+        breakdown: tuple[str, ...] = (),
+    ) -> Measure:
+        """The metric of that name, ready for use. Raises UnknownMetric with up to three near matches."""
+        request, given = self.take_apart(name), dict(params or {})
+        if request is None:
+            return self._installed(canonical(name), given, breakdown)
+        entry, k = request.entry, self._cut(request, given, default_k)
+        checked = self._checked(request, given)
+        return Measure(
+            name=request.name[: -len("k")] + str(k) if request.k == "k" else request.name,
+            definition=entry.definition(k, checked),
+            category=entry.category,
+            unit=entry.unit,
+            lower_is_better=entry.lower_is_better,
+            params=checked if k is None else {**checked, "k": k},
+            arithmetic=entry.build(k, checked),
+            breakdown=breakdown or entry.dimensions,
+            scope=entry.scope,
+            counts_unknown=entry.counts_unknown,
+        )
+
+    def _checked(self, request: Request, params: dict[str, object]) -> dict[str, object]:
+        """Defaults, then what the name presets, then what was given; all of it must fit together."""
+        entry = request.entry
+        if entry.cut != "none":
+            params.pop("k", None)
+        checked: dict[str, object] = {key: p.default for key, p in entry.parameters.items()} | dict(request.preset)
+        for key, value in params.items():
+            parameter = entry.parameters.get(key)
+            if parameter is None:
+                close = near(key, entry.parameters) or sorted(entry.parameters)
+                hint = f"did you mean {or_list(close)}?" if close else "it takes no parameters"
+                raise UnknownMetric(f'metric "{request.name}" has no parameter "{key}"', hint=hint)
+            if not parameter.accepts(value):
+                allowed = (
+                    or_list(str(c) for c in parameter.choices if c is not None) or type(parameter.default).__name__
+                )
+                raise UnknownMetric(f'metric "{request.name}": {key} = {value!r} is not allowed', hint=f"use {allowed}")
+            if key in request.preset and request.preset[key] != value:
+                raise UnknownMetric(
+                    f'metric "{request.name}": {key} = {value!r}, but the name says {request.preset[key]!r}'
+                )
+            checked[key] = value
+        return checked
+
+    def _installed(self, name: str, params: dict[str, object], breakdown: tuple[str, ...]) -> Measure:
+        plugin = self._plugins().get(name)
+        if plugin is None:
+            raise self.unknown(name)
+        return from_plugin(
+            plugins.load_installed(plugin, GROUP),
+            params,
+            label=f"{plugin.name} of {plugin.distribution}",
+            name=name,
+            breakdown=breakdown,
+        )
+
+    def unknown(self, name: str) -> UnknownMetric:
+        """The error for a name that nobody registered."""
+        spelled = canonical(name)
+        k = split_cut(spelled)[1]
+        generic = spelled if k is None else f"{split_cut(spelled)[0]}_at_K"
+        close = [c.replace("_at_K", f"_at_{k}") if k is not None else c for c in near(generic, self.names())]
+        text = f'unknown metric "{name}"' + (f"; did you mean {or_list(close)}?" if close else "")
+        return UnknownMetric(text, hint=f"did you mean {or_list(close)}?" if close else None)
+
+    def info(self, name: str) -> MetricInfo:
+        """What a name stands for: its first name, every other, its definition (``@K`` where no K is said)."""
+        request = self.take_apart(name)
+        if request is None:
+            found = self._installed(canonical(name), {}, ())
+            return MetricInfo(
+                name=found.name,
+                definition=found.definition,
+                aliases=(),
+                category=found.category,
+                unit=found.unit,
+                lower_is_better=found.lower_is_better,
+                params=found.params,
+            )
+        entry, params = request.entry, self._checked(request, {})
+        k = request.k if isinstance(request.k, int) else "K" if request.k or entry.cut == "required" else None
+        same = [n for n, (e, preset) in self._known.items() if e is entry and preset == request.preset]
+        first, *others = [with_cut(n, request.k) for n in same or [request.name]]
+        return MetricInfo(
+            name=first,
+            definition=entry.definition(k, params),
+            aliases=tuple(others),
+            category=entry.category,
+            unit=entry.unit,
+            lower_is_better=entry.lower_is_better,
+            summary=entry.summary,
+            params=params,
+        )
+
+
+def with_cut(name: str, k: int | str | None) -> str:
+    """``name_at_k`` where there is a K."""
+    return name if k is None else f"{name}_at_{k}"
+
+
+def from_plugin(
+    loaded: object, params: Params, *, label: str, name: str | None = None, breakdown: tuple[str, ...] = ()
+) -> Measure:
+    """Dress a plug-in's class or instance as a ``Measure``; a ConfigError names what it lacks."""
+    try:
+        metric = loaded(**params) if isinstance(loaded, type) else loaded
+    except TypeError as error:
+        raise ConfigError(f"metric {label}: {error}", hint="check its config: keys are its parameters") from error
+    lacking = [part for part in ("name", "definition", "score") if not hasattr(metric, part)]
+    if lacking:
+        raise ConfigError(f"metric {label} has no {lacking[0]}", hint="see docs: what a metric plug-in must have")
+    plugin = cast("Metric", metric)
+    aggregate = getattr(metric, "aggregate", None)
+    return Measure(
+        name=name or canonical(plugin.name),
+        definition=plugin.definition,
+        category=getattr(metric, "category", "custom"),
+        unit=getattr(metric, "unit", None),
+        lower_is_better=bool(getattr(metric, "lower_is_better", False)),
+        params=getattr(metric, "params", params),
+        arithmetic=Arithmetic(
+            of_row=guarded(plugin, label),
+            of_inputs=getattr(metric, "score_inputs", None),
+            fold=MEAN if aggregate is None else Own(aggregate),
+        ),
+        breakdown=breakdown,
+    )
+
+
+def guarded(metric: Metric, label: str) -> Callable[[Row], float | None]:
+    """The plug-in's ``score``; what it returns must be a finite number or None."""
+
+    def score(row: Row) -> float | None:
+        value: object = metric.score(row)
+        if value is None:
+            return None
+        if not isinstance(value, int | float) or not math.isfinite(value):
+            raise EvaluatorFailed(f"metric {label} returned {value!r} for item {row.item_id}")
+        return float(value)
+
+    return score
+
+
+@functools.cache
+def registry() -> Registry:
+    """The registry of this program."""
+    return Registry(tuple(entry for family in FAMILIES for entry in family.ENTRIES))

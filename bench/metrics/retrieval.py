@@ -1,0 +1,248 @@
+"""Retrieval metrics: did the expected memories come back, and how high?
+
+Inputs ``retrieved`` (in the provider's order) and ``relevant``. Nothing relevant: not scored.
+Nothing retrieved: 0. To add one, write a function of a ``Ranking`` and K and one ``Entry``.
+
+Example::
+
+    bench.metrics.score("ndcg_at_10", retrieved=["a", "x"], relevant={"a": 1})       # 1.0
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+from bench.metrics.protocol import Arithmetic, Entry, Parameter
+from bench.metrics.ranking import Ids, Ranking
+from bench.model import Row
+
+Params = Mapping[str, object]
+Formula = Callable[[Ranking, int | None, Params], float]
+
+DUPLICATES = Parameter(default="keep", choices=("keep", "collapse"))
+
+
+def hit(ranking: Ranking, k: int | None, params: Params) -> float:
+    """1 if any expected id is in the first K."""
+    return float(ranking.covered(k) > 0)
+
+
+def recall(ranking: Ranking, k: int | None, params: Params) -> float:
+    """``any``: as hit; ``fraction``: covered / R; ``all``: covered = R; ``capped``: covered / min(R, K)."""
+    covered, expected = ranking.covered(k), ranking.expected
+    if params["variant"] == "fraction":
+        return covered / expected
+    if params["variant"] == "all":
+        return float(covered == expected)
+    if params["variant"] == "capped":
+        return covered / min(expected, k or expected)
+    return float(covered > 0)
+
+
+def precision(ranking: Ranking, k: int | None, params: Params) -> float:
+    """Relevant slots / K; ``denominator: returned`` divides by min(K, returned)."""
+    slots = k or ranking.returned
+    if params["denominator"] == "returned":
+        slots = min(slots, ranking.returned)
+    return ranking.relevant_slots(k) / slots if slots else 0.0
+
+
+def precision_of_returned(ranking: Ranking, k: int | None, params: Params) -> float:
+    """Relevant slots / all returned."""
+    return ranking.relevant_slots() / ranking.returned if ranking.returned else 0.0
+
+
+def recall_of_returned(ranking: Ranking, k: int | None, params: Params) -> float:
+    """Expected ids covered / R, over all returned."""
+    return ranking.covered() / ranking.expected
+
+
+def f1_of_returned(ranking: Ranking, k: int | None, params: Params) -> float:
+    """Harmonic mean of the item's own precision and recall."""
+    p, r = precision_of_returned(ranking, k, params), recall_of_returned(ranking, k, params)
+    return 2 * p * r / (p + r) if p + r else 0.0
+
+
+def coverage(ranking: Ranking, k: int | None, params: Params) -> float:
+    """Share of the expected ids returned; ``variant: any``: 1 if one was."""
+    covered = ranking.covered()
+    return float(covered > 0) if params["variant"] == "any" else covered / ranking.expected
+
+
+def ndcg(ranking: Ranking, k: int | None, params: Params) -> float:
+    """DCG over the DCG of the best K of all relevant ids (Järvelin and Kekäläinen 2002, discount log2(rank + 1))."""
+    longmemeval = params["variant"] == "longmemeval"
+    exponential = params["gain"] == "exponential"
+
+    def dcg(grades: Sequence[float]) -> float:
+        gains = [2.0**g - 1 for g in grades] if exponential else grades
+        return math.fsum(g / _discount(rank, longmemeval) for rank, g in enumerate(gains, start=1) if g)
+
+    return dcg(ranking.gains[:k]) / dcg(ranking.grades[:k])
+
+
+def _discount(rank: int, longmemeval: bool) -> float:
+    """LongMemEval's own code leaves ranks 1 and 2 undiscounted and divides rank r by log2(r)."""
+    if longmemeval:
+        return max(1.0, math.log2(rank)) if rank > 1 else 1.0
+    return math.log2(rank + 1)
+
+
+def average_precision(ranking: Ranking, k: int | None, params: Params) -> float:
+    """Sum of the precision at each relevant slot / R, R counting every relevant id also under a cut."""
+    found, terms = 0, []
+    for rank, new in enumerate(ranking.new[:k], start=1):
+        if new:
+            found += 1
+            terms.append(found / rank)
+    return math.fsum(terms) / ranking.expected
+
+
+def reciprocal_rank(ranking: Ranking, k: int | None, params: Params) -> float:
+    """1 / rank of the first relevant slot, else 0."""
+    return next((1 / rank for rank, new in enumerate(ranking.new[:k], start=1) if new), 0.0)
+
+
+def _built(formula: Formula) -> Callable[[int | None, Params], Arithmetic]:
+    def build(k: int | None, params: Params) -> Arithmetic:
+        collapse = params.get("duplicates") == "collapse"
+
+        def of_inputs(retrieved: Sequence[object], relevant: Mapping[object, float] | Ids) -> float | None:
+            ranking = Ranking.of(retrieved, relevant, collapse=collapse)
+            return None if ranking is None else formula(ranking, k, params)
+
+        def of_row(row: Row) -> float | None:
+            if row.retrieved is None or not row.relevant:
+                return None
+            return of_inputs(row.retrieved, row.relevant)
+
+        return Arithmetic(of_row=of_row, of_inputs=of_inputs)
+
+    return build
+
+
+def mean_score(scores: Sequence[float | None]) -> float | None:
+    """The mean of the provider's scores, None unless every hit has one."""
+    known = [s for s in scores if s is not None]
+    return math.fsum(known) / len(known) if known and len(known) == len(scores) else None
+
+
+def _scores(k: int | None, params: Params) -> Arithmetic:
+    return Arithmetic(of_row=lambda row: mean_score(row.returned_scores), of_inputs=mean_score)
+
+
+def _recall_definition(params: Params) -> str:
+    return f"recall_{params['variant']}"
+
+
+def _ndcg_definition(params: Params) -> str:
+    return "ndcg_longmemeval" if params["variant"] == "longmemeval" else "ndcg"
+
+
+ENTRIES = (
+    Entry(
+        name="hit",
+        summary="1 if any expected id is among the first K",
+        category="retrieval",
+        build=_built(hit),
+        cut="required",
+        aliases={"hit_rate": {}, "success": {}, "recall_any": {}},
+        parameters={"duplicates": DUPLICATES},
+    ),
+    Entry(
+        name="recall",
+        summary="any: 1 if any expected id is among the first K (printed as recall@K (any)); fraction: covered / R; "
+        "all: everything covered; capped: covered / min(R, K)",
+        category="retrieval",
+        build=_built(recall),
+        define=_recall_definition,
+        cut="required",
+        aliases={f"recall_{v}": {"variant": v} for v in ("fraction", "all", "capped")},
+        parameters={
+            "variant": Parameter(default="any", choices=("any", "fraction", "all", "capped")),
+            "duplicates": DUPLICATES,
+        },
+    ),
+    Entry(
+        name="precision",
+        summary="relevant slots among the first K / K; denominator: returned divides by min(K, returned)",
+        category="retrieval",
+        build=_built(precision),
+        cut="required",
+        parameters={
+            "denominator": Parameter(default="k", choices=("k", "returned")),
+            "duplicates": DUPLICATES,
+        },
+    ),
+    Entry(
+        name="ndcg",
+        summary="discounted gain of the first K over the best possible K; variant longmemeval only to compare "
+        "with that paper",
+        category="retrieval",
+        build=_built(ndcg),
+        define=_ndcg_definition,
+        cut="required",
+        aliases={
+            "retrieval_ndcg": {},
+            "ndcg_longmemeval": {"variant": "longmemeval"},
+        },
+        parameters={
+            "variant": Parameter(default="standard", choices=("standard", "longmemeval")),
+            "gain": Parameter(default="linear", choices=("linear", "exponential")),
+            "duplicates": DUPLICATES,
+        },
+    ),
+    Entry(
+        name="map",
+        summary="mean over relevant slots of the precision there, divided by all relevant ids",
+        category="retrieval",
+        build=_built(average_precision),
+        cut="optional",
+        aliases={"retrieval_map": {}},
+        parameters={"duplicates": DUPLICATES},
+    ),
+    Entry(
+        name="mrr",
+        summary="1 / rank of the first relevant slot",
+        category="retrieval",
+        build=_built(reciprocal_rank),
+        cut="optional",
+        aliases={"retrieval_mrr": {}},
+        parameters={"duplicates": DUPLICATES},
+    ),
+    Entry(
+        name="retrieval_precision",
+        summary="relevant slots / everything returned",
+        category="retrieval",
+        build=_built(precision_of_returned),
+        parameters={"duplicates": DUPLICATES},
+    ),
+    Entry(
+        name="retrieval_recall",
+        summary="expected ids covered / R, over everything returned",
+        category="retrieval",
+        build=_built(recall_of_returned),
+        parameters={"duplicates": DUPLICATES},
+    ),
+    Entry(
+        name="retrieval_f1",
+        summary="harmonic mean of the item's retrieval_precision and retrieval_recall",
+        category="retrieval",
+        build=_built(f1_of_returned),
+        parameters={"duplicates": DUPLICATES},
+    ),
+    Entry(
+        name="retrieval_coverage",
+        summary="share of the expected ids returned; variant any: 1 if one was",
+        category="retrieval",
+        build=_built(coverage),
+        parameters={"variant": Parameter(default="share", choices=("share", "any")), "duplicates": DUPLICATES},
+    ),
+    Entry(
+        name="avg_retrieval_score",
+        summary="mean of the provider's own scores; not comparable between providers",
+        category="retrieval",
+        build=_scores,
+    ),
+)

@@ -1,0 +1,224 @@
+"""How the values of many items become one number: a rule knows a value, its second denominator, an interval.
+
+Every rule is exact (``math.fsum``) and blind to the order of its input.
+
+Example::
+
+    MEAN.fold(Sample(values=[1.0, 0.0, 1.0], n_failed=1)).as_zero        # 0.5
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from bench import stats
+from bench.model import Interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """The scored values of one metric, with what a rule may need beside them."""
+
+    values: Sequence[float]
+    clusters: Sequence[Hashable] | None = None
+    """one a value; None = not clustered"""
+    n_failed: int = 0
+    n_correct: int = 0
+    failed_values: Sequence[float] = ()
+    """numbers that failed items left behind (money is spent all the same)"""
+    extra: Sequence[float] = ()
+    """numbers of the corpora that belong to a sum over the whole job"""
+    wall_us: int | None = None
+    """wall time of ingest over the whole job"""
+    concurrency: int | None = None
+    groups: Mapping[str, Sample] = field(default_factory=dict)
+    """label -> its own sample, for a macro mean"""
+    level: float = 0.95
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folded:
+    """A rule's outcome; ``as_zero`` divides by n + n_failed and is None where that means nothing."""
+
+    value: float | None
+    as_zero: float | None = None
+    interval: Interval | None = None
+    note: str = ""
+
+
+class FoldRule(Protocol):
+    """``name`` is ``mean``, ``macro:DIMENSION`` or ``other``; ``dimension`` asks for ``Sample.groups``."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def dimension(self) -> str | None: ...
+    def fold(self, sample: Sample) -> Folded: ...
+    def plain(self, values: Sequence[float]) -> float | None: ...
+
+
+def mean_of(values: Sequence[float], n: int) -> float | None:
+    """fsum(values) / n, None when n is 0."""
+    return math.fsum(values) / n if n else None
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """The mean; ``scale`` turns stored units into shown ones (microseconds to milliseconds: 1000)."""
+
+    scale: int = 1
+    failures_as_zero: bool = True
+    name: str = "mean"
+    dimension: str | None = None
+
+    def plain(self, values: Sequence[float]) -> float | None:
+        return mean_of(values, len(values) * self.scale)
+
+    def fold(self, sample: Sample) -> Folded:
+        n = len(sample.values)
+        zero = mean_of(sample.values, n + sample.n_failed) if self.failures_as_zero else None
+        found = stats.interval(sample.values, sample.clusters, sample.level)
+        return Folded(value=self.plain(sample.values), as_zero=zero, interval=scaled(found, self.scale))
+
+
+@dataclass(frozen=True, slots=True)
+class Macro:
+    """The mean of the labels' means; labels without a value are left out."""
+
+    dimension: str | None
+
+    @property
+    def name(self) -> str:
+        return f"macro:{self.dimension}"
+
+    def plain(self, values: Sequence[float]) -> float | None:
+        return mean_of(values, len(values))
+
+    def fold(self, sample: Sample) -> Folded:
+        groups = [sample.groups[label] for label in sorted(sample.groups)]
+        means = [math.fsum(g.values) / len(g.values) for g in groups if g.values]
+        zeros = [math.fsum(g.values) / (len(g.values) + g.n_failed) for g in groups if len(g.values) + g.n_failed]
+        clusters = None
+        if sample.clusters is not None:
+            clusters = [g.clusters if g.clusters is not None else () for g in groups]
+        found = stats.interval_macro([g.values for g in groups], clusters, sample.level)
+        return Folded(value=mean_of(means, len(means)), as_zero=mean_of(zeros, len(zeros)), interval=found)
+
+
+@dataclass(frozen=True, slots=True)
+class Percentile:
+    """Nearest rank over integers; ``scale`` divides at the very end."""
+
+    p: float
+    scale: int = 1
+    name: str = "other"
+    dimension: str | None = None
+
+    def plain(self, values: Sequence[float]) -> float | None:
+        found = stats.percentile(values, self.p)
+        return None if found is None else found / self.scale
+
+    def fold(self, sample: Sample) -> Folded:
+        found = stats.percentile_interval(sample.values, self.p, sample.clusters, sample.level, seed=sample.seed)
+        notes = []
+        if self.p == 99 and 0 < len(sample.values) < 100:
+            notes.append("p99 of n<100 is the maximum")
+        if 0 < len(sample.values) < 200:
+            notes.append("interval is descriptive: n < 200")
+        return Folded(value=self.plain(sample.values), interval=scaled(found, self.scale), note="; ".join(notes))
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The mean with every percentile in its note."""
+
+    scale: int = 1
+    name: str = "other"
+    dimension: str | None = None
+
+    def plain(self, values: Sequence[float]) -> float | None:
+        return mean_of(values, len(values) * self.scale)
+
+    def fold(self, sample: Sample) -> Folded:
+        points = {f"p{p}": stats.percentile(sample.values, p) for p in (50, 90, 95, 99)}
+        points["max"] = max(sample.values, default=None)
+        note = ", ".join(f"{name} {v / self.scale:g}" for name, v in points.items() if v is not None)
+        found = stats.interval(sample.values, sample.clusters, sample.level)
+        return Folded(value=self.plain(sample.values), interval=scaled(found, self.scale), note=note)
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """The sum, what failed items and corpora cost included."""
+
+    name: str = "other"
+    dimension: str | None = None
+
+    def plain(self, values: Sequence[float]) -> float | None:
+        return math.fsum(values) if values else None
+
+    def fold(self, sample: Sample) -> Folded:
+        return Folded(value=self.plain([*sample.values, *sample.failed_values, *sample.extra]))
+
+
+@dataclass(frozen=True, slots=True)
+class PerCorrect:
+    """The sum of everything spent, divided by the correct items."""
+
+    name: str = "other"
+    dimension: str | None = None
+
+    def plain(self, values: Sequence[float]) -> float | None:
+        return None
+
+    def fold(self, sample: Sample) -> Folded:
+        spent = Total().fold(sample).value
+        if spent is None or not sample.n_correct:
+            return Folded(value=None, note="" if sample.n_correct else "no item is correct")
+        return Folded(value=spent / sample.n_correct)
+
+
+@dataclass(frozen=True, slots=True)
+class PerSecond:
+    """The sum divided by the job's wall seconds."""
+
+    name: str = "other"
+    dimension: str | None = None
+
+    def plain(self, values: Sequence[float]) -> float | None:
+        return None
+
+    def fold(self, sample: Sample) -> Folded:
+        if not sample.values or not sample.wall_us:
+            return Folded(value=None)
+        note = "" if sample.concurrency is None else f"at ingest concurrency {sample.concurrency}"
+        return Folded(value=math.fsum(sample.values) * 1_000_000 / sample.wall_us, note=note)
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """A plug-in's own ``aggregate``."""
+
+    function: Callable[[Sequence[float]], float | None]
+    name: str = "other"
+    dimension: str | None = None
+
+    def plain(self, values: Sequence[float]) -> float | None:
+        return self.function(values)
+
+    def fold(self, sample: Sample) -> Folded:
+        return Folded(value=self.function(sorted(sample.values)) if sample.values else None)
+
+
+def scaled(found: Interval | None, scale: int) -> Interval | None:
+    """The interval in the shown unit."""
+    if found is None or scale == 1:
+        return found
+    return Interval(low=found.low / scale, high=found.high / scale, level=found.level, method=found.method)
+
+
+MEAN = Mean()

@@ -1,0 +1,179 @@
+"""The ``metrics:`` of a config: entries to metrics ready for use, every mistake found before anything runs.
+
+An entry is a name, or ``{name, method, config, breakdown, evaluator}``.
+
+Example::
+
+    open_metrics(["ndcg", {"name": "accuracy", "method": "llm_judge"}], k=10, folder=Path("."))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import cast
+
+from bench.errors import ConfigError, UnknownMetric
+from bench.metrics import plugins
+from bench.metrics.names import canonical, near, or_list
+from bench.metrics.protocol import Measure
+from bench.metrics.registry import from_plugin, registry
+from bench.metrics.rules import Macro
+from bench.metrics.verdicts import METHODS
+
+KEYS = ("name", "method", "config", "breakdown", "evaluator")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricSpec:
+    """One entry of ``metrics:``; ``where`` is its file:line:column."""
+
+    name: str
+    method: str | None = None
+    config: Mapping[str, object] = field(default_factory=dict)
+    breakdown: tuple[str, ...] = ()
+    evaluator: str | None = None
+    where: str | None = None
+
+    @classmethod
+    def of(cls, entry: object, where: str | None = None) -> MetricSpec:
+        """Read a string, a mapping, or an object with the same attributes (None = unset)."""
+        if isinstance(entry, MetricSpec):
+            return entry
+        if isinstance(entry, str):
+            return cls(name=entry, where=where)
+        given = dict(entry) if isinstance(entry, Mapping) else {k: getattr(entry, k, None) for k in KEYS}
+        unknown = [str(k) for k in given if k not in KEYS]
+        if unknown:
+            close = near(unknown[0], KEYS)
+            raise ConfigError(
+                f'unknown key "{unknown[0]}" in a metric' + (f"; did you mean {or_list(close)}?" if close else ""),
+                where=where,
+                hint=f"a metric has {', '.join(KEYS)}",
+            )
+        if not isinstance(given.get("name"), str):
+            raise ConfigError("a metric needs a name", where=where, hint="write a name, or {name: ...}")
+        breakdown = given.get("breakdown") or ()
+        return cls(
+            name=cast("str", given["name"]),
+            method=cast("str | None", given.get("method")),
+            config=cast("Mapping[str, object]", given.get("config") or {}),
+            breakdown=(breakdown,) if isinstance(breakdown, str) else tuple(cast("Sequence[str]", breakdown)),
+            evaluator=cast("str | None", given.get("evaluator")),
+            where=where,
+        )
+
+
+def open_metrics(
+    specs: Sequence[object],
+    *,
+    k: int,
+    folder: Path,
+    places: Sequence[str | None] = (),
+    dimensions: Sequence[str] | None = None,
+) -> list[Measure]:
+    """Turn every entry into a metric; names without K get ``k``.
+
+    ``places`` are the entries' file:line:column; ``dimensions`` the metadata keys that a breakdown may
+    name (None: not checked). Raises one ConfigError that holds every problem found.
+    """
+    problems: list[ConfigError] = []
+    opened: dict[str, Measure] = {}
+    for number, entry in enumerate(specs):
+        where = places[number] if number < len(places) else None
+        try:
+            spec = MetricSpec.of(entry, where)
+            metric = _open(spec, k, folder, dimensions)
+            _admit(opened, metric, spec)
+        except ConfigError as error:
+            problems.append(_placed(error, where))
+    if problems:
+        raise problems[0] if len(problems) == 1 else ConfigError.of(problems)
+    return list(opened.values())
+
+
+def _placed(error: ConfigError, where: str | None) -> ConfigError:
+    if error.where is not None or where is None:
+        return error
+    return type(error)(error.message, where=where, hint=error.hint)
+
+
+def _admit(opened: dict[str, Measure], metric: Measure, spec: MetricSpec) -> None:
+    """The same metric twice is once; two definitions under one name are a mistake."""
+    other = opened.setdefault(metric.name, metric)
+    if other.definition != metric.definition or other.params != metric.params:
+        raise ConfigError(
+            f'metric "{metric.name}" is asked for twice, as {other.definition} and as {metric.definition}',
+            where=spec.where,
+            hint="name the method or variant: accuracy.exact_match",
+        )
+
+
+def _open(spec: MetricSpec, k: int, folder: Path, dimensions: Sequence[str] | None) -> Measure:
+    breakdown = tuple(dimension_name(d) for d in spec.breakdown)
+    for dimension in breakdown:
+        if dimensions is not None and dimension != "question_type" and dimension not in dimensions:
+            close = near(dimension, [*dimensions, "question_type"])
+            hint = f"did you mean {or_list(close)}?" if close else "name question_type or a metadata key"
+            raise ConfigError(f'metric "{spec.name}": unknown breakdown "{dimension}"', where=spec.where, hint=hint)
+    if spec.evaluator is not None:
+        return _from_file(spec, folder, breakdown)
+    name, params = spec.name, dict(spec.config)
+    if spec.method is not None and canonical(spec.method) != "custom":
+        name = _with_method(spec)
+    metric = registry().measure(name, params, default_k=k, breakdown=breakdown)
+    return over(metric, breakdown) if breakdown else metric
+
+
+def _with_method(spec: MetricSpec) -> str:
+    """``accuracy`` by ``llm_judge`` is ``accuracy.llm_judge``."""
+    method, base = canonical(spec.method or ""), canonical(spec.name)
+    taken = registry().take_apart(base)
+    if taken is not None and taken.entry.dotted == "method":
+        if method not in METHODS:
+            close = near(method, METHODS) or list(METHODS)[:3]
+            raise UnknownMetric(
+                f'metric "{spec.name}": unknown method "{spec.method}"',
+                where=spec.where,
+                hint=f"did you mean {or_list(close)}?",
+            )
+        return base if "." in base else f"{base}.{method}"
+    if taken is not None and taken.entry.dotted is not None:
+        return f"{base}.{method}"
+    raise UnknownMetric(
+        f'metric "{spec.name}" has no methods', where=spec.where, hint="leave method out, or name accuracy"
+    )
+
+
+def _from_file(spec: MetricSpec, folder: Path, breakdown: tuple[str, ...]) -> Measure:
+    """A plug-in beside the config. One that evaluates (has ``evaluate``) is read through its verdicts."""
+    reference = spec.evaluator or ""
+    loaded = plugins.load_file(reference, folder=folder, where=spec.where)
+    name = canonical(spec.name)
+    if hasattr(loaded, "evaluate") and not hasattr(loaded, "score"):
+        return replace(registry().measure("correctness.custom"), name=name, definition=f"{name}/1", breakdown=breakdown)
+    return from_plugin(loaded, spec.config, label=reference, name=name, breakdown=breakdown)
+
+
+def dimension_name(name: str) -> str:
+    """``questionType``, ``question_type`` and ``category`` are one dimension."""
+    return "question_type" if name in ("questionType", "question_type", "category") else name
+
+
+def over(metric: Measure, dimensions: tuple[str, ...]) -> Measure:
+    """The metric broken down by these; a macro mean goes over the first."""
+    arithmetic = metric.arithmetic
+    if arithmetic.fold.dimension is not None and dimensions[0] != arithmetic.fold.dimension:
+        arithmetic = replace(arithmetic, fold=Macro(dimensions[0]))
+    return replace(metric, breakdown=dimensions, arithmetic=arithmetic)
+
+
+def evaluators_needed(metrics: Sequence[Measure]) -> dict[str, dict[str, object]]:
+    """Evaluators whose verdicts these metrics read beside the benchmark's first, each with its settings."""
+    needed: dict[str, dict[str, object]] = {}
+    for metric in metrics:
+        for name in metric.evaluators:
+            settings = {key: metric.params.get(key) for key in ("threshold", "model")}
+            needed.setdefault(name, {}).update({k: v for k, v in settings.items() if v is not None})
+    return needed

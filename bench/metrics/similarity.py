@@ -1,0 +1,87 @@
+"""Answer metrics over other inputs than two texts: embeddings, and what a deletion must not leave behind.
+
+The numbers of an item come from its verdicts; the functions here are what the evaluators use.
+
+Example::
+
+    bench.metrics.score("deletion_check", deleted="the code is 4411", texts=["nothing here"])      # 1.0
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from bench.metrics.normal import as_text, normal_form
+from bench.metrics.protocol import Arithmetic, Entry, Parameter
+from bench.metrics.verdicts import value_of
+
+_WORDS = re.compile(r"\w+")
+
+
+def cosine(a: Sequence[float], b: Sequence[float]) -> float:
+    """Cosine of two vectors of one dimension, -1..1; a zero vector gives 0."""
+    if len(a) != len(b):
+        raise ValueError(f"vectors of {len(a)} and {len(b)} dimensions")
+    top = math.fsum(x * y for x, y in zip(a, b, strict=True))
+    bottom = math.sqrt(math.fsum(x * x for x in a)) * math.sqrt(math.fsum(y * y for y in b))
+    return max(-1.0, min(1.0, top / bottom)) if bottom else 0.0
+
+
+def deletion_check(
+    deleted: object, texts: Sequence[object], *, fuzzy_match: bool = False, fuzzy_threshold: float = 0.8
+) -> float | None:
+    """1 if nothing of ``deleted`` leaks into a text, else 0; None when there is nothing to look for."""
+    if fuzzy_match:
+        return _fuzzy(as_text(deleted), [as_text(t) for t in texts], fuzzy_threshold)
+    wanted = normal_form(as_text(deleted))
+    if not wanted:
+        return None
+    return float(not any(wanted in normal_form(as_text(text)) for text in texts))
+
+
+def _fuzzy(deleted: str, texts: Sequence[str], threshold: float) -> float | None:
+    wanted = Counter(_WORDS.findall(deleted.lower()))
+    if not wanted:
+        return None
+    total = sum(wanted.values())
+    found = (sum((wanted & Counter(_WORDS.findall(text.lower()))).values()) for text in texts)
+    return float(not any(n / total >= threshold for n in found))
+
+
+def _semantic(k: int | None, params: Mapping[str, object]) -> Arithmetic:
+    return Arithmetic(
+        of_row=lambda row: value_of(row, "semantic-similarity"),
+        of_inputs=cosine,
+        evaluators=("semantic-similarity",),
+    )
+
+
+def _deletion(k: int | None, params: Mapping[str, object]) -> Arithmetic:
+    fuzzy, threshold = bool(params["fuzzy_match"]), float(str(params["fuzzy_threshold"]))
+
+    def of_inputs(deleted: object, texts: Sequence[object]) -> float | None:
+        return deletion_check(deleted, texts, fuzzy_match=fuzzy, fuzzy_threshold=threshold)
+
+    return Arithmetic(
+        of_row=lambda row: value_of(row, "deletion-check"), of_inputs=of_inputs, evaluators=("deletion-check",)
+    )
+
+
+ENTRIES = (
+    Entry(
+        name="semantic_similarity",
+        summary="cosine of the embeddings of answer and reference; needs an embedding model",
+        category="answer",
+        build=_semantic,
+    ),
+    Entry(
+        name="deletion_check",
+        summary="1 if nothing of the deleted text is left in hits or answer",
+        category="answer",
+        build=_deletion,
+        parameters={"fuzzy_match": Parameter(default=False), "fuzzy_threshold": Parameter(default=0.8)},
+    ),
+)

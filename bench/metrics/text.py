@@ -1,0 +1,245 @@
+"""Answer metrics by comparing texts: exact, contained, shared tokens, LoCoMo's own score.
+
+Inputs ``prediction`` and ``reference`` or ``references``; several references: the maximum. To add one,
+write a function of two texts and one ``Entry``.
+
+Example::
+
+    bench.metrics.score("token_f1", prediction="a red car", references=["the car", "red"])
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+from bench.metrics.normal import (
+    as_text,
+    locomo_stems,
+    locomo_tokens,
+    mem0_tokens,
+    normal_form,
+    squad_tokens,
+)
+from bench.metrics.protocol import Arithmetic, Entry, Parameter
+from bench.model import Row
+
+Params = Mapping[str, object]
+Compare = Callable[[str, str], float | None]
+
+_CJK_FROM = 0x2E80
+"""scripts from here on write words without spaces: no word boundary is asked for"""
+
+NORMAL = {
+    "normalize_whitespace": Parameter(default=True),
+    "case_sensitive": Parameter(default=False),
+    "unicode": Parameter(default="none", choices=("none", "nfc", "nfkc")),
+}
+ABSENT = ("no information available", "not mentioned")
+"""LoCoMo's two phrases for a question whose answer is not in the conversation"""
+
+
+def best(compare: Compare, prediction: object, references: Sequence[object]) -> float | None:
+    """The maximum over the references, None when none can be compared."""
+    text = as_text(prediction)
+    scores = [compare(text, as_text(reference)) for reference in references]
+    return max((s for s in scores if s is not None), default=None)
+
+
+def compared(compare: Compare) -> Arithmetic:
+    """The arithmetic of a metric that compares two texts."""
+
+    def of_inputs(
+        prediction: object, reference: object = None, references: Sequence[object] | None = None
+    ) -> float | None:
+        return best(compare, prediction, [reference] if references is None else references)
+
+    def of_row(row: Row) -> float | None:
+        return None if row.prediction is None else best(compare, row.prediction, row.references)
+
+    return Arithmetic(of_row=of_row, of_inputs=of_inputs)
+
+
+def normal_options(params: Params) -> Callable[[str], str]:
+    """``normal_form`` with a metric's options."""
+    white, case, form = params["normalize_whitespace"], params["case_sensitive"], params["unicode"]
+    return lambda text: normal_form(
+        text, normalize_whitespace=bool(white), case_sensitive=bool(case), unicode=str(form)
+    )
+
+
+def exact_match(k: int | None, params: Params) -> Arithmetic:
+    """Binary; ``variant: squad`` compares token lists, ``locomo`` token sets."""
+    if params["variant"] == "squad":
+        return compared(lambda p, r: float(squad_tokens(p) == squad_tokens(r)))
+    if params["variant"] == "locomo":
+        return compared(lambda p, r: float(set(locomo_tokens(p)) == set(locomo_tokens(r))))
+    normal = normal_options(params)
+    return compared(lambda p, r: float(normal(p) == normal(r)))
+
+
+def contains_match(k: int | None, params: Params) -> Arithmetic:
+    """1 if the reference occurs in the prediction; an empty reference is not compared."""
+    normal = normal_options(params)
+    whole_words = bool(params["word_boundary"])
+
+    def compare(prediction: str, reference: str) -> float | None:
+        wanted = normal(reference)
+        return float(occurs(wanted, normal(prediction), whole_words=whole_words)) if wanted else None
+
+    return compared(compare)
+
+
+def occurs(wanted: str, text: str, *, whole_words: bool) -> bool:
+    """``wanted`` is in ``text``, with ``whole_words`` not inside a longer alphanumeric run."""
+    start = text.find(wanted)
+    while start >= 0:
+        end = start + len(wanted)
+        if not whole_words or not (_joined(text, start) or _joined(text, end)):
+            return True
+        start = text.find(wanted, start + 1)
+    return False
+
+
+def _joined(text: str, place: int) -> bool:
+    """The characters around ``place`` belong to one word."""
+    if not 0 < place < len(text):
+        return False
+    return all(c.isalnum() and ord(c) < _CJK_FROM for c in (text[place - 1], text[place]))
+
+
+def f1(predicted: Sequence[str], expected: Sequence[str]) -> float:
+    """Multiset F1 of two token lists; 0 where nothing is shared."""
+    common = sum((Counter(predicted) & Counter(expected)).values())
+    if not common:
+        return 0.0
+    precision, recall = common / len(predicted), common / len(expected)
+    return 2 * precision * recall / (precision + recall)
+
+
+def f1_squad(prediction: str, reference: str) -> float:
+    """F1 of SQuAD tokens; both empty 1."""
+    predicted, expected = squad_tokens(prediction), squad_tokens(reference)
+    if not predicted or not expected:
+        return float(predicted == expected)
+    return f1(predicted, expected)
+
+
+def f1_locomo(prediction: str, reference: str) -> float:
+    """F1 of stemmed LoCoMo tokens; any empty side 0."""
+    return f1(locomo_stems(prediction), locomo_stems(reference))
+
+
+def f1_locomo_multi(prediction: str, reference: str) -> float:
+    """Both sides split at commas; the mean over gold parts of the best predicted part."""
+    predicted, expected = prediction.split(","), reference.split(",")
+    return math.fsum(max(f1_locomo(p, e) for p in predicted) for e in expected) / len(expected)
+
+
+def f1_mem0(prediction: str, reference: str) -> float:
+    """F1 of token sets as mem0's evaluation counts them."""
+    return f1(sorted(set(mem0_tokens(prediction))), sorted(set(mem0_tokens(reference))))
+
+
+F1_VARIANTS: Mapping[str, Compare] = {
+    "squad": f1_squad,
+    "locomo": f1_locomo,
+    "locomo_multi": f1_locomo_multi,
+    "mem0": f1_mem0,
+}
+
+
+def token_f1(k: int | None, params: Params) -> Arithmetic:
+    """F1 of tokens in one of the field's four dialects."""
+    return compared(F1_VARIANTS[str(params["variant"])])
+
+
+def locomo_qa(category: str, prediction: str, reference: str) -> float | None:
+    """LoCoMo's official score of one answer; None for a category that it does not know."""
+    if category == "1":
+        return f1_locomo_multi(prediction, reference)
+    if category in ("2", "4"):
+        return f1_locomo(prediction, reference)
+    if category == "3":
+        return f1_locomo(prediction, reference.split(";")[0].strip())
+    if category == "5":
+        return float(any(phrase in prediction.lower() for phrase in ABSENT))
+    return None
+
+
+def locomo_qa_score(k: int | None, params: Params) -> Arithmetic:
+    """The category comes from the parameters, else from the row."""
+    fixed = params["category"]
+
+    def of_inputs(
+        prediction: object,
+        reference: object = None,
+        references: Sequence[object] | None = None,
+        category: object = fixed,
+    ) -> float | None:
+        golds: Sequence[object] = ([reference] if references is None else references) or [""]
+        return best(lambda p, r: locomo_qa(as_text(category), p, r), prediction, golds)
+
+    def of_row(row: Row) -> float | None:
+        category = row.category if fixed is None else fixed
+        if row.prediction is None or category is None:
+            return None
+        if not row.references and as_text(category) != "5":
+            return None
+        return of_inputs(row.prediction, references=row.references, category=category)
+
+    return Arithmetic(of_row=of_row, of_inputs=of_inputs)
+
+
+def answer_length(k: int | None, params: Params) -> Arithmetic:
+    """Characters of the answer."""
+    return Arithmetic(
+        of_row=lambda row: None if row.prediction is None else float(len(row.prediction)),
+        of_inputs=lambda prediction: float(len(as_text(prediction))),
+    )
+
+
+ENTRIES = (
+    Entry(
+        name="exact_match",
+        summary="1 if the answer equals a reference after normalisation",
+        category="answer",
+        build=exact_match,
+        parameters={"variant": Parameter(default="plain", choices=("plain", "squad", "locomo")), **NORMAL},
+        dotted="variant",
+    ),
+    Entry(
+        name="contains_match",
+        summary="1 if a reference occurs in the answer as whole words",
+        category="answer",
+        build=contains_match,
+        aliases={"contains": {}},
+        parameters={"word_boundary": Parameter(default=True), **NORMAL},
+    ),
+    Entry(
+        name="token_f1",
+        summary="F1 of the tokens of answer and reference, in the dialect of SQuAD, LoCoMo or mem0",
+        category="answer",
+        build=token_f1,
+        define=lambda params: f"token_f1.{params['variant']}",
+        aliases={"f1": {}},
+        parameters={"variant": Parameter(default="squad", choices=tuple(F1_VARIANTS))},
+        dotted="variant",
+    ),
+    Entry(
+        name="locomo_qa_score",
+        summary="LoCoMo's official answer score: token F1 by category, 5 = says that it is not mentioned",
+        category="answer",
+        build=locomo_qa_score,
+        aliases={"locomo_f1": {}},
+        parameters={"category": Parameter(default=None)},
+    ),
+    Entry(
+        name="answer_length",
+        summary="characters of the answer",
+        category="answer",
+        build=answer_length,
+        unit="characters",
+    ),
+)
