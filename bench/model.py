@@ -189,6 +189,8 @@ class Readiness:
     state: Literal["ready", "pending", "failed"]
     detail: str = ""
     counts: Mapping[str, int] = field(default_factory=dict)
+    captures: Mapping[str, object] = field(default_factory=dict)
+    """what only the status calls show; merged into the namespace's captures like those of a batch"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -248,7 +248,7 @@ class Feedback(ConfigModel):
     """Names of the headers in which the service says how much is left."""
 
     remaining: str
-    reset: str | None = None
+    reset: str
 
 
 class Limits(ConfigModel):

@@ -1,0 +1,180 @@
+"""Which class a config names, and how it is found: built-in, interpreter, file, module, entry point.
+
+A broken plug-in is a ConfigError that names the distribution or file; it never hides another provider.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from bench.config.findings import did_you_mean
+from bench.config.provider.adapters import BUILT_INS
+from bench.errors import ConfigError
+from bench.providers.protocol import Capabilities, Provider, ProviderContext
+
+if TYPE_CHECKING:
+    from bench.config.provider import ProviderConfig
+
+ProviderClass = Callable[["ProviderConfig", ProviderContext], Provider]
+
+GROUP = "bench.providers"
+
+PLUG_IN_FAULTS = (
+    ArithmeticError, AssertionError, AttributeError, BufferError, EOFError, ImportError, LookupError, MemoryError,
+    NameError, OSError, ReferenceError, RuntimeError, SyntaxError, SystemError, TypeError, ValueError,
+)  # fmt: skip
+"""what the code of a plug-in may raise while it is imported"""
+
+_BUILT_IN = {
+    "bm25": "bench.providers.builtin.bm25:Bm25",
+    "vector": "bench.providers.builtin.vector:Vector",
+    "full-context": "bench.providers.builtin.full_context:FullContext",
+    "random": "bench.providers.builtin.random:Random",
+    "no-memory": "bench.providers.builtin.no_memory:NoMemory",
+}
+"""``oracle`` is missing on purpose: only the engine holds the evidence it needs"""
+
+
+def provider_class(config: ProviderConfig) -> ProviderClass:
+    """The class that a config names.
+
+    Raises:
+        ConfigError: it cannot be imported, or is no provider.
+    """
+    if config.adapter is None:
+        from bench.providers.declarative import Declarative
+
+        return Declarative
+    module, _, name = config.adapter.rpartition(":")
+    where = config.place("adapter")
+    if module == "builtin":
+        return _built_in(name, where)
+    if module.endswith(".py"):
+        return _checked(_from_file(config.folder / module, where), name, config.adapter, where)
+    return _checked(_imported(module, where), name, config.adapter, where)
+
+
+def _built_in(name: str, where: str | None) -> ProviderClass:
+    if name == "oracle":
+        raise ConfigError("oracle is built by the engine", where=where, hint="use it by name, it takes no file")
+    if name not in _BUILT_IN:
+        guess = did_you_mean(name, BUILT_INS)
+        raise ConfigError(f'no built-in provider "{name}"{guess}', where=where, hint=f"known: {', '.join(BUILT_INS)}")
+    module, _, class_name = _BUILT_IN[name].partition(":")
+    return _checked(_imported(module, where), class_name, name, where)
+
+
+def _imported(module: str, where: str | None) -> object:
+    try:
+        return importlib.import_module(module)
+    except PLUG_IN_FAULTS as error:
+        raise ConfigError(
+            f"cannot import {module}: {type(error).__name__}: {error}", where=where, hint=_install_hint(module, error)
+        ) from error
+
+
+def _install_hint(module: str, error: Exception) -> str:
+    if isinstance(error, ModuleNotFoundError) and module.startswith("bench."):
+        return f"its extra is not installed: pip install 'memorybench[{module.rpartition('.')[2].split('_')[0]}]'"
+    return "install the package, or correct the adapter"
+
+
+def _from_file(path: Path, where: str | None) -> object:
+    name = f"bench_adapter_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]}_{path.stem}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise ConfigError(f"no such adapter file: {path}", where=where, hint="the path starts beside the config")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except PLUG_IN_FAULTS as error:
+        del sys.modules[name]
+        raise ConfigError(
+            f"adapter file {path.name} fails: {type(error).__name__}: {error}", where=where, hint="correct the file"
+        ) from error
+    return module
+
+
+def _checked(module: object, name: str, adapter: str, where: str | None) -> ProviderClass:
+    found = getattr(module, name, None)
+    if not isinstance(found, type):
+        known = [key for key, value in vars(module).items() if isinstance(value, type)]
+        raise ConfigError(f'adapter "{adapter}" has no class {name}{did_you_mean(name, known)}', where=where)
+    lacking = [
+        method for method in ("ingest", "ready", "search", "clear") if not callable(getattr(found, method, None))
+    ]
+    if lacking:
+        raise ConfigError(
+            f"{adapter} is no provider: it lacks {', '.join(lacking)}",
+            where=where,
+            hint="see bench.providers.protocol.Provider",
+        )
+    return found
+
+
+def entry_point_names() -> dict[str, EntryPoint]:
+    """Plug-ins of installed distributions by name; nothing is imported."""
+    return {point.name: point for point in entry_points(group=GROUP)}
+
+
+def plugged_config(name: str) -> ProviderConfig | None:
+    """A config for an entry point that has no file of its own."""
+    from bench.config.provider import ProviderConfig
+
+    point = entry_point_names().get(name)
+    if point is None:
+        return None
+    return ProviderConfig.model_validate({"name": name, "type": "local", "adapter": point.value})
+
+
+def builtin_config(name: str) -> ProviderConfig:
+    """The config of a built-in that has no file: bm25, full-context, oracle, random, no-memory, vector."""
+    from bench.config.provider import ProviderConfig
+    from bench.providers.builtin import DESCRIPTIONS
+
+    return ProviderConfig.model_validate(
+        {"name": name, "type": "local", "adapter": f"builtin:{name}", **DESCRIPTIONS[name]}
+    )
+
+
+OperationName = Literal["add_memory", "retrieve_memory", "delete_memory", "update_memory", "list_memories"]
+
+
+def declared_capabilities(config: ProviderConfig) -> Capabilities:
+    """What a config says it can do; a class may widen the operations by what it implements."""
+    said, endpoints = config.capabilities, config.endpoints
+    operations = {"add_memory", "retrieve_memory", *said.declared()}
+    if endpoints is not None:
+        given = {"delete_memory": endpoints.delete, "update_memory": endpoints.update, "list_memories": endpoints.list}
+        operations |= {name for name, call in given.items() if call is not None}
+    elif config.adapter is not None:
+        operations |= _operations_of(provider_class(config))
+    return Capabilities(
+        operations=frozenset(operations),
+        supports_chunks=said.supports_chunks,
+        supports_batch=said.supports_batch,
+        supports_metadata=said.supports_metadata,
+        supports_rerank=said.supports_rerank,
+        ids=said.ids,
+        timestamps=said.timestamps,
+        scores=said.scores,
+        clear=said.clear,
+        metadata_values=said.metadata_values,
+        max_k=said.max_k,
+        max_tokens=said.max_tokens,
+    )
+
+
+def _operations_of(found: ProviderClass) -> set[str]:
+    methods = {"delete": "delete_memory", "update": "update_memory", "list": "list_memories"}
+    return {name for method, name in methods.items() if callable(getattr(found, method, None))}

@@ -1,0 +1,88 @@
+"""How memories are cut into ``ingest`` calls: long ones into pieces, all of them into batches, order kept.
+
+Example::
+
+    for batch in batches(pieces(memories, provider.batching), provider.batching, wanted=benchmark_batch_size):
+        await provider.ingest(space, batch)
+
+The engine calls this, so that its cursor counts the same batches before and after a restart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from bench.model import Memory
+from bench.providers.protocol import Batching
+
+PIECE_MARK = "#"
+_BREAKS = (re.compile(r"\n\s*\n"), re.compile(r"(?<=[.!?])\s+"), re.compile(r"\s+"))
+"""where a text may be cut, best first: paragraph, sentence, word"""
+
+
+def whole_id(memory_id: str) -> str:
+    """Fold the id of a piece to the memory it belongs to: ``a#3`` -> ``a``."""
+    whole, mark, number = memory_id.rpartition(PIECE_MARK)
+    return whole if mark and number.isdigit() else memory_id
+
+
+def pieces(memories: Iterable[Memory], batching: Batching) -> Iterator[Memory]:
+    """Split each memory that is longer than ``split_chars`` into ``ID#0``, ``ID#1``, ..."""
+    for memory in memories:
+        if batching.split_chars is None or len(memory.content) <= batching.split_chars:
+            yield memory
+            continue
+        texts = split_text(memory.content, batching.split_chars, batching.split_overlap)
+        for number, text in enumerate(texts):
+            yield replace(memory, id=f"{memory.id}{PIECE_MARK}{number}", content=text, messages=())
+
+
+def split_text(text: str, size: int, overlap: int = 0) -> list[str]:
+    """Cut a text into pieces of at most ``size`` characters at paragraph, sentence or word, else anywhere.
+
+    Nothing is lost: without overlap the pieces joined are the text.
+    """
+    found: list[str] = []
+    start = 0
+    while len(text) - start > size:
+        end = _cut(text, start, start + size)
+        found.append(text[start:end])
+        start = max(end - overlap, start + 1)
+    return [*found, text[start:]]
+
+
+def _cut(text: str, start: int, limit: int) -> int:
+    """The last good place to cut in the second half of the window, or its end."""
+    half = start + (limit - start) // 2
+    for pattern in _BREAKS:
+        ends = [match.end() for match in pattern.finditer(text, half, limit)]
+        if ends:
+            return ends[-1]
+    return limit
+
+
+def batches(
+    memories: Iterable[Memory], batching: Batching, *, wanted: int | None = None
+) -> Iterator[tuple[Memory, ...]]:
+    """Group memories in order; ``wanted`` is the benchmark's batch size and never exceeds the provider's."""
+    most = min(size for size in (wanted, batching.max_items, 10_000) if size)
+    batch: list[Memory] = []
+    chars = octets = 0
+    for memory in memories:
+        long, heavy = len(memory.content), len(memory.content.encode("utf-8", "replace"))
+        full = (
+            len(batch) >= most or _over(chars + long, batching.max_chars) or _over(octets + heavy, batching.max_bytes)
+        )
+        if batch and full:
+            yield tuple(batch)
+            batch, chars, octets = [], 0, 0
+        batch.append(memory)
+        chars, octets = chars + long, octets + heavy
+    if batch:
+        yield tuple(batch)
+
+
+def _over(size: int, limit: int | None) -> bool:
+    return limit is not None and size > limit

@@ -1,0 +1,40 @@
+"""Full-text search of SQLite FTS5: the baseline of every retrieval table.
+
+The query is the question's distinct lower-cased ``\\w+`` tokens, each quoted, joined by OR; the order is
+``bm25, rowid`` (k1 1.2, b 0.75 are FTS5's own); a memory without a common word is not returned::
+
+    expression("Where does Ana's sister live?")     # '"where" OR "does" OR "ana" OR "s" OR "sister" OR "live"'
+"""
+
+from __future__ import annotations
+
+import re
+
+from bench.model import Hit, Query, Space
+from bench.providers.builtin.face import BuiltIn
+from bench.providers.builtin.store import Store
+
+
+def expression(text: str) -> str:
+    """The FTS5 expression of a question; empty when it has no word."""
+    return " OR ".join(f'"{token}"' for token in dict.fromkeys(re.findall(r"\w+", text.lower())))
+
+
+class Bm25(BuiltIn):
+    """``builtin:bm25``."""
+
+    words = True
+
+    async def hits(self, space: Space, store: Store, query: Query) -> list[Hit]:
+        """The k best; FTS5 scores are negative, so that ours grow with relevance they are turned round."""
+        wanted = expression(query.text)
+        if not wanted:
+            return []
+        rows = await store.match(wanted, query.k)
+        return [row.hit(None if row.score is None else -row.score) for row in rows]
+
+    async def upstream_version(self) -> str:
+        """The version of SQLite that searches."""
+        import sqlite3
+
+        return f"sqlite {sqlite3.sqlite_version}"

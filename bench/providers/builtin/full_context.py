@@ -1,0 +1,17 @@
+"""Every memory in its order, whatever the question: what an answer is worth when nothing has to be found."""
+
+from __future__ import annotations
+
+from bench.model import Hit, Query, Space
+from bench.providers.builtin.face import BuiltIn
+from bench.providers.builtin.store import Store
+
+
+class FullContext(BuiltIn):
+    """``builtin:full-context``: unbounded, the context budget of the answer cuts it."""
+
+    unbounded = True
+
+    async def hits(self, space: Space, store: Store, query: Query) -> list[Hit]:
+        """All memories in the order of writing, without scores."""
+        return [row.hit() for row in await store.all()]

@@ -1,0 +1,27 @@
+"""Remembers nothing and finds nothing: what the answering model knows by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bench.model import Found, Hit, Ingested, Memory, Query, Space
+from bench.providers.builtin.face import BuiltIn
+from bench.providers.builtin.store import Store
+
+
+class NoMemory(BuiltIn):
+    """``builtin:no-memory``."""
+
+    keeps_store = False
+
+    async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
+        """Accept the batch and drop it."""
+        return Ingested(ids={memory.id: () for memory in memories})
+
+    async def search(self, space: Space, query: Query) -> Found:
+        """Nothing; there are no ids to judge a retrieval by."""
+        return Found(requested=query.k, ids_available=False)
+
+    async def hits(self, space: Space, store: Store, query: Query) -> list[Hit]:
+        """Nothing."""
+        return []

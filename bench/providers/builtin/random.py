@@ -1,0 +1,21 @@
+"""k memories drawn by lot: what a ranking must beat. The same seed and question draw the same ones in every run."""
+
+from __future__ import annotations
+
+from random import Random as Generator
+
+from bench.model import Hit, Query, Space
+from bench.providers.builtin.face import BuiltIn
+from bench.providers.builtin.store import Store
+
+
+class Random(BuiltIn):
+    """``builtin:random``, seeded by (seed, item)."""
+
+    keeps_store = False
+
+    async def hits(self, space: Space, store: Store, query: Query) -> list[Hit]:
+        """A draw without repeats, in the order drawn."""
+        rows = await store.all()
+        generator = Generator(f"{self.context.seed}:{query.key or query.text}")
+        return [row.hit() for row in generator.sample(rows, min(query.k, len(rows)))]

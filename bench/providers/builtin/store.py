@@ -1,0 +1,181 @@
+"""One SQLite file a namespace: what the built-ins keep, and keep after a restart.
+
+Example::
+
+    async with Stores(run_dir / "bm25", words=True) as stores, stores.open("ns") as store:
+        await store.put(memories)
+        rows = await store.match('"lisbon"', 10)
+
+Writing an id again replaces it in its place, so repeating a batch of which nobody knows whether it was stored is safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+from urllib.parse import quote
+
+from anyio import CancelScope
+
+from bench.model import Hit, Memory
+from bench.providers.statements import statements
+
+if TYPE_CHECKING:
+    import aiosqlite
+
+SQL = statements(__file__, "store.sql")
+IDLE_FILES = 8
+"""connections that stay open without a user; each is a thread"""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """One memory as the file holds it."""
+
+    id: str
+    content: str
+    session: str | None
+    at: str | None
+    score: float | None = None
+
+    def hit(self, score: float | None = None) -> Hit:
+        """The memory as a search result."""
+        return Hit(
+            id=self.id,
+            content=self.content,
+            score=score,
+            source_ids=(self.id,),
+            when=datetime.fromisoformat(self.at) if self.at else None,
+        )
+
+
+@dataclass(slots=True)
+class Store:
+    """The open file of one namespace."""
+
+    connection: aiosqlite.Connection
+    words: bool
+    users: int = 0
+
+    async def put(self, memories: Sequence[Memory], embeddings: Sequence[bytes | None] = ()) -> None:
+        """Write a batch in one transaction."""
+        vectors = embeddings or [None] * len(memories)
+        rows = [
+            (memory.id, memory.content, memory.session_id, memory.when.isoformat() if memory.when else None, vector)
+            for memory, vector in zip(memories, vectors, strict=True)
+        ]
+        ids = [(memory.id,) for memory in memories]
+        if self.words:
+            await self.connection.executemany(SQL["forget_words"], ids)
+        await self.connection.executemany(SQL["put"], rows)
+        if self.words:
+            await self.connection.executemany(SQL["put_words"], ids)
+        await self.connection.commit()
+
+    async def match(self, expression: str, limit: int) -> list[Stored]:
+        """Full-text search in the order of bm25, then of writing."""
+        return [Stored(*row) for row in await self.connection.execute_fetchall(SQL["match"], (expression, limit))]
+
+    async def all(self, session: str | None = None) -> list[Stored]:
+        """Everything, or one session, in the order of writing."""
+        return [Stored(*row) for row in await self.connection.execute_fetchall(SQL["all"], (session,))]
+
+    async def embeddings(self) -> list[tuple[Stored, bytes]]:
+        """Everything with its vector."""
+        rows = await self.connection.execute_fetchall(SQL["embeddings"])
+        return [(Stored(*row[:4]), row[4]) for row in rows]
+
+    async def count(self) -> int:
+        """How many memories there are."""
+        rows = list(await self.connection.execute_fetchall(SQL["count"]))
+        return int(rows[0][0])
+
+    async def delete(self, ids: Sequence[str]) -> None:
+        """Remove memories; an unknown id is no error."""
+        keys = [(memory_id,) for memory_id in ids]
+        if self.words:
+            await self.connection.executemany(SQL["forget_words"], keys)
+        await self.connection.executemany(SQL["delete"], keys)
+        await self.connection.commit()
+
+    async def close(self) -> None:
+        """Close the file; shielded, because a connection that stays open keeps its thread and the process alive."""
+        with CancelScope(shield=True):
+            await self.connection.close()
+
+
+class Stores:
+    """The files of one provider; a few idle ones stay open."""
+
+    def __init__(self, folder: Path, *, words: bool = False) -> None:
+        self._folder = folder
+        self._words = words
+        self._open: dict[str, Store] = {}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        while self._open:
+            _, store = self._open.popitem()
+            await store.close()
+
+    def path(self, namespace: str) -> Path:
+        """The file of a namespace, wherever its name would lead."""
+        return self._folder / f"{quote(namespace, safe='')}.sqlite"
+
+    @asynccontextmanager
+    async def open(self, namespace: str) -> AsyncIterator[Store]:
+        """Use the file of a namespace; it is made when it is not there."""
+        store = self._open.get(namespace)
+        if store is None:
+            fresh = await self._connect(namespace)
+            store = self._open.setdefault(namespace, fresh)
+            if store is not fresh:
+                await fresh.close()
+        self._open[namespace] = self._open.pop(namespace)
+        store.users += 1
+        try:
+            yield store
+        finally:
+            store.users -= 1
+            await self._close_idle()
+
+    async def remove(self, namespace: str) -> int:
+        """Delete the file; give how much it held. No file is success."""
+        path = self.path(namespace)
+        if not path.exists():
+            return 0
+        async with self.open(namespace) as store:
+            held = await store.count()
+        known = self._open.pop(namespace, None)
+        if known is not None:
+            await known.close()
+        for suffix in ("", "-wal", "-shm"):
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
+        return held
+
+    async def _connect(self, namespace: str) -> Store:
+        import aiosqlite
+
+        self._folder.mkdir(parents=True, exist_ok=True)
+        connection = await aiosqlite.connect(self.path(namespace))
+        await connection.execute("PRAGMA journal_mode = WAL")
+        await connection.execute("PRAGMA synchronous = FULL")
+        await connection.execute(SQL["create"])
+        if self._words:
+            await connection.execute(SQL["create_words"])
+        await connection.commit()
+        return Store(connection, self._words)
+
+    async def _close_idle(self) -> None:
+        idle = [name for name, store in self._open.items() if store.users == 0]
+        for name in idle[: max(0, len(idle) - IDLE_FILES)]:
+            await self._open.pop(name).close()

@@ -1,0 +1,75 @@
+"""Exact cosine over embeddings of any OpenAI-compatible endpoint: no index, no approximation, no server.
+
+Vectors lie as 32-bit floats beside their memories in the namespace's file and are read once::
+
+    bench run --providers vector --embedding-model openai/text-embedding-3-small
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from operator import mul
+from typing import TYPE_CHECKING
+
+from bench.model import Hit, Ingested, Memory, Query, Space
+from bench.providers.builtin.face import BuiltIn
+from bench.providers.builtin.store import Store, Stored
+from bench.providers.embedding import Vectors, normalised
+from bench.providers.protocol import ProviderContext
+
+if TYPE_CHECKING:
+    from bench.config.provider import ProviderConfig
+
+READ_NAMESPACES = 4
+"""namespaces whose vectors stay in memory"""
+
+
+class Vector(BuiltIn):
+    """``builtin:vector``."""
+
+    def __init__(self, config: ProviderConfig, context: ProviderContext) -> None:
+        super().__init__(config, context)
+        self._vectors = Vectors.of(config, context.embedder)
+        self._read: dict[str, list[tuple[Stored, array[float]]]] = {}
+
+    async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
+        """Embed and write the batch."""
+        vectors = await self._vectors.documents([memory.content for memory in memories])
+        packed = [array("f", normalised(vector)).tobytes() for vector in vectors]
+        async with self.stores.open(space.namespace) as store:
+            await store.put(memories, packed)
+        self._read.pop(space.namespace, None)
+        return Ingested(ids={memory.id: (memory.id,) for memory in memories})
+
+    async def hits(self, space: Space, store: Store, query: Query) -> list[Hit]:
+        """The k nearest by cosine; equal scores keep the order of writing. A question without text finds nothing."""
+        if not query.text.strip():
+            return []
+        wanted = array("f", normalised(query.embedding or await self._vectors.query(query.text)))
+        rows = await self._rows(space.namespace, store)
+        scored = sorted(((sum(map(mul, wanted, vector)), row) for row, vector in rows), key=_by_score)
+        return [row.hit(score) for score, row in scored[: query.k]]
+
+    async def clear(self, space: Space) -> int | None:
+        """Delete the file and what was read of it."""
+        self._read.pop(space.namespace, None)
+        return await super().clear(space)
+
+    async def delete(self, space: Space, memory_ids: Sequence[str]) -> None:
+        """Remove memories by id."""
+        self._read.pop(space.namespace, None)
+        await super().delete(space, memory_ids)
+
+    async def _rows(self, namespace: str, store: Store) -> list[tuple[Stored, array[float]]]:
+        known = self._read.get(namespace)
+        if known is None:
+            known = [(row, array("f", packed)) for row, packed in await store.embeddings()]
+            self._read[namespace] = known
+            while len(self._read) > READ_NAMESPACES:
+                del self._read[next(iter(self._read))]
+        return known
+
+
+def _by_score(pair: tuple[float, Stored]) -> float:
+    return -pair[0]

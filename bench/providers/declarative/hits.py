@@ -1,0 +1,202 @@
+"""From the answer of a search to hits: rows, content, score, date, chunks, and the way back to memory ids.
+
+Example::
+
+    reading = HitReading.of(config.endpoints.search.response, "search.response")
+    reading.read(answer, space)            # [Hit(id="m1", content="...", score=0.71, source_ids=("a7",)), ...]
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from bench.config.provider.calls import SearchResponse
+from bench.model import Hit, Space
+from bench.providers.declarative.answer import Answer, Field, as_ids, as_instant, compact, kind_of
+from bench.providers.declarative.sources import Sent, Sources
+
+Transform = Literal["none", "1-x", "1/(1+x)", "-x"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HitReading:
+    """The compiled ``response`` block of a search or list."""
+
+    results: Field | None
+    zipped: tuple[tuple[str, Field], ...]
+    missing_is_empty: bool
+    children: Field | None
+    keep: tuple[tuple[str, Field], ...]
+    contents: tuple[Field, ...]
+    content_join: str
+    score: Field | None
+    kind: Literal["similarity", "distance", "rank"]
+    transform: Transform
+    order: Literal["as_returned", "asc", "desc"]
+    chunks: Field | None
+    when: Field | None
+    id: Field
+    sources: Sources
+
+    @classmethod
+    def of(cls, response: SearchResponse, key: str) -> HitReading:
+        """Compile a response block that stands under ``key``."""
+        at = f"{key}."
+        score = response.score_field or response.score.field
+        score_key = "scoreField" if response.score_field else "score.field"
+        flatten = response.flatten
+        return cls(
+            results=_field(f"{at}results", response.results),
+            zipped=tuple((name, Field.at(f"{at}zip.{name}", path)) for name, path in (response.zip or {}).items()),
+            missing_is_empty=response.missing_is_empty,
+            children=_field(f"{at}flatten.path", flatten.path if flatten else None),
+            keep=tuple((name, Field.at(f"{at}flatten.keep.{name}", p)) for name, p in flatten.keep.items())
+            if flatten
+            else (),
+            contents=tuple(Field.at(f"{at}contentField", path) for path in response.contents),
+            content_join=response.content_join,
+            score=_field(f"{at}{score_key}", score),
+            kind=response.score.kind,
+            transform=response.score.transform,
+            order=response.score.order,
+            chunks=_field(f"{at}chunksField", response.chunks_field),
+            when=_field(f"{at}when", response.when),
+            id=Field.at(f"{at}idField", response.id_field or "$.id"),
+            sources=Sources.of(response, at),
+        )
+
+    def read(self, answer: Answer, space: Space) -> list[Hit]:
+        """The hits of one page in the provider's order, or sorted when the config asks for it.
+
+        Raises:
+            MappingError: a path leads nowhere, or to something of another kind.
+        """
+        rows = self._rows(answer)
+        known = self.sources.known(space)
+        hits = [self._hit(answer, row, rank, known) for rank, row in enumerate(rows)]
+        self.sources.require_some(answer, hits, known)
+        if self.order == "as_returned":
+            return hits
+        sign = 1 if self.order == "asc" else -1
+        return sorted(hits, key=lambda hit: math.inf if hit.score is None else sign * hit.score)
+
+    def _rows(self, answer: Answer) -> list[object]:
+        rows = (
+            self._zip(answer)
+            if self.results is None
+            else answer.rows(self.results, missing_is_empty=self.missing_is_empty)
+        )
+        return rows if self.children is None else [child for row in rows for child in self._flatten(answer, row)]
+
+    def _zip(self, answer: Answer) -> list[object]:
+        columns: dict[str, list[object] | None] = {}
+        for name, field in self.zipped:
+            found = field.path.all(answer.tree)
+            if not found and not self.missing_is_empty:
+                raise answer.error(field, "nothing there")
+            value = found[0] if found else None
+            if value is not None and not isinstance(value, list):
+                raise answer.error(field, f"is no list but {kind_of(value)}")
+            columns[name] = value
+        lengths = {name: len(column) for name, column in columns.items() if column is not None}
+        if len(set(lengths.values())) > 1:
+            raise answer.error(self.zipped[0][1], f"lengths differ: {lengths}")
+        size = next(iter(lengths.values()), 0)
+        return [
+            {name: column[i] if column is not None else None for name, column in columns.items()} for i in range(size)
+        ]
+
+    def _flatten(self, answer: Answer, parent: object) -> list[object]:
+        assert self.children is not None
+        children = answer.values(self.children, parent)
+        kept = {name: answer.one(field, parent) for name, field in self.keep}
+        return [
+            {**child, **kept} if isinstance(child, dict) else {"value": child, **kept} if kept else child
+            for child in children
+        ]
+
+    def _hit(self, answer: Answer, row: object, rank: int, known: Sent) -> Hit:
+        content = self._content(answer, row)
+        own = as_ids(next(iter(self.id.path.all(row)), None))
+        metadata = row.get("metadata") if isinstance(row, dict) else None
+        return Hit(
+            id=own[0] if own else str(rank),
+            content=content,
+            score=self._score(answer, row),
+            source_ids=self.sources.of_row(row, content, known),
+            when=self._when(answer, row),
+            chunks=self._chunks(row),
+            metadata=metadata if isinstance(metadata, dict) else {},
+        )
+
+    def _content(self, answer: Answer, row: object) -> str:
+        """The first path that has text; present and empty is empty, absent everywhere is an error."""
+        present = False
+        for field in self.contents:
+            parts = [part for part in field.path.all(row) if part is not None]
+            if any(isinstance(part, dict | list) for part in parts):
+                raise answer.error(field, f"is no text but {kind_of(parts[0])}")
+            present = present or bool(parts)
+            text = self.content_join.join(compact(part) for part in parts)
+            if text:
+                return text
+        if not present:
+            names = ", ".join(f'"{field.path.text}"' for field in self.contents)
+            raise answer.error(f"{self.contents[0].key} {names}", "nothing there")
+        return ""
+
+    def _score(self, answer: Answer, row: object) -> float | None:
+        if self.score is None or self.kind == "rank":
+            return None
+        found = self.score.path.all(row)
+        value = found[0] if found else None
+        if value is None:
+            return None
+        try:
+            number = math.nan if isinstance(value, bool | dict | list) else float(value)  # type: ignore[arg-type]
+        except ValueError:
+            number = math.nan
+        if not math.isfinite(number):
+            raise answer.error(self.score, f"is no finite number but {compact(value)}")
+        return _transformed(number, self.transform)
+
+    def _when(self, answer: Answer, row: object) -> datetime | None:
+        found = self.when.path.all(row) if self.when else []
+        if self.when is None or not found or found[0] is None:
+            return None
+        try:
+            return as_instant(found[0])
+        except (ValueError, OverflowError, OSError) as error:
+            raise answer.error(self.when, f"is no date: {compact(found[0])}") from error
+
+    def _chunks(self, row: object) -> tuple[str, ...]:
+        found = self.chunks.path.all(row) if self.chunks else []
+        if len(found) == 1 and isinstance(found[0], list):
+            found = found[0]
+        return tuple(_chunk(part) for part in found if part is not None)
+
+
+def _field(key: str, text: str | None) -> Field | None:
+    return Field.at(key, text) if text is not None else None
+
+
+def _transformed(score: float, transform: Transform) -> float | None:
+    match transform:
+        case "none":
+            return score
+        case "1-x":
+            return 1 - score
+        case "-x":
+            return -score
+        case "1/(1+x)":
+            return None if score == -1 else 1 / (1 + score)
+
+
+def _chunk(part: object) -> str:
+    """A chunk's text; of an object its content."""
+    if isinstance(part, dict):
+        return compact(next((part[key] for key in ("content", "text", "chunk") if part.get(key)), part))
+    return compact(part)

@@ -1,0 +1,221 @@
+"""``Declarative``: a provider that is a YAML file, interpreted over the one HTTP door.
+
+Every method reads its call from the config; nothing here knows any particular memory system. Operations that the file
+does not describe are absent, so ``isinstance(provider, Counts)`` says what the file says.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+import anyio
+
+from bench.errors import ConfigError, Unavailable
+from bench.model import Found, Hit, Ingested, Memory, Query, Readiness, Space
+from bench.providers.adapters import declared_capabilities
+from bench.providers.declarative.answer import Field, compact
+from bench.providers.declarative.clearing import Clearing
+from bench.providers.declarative.hits import HitReading
+from bench.providers.declarative.ingesting import Adding, Reading, run_steps
+from bench.providers.declarative.request import Wire, Wired
+from bench.providers.declarative.searching import Searching
+from bench.providers.declarative.variables import Shape, of_space
+from bench.providers.declarative.waiting import Watch, counted, waiting_of
+from bench.providers.embedding import Vectors
+from bench.providers.protocol import Batching, Capabilities, Durability, OnUnknown, ProviderContext, merge_captures
+
+if TYPE_CHECKING:
+    from bench.config.provider import ProviderConfig
+    from bench.config.provider.calls import Endpoints, HealthCall
+
+HEALTH_PAUSE_S = 0.5
+
+
+class Declarative:
+    """The interpreter of one provider file."""
+
+    keeps_store = True
+    unbounded = False
+
+    def __init__(self, config: ProviderConfig, context: ProviderContext) -> None:
+        if config.endpoints is None:
+            raise ConfigError(f"{config.name} has no endpoints", where=config.place("type"), hint="add endpoints")
+        self.config = config
+        self.name = config.name
+        self.version = f"config:{config.sha256[:12]}"
+        self.durability: Durability = "service"
+        self.capabilities: Capabilities = declared_capabilities(config)
+        self.on_unknown: OnUnknown = config.ingest.on_unknown
+        self.wait = waiting_of(config.wait)
+        self.batching = batching_of(config)
+        self._shape = Shape(
+            timestamp=config.ingest.timestamp,
+            metadata_values=config.capabilities.metadata_values,
+            threaded=config.scoping.strategy == "sessionId",
+        )
+        self._wire = Wire.of(config, context)
+        vectors = Vectors.of(config, context.embedder) if config.client_embeddings else None
+        self._compile(config.endpoints, vectors)
+
+    def _compile(self, endpoints: Endpoints, vectors: Vectors | None) -> None:
+        wire, config = self._wire, self.config
+        self._searching = Searching.of(wire, config, endpoints.search, self._shape, vectors)
+        self._adding = Adding.of(
+            wire,
+            endpoints.add,
+            "add",
+            shape=self._shape,
+            vectors=vectors,
+            max_bytes=config.ingest.batch.max_bytes,
+            hashes=self._searching.reading.sources.hashes,
+        )
+        self._clearing = Clearing.of(wire, config)
+        self._setup = tuple(wire.call(f"setup.{call.name}", call, traffic="manage") for call in config.setup)
+        gives_ids = endpoints.add.response.ids is not None or (
+            endpoints.finish is not None and endpoints.finish.response.ids is not None
+        )
+        self._watch = Watch.of(wire, config.wait, "wait", gives_ids=gives_ids) if config.wait else None
+        self._offer(endpoints)
+
+    def _offer(self, endpoints: Endpoints) -> None:
+        """Make the methods of the optional Protocols that the file has a call for."""
+        if self._setup:
+            self.prepare = self._prepare
+        if endpoints.finish is not None:
+            self._finishing = Reading.of(endpoints.finish.response, "finish.response")
+            self._finish_steps = self._steps("finish", endpoints.finish.steps or (endpoints.finish,))
+            self.finish = self._finish
+        if endpoints.count is not None:
+            self._counting = self._wire.call("count", endpoints.count, traffic="status")
+            self._counted = Field.at("count.value", endpoints.count.value)
+            self.count = self._count
+        if endpoints.version is not None:
+            self._versioning = self._wire.call("version", endpoints.version, traffic="status")
+            self._versioned = Field.at("version.value", endpoints.version.value)
+            self.upstream_version = self._upstream_version
+        if endpoints.delete is not None:
+            self._deleting = self._wire.call("delete", endpoints.delete, traffic="manage")
+            self.delete = self._delete
+        if endpoints.update is not None:
+            update = self._wire.call("update", endpoints.update, traffic="add")
+            self._updating = replace(self._adding, steps=(update,), reading=Reading(None, None), refusals=None)
+            self.update = self._update
+        if endpoints.list is not None:
+            self._listing = self._wire.call("list", endpoints.list, traffic="search")
+            self._listed = HitReading.of(endpoints.list.response, "list.response")
+            self.list = self._list
+
+    def _steps(self, key: str, calls: Sequence[object]) -> tuple[Wired, ...]:
+        from bench.config.provider.calls import Call
+
+        return tuple(self._wire.call(key, call, traffic="add") for call in calls if isinstance(call, Call))
+
+    def _values(self, space: Space) -> dict[str, object]:
+        return of_space(space, self._wire.constants, threaded=self._shape.threaded)
+
+    async def __aenter__(self) -> Self:
+        health = self.config.endpoints.health if self.config.endpoints else None
+        if health is not None:
+            await self._until_healthy(health)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+    async def _until_healthy(self, health: HealthCall) -> None:
+        """503 means that the service is still loading."""
+        call = self._wire.call("health", health, traffic="status", ok=(503,))
+        value = Field.at("health.value", health.value) if health.value else None
+        with anyio.move_on_after(health.ready_timeout_s):
+            while True:
+                answer = await call.send(self._wire.constants)
+                if answer.status != 503:
+                    break
+                await anyio.sleep(HEALTH_PAUSE_S)
+            if value is not None:
+                answer.one(value)
+            return
+        raise Unavailable(f"{self.name} answers 503 for {health.ready_timeout_s:g} s", hint="is it still loading?")
+
+    async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
+        """Send one batch as ``endpoints.add`` says."""
+        return await self._adding.ingest(space, memories)
+
+    async def ready(self, space: Space, ingested: Ingested) -> Readiness:
+        """One round of ``wait.request``; without it only a sentinel read can tell, and this says ready."""
+        if self._watch is None:
+            return Readiness(state="ready")
+        return await self._watch.look(self._values(space), jobs=ingested.jobs, sent=list(ingested.ids))
+
+    async def search(self, space: Space, query: Query) -> Found:
+        """Ask ``endpoints.search`` and cut the answer to k."""
+        return await self._searching.search(space, query)
+
+    async def clear(self, space: Space) -> int | None:
+        """``endpoints.clear``, ``verify_clear`` and ``teardown``; the service's count is not known."""
+        await self._clearing.clear(space)
+        return None
+
+    async def _prepare(self, space: Space) -> Mapping[str, object]:
+        _, captures = await run_steps(self._setup, self._values(space))
+        return captures
+
+    async def _finish(self, space: Space, ingested: Ingested) -> Ingested:
+        values = self._values(replace(space, captures=merge_captures(space.captures, ingested.captures)))
+        answers, captures = await run_steps(self._finish_steps, {**values, "sent": len(ingested.ids)})
+        id_map = self._finishing.id_map
+        if id_map is not None:
+            captures = merge_captures(captures, {id_map.name: id_map.read(answers, list(ingested.ids))})
+        return Ingested(jobs=self._finishing.job_ids(answers), captures=captures)
+
+    async def _count(self, space: Space) -> int:
+        answer = await self._counting.send(self._values(space))
+        return counted(answer, self._counted) if answer.ok else 0
+
+    async def _upstream_version(self) -> str:
+        answer = await self._versioning.send(self._wire.constants)
+        try:
+            json.loads(answer.response.body)
+        except ValueError:
+            return answer.response.text.strip()
+        return compact(answer.one(self._versioned))
+
+    async def _delete(self, space: Space, memory_ids: Sequence[str]) -> None:
+        """All at once when the call has ``$.ids``, else one call an id."""
+        values = self._values(space)
+        if "ids" in self._deleting.uses():
+            await self._deleting.each({**values, "ids": list(memory_ids)})
+            return
+        for memory_id in memory_ids:
+            await self._deleting.each({**values, "id": memory_id})
+
+    async def _update(self, space: Space, memories: Sequence[Memory]) -> None:
+        if "items" in self._updating.steps[0].uses():
+            await self._updating.ingest(space, memories)
+            return
+        for memory in memories:
+            await self._updating.ingest(space, [memory])
+
+    async def _list(self, space: Space, session_id: str | None = None) -> list[Hit]:
+        answer = await self._listing.send({**self._values(space), "sessionId": session_id})
+        return self._listed.read(answer, space)
+
+
+def batching_of(config: ProviderConfig) -> Batching:
+    """How the engine cuts batches for this service."""
+    batch, split = config.ingest.batch, config.ingest.split
+    serial = config.limits.namespace_serial or config.ingest.order == "serial"
+    return Batching(
+        max_items=batch.max_items,
+        max_bytes=batch.max_bytes,
+        max_chars=batch.max_chars,
+        split_chars=split.max_chars if split else None,
+        split_overlap=split.overlap if split else 0,
+        order="serial" if serial else "parallel",
+    )

@@ -1,0 +1,92 @@
+"""Asking: one search, or pages of it, cut to k.
+
+Example::
+
+    found = await Searching.of(wire, config, config.endpoints.search, shape, None).search(space, query)
+    found.requested, found.returned, len(found.hits)            # 10, 30, 10
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bench.config.provider.calls import SearchCall
+from bench.model import Found, Hit, Query, Space
+from bench.providers.declarative.answer import Answer, Field, compact
+from bench.providers.declarative.hits import HitReading
+from bench.providers.declarative.request import Wire, Wired
+from bench.providers.declarative.variables import Shape, of_space
+from bench.providers.embedding import Vectors
+
+if TYPE_CHECKING:
+    from bench.config.provider import ProviderConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Searching:
+    """``endpoints.search``, compiled."""
+
+    call: Wired
+    reading: HitReading
+    shape: Shape
+    vectors: Vectors | None
+    constants: Mapping[str, str]
+    max_k: int | None
+    cursor: tuple[Field, str] | None
+    """path of the next page's cursor and the query parameter that carries it"""
+    max_pages: int
+    ids: bool
+
+    @classmethod
+    def of(
+        cls, wire: Wire, config: ProviderConfig, search: SearchCall, shape: Shape, vectors: Vectors | None
+    ) -> Searching:
+        """Compile the search of a config."""
+        page = search.page
+        return cls(
+            call=wire.call("search", search, traffic="search"),
+            reading=HitReading.of(search.response, "search.response"),
+            shape=shape,
+            vectors=vectors,
+            constants=wire.constants,
+            max_k=config.capabilities.max_k,
+            cursor=(Field.at("search.page.cursor", page.cursor), page.param) if page else None,
+            max_pages=page.max_pages if page else 1,
+            ids=config.capabilities.ids and search.response.id_from != "none",
+        )
+
+    async def search(self, space: Space, query: Query) -> Found:
+        """Give at most k hits; ``returned`` counts what came before the cut."""
+        k = min(query.k, self.max_k or query.k)
+        embedding = query.embedding or (await self.vectors.query(query.text) if self.vectors else None)
+        values = of_space(space, self.constants, threaded=self.shape.threaded)
+        values |= self.shape.query(query, k=k, embedding=embedding)
+        hits = await self._pages(space, values, k)
+        unmapped = sum(not hit.source_ids for hit in hits)
+        return Found(
+            hits=tuple(hits[: query.k]),
+            requested=k,
+            returned=len(hits),
+            unmapped=unmapped,
+            ids_available=self.ids and (self.reading.sources.declared or unmapped < len(hits) or not hits),
+        )
+
+    async def _pages(self, space: Space, values: Mapping[str, object], k: int) -> list[Hit]:
+        hits: list[Hit] = []
+        extra: tuple[tuple[str, str], ...] = ()
+        for _ in range(self.max_pages):
+            answer = await self.call.send(values, extra)
+            hits += self.reading.read(answer, space) if answer.ok else []
+            cursor = self._next(answer)
+            if self.cursor is None or cursor is None or len(hits) >= k:
+                break
+            extra = ((self.cursor[1], cursor),)
+        return hits
+
+    def _next(self, answer: Answer) -> str | None:
+        if self.cursor is None or not answer.ok:
+            return None
+        found = self.cursor[0].path.all(answer.tree)
+        return compact(found[0]) if found and found[0] not in (None, "", False) else None

@@ -1,0 +1,162 @@
+"""The request variables: what ``$.name`` and ``${name}`` stand for in each call.
+
+Example::
+
+    shape = Shape(timestamp="unix", metadata_values="flat", threaded=False)
+    shape.element(memory, index=0, namespace="ns")["when"]      # 1683554160
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+from bench.model import Memory, Message, Query, Space
+
+BENCH_ID = "bench_id"
+SENT = "$sent"
+"""capture that holds the ids of every memory that was sent"""
+STORED = "$stored"
+"""capture that holds the service's id of every memory that was stored"""
+HASHES = "$hashes"
+"""capture that maps the hash of a content to its memory id"""
+
+Timestamp = Literal["iso", "date", "unix", "unix_ms", "omit"]
+Kept = Literal["any", "flat", "strings", "none"]
+
+
+def of_space(space: Space, constants: Mapping[str, str], *, threaded: bool) -> dict[str, object]:
+    """The variables of every call: constants, captures, then the names of the run."""
+    values: dict[str, object] = {**constants, **space.captures}
+    values |= {
+        "runTag": space.namespace,
+        "userId": space.namespace,
+        "namespace": space.namespace,
+        "runId": space.run_id,
+        "benchmarkId": space.benchmark,
+        "corpusId": space.corpus,
+        "attempt": space.attempt,
+    }
+    if threaded:
+        values["sessionId"] = space.namespace
+    return values
+
+
+def batch_key(space: Space, memories: Sequence[Memory]) -> str:
+    """The key of a batch: the same for every repeat of it, in this process or after a restart."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, "\n".join([space.namespace, *(memory.id for memory in memories)])))
+
+
+def own_uuid(namespace: str, memory_id: str) -> str:
+    """A UUID for services that take no other id."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{namespace}\n{memory_id}"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """How memories and questions look to this service."""
+
+    timestamp: Timestamp = "iso"
+    metadata_values: Kept = "flat"
+    threaded: bool = False
+    """``strategy: sessionId``: at the root, sessionId is the namespace"""
+
+    def element(
+        self, memory: Memory, *, index: int, namespace: str, embedding: Sequence[float] | None = None
+    ) -> dict[str, object]:
+        """One element of ``$.items``."""
+        return {
+            "id": memory.id,
+            "content": memory.content,
+            "when": self.instant(memory.when),
+            "role": memory.role or "user",
+            "speaker": memory.speaker,
+            "sessionId": memory.session_id,
+            "messages": self.messages(memory),
+            "metadata": {**kept(memory.metadata, self.metadata_values), BENCH_ID: memory.id},
+            "embedding": None if embedding is None else list(embedding),
+            "uuid": own_uuid(namespace, memory.id),
+            "index": index,
+        }
+
+    def messages(self, memory: Memory) -> list[object]:
+        """The turns of a memory; a memory without turns is one turn."""
+        turns = memory.messages or (
+            Message(content=memory.content, role=memory.role, speaker=memory.speaker, when=memory.when),
+        )
+        speakers = list(dict.fromkeys(turn.speaker for turn in turns if turn.role is None and turn.speaker))
+        return [self._message(turn, speakers) for turn in turns]
+
+    def _message(self, turn: Message, speakers: list[str]) -> dict[str, object]:
+        """A turn with a role: of two speakers the second is the assistant, and the name stands in the text."""
+        content = turn.content
+        if turn.role is None and turn.speaker and turn.speaker not in content.partition(":")[0]:
+            content = f"{turn.speaker}: {content}"
+        second = turn.speaker is not None and speakers[1:2] == [turn.speaker]
+        role = turn.role or ("assistant" if second else "user")
+        return {"content": content, "role": role, "speaker": turn.speaker, "when": self.instant(turn.when)}
+
+    def batch(
+        self, space: Space, memories: Sequence[Memory], embeddings: Sequence[Sequence[float]]
+    ) -> dict[str, object]:
+        """The variables of one add."""
+        vectors: Sequence[Sequence[float] | None] = embeddings or [None] * len(memories)
+        items = [
+            self.element(memory, index=index, namespace=space.namespace, embedding=vector)
+            for index, (memory, vector) in enumerate(zip(memories, vectors, strict=True))
+        ]
+        values: dict[str, object] = {"items": items, "batchKey": batch_key(space, memories)}
+        if len(items) == 1:
+            values |= items[0]
+            if self.threaded:
+                values["sessionId"] = space.namespace
+        return values
+
+    def query(self, query: Query, *, k: int, embedding: Sequence[float] | None) -> dict[str, object]:
+        """The variables of one search."""
+        return {
+            "query": query.text,
+            "k": k,
+            "limit": k,
+            "queryWhen": self.instant(query.when),
+            "queryEmbedding": None if embedding is None else list(embedding),
+            "threshold": query.threshold,
+            "includeChunks": query.include_chunks,
+        }
+
+    def instant(self, when: datetime | None) -> object:
+        """A date in the form the service wants; a local time without zone counts as UTC."""
+        if when is None or self.timestamp == "omit":
+            return None
+        utc = when.astimezone(UTC) if when.tzinfo else when.replace(tzinfo=UTC)
+        match self.timestamp:
+            case "iso":
+                return utc.isoformat().replace("+00:00", "Z")
+            case "date":
+                return utc.date().isoformat()
+            case "unix":
+                return int(utc.timestamp())
+            case "unix_ms":
+                return int(utc.timestamp() * 1000)
+
+
+def kept(metadata: Mapping[str, object], allowed: Kept) -> dict[str, object]:
+    """Cut metadata to what the service accepts."""
+    if allowed == "none":
+        return {}
+    if allowed == "any":
+        return dict(metadata)
+    flat = {key: value for key, value in metadata.items() if isinstance(value, str | int | float | bool)}
+    if allowed == "flat":
+        return dict(flat)
+    return {key: value if isinstance(value, str) else json.dumps(value) for key, value in flat.items()}
+
+
+def known_ids(captures: Mapping[str, object]) -> frozenset[str]:
+    """Ids of every memory that was sent to this namespace."""
+    sent = captures.get(SENT)
+    return frozenset(map(str, sent)) if isinstance(sent, Iterable) else frozenset()

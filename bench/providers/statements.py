@@ -1,0 +1,21 @@
+"""Named SQL blocks of a ``.sql`` file beside a module.
+
+Example::
+
+    SQL = statements(__file__, "store.sql")
+    SQL["count"]                                # "SELECT count(*) FROM memories"
+
+A block begins with ``-- name: NAME`` and ends before the next one.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+
+def statements(module_file: str, name: str) -> dict[str, str]:
+    """Read the blocks of ``name`` in the folder of ``module_file``."""
+    text = (Path(module_file).parent / name).read_text(encoding="utf-8")
+    blocks = re.split(r"^-- name: (\w+)\n", text, flags=re.MULTILINE)
+    return {key: body.strip().rstrip(";") for key, body in zip(blocks[1::2], blocks[2::2], strict=True)}
