@@ -8,9 +8,10 @@ Definition(base='recall_any', k=10, version='1')
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-_DEFINITION = re.compile(r"(?P<base>[^@/]+)(?:@(?P<k>[0-9]{1,9}))?/(?P<version>.+)")
+_DEFINITION = re.compile(r"(?P<base>[^@/\[]+)(?:@(?P<k>[0-9]{1,9}))?(?:\[(?P<options>[^\]/]*)\])?/(?P<version>.+)")
 _CUT_IN_NAME = re.compile(r".*_at_([0-9]{1,9})")
 
 RATES = frozenset(
@@ -59,6 +60,7 @@ class Definition:
 
     base: str
     k: int | None
+    options: Mapping[str, str]
     version: str
 
     @property
@@ -71,8 +73,14 @@ def read_definition(text: str) -> Definition:
     """Take a definition id apart; an id of another shape has no cut and its whole text as base."""
     match = _DEFINITION.fullmatch(text)
     if match is None:
-        return Definition(base=text, k=None, version="")
-    return Definition(base=match["base"], k=int(match["k"]) if match["k"] else None, version=match["version"])
+        return Definition(base=text, k=None, options={}, version="")
+    pairs = [option.partition("=") for option in (match["options"] or "").split(",") if option]
+    return Definition(
+        base=match["base"],
+        k=int(match["k"]) if match["k"] else None,
+        options={name: value for name, _, value in pairs},
+        version=match["version"],
+    )
 
 
 def cut_of(name: str, definition: Definition) -> int | None:

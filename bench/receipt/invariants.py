@@ -8,7 +8,7 @@ Each rule is one function from a receipt to findings; none needs the items file:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 from bench.receipt.definitions import cut_of, read_definition
 from bench.receipt.findings import Finding, fail
@@ -84,38 +84,38 @@ def rates_lie_in_0_to_1(body: Body) -> Iterator[Finding]:
 def recall_grows_with_k(body: Body) -> Iterator[Finding]:
     """More hits can only find more."""
     for base in MONOTONE_BASES:
-        by_cut = sorted(_by_cut(body, (base,)).items())
-        for (k1, low), (k2, high) in pairwise(by_cut):
-            if _comparable(low, high) and _above(low, high):
+        found = sorted(_by_cut(body, (base,)).items())
+        for ((_, k1), low), ((_, k2), high) in combinations(found, 2):
+            if k1 < k2 and _comparable(low, high) and _above(low, high):
                 yield _broken("invariant_recall_monotone", f"{base}@{k1} {low.value} > {base}@{k2} {high.value}")
 
 
 def ndcg_at_most_hit_rate(body: Body) -> Iterator[Finding]:
     """An item's nDCG is at most 1, and 0 without a hit."""
     hits = _by_cut(body, HIT_BASES)
-    for k, ndcg in _by_cut(body, ("ndcg",)).items():
-        hit = hits.get(k)
+    for cut, ndcg in _by_cut(body, ("ndcg",)).items():
+        hit = hits.get(cut)
         if hit is not None and _comparable(ndcg, hit) and _above(ndcg, hit):
-            yield _broken("invariant_ndcg_le_hit", f"ndcg@{k} {ndcg.value} > hit rate {hit.value}")
+            yield _broken("invariant_ndcg_le_hit", f"ndcg@{cut[1]} {ndcg.value} > hit rate {hit.value}")
 
 
 def mrr_at_most_hit_rate(body: Body) -> Iterator[Finding]:
     """A reciprocal rank is at most 1, and 0 without a hit. Without a cut, the hit rate over all k bounds it."""
     hits = _by_cut(body, HIT_BASES)
-    whole = body.run.k
-    for k, mrr in _by_cut(body, ("mrr",), uncut=whole).items():
-        hit = hits.get(k)
+    for cut, mrr in _by_cut(body, ("mrr",), uncut=body.run.k).items():
+        hit = hits.get(cut)
         if hit is not None and _comparable(mrr, hit) and _above(mrr, hit):
-            yield _broken("invariant_mrr_le_hit", f"mrr {mrr.value} > hit rate at {k} {hit.value}")
+            yield _broken("invariant_mrr_le_hit", f"mrr {mrr.value} > hit rate at {cut[1]} {hit.value}")
 
 
-def _by_cut(body: Body, bases: tuple[str, ...], uncut: int | None = None) -> dict[int, Score]:
+def _by_cut(body: Body, bases: tuple[str, ...], uncut: int | None = None) -> dict[tuple[str, int], Score]:
+    """Scores of some bases by how they treat duplicates and where they cut."""
     found = {}
     for name, score in body.scores.deterministic.items():
         definition = read_definition(score.definition)
         k = cut_of(name, definition) or uncut
         if definition.base in bases and k is not None:
-            found[k] = score
+            found[definition.options.get("duplicates", ""), k] = score
     return found
 
 

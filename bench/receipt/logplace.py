@@ -1,0 +1,117 @@
+"""A receipt's place in the public log: is it there, unchanged, still standing, and what about its siblings?
+
+place = LogPlace.open(folder, store)
+place.index_of(document, receipt), place.findings(document, receipt)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from bench.canonical import JSON, digest, parse, sha256_hex
+from bench.errors import CanonicalError
+from bench.receipt.findings import Finding, fail, or_ok, warn
+from bench.receipt.log.check import LogOutcome, check_log_itself, head_holds
+from bench.receipt.log.entries import ReceiptLogged, Retracted, RunAbandoned, RunStarted, Superseded
+from bench.receipt.log.store import RECEIPTS, LogView, read_log
+from bench.receipt.schema import Receipt
+from bench.receipt.trusted import TrustStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogPlace:
+    """A log that was read and checked once, for many receipts."""
+
+    view: LogView
+    outcome: LogOutcome
+
+    @classmethod
+    def open(cls, folder: Path, store: TrustStore) -> Self:
+        """Read and check a log's lines, root and signature."""
+        view = read_log(folder)
+        return cls(view=view, outcome=check_log_itself(view, store))
+
+    def index_of(self, document: Mapping[str, JSON], receipt: Receipt) -> int | None:
+        """The log index of exactly this document, None when no signed root covers one."""
+        entry = self.view.receipt_entry(receipt.receipt_id)
+        broken = any(finding.status == "fail" for finding in self.outcome.findings)
+        if entry is None or broken or entry.index >= self.view.covered:
+            return None
+        return entry.index if entry.receipt_sha256 == digest(document) else None
+
+    def findings(self, document: Mapping[str, JSON], receipt: Receipt) -> list[Finding]:
+        """The log check of one receipt."""
+        found = [finding for finding in self.outcome.findings if finding.status != "ok"]
+        found += self._place(document, receipt)
+        found += self._fate(receipt.receipt_id)
+        found += self._head(receipt)
+        found += self._preregistration(receipt)
+        return or_ok("log", found, f"in the log of {self.outcome.size} entries")
+
+    def _place(self, document: Mapping[str, JSON], receipt: Receipt) -> Iterator[Finding]:
+        same_id = [entry for entry in self.view.of(ReceiptLogged) if entry.receipt_id == receipt.receipt_id]
+        if not same_id:
+            yield warn("log", "not_logged", "the receipt is not in the log")
+        elif all(entry.receipt_sha256 != digest(document) for entry in same_id):
+            yield fail("log", "log_mismatch", "the log holds another receipt under this id")
+
+    def _fate(self, receipt_id: str) -> Iterator[Finding]:
+        for entry in self.view.of(Superseded):
+            if entry.old == receipt_id:
+                yield fail("log", "superseded", f"by {entry.new}: {entry.reason}")
+        for entry in self.view.of(Retracted):
+            if entry.receipt_id == receipt_id:
+                yield fail("log", "retracted", entry.reason)
+
+    def _head(self, receipt: Receipt) -> Iterator[Finding]:
+        head = receipt.run.log
+        if head is None or head.origin != self.outcome.origin:
+            return
+        if not head_holds(self.view, head.size, head.root_hash):
+            yield fail("log", "log_inconsistent", f"the run saw another history at size {head.size}")
+
+    def _preregistration(self, receipt: Receipt) -> Iterator[Finding]:
+        stated = receipt.run.preregistration
+        if stated is None:
+            return
+        inside = stated.log_index < len(self.view.lines)
+        line = self.view.lines[stated.log_index] if inside else b""
+        started = next((entry for entry in self.view.of(RunStarted) if entry.index == stated.log_index), None)
+        if (
+            started is None
+            or sha256_hex(line) != stated.entry_sha256
+            or started.run_id != receipt.run.run_id
+            or receipt.config_digest not in started.config_digests
+        ):
+            yield fail("log", "log_mismatch", f"entry {stated.log_index} does not announce this run")
+
+    def attempts(self, receipt: Receipt) -> list[Finding]:
+        """Runs of this configuration that were announced and never published."""
+        runs = {entry.run_id for entry in self.view.of(RunStarted) if receipt.config_digest in entry.config_digests}
+        published = {
+            entry.run_id for entry in self.view.of(ReceiptLogged) if entry.config_digest == receipt.config_digest
+        }
+        abandoned = {entry.run_id for entry in self.view.of(RunAbandoned)}
+        if runs <= published:
+            return or_ok("runs", [])
+        shown = f"{len(runs)} runs of this config registered, {len(runs & published)} published"
+        return [warn("runs", "unpublished_attempts", f"{shown}, {len(runs & abandoned - published)} abandoned")]
+
+    def reproduced(self, receipt: Receipt) -> bool:
+        """Whether a logged receipt says to reproduce this one and agrees on the result digest."""
+        for entry in self.view.of(ReceiptLogged):
+            if entry.result_digest == receipt.result_digest and entry.receipt_id != receipt.receipt_id:
+                other = _read(self.view.folder / RECEIPTS / f"{entry.receipt_id}.json")
+                if isinstance(other, dict) and other.get("reproduces") == receipt.receipt_id:
+                    return True
+        return False
+
+
+def _read(path: Path) -> JSON:
+    try:
+        return parse(path.read_bytes())
+    except (OSError, CanonicalError):
+        return None

@@ -1,0 +1,238 @@
+"""Is this receipt to be believed? Every check in order, one verdict.
+
+    outcome = verify_file(path, Question(trust=TrustStore.load(Path("keys/trusted.json"))))
+    outcome.verdict, [finding.code for finding in outcome.findings]
+
+Offline. A failed parse or schema stops the rest; from there on every finding is told, not only the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from bench.canonical import JSON, parse
+from bench.errors import CanonicalError, UsageError
+from bench.receipt import checks
+from bench.receipt.findings import CHECKS, Finding, Verdict, fail, judge, ok, skip, worst
+from bench.receipt.foreign import Profile, check_foreign
+from bench.receipt.log.check import LogOutcome, check_log
+from bench.receipt.log.store import RECEIPTS, has_log, read_log
+from bench.receipt.logplace import LogPlace
+from bench.receipt.schema import Receipt, read_receipt
+from bench.receipt.trusted import TrustStore
+from bench.receipt.wire import Misfit
+
+CHECKLIST = ("tagged_commit", "clean_tree", "container_image", "dataset_matches", "signature", "rerun_identical")
+Answer = Literal["yes", "no", "unknown"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What to check against."""
+
+    trust: TrustStore
+    items: Path | None = None
+    """instead of the file beside the receipt"""
+    dataset: Path | None = None
+    log: Path | None = None
+    policy: Literal["default", "strict"] = "default"
+    profile: Literal["bench"] | Profile = "bench"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """The verdict over one receipt, with everything that was found."""
+
+    file: Path
+    findings: tuple[Finding, ...]
+    receipt: Receipt | None = None
+    document: JSON = None
+    checklist: Mapping[str, Answer] = field(default_factory=lambda: dict.fromkeys(CHECKLIST, "unknown"))
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst that was found."""
+        return judge(self.findings)
+
+    @property
+    def receipt_id(self) -> str | None:
+        """The receipt's id, where it could be read."""
+        return _text(self.document, "receiptId")
+
+    @property
+    def fingerprint(self) -> str | None:
+        """The key that the document names."""
+        signature = self.document.get("signature") if isinstance(self.document, dict) else None
+        return _text(signature, "publicKeyFingerprint")
+
+    @property
+    def defensible(self) -> bool:
+        """Whether the whole checklist holds."""
+        return all(answer == "yes" for answer in self.checklist.values())
+
+    @property
+    def unchecked(self) -> tuple[str, ...]:
+        """What the verdict says nothing about."""
+        return tuple(finding.detail for finding in self.findings if finding.status == "skip")
+
+    def value(self) -> dict[str, object]:
+        """The JSON value."""
+        named = {"receiptId": self.receipt_id, "fingerprint": self.fingerprint}
+        return {
+            "file": str(self.file),
+            **{name: text for name, text in named.items() if text is not None},
+            "verdict": str(self.verdict),
+            "exitCode": self.verdict.exit_code,
+            "checks": [finding.value() for finding in self.findings],
+            "defensible": self.defensible,
+            "checklist": dict(self.checklist),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """Everything one call looked at; the worst verdict wins."""
+
+    outcomes: tuple[Outcome, ...]
+    logs: tuple[LogOutcome, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst verdict of all receipts and logs."""
+        return worst([*(one.verdict for one in self.outcomes), *(log.verdict for log in self.logs)])
+
+    def value(self) -> dict[str, object]:
+        """The JSON value; ``logs`` only where a folder held one."""
+        told: dict[str, object] = {
+            "verdict": str(self.verdict),
+            "exitCode": self.verdict.exit_code,
+            "receipts": [outcome.value() for outcome in self.outcomes],
+        }
+        if self.logs:
+            told["logs"] = [{"folder": str(log.folder), **log.value()} for log in self.logs]
+        return told
+
+
+def verify(paths: Sequence[Path], question: Question) -> Verification:
+    """Check receipts; a folder stands for each ``*.json`` in it and, with a log in it, for that log.
+
+    Raises UsageError when a path is not there or a folder holds nothing to check.
+    """
+    outcomes: list[Outcome] = []
+    logs: list[LogOutcome] = []
+    place = LogPlace.open(question.log, question.trust) if question.log else None
+    for path in paths:
+        if not path.is_dir():
+            outcomes.append(verify_file(path, question, place))
+            continue
+        files, own_log = _files_of(path)
+        if own_log is not None:
+            logs.append(check_log(read_log(own_log), question.trust))
+        inside = LogPlace.open(own_log, question.trust) if own_log and place is None else place
+        outcomes += [verify_file(file, question, inside) for file in files]
+    return Verification(outcomes=tuple(outcomes), logs=tuple(logs))
+
+
+def _files_of(folder: Path) -> tuple[list[Path], Path | None]:
+    own_log = folder if has_log(folder) else None
+    files = sorted(folder.glob("*.json"))
+    if own_log is not None:
+        files += sorted((folder / RECEIPTS).glob("*.json"))
+    if not files and own_log is None:
+        raise UsageError(f"no receipt in {folder}", hint="name a receipt file, or a folder that holds some")
+    return files, own_log
+
+
+def verify_file(path: Path, question: Question, place: LogPlace | None = None) -> Outcome:
+    """Check one receipt file."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError(
+            f"{path}: {error.strerror}", hint="name a receipt file, or a folder that holds some"
+        ) from error
+    try:
+        document = parse(data)
+    except CanonicalError as error:
+        return Outcome(file=path, findings=_stopped("parse", [fail("parse", error.code, str(error))]))
+    if question.profile == "bench":
+        findings, receipt = _check_own(path, document, question, place)
+    else:
+        findings, receipt = check_foreign(document, question.profile, question.trust), None
+    findings = [ok("parse"), *findings]
+    if question.policy == "strict":
+        findings = checks.strict(findings)
+    return Outcome(
+        file=path,
+        findings=tuple(findings),
+        receipt=receipt,
+        document=document,
+        checklist=_checklist(findings, receipt, question, place),
+    )
+
+
+def _check_own(
+    path: Path, document: JSON, question: Question, place: LogPlace | None
+) -> tuple[list[Finding], Receipt | None]:
+    try:
+        receipt = read_receipt(document)
+    except Misfit as misfit:
+        faults = [fail("schema", problem.code, str(problem)) for problem in misfit.problems]
+        return list(_stopped("schema", faults)), None
+    assert isinstance(document, dict)
+    index = place.index_of(document, receipt) if place else None
+    findings = [
+        ok("schema", receipt.schema_),
+        *checks.signature_and_trust(document, receipt, question.trust, index),
+        *checks.items_and_scores(receipt, question.items or path.parent / receipt.per_query.file),
+        *checks.digests(receipt, question.dataset),
+        *checks.invariants_of(receipt),
+        *(place.findings(document, receipt) if place else [skip("log", "no log at hand, publication not checked")]),
+        *(place.attempts(receipt) if place else [skip("runs", "no log at hand, other runs not counted")]),
+        *checks.policy(receipt),
+    ]
+    return findings, receipt
+
+
+def _stopped(check: str, faults: list[Finding]) -> tuple[Finding, ...]:
+    """The failed check, and all later ones as skipped."""
+    later = CHECKS[CHECKS.index(check) + 1 :]
+    return (*faults, *(skip(name, f"not checked: {check} failed") for name in later))
+
+
+# ----------------------------------------------------------------------- checklist
+
+
+def _checklist(
+    findings: Sequence[Finding], receipt: Receipt | None, question: Question, place: LogPlace | None
+) -> dict[str, Answer]:
+    answers: dict[str, Answer] = dict.fromkeys(CHECKLIST, "unknown")
+    answers["signature"] = _signature_answer(findings)
+    if receipt is None:
+        return answers
+    git = receipt.environment.git
+    if git.commit is not None:
+        answers["tagged_commit"] = "yes" if git.tag else "no"
+    if git.dirty is not None:
+        answers["clean_tree"] = "no" if git.dirty else "yes"
+    answers["container_image"] = "yes" if receipt.environment.container_digest else "no"
+    if question.dataset is not None:
+        answers["dataset_matches"] = "yes" if checks.dataset_matches(receipt, question.dataset) else "no"
+    if place is not None:
+        answers["rerun_identical"] = "yes" if place.reproduced(receipt) else "no"
+    return answers
+
+
+def _signature_answer(findings: Sequence[Finding]) -> Answer:
+    states = {finding.status for finding in findings if finding.check == "signature"}
+    if "fail" in states:
+        return "no"
+    return "yes" if "ok" in states else "unknown"
+
+
+def _text(document: object, name: str) -> str | None:
+    value = document.get(name) if isinstance(document, dict) else None
+    return value if isinstance(value, str) else None
