@@ -138,6 +138,19 @@ class Locked(JournalError):
     default_hint = "wait for that process, or bench pause the run"
 
 
+class MergeConflict(JournalError):
+    """Journals of one plan that disagree; ``items`` is (item id, which phase) for every such item."""
+
+    kind = "conflict"
+    exit_code = 4
+    default_hint = "find out why a deterministic plan gave two outcomes, then merge without one of the runs"
+
+    def __init__(self, items: Sequence[tuple[str, str]]) -> None:
+        lines = [f"{item}: {phase}" for item, phase in items]
+        super().__init__("\n  ".join(["the runs disagree about:", *lines]))
+        self.items = tuple(items)
+
+
 class CanonicalError(BenchError, ValueError):
     """JSON that is refused before signing or verifying; ``code`` is stable, ``path`` names the place."""
 

@@ -107,26 +107,44 @@ async def examine(path: Path) -> None:
 
 async def create(path: Path, meta: RunMeta) -> None:
     """Make a journal file with its first rows, whole or not at all; UsageError when there is one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    async with drafted(path, meta.run_id) as draft:
+        await draw_up(draft, meta)
+
+
+@asynccontextmanager
+async def drafted(path: Path, run_id: str) -> AsyncIterator[Path]:
+    """Give a name to build a new journal under; it gets its place when the body ends, and goes when it fails."""
+    hint = f"bench resume {run_id} goes on with it"
     if path.exists():
-        hint = f"bench resume {meta.run_id} goes on with it"
-        raise UsageError(f"run {meta.run_id} exists already ({path})", hint=hint)
-    draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+        raise UsageError(f"run {run_id} exists already ({path})", hint=hint)
+    path.parent.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.parent.parent / f".{run_id}.{uuid.uuid4().hex}"
     try:
         with reported(path):
-            await _draw_up(draft, meta)
+            yield draft
+        _sync(draft)
+        path.parent.mkdir(exist_ok=True)
         os.link(draft, path)
+        _sync(path.parent)
     except FileExistsError:
-        raise UsageError(f"run {meta.run_id} was just created by another process ({path})") from None
+        raise UsageError(f"run {run_id} was just made by another process ({path})", hint=hint) from None
     except OSError as error:
-        raise JournalError(f"cannot create it: {error.strerror}", where=str(path)) from error
+        raise JournalError(f"cannot make the journal: {error.strerror}", where=str(path)) from error
     finally:
-        draft.unlink(missing_ok=True)
-        draft.with_name(draft.name + "-journal").unlink(missing_ok=True)
-    _sync_folder(path.parent)
+        for leftover in (draft, draft.with_name(f"{draft.name}-journal"), draft.with_name(f"{draft.name}-wal")):
+            leftover.unlink(missing_ok=True)
 
 
-async def _draw_up(draft: Path, meta: RunMeta) -> None:
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+async def draw_up(draft: Path, meta: RunMeta) -> None:
+    """Write the schema and the first rows of a new file."""
     async with aiosqlite.connect(draft, isolation_level="IMMEDIATE") as connection:
         await connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         await migrate(connection)
@@ -139,14 +157,6 @@ async def _draw_up(draft: Path, meta: RunMeta) -> None:
         await connection.execute(blocks("write")["origin"], origin)
         await connection.commit()
         await connection.execute("PRAGMA journal_mode = WAL")
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 @asynccontextmanager
@@ -164,7 +174,7 @@ async def open_writing(path: Path) -> AsyncIterator[aiosqlite.Connection]:
 async def open_reading(path: Path) -> AsyncIterator[aiosqlite.Connection]:
     """Open a read-only connection to a live, crashed, finished or copied file, also in a read-only folder."""
     examine_header(path)
-    async with _connect_reading(path) as connection:
+    async with readable(path) as uri, aiosqlite.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S) as connection:
         with reported(path):
             version = await connection.execute_fetchall("PRAGMA user_version")
         refuse_newer(path, int(next(iter(version))[0]))
@@ -172,21 +182,19 @@ async def open_reading(path: Path) -> AsyncIterator[aiosqlite.Connection]:
 
 
 @asynccontextmanager
-async def _connect_reading(path: Path) -> AsyncIterator[aiosqlite.Connection]:
+async def readable(path: Path) -> AsyncIterator[str]:
+    """Give a URI under which SQLite can read the file as it is now."""
     uri = path.resolve().as_uri()
     if await _can_read(f"{uri}?mode=ro", path):
-        async with aiosqlite.connect(f"{uri}?mode=ro", uri=True, timeout=BUSY_TIMEOUT_S) as connection:
-            yield connection
+        yield f"{uri}?mode=ro"
     elif not _has_wal(path):
-        async with aiosqlite.connect(f"{uri}?immutable=1", uri=True) as connection:
-            yield connection
+        yield f"{uri}?immutable=1"
     else:
         # a WAL in a read-only folder can only be read where SQLite may make its index beside it
         with tempfile.TemporaryDirectory(prefix="bench-journal-") as folder:
             copy = Path(shutil.copy(path, folder))
             shutil.copy(_wal(path), folder)
-            async with aiosqlite.connect(f"{copy.as_uri()}?mode=ro", uri=True) as connection:
-                yield connection
+            yield f"{copy.as_uri()}?mode=ro"
 
 
 async def _can_read(uri: str, path: Path) -> bool:
