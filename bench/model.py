@@ -69,6 +69,8 @@ class Session:
     turns: tuple[Turn, ...] = ()
     when: datetime | None = None
     date_text: str | None = None
+    metadata: Mapping[str, object] = field(default_factory=dict)
+    """goes to ``Memory.metadata``; never gold"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +120,8 @@ class Item:
     deletion: Deletion | None = None
     metadata: Mapping[str, object] = field(default_factory=dict)
     flags: tuple[str, ...] = ()
+    visible_until: str | None = None
+    """the cut-off (index or date) of what the item may see"""
 
 
 # --------------------------------------------------------------- provider side
