@@ -1,0 +1,18 @@
+"""The shipped data as the tests of this folder read it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from demo_text import Conversation, read
+
+
+@pytest.fixture(scope="session")
+def datasets(root: Path) -> Path:
+    return root / "datasets"
+
+
+@pytest.fixture(scope="session")
+def conversations(datasets: Path) -> list[Conversation]:
+    return read(datasets / "demo" / "demo.json")
