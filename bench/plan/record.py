@@ -44,6 +44,8 @@ class MetricRecord:
     breakdown: tuple[str, ...] = ()
     spec: Mapping[str, object] = dataclasses.field(default_factory=dict)
     """its config entry, so that a report can fold it without the config"""
+    folder: str | None = None
+    """where a plug-in file beside the config is looked for"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

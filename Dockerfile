@@ -1,0 +1,27 @@
+# bench as an image: dependencies pinned by hash, a non-root user, nothing written outside the volumes.
+# BASE_IMAGE lets it be built from a local base.
+ARG BASE_IMAGE=python:3.12-slim-bookworm
+FROM ${BASE_IMAGE} AS build
+WORKDIR /src
+COPY requirements.lock ./
+RUN python3 -m venv /opt/bench \
+ && /opt/bench/bin/python -m pip install --no-cache-dir --disable-pip-version-check --require-hashes -r requirements.lock
+COPY pyproject.toml README.md LICENSE ./
+COPY bench bench
+COPY configs configs
+COPY datasets datasets
+RUN /opt/bench/bin/python -m pip install --no-cache-dir --disable-pip-version-check --no-deps --no-build-isolation .
+
+FROM ${BASE_IMAGE}
+ARG GIT_COMMIT=
+ARG GIT_TAG=
+ARG IMAGE=
+ENV MEMORYBENCH_GIT_COMMIT=${GIT_COMMIT} MEMORYBENCH_GIT_TAG=${GIT_TAG} MEMORYBENCH_IMAGE=${IMAGE} \
+    PATH=/opt/bench/bin:${PATH} PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+RUN useradd --uid 10001 --create-home bench \
+ && install -d -o bench -g bench /workspace /workspace/checkpoints /workspace/results /workspace/datasets
+COPY --from=build /opt/bench /opt/bench
+USER bench
+WORKDIR /workspace
+ENTRYPOINT ["bench"]
+CMD ["run"]

@@ -1,0 +1,195 @@
+"""``bench results``, ``failures``, ``export``, ``score``: read a run, or somebody else's answers. Nothing is called."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Annotated, Literal, TypeVar
+
+import anyio
+from cyclopts import Parameter
+
+from bench.cli import console
+from bench.cli.globals import current
+from bench.errors import UsageError
+from bench.journal import Reader
+from bench.report import fold, results_json
+from bench.report.runs import find_run
+from bench.report.tables import Grid, breakdown, csv_text, matrix, overview
+
+T = TypeVar("T")
+
+
+def results(
+    run_id: str = "",
+    *,
+    by: Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())] = None,
+    markdown: Annotated[bool, Parameter(negative=())] = False,
+    csv: Annotated[bool, Parameter(negative=())] = False,
+    html: Path | None = None,
+    compare: Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())] = None,
+    benchmark: str | None = None,
+) -> int:
+    """The numbers of a run: tables, or --json, --markdown, --csv, --html FILE.
+
+    Parameters
+    ----------
+    run_id
+        A run of this workspace, or a path to a journal.
+    by
+        Dimensions to break the headline down by: question_type, group, or a metadata key.
+    markdown
+        The whole report as Markdown.
+    csv
+        A line a metric and label, unrounded.
+    html
+        One self-contained page.
+    compare
+        Two providers: the same as bench compare.
+    benchmark
+        The benchmark of --compare.
+    """
+    if compare:
+        from bench.cli.compare import compare as compare_providers
+
+        return compare_providers(benchmark=benchmark, providers=compare)
+    dimensions = _dimensions(by)
+    report = read_run(run_id, lambda reader: fold(reader, by=[name for name in dimensions if name not in BUILT_IN]))
+    if current.get().json:
+        console.json_value(results_json(report))
+    elif markdown:
+        from bench.report.publish import report_markdown
+
+        console.raw(report_markdown(report))
+    elif csv:
+        console.raw(csv_text(report))
+    elif html is not None:
+        from bench.report.page import results_page
+        from bench.report.publish import replace_text
+
+        replace_text(html, results_page(report))
+        console.line(str(html))
+    else:
+        show = [*overview(report), *matrix(report)]
+        for name in dimensions or BUILT_IN:
+            show += breakdown(report, name)
+        show_grids(show)
+    return 0
+
+
+BUILT_IN = ("question_type", "group")
+
+
+def _dimensions(by: list[str] | None) -> list[str]:
+    from bench.metrics import dimension_name
+
+    return [dimension_name(name) for given in by or () for name in given.split(",") if name]
+
+
+def show_grids(grids: list[Grid]) -> None:
+    """Print grids one below the other with their notes."""
+    for grid in grids:
+        console.table(grid.head, grid.rows, title=grid.title, right=grid.right)
+        for note in grid.notes:
+            console.line(f"note: {note}")
+        if grid.notes:
+            console.line()
+
+
+def read_run(run_id: str, act: Callable[[Reader], Awaitable[T]]) -> T:
+    """Open the journal of a run read-only and do something with it.
+
+    Raises:
+        UsageError: no such run.
+        JournalError: the file cannot be read.
+    """
+    if not run_id:
+        raise UsageError("which run?", hint="bench list runs shows the runs of this workspace")
+    path = find_run(current.get().workspace, run_id)
+
+    async def opened() -> T:
+        async with Reader.open(path) as reader:
+            return await act(reader)
+
+    return anyio.run(opened)
+
+
+def failures(
+    run_id: str = "",
+    *,
+    kind: Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())] = None,
+    benchmark: str | None = None,
+    provider: str | None = None,
+) -> int:
+    """Why each lost item was lost: one cause an item, counts add up.
+
+    Parameters
+    ----------
+    run_id
+        A run of this workspace, or a path to a journal.
+    kind
+        Only these causes, for example not_retrieved.
+    benchmark, provider
+        Only the jobs of these.
+    """
+    from bench.report.failures import lost_items, losses_json, losses_grids
+
+    found = read_run(run_id, lambda reader: lost_items(reader, benchmark=benchmark, provider=provider, kinds=kind))
+    if current.get().json:
+        console.json_value(losses_json(found))
+    else:
+        show_grids(losses_grids(found))
+    return 0
+
+
+def export(
+    run_id: str = "",
+    *,
+    format: Literal["json", "jsonl", "csv", "parquet", "trec"] = "jsonl",  # noqa: A002  the flag's name
+    output: str = "-",
+) -> int:
+    """A run's rows for other tools; streams.
+
+    Parameters
+    ----------
+    run_id
+        A run of this workspace, or a path to a journal.
+    format
+        json, jsonl, csv, parquet, or trec (a folder of .run and .qrels files).
+    output
+        A file, a folder for trec, or - for stdout.
+    """
+    from bench.report.export import export_parquet, export_rows, export_trec
+
+    if format in ("parquet", "trec") and output == "-":
+        raise UsageError(f"--format {format} writes files", hint="name a place with --output")
+    if format == "trec":
+        several = read_run(run_id, lambda reader: export_trec(reader, Path(output)))
+        for stem, count in several.items():
+            more = f" ({count} hits stand for several ids: each is written as the one it newly covers)" if count else ""
+            console.note(f"{stem}.run, {stem}.qrels{more}")
+        return 0
+    if format == "parquet":
+        count = read_run(run_id, lambda reader: export_parquet(reader, Path(output)))
+    elif output == "-":
+        count = read_run(run_id, lambda reader: export_rows(reader, format, sys.stdout))
+    else:
+        count = _to_file(run_id, format, Path(output))
+    console.note(f"{count} rows")
+    return 0
+
+
+def _to_file(run_id: str, form: str, path: Path) -> int:
+    from bench.report.export import export_rows
+
+    part = path.with_name(path.name + ".part")
+    try:
+        with part.open("w", encoding="utf-8", errors="backslashreplace", newline="") as sink:
+            count = read_run(run_id, lambda reader: export_rows(reader, form, sink))
+        part.replace(path)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from error
+    finally:
+        part.unlink(missing_ok=True)
+    return count

@@ -1,0 +1,195 @@
+"""A run's rows for other tools: json, jsonl, csv, parquet, and trec files that any TREC tool can score.
+
+Everything streams; memory follows one row::
+
+    await export_rows(reader, "jsonl", sink)
+    await export_trec(reader, Path("trec"))
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import urllib.parse
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+from typing import TextIO, cast
+
+from bench.errors import UsageError
+from bench.journal import Reader
+from bench.model import Phase
+from bench.plan.record import JobRecord, read
+from bench.report.rows import chain_of, rows_of
+from bench.report.tables import safe_cell
+
+FORMATS = ("json", "jsonl", "csv", "parquet", "trec")
+FLAT = (
+    "run_id", "benchmark", "provider", "embedding_model", "answering_model", "judge_model", "item_id", "corpus", "epoch",
+    "question_type", "state", "question", "expected", "answer", "answer_model", "score", "correct", "error_kind",
+)  # fmt: skip
+
+
+async def all_rows(reader: Reader) -> AsyncIterator[dict[str, object]]:
+    """Every ended item of every job."""
+    for record in read(reader.meta.extra):
+        async for row in rows_of(reader, reader.meta.run_id, record):
+            yield row
+
+
+async def export_rows(reader: Reader, form: str, sink: TextIO) -> int:
+    """Write json, jsonl or csv to ``sink``; returns the number of rows."""
+    if form == "csv":
+        return await _csv(reader, sink)
+    begin, between, end = ("[\n", ",\n", "\n]\n") if form == "json" else ("", "\n", "\n")
+    count = 0
+    async for row in all_rows(reader):
+        sink.write((between if count else begin) + _line(row))
+        count += 1
+    sink.write(end if count else begin + end.lstrip("\n"))
+    return count
+
+
+async def _csv(reader: Reader, sink: TextIO) -> int:
+    metrics = list(dict.fromkeys(metric.name for record in read(reader.meta.extra) for metric in record.metrics))
+    writer = csv.writer(sink, lineterminator="\r\n")
+    writer.writerow([*FLAT, *metrics])
+    count = 0
+    async for row in all_rows(reader):
+        flat = flat_row(row)
+        values = cast("Mapping[str, float | None]", row["metrics"])
+        writer.writerow([*(_csv_cell(flat[name]) for name in FLAT), *(values.get(name) for name in metrics)])
+        count += 1
+    return count
+
+
+def flat_row(row: Mapping[str, object]) -> dict[str, object]:
+    """The scalar columns of a row, for csv and parquet."""
+    models = cast("Mapping[str, str | None]", row["models"])
+    error = cast("Mapping[str, object] | None", row["error"])
+    expected = row.get("expected")
+    flat = {name: row.get(name) for name in FLAT}
+    flat |= {f"{role}_model": models[role] for role in ("embedding", "answering", "judge")}
+    flat["expected"] = " | ".join(str(one) for one in expected) if isinstance(expected, list) else expected
+    flat["error_kind"] = error["kind"] if error else None
+    return flat
+
+
+def _csv_cell(value: object) -> object:
+    return safe_cell(value) if isinstance(value, str) else value
+
+
+def _line(row: Mapping[str, object]) -> str:
+    """JSON that is valid UTF-8 and one line: U+2028 and lone surrogates are escaped."""
+    text = json.dumps(row, ensure_ascii=False, allow_nan=False)
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(row, ensure_ascii=True, allow_nan=False)
+    return text.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029").replace("\x85", "\\u0085")
+
+
+# --------------------------------------------------------------------------- parquet
+
+
+async def export_parquet(reader: Reader, path: Path) -> int:
+    """Write a parquet file of the flat columns and the metrics; needs the extra [parquet].
+
+    Raises:
+        UsageError: pyarrow is not installed.
+    """
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise UsageError("parquet needs the extra [parquet]", hint="pip install 'memorybench[parquet]'") from None
+    metrics = list(dict.fromkeys(metric.name for record in read(reader.meta.extra) for metric in record.metrics))
+    kinds = {"epoch": pyarrow.int32(), "score": pyarrow.float64(), "correct": pyarrow.bool_()}
+    fields = [(name, kinds.get(name, pyarrow.string())) for name in FLAT]
+    schema = pyarrow.schema([*fields, *((name, pyarrow.float64()) for name in metrics)])
+    part = path.with_name(path.name + ".part")
+    count = 0
+    with pyarrow.parquet.ParquetWriter(part, schema) as writer:
+        async for rows in _chunks(all_rows(reader), 2000):
+            data = [{**flat_row(row), **cast("Mapping[str, object]", row["metrics"])} for row in rows]
+            writer.write_table(pyarrow.Table.from_pylist(data, schema=schema))
+            count += len(rows)
+    part.replace(path)
+    return count
+
+
+async def _chunks(rows: AsyncIterator[dict[str, object]], size: int) -> AsyncIterator[list[dict[str, object]]]:
+    held: list[dict[str, object]] = []
+    async for row in rows:
+        held.append(row)
+        if len(held) == size:
+            yield held
+            held = []
+    if held:
+        yield held
+
+
+# ------------------------------------------------------------------------------ trec
+
+
+async def export_trec(reader: Reader, folder: Path) -> dict[str, int]:
+    """Write ``BENCHMARK__PROVIDER.run`` and ``.qrels`` a job; returns multi-id hits by file stem.
+
+    An item that returned nothing stands in the qrels alone. A hit that stands for several ids is written as the one
+    it newly covers.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    found: dict[str, int] = {}
+    for record in read(reader.meta.extra):
+        stem = _stem(record, taken=found)
+        found[stem] = await _export_job(reader, record, folder / stem)
+    return found
+
+
+def _stem(record: JobRecord, *, taken: Mapping[str, int]) -> str:
+    stem = f"{record.benchmark}__{record.provider}"
+    if stem not in taken:
+        return stem
+    models = [model.replace("/", "-") for model in (record.models.answering, record.models.judge) if model]
+    return "__".join([stem, *models])
+
+
+async def _export_job(reader: Reader, record: JobRecord, stem: Path) -> int:
+    several = 0
+    run, qrels = stem.with_name(stem.name + ".run"), stem.with_name(stem.name + ".qrels")
+    tag = encoded(record.provider)
+    with run.open("w", encoding="utf-8") as runs, qrels.open("w", encoding="utf-8") as golds:
+        async for item in reader.items(chain_of(record)):
+            entry, search = item.phases.get(Phase.EVALUATE), item.phases.get(Phase.SEARCH)
+            gold = cast("Sequence[str]", entry.data.get("gold") or ()) if entry is not None else ()
+            hits = cast("Sequence[Sequence[str]] | None", search.data.get("retrieved")) if search else None
+            if not gold or hits is None or not search or not search.ok:
+                continue
+            query = encoded(item.item)
+            golds.writelines(f"{query} 0 {encoded(name)} 1\n" for name in gold)
+            documents = named(hits, gold)
+            several += sum(len(ids) > 1 for ids in hits)
+            runs.writelines(
+                f"{query} Q0 {document} {rank} {len(documents) - rank + 1} {tag}\n"
+                for rank, document in enumerate(documents, start=1)
+            )
+    return several
+
+
+def named(hits: Sequence[Sequence[str]], gold: Sequence[str]) -> list[str]:
+    """One document id a slot, each once: what a hit newly covers, a later duplicate as ``ID#dupN``."""
+    covered: set[str] = set()
+    used: dict[str, int] = {}
+    documents = []
+    for rank, ids in enumerate(hits, start=1):
+        new = [name for name in ids if name in gold and name not in covered]
+        covered.update(new)
+        first = new[0] if new else next(iter(ids), f"(unmapped {rank})")
+        seen = used.get(first, 0)
+        used[first] = seen + 1
+        documents.append(encoded(first) + (f"#dup{seen}" if seen else ""))
+    return documents
+
+
+def encoded(text: str) -> str:
+    """An id without white space, as TREC files need it."""
+    return urllib.parse.quote(text, safe="!\"$&'()*+,-./:;<=>?@[\\]^_`{|}~#")

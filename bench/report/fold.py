@@ -1,0 +1,298 @@
+"""One journal to one Report: the only place where rows become numbers.
+
+Every number comes from stored rows of the newest scoring; nothing is computed from a dataset or a config::
+
+    report = await fold(reader, by=("speaker",))
+    report.job("demo", "bm25").valid
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Literal, cast
+
+from bench.errors import ConfigError, UsageError
+from bench.journal import CorpusKind, Reader, RunState
+from bench.journal.records import CorpusFacts as StoredCorpus
+from bench.journal.records import Spent, Values
+from bench.metrics import open_metrics
+from bench.metrics.facts import CorpusFacts, FoldRow, JobFacts, labels_of
+from bench.metrics.fold import fold as fold_metrics
+from bench.metrics.protocol import Measure
+from bench.model import Measurement, State
+from bench.plan.record import JobRecord, MetricRecord, read
+from bench.plan.validity import invalid_reasons
+
+ALWAYS = ("question_type", "group")
+"""dimensions of every breakdown"""
+FINISHED = frozenset({RunState.COMPLETE})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IsolationProof:
+    """Emptiness probes and canaries of a lane: how many were made, passed, failed."""
+
+    level: str
+    probed: int = 0
+    passed: int = 0
+    failed: int = 0
+    sentinels: int = 0
+    """corpora in which something that was written was found again"""
+    not_cleared: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobReport:
+    """One job: what was planned, how the items ended, and the metrics over them."""
+
+    record: JobRecord
+    n_planned: int
+    counts: Mapping[State, int]
+    error_kinds: Mapping[str, int]
+    metrics: Mapping[str, Measurement]
+    usage: Mapping[str, Spent]
+    isolation: IsolationProof
+    invalid: tuple[str, ...] = ()
+    """why the job has no headline number; empty = valid"""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def n_ended(self) -> int:
+        return sum(self.counts.values())
+
+    @property
+    def n_pending(self) -> int:
+        return max(0, self.n_planned - self.n_ended)
+
+    @property
+    def n_scored(self) -> int:
+        scored = (State.CORRECT, State.INCORRECT, State.PARTIAL, State.ABSTAINED)
+        return sum(self.counts.get(state, 0) for state in scored)
+
+    @property
+    def valid(self) -> bool:
+        return not self.invalid
+
+    @property
+    def headline(self) -> Measurement | None:
+        """The benchmark's first metric; None for a job that is INVALID or lists none."""
+        first = next(iter(self.metrics.values()), None)
+        return first if self.valid else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """A run as it stands."""
+
+    run_id: str
+    status: RunState
+    reason: str
+    plan_digest: str
+    gaps: tuple[tuple[int, int], ...]
+    """1-based inclusive positions that nobody ran"""
+    jobs: tuple[JobReport, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def partial(self) -> bool:
+        """Anything but complete: numbers may still move."""
+        return self.status not in FINISHED
+
+    def job(self, benchmark: str, provider: str) -> JobReport:
+        """The first job of that benchmark and provider; UsageError when there is none."""
+        for one in self.jobs:
+            if (one.record.benchmark, one.record.provider) == (benchmark, provider):
+                return one
+        raise UsageError(f"run {self.run_id} has no job {benchmark} x {provider}", hint="bench results shows its jobs")
+
+
+async def fold(reader: Reader, *, by: Sequence[str] = ()) -> Report:
+    """Fold a journal; ``by`` adds dimensions (metadata keys) to every breakdown.
+
+    Raises:
+        UsageError: no row has a dimension of ``by``.
+    """
+    status = await reader.status()
+    events = [event for _, event in await reader.events()]
+    jobs = []
+    for record in read(reader.meta.extra):
+        told = tuple(event.message for event in events if event.scope in (record.lane, record.key) and event.message)
+        uncleared = sum(event.kind == "not_cleared" for event in events if event.scope == record.lane)
+        jobs.append(await _fold_job(reader, record, by=by, told=told, uncleared=uncleared))
+    _refuse_unknown_dimension(jobs, by)
+    return Report(
+        run_id=reader.meta.run_id,
+        status=status.state,
+        reason=status.reason,
+        plan_digest=reader.meta.plan_digest,
+        gaps=gaps(reader.meta.ranges, reader.meta.total),
+        jobs=tuple(jobs),
+    )
+
+
+def gaps(ranges: Sequence[tuple[int, int]], total: int) -> tuple[tuple[int, int], ...]:
+    """The 1-based inclusive positions of 1..total that no range covers; no ranges at all = everything is covered."""
+    if not ranges:
+        return ()
+    found, following = [], 1
+    for start, end in sorted(ranges):
+        if start > following:
+            found.append((following, start - 1))
+        following = max(following, end + 1)
+    if following <= total:
+        found.append((following, total))
+    return tuple(found)
+
+
+async def _fold_job(
+    reader: Reader, record: JobRecord, *, by: Sequence[str], told: tuple[str, ...], uncleared: int
+) -> JobReport:
+    metrics, notes = measures(record)
+    rows: list[FoldRow] = []
+    states: Counter[State] = Counter()
+    kinds: Counter[str] = Counter()
+    async for batch in reader.values(record.key):
+        for state, outcome in zip(batch.states, batch.outcomes, strict=True):
+            states[State(state)] += 1
+            if state == State.ERROR:
+                kinds[outcome] += 1
+        rows.extend(_rows(batch, [metric.name for metric in metrics if metric.scope == "item"]))
+    planned = record.n_selected * record.epochs
+    rows.extend(FoldRow(f"(pending {n})", "(none)", 1, None, (), ()) for n in range(planned - len(rows)))
+    facts, probes = await _job_facts(reader, record), await _isolation(reader, record, uncleared)
+    measured = fold_metrics(
+        metrics,
+        rows,
+        job=facts,
+        by=(*ALWAYS, *by),
+        clustered=record.cluster_by is not None,
+        epochs=record.epochs,
+        epochs_reducer=cast(Literal["mean", "mode", "max"], record.epochs_reducer),
+        seed=record.seed,
+    )
+    return JobReport(
+        record=record,
+        n_planned=planned,
+        counts=dict(states),
+        error_kinds=dict(sorted(kinds.items())),
+        metrics=measured,
+        usage=await _usage(reader, record),
+        isolation=probes,
+        invalid=invalid_reasons(states, kinds, planned, _max_error_rate(reader), probes.failed),
+        notes=(*told, *notes, *([record.skipped] if record.skipped else [])),
+    )
+
+
+def _rows(batch: Values, names: Sequence[str]) -> list[FoldRow]:
+    columns = [batch.values.get(name) for name in names]
+    found = []
+    for at, item in enumerate(batch.items):
+        values = [None if column is None or column[at] != column[at] else column[at] for column in columns]
+        labels = labels_of(batch.labels[at])
+        found.append(FoldRow(item, batch.corpora[at], batch.epochs[at], batch.states[at], labels, values))
+    return found
+
+
+def measures(record: JobRecord) -> tuple[list[Measure], list[str]]:
+    """The job's metrics ready to fold; a plug-in that is gone is folded as a plain mean, and said so."""
+    found: list[Measure] = []
+    notes: list[str] = []
+    for metric in record.metrics:
+        try:
+            found.extend(open_metrics([dict(metric.spec)], k=record.k, folder=Path(metric.folder or ".")))
+        except ConfigError as error:
+            found.append(_plain_mean(metric))
+            notes.append(f"{metric.name}: folded as a mean, its plug-in cannot be loaded ({error.message})")
+    return found, notes
+
+
+def _plain_mean(metric: MetricRecord) -> Measure:
+    from bench.metrics.protocol import Arithmetic
+
+    return Measure(
+        name=metric.name,
+        definition=metric.definition,
+        category=metric.category,
+        unit=metric.unit,
+        lower_is_better=metric.lower_is_better,
+        params={},
+        arithmetic=Arithmetic(of_row=lambda row: None),
+        breakdown=metric.breakdown,
+    )
+
+
+def _max_error_rate(reader: Reader) -> float:
+    settings = {**reader.meta.request, **(dict(reader.resumes[-1].data) if reader.resumes else {})}
+    return float(cast(float, settings.get("max_error_rate", 0.02)))
+
+
+async def _usage(reader: Reader, record: JobRecord) -> dict[str, Spent]:
+    """Calls and tokens by role; what jobs share is shown with each of them."""
+    found: dict[str, Spent] = {}
+    for owner in (record.lane, record.answer_owner, record.key):
+        for role, spent in (await reader.spent(owner)).items():
+            found.setdefault(role, spent)
+    return found
+
+
+async def _isolation(reader: Reader, record: JobRecord, uncleared: int) -> IsolationProof:
+    probes = await reader.probes(record.lane)
+    checks = [probe for probe in probes if probe.kind in ("emptiness", "canary")]
+    return IsolationProof(
+        level=str(reader.meta.request.get("isolation", "probe")),
+        probed=len(checks),
+        passed=sum(probe.passed for probe in checks),
+        failed=sum(not probe.passed for probe in checks),
+        sentinels=sum(probe.passed for probe in probes if probe.kind == "sentinel"),
+        not_cleared=uncleared,
+    )
+
+
+async def _job_facts(reader: Reader, record: JobRecord) -> JobFacts:
+    corpora, starts, ends = [], [], []
+    async for one in reader.corpora(record.lane):
+        corpora.append(_corpus_facts(one))
+        ingested = one.row(CorpusKind.INGESTED)
+        if one.started_at is not None and ingested is not None:
+            starts.append(one.started_at)
+            ends.append(ingested.at)
+    wall = round((max(ends) - min(starts)).total_seconds() * 1_000_000) if ends else None
+    concurrency = reader.meta.request.get("ingest_concurrency") or reader.meta.request.get("concurrency")
+    return JobFacts(
+        ingest_wall_us=wall,
+        ingest_concurrency=concurrency if isinstance(concurrency, int) else None,
+        corpora=tuple(corpora),
+        token_methods={"context": ("chars/4", True)},
+    )
+
+
+def _corpus_facts(stored: StoredCorpus) -> CorpusFacts:
+    times = stored.times_us
+    named = {"ingest": times.get("ingest"), "searchable": times.get("to_searchable")}
+    failed, ingested = stored.row(CorpusKind.FAILED), stored.row(CorpusKind.INGESTED)
+    memories = ingested.data.get("memories") if ingested else None
+    spent = [one for one in stored.spent.values() if one.calls]
+    unknown = any(one.unknown_costs for one in spent)
+    return CorpusFacts(
+        corpus=stored.corpus,
+        failed=failed is not None,
+        times_us={name: us for name, us in named.items() if us is not None},
+        memories=memories if isinstance(memories, int) else None,
+        tokens=sum(one.usage.input_tokens for one in spent) if spent else None,
+        cost_usd=None if unknown else str(sum((Decimal(one.cost_usd) for one in spent), Decimal(0))),
+        priced=bool(spent),
+    )
+
+
+def _refuse_unknown_dimension(jobs: Sequence[JobReport], by: Sequence[str]) -> None:
+    known = {name for job in jobs for measured in job.metrics.values() for name in measured.breakdown}
+    for dimension in by:
+        if dimension not in known:
+            raise UsageError(
+                f'no item has the dimension "{dimension}"',
+                hint=f"known here: {', '.join(sorted(known)) or 'none'}",
+            )

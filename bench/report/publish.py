@@ -1,0 +1,66 @@
+"""The files of a finished or stopped run: ``results/<run_id>/`` with report.json, items.jsonl and report.md.
+
+Each file is written under another name and renamed, so a half-written one never stands under the final name::
+
+    folder = await publish(reader, report, Path("results"))
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from bench.journal import Reader
+from bench.report.fold import Report
+from bench.report.rows import rows_of
+from bench.report.tables import breakdown, markdown, matrix, overview
+from bench.report.wire import report_json
+
+
+async def publish(reader: Reader, report: Report, results: Path) -> Path:
+    """Write the three files and return their folder."""
+    folder = results / report.run_id
+    folder.mkdir(parents=True, exist_ok=True)
+    replace_text(folder / "report.json", json.dumps(report_json(report), indent=1, allow_nan=False) + "\n")
+    replace_text(folder / "report.md", report_markdown(report))
+    await replace_lines(folder / "items.jsonl", (line async for line in item_lines(reader, report)))
+    return folder
+
+
+def report_markdown(report: Report) -> str:
+    """The whole report as Markdown."""
+    state = f"{report.status}" + (", numbers may still move" if report.partial else "")
+    head = [f"# Run {report.run_id}", "", f"State: {state}. Plan `{report.plan_digest[:16]}`.", ""]
+    grids = [*overview(report), *matrix(report), *breakdown(report, "question_type"), *breakdown(report, "group")]
+    return "\n".join([*head, *(markdown(grid) for grid in grids)])
+
+
+async def item_lines(reader: Reader, report: Report) -> AsyncIterator[str]:
+    """One JSON line a (job, item): ids, state and values, no texts."""
+    for job in report.jobs:
+        async for row in rows_of(reader, report.run_id, job.record, texts=False):
+            yield json.dumps(row, ensure_ascii=True, allow_nan=False)
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Write ``path`` whole or not at all."""
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    part.write_text(text, encoding="utf-8", errors="backslashreplace", newline="")
+    part.replace(path)
+
+
+async def replace_lines(path: Path, lines: AsyncIterator[str]) -> int:
+    """Stream lines into ``path``, whole or not at all; returns how many."""
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    count = 0
+    try:
+        with part.open("w", encoding="utf-8", errors="backslashreplace", newline="") as sink:
+            async for line in lines:
+                sink.write(line + "\n")
+                count += 1
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+    return count

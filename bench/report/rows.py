@@ -1,0 +1,113 @@
+"""One flat record a (job, item): what ``export`` writes and what a page of an item shows.
+
+Texts (question, hits, answers, raw verdicts) are read from the journal's payloads only where asked for::
+
+    async for row in rows_of(reader, run_id, record):
+        row["item_id"], row["state"], row["score"]
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import asdict
+
+from bench.journal import Chain, Entry, Reader
+from bench.journal.records import ItemRecord, Spent
+from bench.model import Phase, State, Verdict
+from bench.plan.record import JobRecord
+
+ITEM_PAYLOAD = "item"
+HITS_PAYLOAD = "hits"
+
+
+def chain_of(record: JobRecord) -> Chain:
+    """The owners of a job's phases."""
+    return Chain(lane=record.lane, answering=record.answer_owner, job=record.key)
+
+
+async def rows_of(
+    reader: Reader, run_id: str, record: JobRecord, *, texts: bool = True
+) -> AsyncIterator[dict[str, object]]:
+    """Stream the ended items of a job by (corpus, item, epoch)."""
+    async for item in reader.items(chain_of(record)):
+        if item.state is not None:
+            yield await _row(reader, run_id, record, item, texts=texts)
+
+
+async def _row(
+    reader: Reader, run_id: str, record: JobRecord, item: ItemRecord, *, texts: bool
+) -> dict[str, object]:
+    search, answer = item.phases.get(Phase.SEARCH), item.phases.get(Phase.ANSWER)
+    first = item.verdicts[0] if item.verdicts else None
+    row: dict[str, object] = {
+        "run_id": run_id,
+        "benchmark": record.benchmark,
+        "provider": record.provider,
+        "models": asdict(record.models),
+        "item_id": item.item,
+        "corpus": item.corpus,
+        "epoch": item.epoch,
+        "question_type": item.labels.get("question_type"),
+        "state": str(item.state),
+        "score": first.value if first else None,
+        "correct": first.correct if first else None,
+        "retrieved": search.data.get("retrieved") if search else None,
+        "metrics": dict(item.values),
+        "labels": dict(item.labels),
+        "attempts": {str(phase): n for phase, n in item.attempts.items()},
+        "latency": _latency(item),
+        "tokens": _tokens(item.spent),
+        "cost": _cost(item.spent),
+        "error": _error(item),
+    }
+    return {**row, **await _texts(reader, item, search, answer)} if texts else row
+
+
+async def _texts(
+    reader: Reader, item: ItemRecord, search: Entry | None, answer: Entry | None
+) -> dict[str, object]:
+    shown = await payload(reader, item.phases.get(Phase.EVALUATE), ITEM_PAYLOAD)
+    about: Mapping[str, object] = shown if isinstance(shown, Mapping) else {}
+    return {
+        "question": about.get("question"),
+        "expected": about.get("answers"),
+        "evidence": about.get("evidence"),
+        "metadata": about.get("metadata"),
+        "answer": answer.data.get("answer") if answer else None,
+        "answer_model": answer.measured.get("model") if answer else None,
+        "hits": await payload(reader, search, HITS_PAYLOAD) if search and search.ok else None,
+        "verdicts": [await _verdict(reader, one) for one in item.verdicts],
+    }
+
+
+async def payload(reader: Reader, entry: Entry | None, name: str) -> object:
+    """A stored text of an entry; None when there is none or it was dropped."""
+    reference = entry.payloads.get(name) if entry is not None else None
+    return await reader.payload(reference) if isinstance(reference, str) else None
+
+
+async def _verdict(reader: Reader, verdict: Verdict) -> dict[str, object]:
+    raw = await reader.payload(verdict.raw) if verdict.raw is not None else None
+    return {**asdict(verdict), "raw": raw}
+
+
+def _latency(item: ItemRecord) -> dict[str, dict[str, int]]:
+    return {str(phase): dict(entry.times_us) for phase, entry in item.phases.items() if entry.times_us}
+
+
+def _tokens(spent: Mapping[str, Spent]) -> dict[str, object]:
+    return {
+        role: {"input": one.usage.input_tokens, "output": one.usage.output_tokens, "estimated": one.usage.estimated}
+        for role, one in spent.items()
+        if one.usage.total_tokens
+    }
+
+
+def _cost(spent: Mapping[str, Spent]) -> dict[str, object]:
+    return {role: {"usd": one.cost_usd, "unknown_calls": one.unknown_costs} for role, one in spent.items()}
+
+
+def _error(item: ItemRecord) -> dict[str, object] | None:
+    if item.state not in (State.ERROR, State.NOT_READY):
+        return None
+    return {"kind": item.outcome, "message": item.message}

@@ -1,0 +1,265 @@
+"""Reports as tables: neutral grids that the terminal, Markdown and CSV render alike.
+
+``overview(report)`` is what a run ends with; ``breakdown`` and ``matrix`` are what ``bench results`` adds::
+
+    for grid in overview(report):
+        print(markdown(grid))
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from bench.model import Measurement, State
+from bench.report.fold import JobReport, Report
+
+TOP_TYPES = 4
+SHARE_BOUND = 1.0
+MILLISECONDS = "ms"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """A title, a head, rows of text, the columns that hold numbers, and notes below."""
+
+    title: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    right: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def overview(report: Report) -> list[Grid]:
+    """One grid a benchmark and track: provider, models, headline with interval, both denominators, top types."""
+    return [_benchmark_grid(report, jobs) for jobs in _by_benchmark(report)]
+
+
+def matrix(report: Report) -> list[Grid]:
+    """One grid a benchmark: every metric against every job."""
+    return [_metric_grid(jobs) for jobs in _by_benchmark(report)]
+
+
+def breakdown(report: Report, dimension: str) -> list[Grid]:
+    """One grid a benchmark: the headline metric by the labels of one dimension."""
+    return [grid for jobs in _by_benchmark(report) if (grid := _label_grid(jobs, dimension)) is not None]
+
+
+def _by_benchmark(report: Report) -> list[list[JobReport]]:
+    groups: dict[tuple[str, str], list[JobReport]] = {}
+    for job in report.jobs:
+        groups.setdefault((job.record.benchmark, job.record.track), []).append(job)
+    return list(groups.values())
+
+
+def _benchmark_grid(report: Report, jobs: Sequence[JobReport]) -> Grid:
+    record = jobs[0].record
+    models = any(job.record.models.answering for job in jobs)
+    name = record.metrics[0].name if record.metrics else "no metric"
+    head = ["provider", *(["models"] if models else []), name, "failures as 0", "n", "failed", "excl.", "by type"]
+    rows = [_overview_row(job, models=models) for job in jobs]
+    first = 2 if models else 1
+    return Grid(
+        title=_title(report, jobs[0]),
+        head=tuple(head),
+        rows=tuple(rows),
+        right=tuple(range(first, first + 5)),
+        notes=tuple(dict.fromkeys(note for job in jobs for note in _notes(job))),
+    )
+
+
+def _title(report: Report, job: JobReport) -> str:
+    record = job.record
+    parts = [f"{record.benchmark} {record.benchmark_version}", f"k={record.k}"]
+    if record.selection:
+        parts.append(", ".join(f"{name}={_plain(value)}" for name, value in record.selection.items()))
+    if report.partial:
+        parts.append(f"partial ({report.status})")
+    if record.track != "uniform":
+        parts.append(f"track {record.track}")
+    if record.cluster_by is not None and job.headline is not None and job.headline.interval is not None:
+        parts.append(f"95 % intervals over {record.cluster_by} clusters")
+    return " | ".join(parts)
+
+
+def _plain(value: object) -> str:
+    return " ".join(str(one) for one in value) if isinstance(value, list | tuple) else str(value)
+
+
+def _overview_row(job: JobReport, *, models: bool) -> tuple[str, ...]:
+    cells = [job.record.provider]
+    if models:
+        cells.append(models_text(job))
+    headline = job.headline
+    if job.record.skipped:
+        return (*cells, "skipped", "", "0", "", "", job.record.skipped)
+    if headline is None:
+        why = "INVALID" if job.invalid else "-"
+        return (*cells, why, "-", "0", str(_failed(job)), "0", "")
+    return (
+        *cells,
+        with_interval(headline),
+        number(headline.value_failures_as_zero, headline.unit),
+        str(headline.n),
+        str(headline.n_failed),
+        str(headline.n_excluded),
+        _top_types(headline),
+    )
+
+
+def _failed(job: JobReport) -> int:
+    return job.counts.get(State.ERROR, 0) + job.counts.get(State.NOT_READY, 0) + job.n_pending
+
+
+def models_text(job: JobReport) -> str:
+    """Answering model, judge and embedding model as far as they are used."""
+    models = job.record.models
+    named = [models.answering or "none"]
+    if models.judge:
+        named.append(f"judge {models.judge}")
+    if models.embedding and not models.embedding.startswith("("):
+        named.append(f"embedding {models.embedding}")
+    return ", ".join(named)
+
+
+def _top_types(headline: Measurement) -> str:
+    labels = headline.breakdown.get("question_type", {})
+    named = [(label, one) for label, one in labels.items() if one.value is not None and label != "(none)"]
+    largest = sorted(named, key=lambda pair: (-pair[1].n, pair[0]))[:TOP_TYPES]
+    text = ", ".join(f"{label} {number(one.value, one.unit)}" for label, one in largest)
+    return text + (f" +{len(named) - TOP_TYPES} more" if len(named) > TOP_TYPES else "")
+
+
+def _notes(job: JobReport) -> list[str]:
+    who = job.record.provider
+    return [*(f"{who}: INVALID, {reason}" for reason in job.invalid), *(f"{who}: {note}" for note in job.notes)]
+
+
+def _metric_grid(jobs: Sequence[JobReport]) -> Grid:
+    names = list(dict.fromkeys(name for job in jobs for name in job.metrics))
+    rows = []
+    for name in names:
+        found = [job.metrics.get(name) if job.valid else None for job in jobs]
+        shown = next((one for one in found if one is not None), None)
+        unit = f" ({shown.unit})" if shown is not None and shown.unit else ""
+        rows.append((name + unit, *(cell(one) for one in found)))
+    head = ("metric", *(job_text(job) for job in jobs))
+    return Grid(
+        title=f"{jobs[0].record.benchmark}: all metrics",
+        head=head,
+        rows=tuple(rows),
+        right=tuple(range(1, len(head))),
+    )
+
+
+def job_text(job: JobReport) -> str:
+    """A job in few words: the provider, and the answering model where one is used."""
+    model = job.record.models.answering
+    return f"{job.record.provider} / {model}" if model and model != "builtin/extractive" else job.record.provider
+
+
+def _label_grid(jobs: Sequence[JobReport], dimension: str) -> Grid | None:
+    shown = [job for job in jobs if job.headline is not None and dimension in job.headline.breakdown]
+    if not shown:
+        return None
+    labels = sorted({label for job in shown if job.headline for label in job.headline.breakdown[dimension]})
+    rows = []
+    for label in labels:
+        found = [job.headline.breakdown[dimension].get(label) if job.headline else None for job in shown]
+        n = next((one.n for one in found if one is not None), 0)
+        rows.append((label, str(n), *(cell(one) for one in found)))
+    head = (dimension, "n", *(job_text(job) for job in shown))
+    metric = shown[0].headline.metric if shown[0].headline else ""
+    title = f"{jobs[0].record.benchmark}: {metric} by {dimension}"
+    return Grid(title=title, head=head, rows=tuple(rows), right=tuple(range(1, len(head))))
+
+
+def cell(one: Measurement | None) -> str:
+    """A value in a matrix; a dash where nothing was scored."""
+    return "-" if one is None else number(one.value, one.unit)
+
+
+def with_interval(one: Measurement) -> str:
+    """``0.7918 [0.7650, 0.8101]``; no interval where none can be given."""
+    text = number(one.value, one.unit)
+    if one.interval is None:
+        return text
+    return f"{text} [{number(one.interval.low, one.unit)}, {number(one.interval.high, one.unit)}]"
+
+
+def number(value: float | None, unit: str | None = None) -> str:
+    """Four decimals for shares, fewer for larger numbers, the unit's own precision for money and time."""
+    if value is None:
+        return "-"
+    if unit == "USD":
+        return f"{value:.6f}".rstrip("0").rstrip(".") or "0"
+    if unit == MILLISECONDS:
+        return f"{value:.2f}" if abs(value) < 100 else f"{value:.0f}"
+    if abs(value) <= SHARE_BOUND:
+        return f"{value:.4f}"
+    return f"{value:.1f}"
+
+
+# --------------------------------------------------------------------- renderings
+
+
+def markdown(grid: Grid) -> str:
+    """The grid as a Markdown table with its title and notes."""
+    lines = [f"### {_cell(grid.title)}", "", _line(grid.head), _line(_rule(grid)), *map(_line, grid.rows)]
+    lines += ["", *(f"- {_cell(note)}" for note in grid.notes)] if grid.notes else []
+    return "\n".join(lines) + "\n"
+
+
+def _rule(grid: Grid) -> Sequence[str]:
+    return ["---:" if index in grid.right else "---" for index in range(len(grid.head))]
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(_cell(cell) for cell in cells) + " |"
+
+
+def _cell(text: str) -> str:
+    escaped = "".join(f"&#{ord(sign)};" if sign in "<>&|[]`*_" else sign for sign in text)
+    return " ".join(escaped.split()).replace("&#95;", "_").replace("&#91;", "[").replace("&#93;", "]")
+
+
+def csv_text(report: Report) -> str:
+    """A line a metric and label of each job: unrounded values, one header line."""
+    sink = io.StringIO()
+    writer = csv.writer(sink, lineterminator="\r\n")
+    writer.writerow(CSV_HEAD)
+    for job in report.jobs:
+        for one in job.metrics.values():
+            writer.writerow(_csv_row(job, one, "", ""))
+            for dimension, labels in one.breakdown.items():
+                for label, inner in labels.items():
+                    writer.writerow(_csv_row(job, inner, dimension, label))
+    return sink.getvalue()
+
+
+CSV_HEAD = (
+    "benchmark", "provider", "embedding_model", "answering_model", "judge_model", "track", "valid", "metric",
+    "definition", "dimension", "label", "value", "value_failures_as_zero", "n", "n_excluded", "n_failed", "low", "high",
+)  # fmt: skip
+
+
+def _csv_row(job: JobReport, one: Measurement, dimension: str, label: str) -> list[object]:
+    models: Mapping[str, str | None] = {
+        "embedding": job.record.models.embedding,
+        "answering": job.record.models.answering,
+        "judge": job.record.models.judge,
+    }
+    record = job.record
+    bounds = (one.interval.low, one.interval.high) if one.interval else (None, None)
+    return [
+        safe_cell(record.benchmark), safe_cell(record.provider), *(models.values()), record.track, job.valid, one.metric,
+        one.definition, dimension, safe_cell(label), one.value, one.value_failures_as_zero, one.n, one.n_excluded,
+        one.n_failed, *bounds,
+    ]  # fmt: skip
+
+
+def safe_cell(text: str) -> str:
+    """A text that no spreadsheet takes for a formula."""
+    return f"'{text}" if text[:1] in "=+-@\t\r" and text else text
