@@ -1,0 +1,284 @@
+"""The derived database ``results/results.sqlite``: every run's jobs, metrics and items in one place.
+
+It is written when a report is written and can be made again from the journals; nothing is only here.
+Lists, the leaderboard and comparisons by name read it::
+
+    async with ResultsDb.open(workspace / "results" / "results.sqlite") as results:
+        await results.put(run_id, [JobSummary(...)], rows)
+        newest = await results.newest("locomo")
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import uuid
+from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import aiosqlite
+
+from bench.errors import JournalError
+from bench.journal.codec import clean, to_json
+from bench.journal.file import BUSY_TIMEOUT_S, reported
+from bench.journal.sql import blocks
+
+VERSION = 1
+APPLICATION_ID = 0x4D425231
+"""the bytes ``MBR1``"""
+
+ROWS_AT_ONCE = 2000
+
+_SQL = blocks("results")
+_REBUILD = "bench results --rebuild makes it again from the journals"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricSummary:
+    """One metric of one job: over all items (dimension and label empty), or for one label."""
+
+    metric: str
+    definition: str
+    dimension: str = ""
+    label: str = ""
+    value: float | None
+    value_failures_as_zero: float | None
+    n: int
+    n_excluded: int = 0
+    n_failed: int = 0
+    low: float | None = None
+    high: float | None = None
+    level: float | None = None
+    method: str | None = None
+    unit: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSummary:
+    """One job of one run; (run_id, job) is its key."""
+
+    run_id: str
+    job: str
+    benchmark: str
+    benchmark_version: str = ""
+    provider: str
+    provider_version: str = ""
+    embedding_model: str | None
+    answering_model: str | None
+    judge_model: str | None
+    track: str
+    plan_digest: str
+    created_at: datetime
+    finished_at: datetime | None
+    state: str
+    partial: bool
+    valid: bool
+    n_planned: int
+    n_scored: int
+    cost_usd: str | None
+    report: str
+    data: Mapping[str, object] = field(default_factory=dict)
+    metrics: tuple[MetricSummary, ...] = ()
+    """stored by ``put``; lists leave it empty, see ``ResultsDb.metrics``"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemResult:
+    """One item of one job."""
+
+    job: str
+    corpus: str
+    item_id: str
+    epoch: int = 1
+    question_type: str | None
+    state: str
+    correct: bool | None
+    error_kind: str | None
+    values: Mapping[str, float | None] = field(default_factory=dict)
+
+
+class ResultsDb:
+    """The open database; use as ``async with ResultsDb.open(path) as results``."""
+
+    def __init__(self, path: Path, connection: aiosqlite.Connection) -> None:
+        self.path = path
+        self._connection = connection
+
+    @staticmethod
+    @asynccontextmanager
+    async def open(path: Path) -> AsyncIterator[ResultsDb]:
+        """Open the database, making it when it is absent; JournalError when it is damaged or another's."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        async with aiosqlite.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level="IMMEDIATE") as connection:
+            with _rebuildable(path):
+                await _prepare(path, connection)
+            yield ResultsDb(path, connection)
+
+    @staticmethod
+    @asynccontextmanager
+    async def rebuild(path: Path) -> AsyncIterator[ResultsDb]:
+        """Fill a new database that takes the old one's place when the body ends, and only then."""
+        draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+        try:
+            async with ResultsDb.open(draft) as results:
+                yield results
+            draft.replace(path)
+        finally:
+            draft.unlink(missing_ok=True)
+            draft.with_name(f"{draft.name}-journal").unlink(missing_ok=True)
+
+    async def put(
+        self, run_id: str, jobs: Sequence[JobSummary], items: AsyncIterable[ItemResult] | Sequence[ItemResult] = ()
+    ) -> None:
+        """Replace everything about a run, in one transaction; ``items`` may be a stream."""
+        with _rebuildable(self.path):
+            try:
+                await self._connection.execute(_SQL["forget"], (run_id,))
+                await self._connection.executemany(_SQL["add_run"], [_run_columns(job) for job in jobs])
+                metrics = [_metric_columns(job, metric) for job in jobs for metric in job.metrics]
+                await self._connection.executemany(_SQL["add_run_metric"], metrics)
+                async for part in _parts(items):
+                    await self._put_items(run_id, part)
+                await self._connection.commit()
+            finally:
+                await self._connection.rollback()
+
+    async def _put_items(self, run_id: str, items: Sequence[ItemResult]) -> None:
+        await self._connection.executemany(
+            _SQL["add_result"],
+            [
+                (
+                    run_id,
+                    item.job,
+                    clean(item.corpus),
+                    clean(item.item_id),
+                    item.epoch,
+                    None if item.question_type is None else clean(item.question_type),
+                    item.state,
+                    item.correct,
+                    item.error_kind,
+                )
+                for item in items
+            ],
+        )
+        await self._connection.executemany(
+            _SQL["add_result_metric"],
+            (
+                (run_id, item.job, clean(item.item_id), item.epoch, metric, value)
+                for item in items
+                for metric, value in item.values.items()
+            ),
+        )
+
+    async def forget(self, run_id: str) -> None:
+        """Remove a run."""
+        with _rebuildable(self.path):
+            await self._connection.execute(_SQL["forget"], (run_id,))
+            await self._connection.commit()
+
+    async def runs(
+        self, *, run_id: str | None = None, benchmark: str | None = None, provider: str | None = None
+    ) -> list[JobSummary]:
+        """List jobs, newest first, without their metrics."""
+        return await self._jobs("runs", run_id, benchmark, provider)
+
+    async def newest(self, benchmark: str) -> list[JobSummary]:
+        """List the newest complete valid job of each provider, models and track of a benchmark."""
+        return await self._jobs("newest", benchmark)
+
+    async def benchmarks(self) -> list[str]:
+        """Name the benchmarks that have a run."""
+        with _rebuildable(self.path):
+            return [str(row[0]) for row in await self._connection.execute_fetchall(_SQL["benchmarks"])]
+
+    async def metrics(self, job: JobSummary) -> tuple[MetricSummary, ...]:
+        """Load a job's metrics: overall and by label."""
+        names = tuple(MetricSummary.__dataclass_fields__)
+        with _rebuildable(self.path):
+            rows = await self._connection.execute_fetchall(_SQL["run_metrics"], (job.run_id, job.job))
+        return tuple(MetricSummary(**dict(zip(names, row, strict=True))) for row in rows)
+
+    async def item_values(self, job: JobSummary, metric: str) -> list[tuple[str, int, float | None]]:
+        """Load (item, epoch, value) of one metric, by item: for paired comparisons."""
+        with _rebuildable(self.path):
+            rows = await self._connection.execute_fetchall(_SQL["item_values"], (job.run_id, job.job, metric))
+        return [(row[0], row[1], row[6]) for row in rows]
+
+    async def _jobs(self, query: str, *columns: str | None) -> list[JobSummary]:
+        names = [name for name in JobSummary.__dataclass_fields__ if name != "metrics"]
+        with _rebuildable(self.path):
+            rows = await self._connection.execute_fetchall(_SQL[query], columns)
+        return [_job_of(dict(zip(names, row, strict=False))) for row in rows]
+
+
+async def _prepare(path: Path, connection: aiosqlite.Connection) -> None:
+    await connection.execute("PRAGMA foreign_keys = ON")
+    version = next(iter(await connection.execute_fetchall("PRAGMA user_version")))[0]
+    owner = next(iter(await connection.execute_fetchall("PRAGMA application_id")))[0]
+    tables = next(iter(await connection.execute_fetchall("SELECT count(*) FROM sqlite_schema")))[0]
+    if owner not in (0, APPLICATION_ID) or (owner == 0 and tables):
+        raise JournalError("this SQLite file belongs to another program", where=str(path), hint="move it away")
+    if version > VERSION:
+        raise JournalError(f"it has version {version}, this program knows {VERSION}", where=str(path), hint=_REBUILD)
+    if version == 0:
+        await connection.executescript(
+            f"BEGIN IMMEDIATE;\n{_SQL['schema']}\nPRAGMA application_id = {APPLICATION_ID};\n"
+            f"PRAGMA user_version = {VERSION};\nCOMMIT;"
+        )
+
+
+def _run_columns(job: JobSummary) -> tuple[object, ...]:
+    finished_at = None if job.finished_at is None else job.finished_at.astimezone(UTC).isoformat()
+    own = {
+        "created_at": job.created_at.astimezone(UTC).isoformat(),
+        "finished_at": finished_at,
+        "data": to_json(dict(job.data)),
+    }
+    names = [name for name in JobSummary.__dataclass_fields__ if name != "metrics"]
+    return tuple(own[name] if name in own else getattr(job, name) for name in names)
+
+
+def _metric_columns(job: JobSummary, metric: MetricSummary) -> tuple[object, ...]:
+    own = {"label": clean(metric.label)}
+    columns = (own[name] if name in own else getattr(metric, name) for name in MetricSummary.__dataclass_fields__)
+    return (job.run_id, job.job, *columns)
+
+
+def _job_of(columns: dict[str, object]) -> JobSummary:
+    finished_at = columns["finished_at"]
+    columns["created_at"] = datetime.fromisoformat(str(columns["created_at"]))
+    columns["finished_at"] = None if finished_at is None else datetime.fromisoformat(str(finished_at))
+    columns["partial"] = bool(columns["partial"])
+    columns["valid"] = bool(columns["valid"])
+    columns["data"] = json.loads(str(columns["data"]))
+    return JobSummary(**columns)  # type: ignore[arg-type]
+
+
+async def _parts(items: AsyncIterable[ItemResult] | Sequence[ItemResult]) -> AsyncIterator[list[ItemResult]]:
+    if isinstance(items, Sequence):
+        for start in range(0, len(items), ROWS_AT_ONCE):
+            yield list(items[start : start + ROWS_AT_ONCE])
+        return
+    part: list[ItemResult] = []
+    async for item in items:
+        part.append(item)
+        if len(part) == ROWS_AT_ONCE:
+            yield part
+            part = []
+    if part:
+        yield part
+
+
+@contextmanager
+def _rebuildable(path: Path) -> Iterator[None]:
+    """Say that a damaged file is no loss."""
+    try:
+        with reported(path):
+            yield
+    except JournalError as error:
+        if isinstance(error.__cause__, sqlite3.DatabaseError):
+            error.hint = _REBUILD
+        raise
