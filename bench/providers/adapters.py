@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, TypeVar
 
 from bench.config.findings import did_you_mean
 from bench.config.provider.adapters import BUILT_INS
@@ -21,8 +21,11 @@ from bench.providers.protocol import Capabilities, Provider, ProviderContext
 
 if TYPE_CHECKING:
     from bench.config.provider import ProviderConfig
+    from bench.config.source import ConfigModel
 
 ProviderClass = Callable[["ProviderConfig", ProviderContext], Provider]
+
+LocalModel = TypeVar("LocalModel", bound="ConfigModel")
 
 GROUP = "bench.providers"
 
@@ -122,6 +125,25 @@ def _checked(module: object, name: str, adapter: str, where: str | None) -> Prov
     return found
 
 
+def local_of(config: ProviderConfig, model: type[LocalModel]) -> LocalModel:
+    """Read ``local:`` with the adapter's own model; unknown keys are errors at their line.
+
+    Raises:
+        ConfigError: every problem of the block, each with its place.
+    """
+    from pydantic import ValidationError
+
+    from bench.config.findings import explain
+    from bench.config.source import Source
+
+    try:
+        return model.model_validate(config.local)
+    except ValidationError as error:
+        places = {path[1:]: at for path, at in (config.places or {}).items() if path[:1] == ("local",)}
+        block = Source(path=config.path or Path(config.name), tree=config.local, places=places)
+        raise ConfigError.of([explain(block, model, line) for line in error.errors()]) from None
+
+
 def entry_point_names() -> dict[str, EntryPoint]:
     """Plug-ins of installed distributions by name; nothing is imported."""
     return {point.name: point for point in entry_points(group=GROUP)}
@@ -145,9 +167,6 @@ def builtin_config(name: str) -> ProviderConfig:
     return ProviderConfig.model_validate(
         {"name": name, "type": "local", "adapter": f"builtin:{name}", **DESCRIPTIONS[name]}
     )
-
-
-OperationName = Literal["add_memory", "retrieve_memory", "delete_memory", "update_memory", "list_memories"]
 
 
 def declared_capabilities(config: ProviderConfig) -> Capabilities:

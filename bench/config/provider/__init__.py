@@ -18,6 +18,7 @@ from typing import Literal
 
 from pydantic import Field, PrivateAttr, field_validator
 
+from bench.config.jsontext import Places
 from bench.config.provider.calls import Endpoints, NamedCall, WaitBlock
 from bench.config.provider.identity import digest
 from bench.config.provider.sections import (
@@ -99,6 +100,11 @@ class ProviderConfig(ConfigModel):
     def place(self, *path: str | int) -> str | None:
         """``file:line:column`` of a key, for errors that only show when the provider is opened."""
         return self._source.place(path) if self._source else None
+
+    @property
+    def places(self) -> Places | None:
+        """Where each key of the file stands."""
+        return self._source.places if self._source else None
 
     @property
     def shown_name(self) -> str:

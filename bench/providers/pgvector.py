@@ -1,0 +1,225 @@
+"""PostgreSQL with the pgvector extension: one table, cosine distance, exact unless an index is asked for.
+
+The config names the database and how to search::
+
+    adapter: bench.providers.pgvector:Pgvector
+    local: {url: "${PGVECTOR_URL}", index: exact}
+
+The driver is imported here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal, Self
+from urllib.parse import unquote, urlsplit
+
+import psycopg
+from anyio import CancelScope, Semaphore
+
+from bench.config.source import ConfigModel
+from bench.errors import AuthError, CallError, ConfigError, Rejected, Unavailable
+from bench.events import redact, redactor
+from bench.http import record
+from bench.model import Call, Found, Hit, Ingested, Memory, Query, Readiness, Space
+from bench.providers.adapters import declared_capabilities, local_of
+from bench.providers.embedding import Vectors
+from bench.providers.protocol import Batching, Capabilities, Durability, OnUnknown, ProviderContext, Waiting
+from bench.providers.statements import statements
+
+if TYPE_CHECKING:
+    from bench.config.provider import ProviderConfig
+
+SQL = statements(__file__, "pgvector.sql")
+CONNECTIONS = 8
+CONNECT_S = 10
+
+
+class PgvectorLocal(ConfigModel):
+    """``local:`` of a pgvector config."""
+
+    url: str = "${PGVECTOR_URL}"
+    index: Literal["exact", "hnsw"] = "exact"
+    """hnsw is approximate and needs client_embeddings.dimensions"""
+
+
+class Pgvector:
+    """A namespace is a value of the column ``ns``; writing an id again replaces it."""
+
+    keeps_store = True
+    unbounded = False
+
+    def __init__(self, config: ProviderConfig, context: ProviderContext) -> None:
+        self.name = config.name
+        self.version = f"config:{config.sha256[:12]}"
+        self.durability: Durability = "service"
+        self.capabilities: Capabilities = declared_capabilities(config)
+        self.on_unknown: OnUnknown = "repeat"
+        self.wait = Waiting()
+        self.batching = Batching(max_items=config.ingest.batch.max_items if config.ingest.batch.max_items > 1 else 100)
+        self._local = local_of(config, PgvectorLocal)
+        self._vectors = Vectors.of(config, context.embedder)
+        self._url = context.environment.resolve(self._local.url, where=config.place("local", "url"))
+        redactor.learn(unquote(urlsplit(self._url).password or ""))
+        self._dimensions = config.client_embeddings.dimensions if config.client_embeddings else None
+        if self._local.index == "hnsw" and self._dimensions is None:
+            raise ConfigError(
+                "index hnsw needs client_embeddings.dimensions",
+                where=config.place("local", "index"),
+                hint="add dimensions, or index: exact",
+            )
+        self._idle: list[psycopg.AsyncConnection[tuple[object, ...]]] = []
+        self._free = Semaphore(CONNECTIONS)
+
+    async def __aenter__(self) -> Self:
+        async with self._run("manage") as connection, connection.transaction():
+            await connection.execute(SQL["lock"])
+            await connection.execute(SQL["create_extension"])
+            await connection.execute(SQL["create"])
+            if self._local.index == "hnsw":
+                await connection.execute(self._sized("create_index"))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with CancelScope(shield=True):  # an open connection would outlive the run
+            while self._idle:
+                await self._idle.pop().close()
+
+    async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
+        """Embed the batch and write it in one transaction."""
+        vectors = await self._vectors.documents([memory.content for memory in memories])
+        rows = [
+            (space.namespace, memory.id, _storable(memory.content), json.dumps(_metadata(memory)), _literal(vector))
+            for memory, vector in zip(memories, vectors, strict=True)
+        ]
+        async with self._run("add") as connection, connection.transaction(), connection.cursor() as cursor:
+            await cursor.executemany(SQL["put"], rows)
+        return Ingested(ids={memory.id: (memory.id,) for memory in memories})
+
+    async def ready(self, space: Space, ingested: Ingested) -> Readiness:
+        """A committed row can be found."""
+        return Readiness(state="ready")
+
+    async def search(self, space: Space, query: Query) -> Found:
+        """The k nearest by cosine; equal distances come in the order of their ids."""
+        if not query.text.strip():
+            return Found(requested=query.k)
+        wanted = _literal(query.embedding or await self._vectors.query(query.text))
+        sql = self._sized("search_index") if self._local.index == "hnsw" else SQL["search"]
+        hits = await self._hits("search", sql, {"wanted": wanted, "ns": space.namespace, "k": query.k})
+        return Found(hits=tuple(hits), requested=query.k, returned=len(hits))
+
+    async def clear(self, space: Space) -> int | None:
+        """Delete the rows of the namespace."""
+        async with self._run("manage") as connection:
+            return (await connection.execute(SQL["clear"], (space.namespace,))).rowcount
+
+    async def count(self, space: Space) -> int:
+        """How many rows the namespace has."""
+        async with self._run("status") as connection:
+            row = await (await connection.execute(SQL["count"], (space.namespace,))).fetchone()
+        return int(str(row[0])) if row else 0
+
+    async def delete(self, space: Space, memory_ids: Sequence[str]) -> None:
+        """Remove memories by id."""
+        async with self._run("manage") as connection:
+            await connection.execute(SQL["delete"], (space.namespace, list(memory_ids)))
+
+    async def update(self, space: Space, memories: Sequence[Memory]) -> None:
+        """Replace memories by id."""
+        await self.ingest(space, memories)
+
+    async def list(self, space: Space, session_id: str | None = None) -> list[Hit]:
+        """The rows of a namespace or of one session, by id."""
+        return await self._hits("search", SQL["list"], {"ns": space.namespace, "session": session_id})
+
+    async def upstream_version(self) -> str:
+        """The versions of the database and of the extension."""
+        async with self._run("status") as connection:
+            row = await (await connection.execute(SQL["version"])).fetchone()
+        return f"PostgreSQL {row[0]}, vector {row[1]}" if row else "PostgreSQL"
+
+    async def _hits(self, traffic: str, sql: str, values: Mapping[str, object]) -> list[Hit]:
+        async with self._run(traffic) as connection:
+            rows = await (await connection.execute(sql, values)).fetchall()
+        return [_hit(row) for row in rows]
+
+    def _sized(self, name: str) -> str:
+        return SQL[name].format(dimensions=self._dimensions, index=f"bench_memories_cosine_{self._dimensions}")
+
+    @asynccontextmanager
+    async def _run(self, traffic: str) -> AsyncIterator[psycopg.AsyncConnection[tuple[object, ...]]]:
+        """Lend a connection; one that saw an error is closed. The statement goes into the ledger."""
+        started, begun = datetime.now(UTC), time.perf_counter()
+        outcome = "ok"
+        async with self._free:
+            connection = None
+            try:
+                connection = self._idle.pop() if self._idle else await self._connect()
+                yield connection
+                self._idle.append(connection)
+            except psycopg.Error as error:
+                failure = _failure(self.name, error)
+                outcome = failure.kind
+                raise failure from error
+            finally:
+                if connection is not None and connection not in self._idle:
+                    with CancelScope(shield=True):
+                        await connection.close()
+                took_us = round((time.perf_counter() - begun) * 1e6)
+                record(_call(f"{self.name}.{traffic}", outcome, started, took_us))
+
+    async def _connect(self) -> psycopg.AsyncConnection[tuple[object, ...]]:
+        return await psycopg.AsyncConnection.connect(self._url, autocommit=True, connect_timeout=CONNECT_S)
+
+
+def _failure(name: str, error: psycopg.Error) -> CallError:
+    text = redact(f"{name}: {type(error).__name__}: {error}".strip())
+    if isinstance(error, psycopg.errors.InvalidAuthorizationSpecification) or "password authentication" in str(error):
+        return AuthError(f"{text} (key: PGVECTOR_URL)")
+    return Unavailable(text) if isinstance(error, psycopg.OperationalError) else Rejected(text)
+
+
+def _call(endpoint: str, outcome: str, started: datetime, took_us: int) -> Call:
+    return Call(
+        endpoint=endpoint,
+        role="provider",
+        attempt=1,
+        status=None,
+        outcome=outcome,
+        started_at=started,
+        provider_us=took_us,
+    )
+
+
+def _hit(row: Sequence[object]) -> Hit:
+    memory_id, content, metadata, score = row[0], row[1], row[2], row[3]
+    when = metadata.get("when") if isinstance(metadata, dict) else None
+    return Hit(
+        id=str(memory_id),
+        content=str(content),
+        score=None if score is None else float(str(score)),
+        source_ids=(str(memory_id),),
+        when=datetime.fromisoformat(when) if when else None,
+    )
+
+
+def _metadata(memory: Memory) -> dict[str, object]:
+    when = memory.when.isoformat() if memory.when else None
+    return {"bench_id": memory.id, "session": memory.session_id, "when": when}
+
+
+def _storable(text: str) -> str:
+    """PostgreSQL's text holds no NUL and no lone surrogate."""
+    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+
+
+def _literal(vector: Sequence[float]) -> str:
+    return f"[{','.join(map(repr, vector))}]"

@@ -1,0 +1,165 @@
+"""Real memory systems for the contract suite, each in its own environment below ``.servers/`` of the checkout.
+
+Install them once (a few hundred megabytes), then the suite starts and ends them itself::
+
+    python -m tests.contract.servers install          # or: install chroma
+    python -m tests.contract.servers list
+
+A server that is not installed makes its tests skip with the command that installs it; CI installs all of them and sets
+``MEMORYBENCH_REQUIRE_SERVERS=1``, which turns such a skip into a failure.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+HOME = Path(os.environ.get("MEMORYBENCH_SERVERS", ROOT / ".servers"))
+PACKAGES = {"chroma": ["chromadb==1.5.9"], "pgvector": ["pgserver==0.1.4"]}
+START_S = 60
+
+
+def python_of(name: str) -> Path:
+    """The interpreter of a server's environment."""
+    return HOME / name / "bin" / "python"
+
+
+def installed(name: str) -> bool:
+    """Say whether the environment was completed."""
+    return (HOME / name / ".complete").is_file()
+
+
+def install(name: str) -> None:
+    """Make the environment of one server, with uv where there is one."""
+    uv = shutil.which("uv")
+    folder = HOME / name
+    make = [uv, "venv", "-q", "--clear", str(folder)] if uv else [sys.executable, "-m", "venv", "--clear", str(folder)]
+    pip = [uv, "pip", "install", "-q", "--python", str(python_of(name))] if uv else []
+    HOME.mkdir(parents=True, exist_ok=True)
+    subprocess.run(make, check=True)
+    subprocess.run([*(pip or [str(python_of(name)), "-m", "pip", "install", "-q"]), *PACKAGES[name]], check=True)
+    (folder / ".complete").write_text("\n".join(PACKAGES[name]) + "\n", encoding="utf-8")
+
+
+def require(name: str) -> None:
+    """Skip loudly, or fail where the servers must be there."""
+    if installed(name):
+        return
+    text = f"{name} is not installed: python -m tests.contract.servers install {name}"
+    if os.environ.get("MEMORYBENCH_REQUIRE_SERVERS"):
+        pytest.fail(text)
+    pytest.skip(text)
+
+
+def free_port() -> int:
+    """A port that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def chroma(folder: Path) -> Iterator[str]:
+    """Run a Chroma server over an empty folder; give its URL."""
+    require("chroma")
+    port = free_port()
+    command = [str(HOME / "chroma" / "bin" / "chroma"), "run", "--path", str(folder), "--host", "127.0.0.1"]
+    with (folder / "chroma.log").open("wb") as log:
+        process = subprocess.Popen([*command, "--port", str(port)], stdout=log, stderr=subprocess.STDOUT)
+        try:
+            _until_open(port, process, folder / "chroma.log")
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.terminate()
+            _end(process)
+
+
+@contextmanager
+def postgres() -> Iterator[str]:
+    """Run PostgreSQL with pgvector over an empty folder of its own; give its URL.
+
+    PostgreSQL refuses to run as root: there it runs as ``nobody``, from a copy that this user may read.
+    """
+    require("pgvector")
+    port, account = free_port(), 65534 if os.geteuid() == 0 else None
+    with tempfile.TemporaryDirectory(prefix="bench-postgres-", ignore_cleanup_errors=True) as scratch:
+        folder = Path(scratch)
+        (site,) = (HOME / "pgvector").glob("lib/python3*/site-packages")
+        if account is not None:
+            for part in ("pgserver", "pgserver.libs"):
+                shutil.copytree(site / part, folder / "site" / part)
+            site = folder / "site"
+            os.chown(folder, account, account)
+        package = site / "pgserver" / "pginstall"
+        make = [str(package / "bin" / "initdb"), "-D", str(folder / "data"), "-U", "bench", "--auth=trust", "-N"]
+        subprocess.run([*make, "--encoding=utf8"], check=True, user=account, group=account, capture_output=True)
+        run = [str(package / "bin" / "postgres"), "-D", str(folder / "data"), "-h", "127.0.0.1", "-p", str(port)]
+        with (folder / "postgres.log").open("wb") as log:
+            process = subprocess.Popen(
+                [*run, "-k", str(folder), "-c", "fsync=off"],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                user=account,
+                group=account,
+            )
+            try:
+                _until_open(port, process, folder / "postgres.log")
+                yield f"postgresql://bench@127.0.0.1:{port}/postgres"
+            finally:
+                process.send_signal(signal.SIGINT)  # the fast shutdown: SIGTERM would wait for every client
+                _end(process)
+
+
+def _until_open(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+    ends = time.monotonic() + START_S
+    while time.monotonic() < ends:
+        if process.poll() is not None:
+            break
+        with socket.socket() as probe:
+            probe.settimeout(1)
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.1)
+    pytest.fail(f"the server did not start:\n{log.read_text(errors='replace')[-2000:]}")
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    try:
+        process.wait(timeout=20)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait(timeout=10)
+
+
+def main(arguments: list[str]) -> int:
+    """``install [NAME ...]`` or ``list``."""
+    match arguments:
+        case ["install", *names]:
+            for name in names or PACKAGES:
+                print(f"{name}: {'there' if installed(name) else 'installing ' + ' '.join(PACKAGES[name])}", flush=True)
+                if not installed(name):
+                    install(name)
+            return 0
+        case ["list"]:
+            for name in PACKAGES:
+                print(f"{name}: {'installed' if installed(name) else 'not installed'}")
+            return 0
+        case _:
+            print(__doc__)
+            return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
