@@ -59,12 +59,12 @@ class LogPlace:
             yield fail("log", "log_mismatch", "the log holds another receipt under this id")
 
     def _fate(self, receipt_id: str) -> Iterator[Finding]:
-        for entry in self.view.of(Superseded):
-            if entry.old == receipt_id:
-                yield fail("log", "superseded", f"by {entry.new}: {entry.reason}")
-        for entry in self.view.of(Retracted):
-            if entry.receipt_id == receipt_id:
-                yield fail("log", "retracted", entry.reason)
+        for replaced in self.view.of(Superseded):
+            if replaced.old == receipt_id:
+                yield fail("log", "superseded", f"by {replaced.new}: {replaced.reason}")
+        for taken_back in self.view.of(Retracted):
+            if taken_back.receipt_id == receipt_id:
+                yield fail("log", "retracted", taken_back.reason)
 
     def _head(self, receipt: Receipt) -> Iterator[Finding]:
         head = receipt.run.log

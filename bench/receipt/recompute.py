@@ -9,49 +9,25 @@ Folds must agree to the last bit; a single row's value to 1e-12, since it may co
 
 from __future__ import annotations
 
-import math
-from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from bench.errors import ConfigError
 from bench.metrics.protocol import Measure
-from bench.metrics.registry import REGISTRY
+from bench.metrics.registry import registry
 from bench.model import FAILED_STATES, Row, State, Verdict
 from bench.receipt.definitions import read_definition
 from bench.receipt.findings import Finding, fail
 from bench.receipt.items import ItemRow
 from bench.receipt.schema import Body, Label, Score
+from bench.receipt.tally import Tally, places
 
 ROW_TOLERANCE = 1e-12
 SHOWN = 10
-NO_LABEL = "(none)"
 # Metrics of answers that follow from a row's state and verdicts; others need texts that no receipt carries.
 FROM_VERDICTS = frozenset(
     {"accuracy", "accuracy_macro", "accuracy_by_question_type", "accuracy_by_category", "correctness"}
 )
-
-
-class Tally:
-    """The values of one metric: all of them, and by label."""
-
-    def __init__(self) -> None:
-        self.values = array("d")
-        self.excluded = 0
-        self.failed = 0
-        self.labels: dict[tuple[str, str], array[float]] = {}
-        self.failed_labels: Counter[tuple[str, str]] = Counter()
-
-    def scored(self, value: float, places: list[tuple[str, str]]) -> None:
-        """Count a value, overall and under each label."""
-        self.values.append(value)
-        for place in places:
-            self.labels.setdefault(place, array("d")).append(value)
-
-    def lost(self, places: list[tuple[str, str]]) -> None:
-        """Count an item that failed."""
-        self.failed += 1
-        self.failed_labels.update(places)
 
 
 class Recompute:
@@ -141,9 +117,9 @@ def rebuilt(scores: Mapping[str, Score]) -> dict[str, Measure]:
         definition = read_definition(score.definition)
         options: dict[str, object] = dict(definition.options)
         try:
-            if REGISTRY.request(name, options, default_k=definition.k) is None:
+            if registry().take_apart(name) is None:
                 continue  # a plug-in: a receipt must not choose what code is loaded
-            measure = REGISTRY.measure(name, options, default_k=definition.k)
+            measure = registry().measure(name, options, default_k=definition.k)
         except ConfigError:
             continue
         from_rows = measure.category == "retrieval" and definition.base != "avg_retrieval_score"
@@ -186,10 +162,7 @@ def _add_value(tally: Tally, value: float | None, row: ItemRow, score: Score) ->
 
 
 def _places(row: ItemRow, score: Score) -> list[tuple[str, str]]:
-    dimensions = set(score.breakdown)
-    if score.aggregate.startswith("macro:"):
-        dimensions.add(score.aggregate.removeprefix("macro:"))
-    return [(dimension, row.labels.get(dimension, NO_LABEL)) for dimension in dimensions]
+    return places(row.labels, score.breakdown, score.aggregate)
 
 
 def _has_duplicates(retrieved: tuple[tuple[str, ...], ...]) -> bool:
@@ -221,40 +194,16 @@ def _compare(name: str, score: Score, tally: Tally, pending: int) -> Iterator[Fi
 
 
 def _values(score: Score, tally: Tally, pending: int) -> Iterator[tuple[str, float | None, float | None]]:
-    if score.aggregate == "mean":
-        yield "value", score.value, _mean(tally.values)
-        zero = _mean(tally.values, len(tally.values) + tally.failed + pending)
-        yield "valueFailuresAsZero", score.value_failures_as_zero, zero
-    elif score.aggregate.startswith("macro:"):
-        dimension = score.aggregate.removeprefix("macro:")
-        yield "value", score.value, _macro(tally, dimension, with_failed=False)
-        if not pending:  # whose labels are not in the rows
-            yield "valueFailuresAsZero", score.value_failures_as_zero, _macro(tally, dimension, with_failed=True)
-
-
-def _mean(values: array[float], divisor: int | None = None) -> float | None:
-    divisor = len(values) if divisor is None else divisor
-    return math.fsum(values) / divisor if divisor else None
-
-
-def _macro(tally: Tally, dimension: str, *, with_failed: bool) -> float | None:
-    places = {place for place in (*tally.labels, *tally.failed_labels) if place[0] == dimension}
-    means = []
-    for place in sorted(places):
-        values = tally.labels.get(place, array("d"))
-        mean = _mean(values, len(values) + (tally.failed_labels[place] if with_failed else 0))
-        if mean is not None:
-            means.append(mean)
-    return math.fsum(means) / len(means) if means else None
+    value, zero = tally.fold(score.aggregate, pending)
+    if score.aggregate != "other":
+        yield "value", score.value, value
+    if score.aggregate == "mean" or (score.aggregate.startswith("macro:") and not pending):
+        yield "valueFailuresAsZero", score.value_failures_as_zero, zero  # pending items' labels are not in the rows
 
 
 def _compare_labels(name: str, score: Score, tally: Tally) -> Iterator[Finding]:
     for dimension, stated in score.breakdown.items():
-        computed = {
-            label: Label(value=_mean(values), n=len(values))
-            for (found, label), values in tally.labels.items()
-            if found == dimension
-        }
+        computed = tally.labels_of(dimension)
         told = {label: entry for label, entry in stated.items() if entry.n}
         if score.aggregate == "other":  # only the numbers of items follow from the rows
             told, computed = (

@@ -121,7 +121,7 @@ class DatasetFile(Wire):
 class Selection(Wire):
     """Which items were meant."""
 
-    filter: Mapping[str, JSON]
+    filter: Mapping[str, object]
     limit: Natural | None
     sample: Natural | None
     order: Literal["dataset", "seeded"]
@@ -157,7 +157,7 @@ class ModelUse(Wire):
     provider: Text
     requested: Name
     reported: Text | None
-    params: Mapping[str, JSON]
+    params: Mapping[str, object]
     seed: Integer | None
 
 
