@@ -1,0 +1,145 @@
+"""kill -9, disk full, and what is left of it."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from journal_samples import JOB, LANE, items_of, meta, scored
+
+from bench.errors import BenchError, DiskFull
+from bench.journal import Journal, Reader, RunState
+from bench.model import Phase
+
+HERE = Path(__file__).parent
+STORM = [sys.executable, str(HERE / "journal_storm.py")]
+
+
+@contextmanager
+def running(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen([*STORM, *arguments], stdout=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def killed_after(folder: Path, mode: str, delay_s: float) -> int:
+    """Run a storm, kill it that long after it opened the journal; gives the rows it had acknowledged."""
+    with running(str(folder), mode) as process:
+        assert process.stdout is not None
+        acknowledged = int(process.stdout.readline().split()[1])
+        time.sleep(delay_s)
+        process.kill()
+        lines = process.stdout.read().splitlines(keepends=True)
+    whole = [line for line in lines if line.endswith("\n")]
+    return int(whole[-1]) if whole else acknowledged
+
+
+def check(folder: Path) -> str:
+    connection = sqlite3.connect(folder / "journal.sqlite")
+    try:
+        return str(connection.execute("PRAGMA integrity_check").fetchone()[0])
+    finally:
+        connection.close()
+
+
+@pytest.mark.slow
+@pytest.mark.scenario("J4")
+async def test_J4_twenty_kills_lose_no_acknowledged_row(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    chance = random.Random(7)
+    acknowledged = killed_after(folder, "create", 0.2)
+    for _ in range(19):
+        async with Reader.open(folder) as reader:
+            assert (await reader.status()).state is RunState.INTERRUPTED
+            counts = await reader.counts()
+            searched, evaluated = counts.get((Phase.SEARCH, "ok"), 0), counts.get((Phase.EVALUATE, "ok"), 0)
+        assert searched >= acknowledged
+        # order of append is order of durability: an item's later phase never outlives its earlier one
+        assert searched - 1 <= evaluated <= searched
+        acknowledged = killed_after(folder, "resume", chance.uniform(0.0, 0.3))
+    assert check(folder) == "ok"
+    async with Journal.resume(folder) as journal:
+        assert len(await journal.finished(LANE, Phase.SEARCH)) >= acknowledged
+
+
+@pytest.mark.slow
+async def test_a_kill_during_creation_leaves_a_whole_journal_or_none(tmp_path: Path) -> None:
+    chance = random.Random(8)
+    started = time.monotonic()
+    killed_after(tmp_path / "measure", "create", 0.0)
+    whole_s = time.monotonic() - started
+    for number in range(12):
+        folder = tmp_path / f"run{number}"
+        with running(str(folder), "create") as process:
+            time.sleep(chance.uniform(0.5, 1.05) * whole_s)
+            process.kill()
+        if (folder / "journal.sqlite").exists():
+            async with Journal.resume(folder) as journal:
+                assert journal.meta.run_id == "run"
+        else:
+            async with Journal.create(folder, meta()):
+                pass
+        assert check(folder) == "ok"
+
+
+@pytest.mark.scenario("J1")
+async def test_J1_a_full_disk_says_what_is_safe_and_resumes_with_room(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    with running(str(folder), "create", str(3_000_000)) as process:
+        assert process.stdout is not None
+        lines = process.stdout.read().splitlines()
+        assert process.wait(timeout=60) == DiskFull.exit_code
+    acknowledged = int(lines[-2]) if lines[-2].isdigit() else 0
+    async with Reader.open(folder) as reader:
+        counts = await reader.counts()
+    assert lines[-1].startswith("DiskFull")
+    assert f"{sum(counts.values())} phases safe" in lines[-1]
+    assert counts[Phase.SEARCH, "ok"] >= acknowledged > 0
+    async with Journal.resume(folder) as journal:
+        await journal.put(scored("one more"))
+        assert ("one more", 1) in await journal.finished(JOB, Phase.EVALUATE)
+    assert check(folder) == "ok"
+
+
+async def test_a_disk_that_is_full_from_the_start_leaves_nothing(tmp_path: Path) -> None:
+    with running(str(tmp_path / "run"), "create", "4096") as process:
+        assert process.stdout is not None
+        text = process.stdout.read()
+        assert process.wait(timeout=60) == DiskFull.exit_code
+    assert text.startswith("DiskFull")
+    assert not (tmp_path / "run").exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_the_exit_codes_of_the_journal_are_the_documented_ones() -> None:
+    assert {error.kind: error.exit_code for error in _leaves(BenchError) if error.kind in ("disk_full", "locked")} == {
+        "disk_full": 3,
+        "locked": 6,
+    }
+
+
+def _leaves(error: type[BenchError]) -> Iterator[type[BenchError]]:
+    yield error
+    for child in error.__subclasses__():
+        yield from _leaves(child)
+
+
+async def test_a_copied_crashed_journal_is_read_with_its_wal(tmp_path: Path) -> None:
+    killed_after(tmp_path / "run", "create", 0.2)
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for name in ("journal.sqlite", "journal.sqlite-wal"):
+        (copy / name).write_bytes((tmp_path / "run" / name).read_bytes())
+    assert len(await items_of(copy)) == len(await items_of(tmp_path / "run"))

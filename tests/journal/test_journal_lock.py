@@ -1,0 +1,139 @@
+"""One writer at a time: who holds a run, and when a dead holder is taken over."""
+
+from __future__ import annotations
+
+import os
+import platform
+import signal
+import sqlite3
+import time
+from pathlib import Path
+
+import pytest
+from journal_samples import items_of, meta, scored, states_of
+from test_journal_crash import running
+
+from bench.errors import Locked
+from bench.journal import Journal, Reader, RunState
+from bench.journal.holder import Holder
+from bench.model import State
+
+
+def set_holder(folder: Path, **columns: object) -> None:
+    """Write a holder row as another process would have."""
+    me = Holder.me()
+    now_us = time.time_ns() // 1000
+    row = {
+        "id": 1, "pid": me.pid, "host": me.host, "boot": me.boot, "started": me.started, "token": "another",
+        "since_us": now_us, "heartbeat_us": now_us, **columns,
+    }  # fmt: skip
+    connection = sqlite3.connect(folder / "journal.sqlite")
+    names = ", ".join(row)
+    connection.execute(
+        f"INSERT OR REPLACE INTO holder ({names}) VALUES ({', '.join('?' * len(row))})", tuple(row.values())
+    )
+    connection.commit()
+    connection.close()
+
+
+@pytest.fixture
+async def folder(tmp_path: Path) -> Path:
+    async with Journal.create(tmp_path / "run", meta()) as journal:
+        journal.append(scored("q1"))
+    return tmp_path / "run"
+
+
+async def test_a_second_opening_in_this_process_is_refused(folder: Path) -> None:
+    async with Journal.resume(folder) as journal:
+        with pytest.raises(Locked, match=rf"pid {os.getpid()} on {platform.node()}"):
+            async with Journal.resume(folder):
+                pass
+        await journal.put(scored("q2"))
+    async with Journal.resume(folder):
+        pass
+
+
+@pytest.mark.scenario("J7")
+async def test_J7_another_process_is_named_and_taken_over_once_it_was_killed(folder: Path) -> None:
+    with running(str(folder), "hold") as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        with pytest.raises(Locked, match=f"pid {process.pid} on"):
+            async with Journal.resume(folder):
+                pass
+        async with Reader.open(folder) as reader:
+            status = await reader.status()
+            assert status.state is RunState.RUNNING
+            assert status.holder is not None
+            assert str(process.pid) in status.holder
+        process.send_signal(signal.SIGKILL)
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        # not reaped yet: a zombie holds nothing
+        async with Journal.resume(folder) as journal:
+            await journal.put(scored("q2"))
+    assert set(states_of(await items_of(folder))) == {"q1", "q2"}
+
+
+@pytest.mark.scenario("J7")
+async def test_J7_the_same_pid_of_another_boot_is_taken_over(folder: Path) -> None:
+    set_holder(folder, pid=os.getppid(), boot="another boot")
+    async with Journal.resume(folder):
+        pass
+
+
+async def test_a_pid_that_another_process_has_now_is_taken_over(folder: Path) -> None:
+    set_holder(folder, pid=os.getppid(), started=1)
+    async with Journal.resume(folder):
+        pass
+
+
+async def test_this_pid_of_an_earlier_process_is_taken_over(folder: Path) -> None:
+    set_holder(folder, pid=os.getpid(), started=1)
+    async with Journal.resume(folder):
+        pass
+
+
+async def test_a_holder_on_another_machine_counts_by_its_heartbeat(folder: Path) -> None:
+    set_holder(folder, host="elsewhere", boot="another boot")
+    with pytest.raises(Locked, match="elsewhere"):
+        async with Journal.resume(folder):
+            pass
+    set_holder(folder, host="elsewhere", boot="another boot", heartbeat_us=time.time_ns() // 1000 - 60_000_000)
+    async with Journal.resume(folder):
+        pass
+
+
+async def test_a_refused_opening_changes_nothing(folder: Path) -> None:
+    set_holder(folder, host="elsewhere")
+    before = (folder / "journal.sqlite").read_bytes()
+    with pytest.raises(Locked):
+        async with Journal.resume(folder):
+            pass
+    assert (folder / "journal.sqlite").read_bytes() == before
+
+
+async def test_a_writer_that_lost_its_run_stops(folder: Path) -> None:
+    with pytest.raises(Locked, match="took the run over"):
+        async with Journal.resume(folder) as journal:
+            await journal.put(scored("q2"))
+            set_holder(folder, host="elsewhere")
+            journal._beaten = -1e9  # as if the last heartbeat were long ago
+            await journal.put(scored("q3"))
+    assert states_of(await items_of(folder)) == {"q1": State.CORRECT, "q2": State.CORRECT}
+
+
+@pytest.mark.scenario("R3")
+async def test_R3_a_killed_run_is_interrupted_and_not_running(folder: Path) -> None:
+    with running(str(folder), "hold") as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+    async with Reader.open(folder) as reader:
+        status = await reader.status()
+    assert status.state is RunState.INTERRUPTED
+    assert status.holder is None
+
+
+async def test_a_clean_end_leaves_one_file_and_no_holder(folder: Path) -> None:
+    assert [path.name for path in folder.iterdir()] == ["journal.sqlite"]
+    async with Reader.open(folder) as reader:
+        assert (await reader.status()).holder is None
