@@ -59,7 +59,7 @@ def measure(
     light = [_light(metric, place, row) for place, row in enumerate(rows)]
     clustered = any(row.corpus for row in light)
     if metric.scope == "corpus":
-        metric = cast("Measure", _as_items(metric))
+        metric = _as_items(metric)
     return fold([metric], light, by=dimensions, clustered=clustered)[metric.name]
 
 

@@ -36,6 +36,8 @@ NORMAL = {
     "case_sensitive": Parameter(default=False),
     "unicode": Parameter(default="none", choices=("none", "nfc", "nfkc")),
 }
+LOCOMO_TYPES = {"multi-hop": "1", "temporal": "2", "open-domain": "3", "single-hop": "4", "adversarial": "5"}
+"""the paper's names of its categories"""
 ABSENT = ("no information available", "not mentioned")
 """LoCoMo's two phrases for a question whose answer is not in the conversation"""
 
@@ -155,6 +157,13 @@ def token_f1(k: int | None, params: Params) -> Arithmetic:
     return compared(F1_VARIANTS[str(params["variant"])])
 
 
+def locomo_category(category: object, question_type: str | None) -> str | None:
+    """LoCoMo's category number from the dataset's own field, or from the name of the type."""
+    if category is not None and as_text(category) in "12345":
+        return as_text(category)
+    return LOCOMO_TYPES.get((question_type or "").replace("_", "-").lower())
+
+
 def locomo_qa(category: str, prediction: str, reference: str) -> float | None:
     """LoCoMo's official score of one answer; None for a category that it does not know."""
     if category == "1":
@@ -182,10 +191,10 @@ def locomo_qa_score(k: int | None, params: Params) -> Arithmetic:
         return best(lambda p, r: locomo_qa(as_text(category), p, r), prediction, golds)
 
     def of_row(row: Row) -> float | None:
-        category = row.category if fixed is None else fixed
+        category = locomo_category(row.category if fixed is None else fixed, row.labels.get("question_type"))
         if row.prediction is None or category is None:
             return None
-        if not row.references and as_text(category) != "5":
+        if not row.references and category != "5":
             return None
         return of_inputs(row.prediction, references=row.references, category=category)
 

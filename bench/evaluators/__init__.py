@@ -1,0 +1,32 @@
+"""Evaluators: one answer to one Verdict, by rule or by a judge. Unparsed is unscored, never 0.
+
+Example::
+
+    evaluator = open_evaluator("llm-judge", prompts=JudgePrompts.of({"default": text}))
+    verdict = await evaluator.evaluate(item, answer, hits, judge)
+    state = state_of(verdict, answerable=not item.abstention, threshold=threshold_of(evaluator))
+"""
+
+from __future__ import annotations
+
+from bench.evaluators.outcome import is_refusal, state_of
+from bench.evaluators.parsing import ParsedVerdict, parse_verdict
+from bench.evaluators.prompts import JudgePrompt, JudgePrompts
+from bench.evaluators.protocol import Evaluator, Judge, needs_answer, threshold_of
+from bench.evaluators.registry import evaluator_names, open_evaluator, verdict_key
+
+__all__ = [
+    "Evaluator",
+    "Judge",
+    "JudgePrompt",
+    "JudgePrompts",
+    "ParsedVerdict",
+    "evaluator_names",
+    "is_refusal",
+    "needs_answer",
+    "open_evaluator",
+    "parse_verdict",
+    "state_of",
+    "threshold_of",
+    "verdict_key",
+]

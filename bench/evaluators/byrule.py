@@ -1,0 +1,141 @@
+"""Evaluators that need no model: the comparison of two texts is the verdict.
+
+A refusal (``is_refusal``) on an item whose right answer is to abstain is correct; on an answerable item
+that it does not happen to answer it is marked ``abstained``.
+
+Example::
+
+    await TextEvaluator(name="exact-match", compare=..., threshold=1.0).evaluate(item, "Paris", (), None)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from bench.evaluators.outcome import is_refusal
+from bench.evaluators.protocol import Judge
+from bench.metrics.normal import as_text, normal_form
+from bench.metrics.similarity import deletion_check
+from bench.metrics.text import locomo_category, locomo_qa
+from bench.model import Hit, ScoredItem, Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextEvaluator:
+    """A text metric as a verdict: its value over the accepted answers."""
+
+    name: str
+    compare: Callable[[str, Sequence[str]], float | None]
+    threshold: float = 1.0
+    needs_judge: bool = False
+
+    async def evaluate(self, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None) -> Verdict:
+        refused = is_refusal(answer)
+        value = self.compare(answer, item.answers) if item.answers else None
+        if item.abstention:
+            value = max(float(refused), value or 0.0)
+        return verdict(self.name, value, self.threshold, refused=refused, reason="no_reference")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocomoEvaluator:
+    """LoCoMo's official score; the category comes from the item's metadata or its question type."""
+
+    name: str = "locomo-f1"
+    threshold: float = 1.0
+    needs_judge: bool = False
+
+    async def evaluate(self, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None) -> Verdict:
+        category = locomo_category(item.metadata.get("category"), item.question_type)
+        if category is None or (not item.answers and category != "5"):
+            return verdict(self.name, None, self.threshold, refused=is_refusal(answer), reason="no_category")
+        golds = item.answers or ("",)
+        values = [value for gold in golds if (value := locomo_qa(category, answer, gold)) is not None]
+        refused = is_refusal(answer) or (category == "5" and max(values, default=0.0) == 1)
+        return verdict(self.name, max(values, default=None), self.threshold, refused=refused)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChoiceEvaluator:
+    """The first letter or option text that stands alone in the answer is the choice."""
+
+    name: str = "mcq"
+    threshold: float = 1.0
+    needs_judge: bool = False
+
+    async def evaluate(self, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None) -> Verdict:
+        wanted = choice_index(item.choice_answer, item.choices)
+        chosen = chosen_index(answer, item.choices)
+        if wanted is None:
+            return verdict(self.name, None, self.threshold, refused=False, reason="no_choice_answer")
+        refused = chosen is None and is_refusal(answer)
+        value = 0.0 if refused and not item.abstention else None if chosen is None else float(chosen == wanted)
+        return verdict(self.name, value, self.threshold, refused=refused, reason="no_choice")
+
+
+def choice_index(gold: str | None, choices: Sequence[str]) -> int | None:
+    """Which option a gold names: its text, its letter, or nothing."""
+    if gold is None:
+        return None
+    texts = [normal_form(as_text(choice)) for choice in choices]
+    if normal_form(gold) in texts:
+        return texts.index(normal_form(gold))
+    letter = gold.strip().strip("().:").upper()
+    place = ord(letter) - ord("A") if len(letter) == 1 else -1
+    return place if 0 <= place < len(choices) else None
+
+
+def chosen_index(answer: str, choices: Sequence[str]) -> int | None:
+    """The option that an answer names first."""
+    text = answer.strip()
+    bare = text.strip("().:*\"' ").upper()
+    if len(bare) == 1 and 0 <= ord(bare) - ord("A") < len(choices):
+        return ord(bare) - ord("A")
+    found: list[tuple[int, int, int]] = []
+    last = chr(ord("A") + max(len(choices) - 1, 0))
+    for match in re.finditer(rf"(?<!\w)(?:\(([A-{last}])\)|([A-{last}])(?=[).:,*]|\s*$|\s*\n))", text):
+        found.append((match.start(), 0, ord(match[1] or match[2]) - ord("A")))
+    for place, choice in enumerate(choices):
+        option = re.escape(choice.strip()).replace(r"\ ", r"\s+")
+        standing = re.search(rf"(?<!\w){option}(?!\w)", text, re.IGNORECASE) if choice.strip() else None
+        if standing:
+            found.append((standing.start(), -len(choice), place))
+    return min(found)[2] if found else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletionEvaluator:
+    """Nothing of the deleted text is in the hits of the verification query, nor in the answer."""
+
+    fuzzy_match: bool = False
+    fuzzy_threshold: float = 0.8
+    name: str = "deletion-check"
+    threshold: float = 1.0
+    needs_judge: bool = False
+    needs_answer: bool = False
+
+    async def evaluate(self, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None) -> Verdict:
+        if item.deletion is None:
+            return verdict(self.name, None, self.threshold, refused=False, reason="no_deletion")
+        texts = [text for hit in hits for text in (hit.content, *hit.chunks)] + ([answer] if answer else [])
+        value = deletion_check(
+            item.deletion.deleted_content,
+            texts,
+            fuzzy_match=self.fuzzy_match,
+            fuzzy_threshold=self.fuzzy_threshold,
+        )
+        return verdict(self.name, value, self.threshold, refused=False, reason="nothing_to_look_for")
+
+
+def verdict(name: str, value: float | None, threshold: float, *, refused: bool, reason: str = "") -> Verdict:
+    """A rule's verdict; ``reason`` says why there is none."""
+    correct = None if value is None else value >= threshold
+    return Verdict(
+        evaluator=name,
+        value=value,
+        correct=correct,
+        reason=reason if value is None else "",
+        abstained=refused and not correct,
+    )

@@ -1,0 +1,152 @@
+"""Protocol packs: prompts and rules by ``name@version``, ours in the package, official texts in a workspace.
+
+A prompt that ships is in our own words (``fidelity: adapted``). A workspace may hold the original text at
+``packs/NAME@VERSION/FILE``; its digest must be the published one, and the run then says ``official``.
+
+Example::
+
+    pack = load_pack("longmemeval@1", workspace=Path("."))
+    pack.judge["temporal-reasoning"], pack.fidelity
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, cast
+
+from bench.errors import ConfigError
+from bench.metrics.names import near, or_list
+
+ROOT = Path(__file__).resolve().parent.parent / "packs"
+_PYTHON_SLOT = re.compile(r"\{\}")
+_SLOTS = {
+    "judge": ("question", "answer", "response"),
+    "answer": ("retrievedContext", "questionDate", "question"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pack:
+    """One protocol: prompts by role and name, and its rules."""
+
+    name: str
+    version: str
+    description: str = ""
+    judge: Mapping[str, str] = field(default_factory=dict)
+    """``default``, ``abstention`` or question type -> template"""
+    answer: Mapping[str, str] = field(default_factory=dict)
+    evaluator: str | None = None
+    judge_model: str | None = None
+    temperature: float = 0.0
+    parse: str = "auto"
+    sealed: tuple[str, ...] = ()
+    """config keys that a config with this pack must not set"""
+    reported: tuple[str, ...] = ()
+    fidelity: Literal["adapted", "official"] = "adapted"
+    sha256: Mapping[str, str] = field(default_factory=dict)
+    """role.name -> digest of the text as it stands in its file"""
+
+    @property
+    def id(self) -> str:
+        return f"{self.name}@{self.version}"
+
+
+def pack_names() -> list[str]:
+    """Packs that ship, sorted."""
+    return sorted(path.parent.name for path in ROOT.glob("*/pack.yaml"))
+
+
+def load_pack(reference: str, *, workspace: Path | None = None, where: str | None = None) -> Pack:
+    """Read a pack; ConfigError for an unknown one and for an official text with another digest."""
+    folder = ROOT / reference
+    if not (folder / "pack.yaml").is_file() or "/" in reference:
+        close = near(reference, pack_names())
+        hint = f"did you mean {or_list(close)}?" if close else f"packs: {', '.join(pack_names())}"
+        raise ConfigError(f'unknown pack "{reference}"', where=where, hint=hint)
+    rules = _rules(folder / "pack.yaml")
+    official = cast("Mapping[str, str]", rules.pop("official", {}))
+    placed = None if workspace is None else workspace / "packs" / reference
+    texts: dict[str, dict[str, str]] = {}
+    digests: dict[str, str] = {}
+    originals: list[bool] = []
+    for role in _SLOTS:
+        texts[role] = {}
+        for name, file_name in cast("Mapping[str, str]", rules.pop(role, {})).items():
+            original = _official_text(placed, file_name, official.get(file_name), where)
+            raw = original if original is not None else (folder / file_name).read_text(encoding="utf-8")
+            originals.append(original is not None)
+            digests[f"{role}.{name}"] = hashlib.sha256(raw.encode()).hexdigest()
+            texts[role][name] = raw if original is None else _filled(raw, role)
+    return Pack(
+        **cast("dict[str, str]", {k: rules[k] for k in ("name", "version", "description") if k in rules}),
+        judge=texts["judge"],
+        answer=texts["answer"],
+        evaluator=cast("str | None", rules.get("evaluator")),
+        judge_model=cast("str | None", rules.get("judge_model")),
+        temperature=float(str(rules.get("temperature", 0))),
+        parse=str(rules.get("parse", "auto")),
+        sealed=tuple(cast("list[str]", rules.get("sealed", []))),
+        reported=tuple(cast("list[str]", rules.get("reported", []))),
+        fidelity="official" if originals and all(originals) else "adapted",
+        sha256=digests,
+    )
+
+
+def _rules(path: Path) -> dict[str, object]:
+    from ruamel.yaml import YAML
+
+    return cast("dict[str, object]", YAML(typ="safe").load(path.read_text(encoding="utf-8")))
+
+
+def _official_text(placed: Path | None, file_name: str, digest: str | None, where: str | None) -> str | None:
+    """The workspace's original text, None where there is none."""
+    path = None if placed is None else placed / file_name
+    if path is None or not path.is_file():
+        return None
+    content = path.read_bytes()
+    found = hashlib.sha256(content).hexdigest()
+    if found != digest:
+        raise ConfigError(
+            f"{path.name} is not the official text: sha256 {found}, expected {digest or '(none is published)'}",
+            where=where or str(path),
+            hint="place the unchanged official template, or remove the file",
+        )
+    return content.decode("utf-8")
+
+
+def _filled(text: str, role: str) -> str:
+    """Python's ``{}`` placeholders, in their order, as template names."""
+    names = iter(_SLOTS[role])
+    escaped = text.replace("${", "$${")
+    return _PYTHON_SLOT.sub(lambda match: "${" + next(names, "question") + "}", escaped)
+
+
+def check_sealed(pack: Pack, given: Mapping[str, str | None]) -> None:
+    """Refuse config keys that the pack seals; ``given``: dotted key that a config sets -> its place."""
+    for key, where in given.items():
+        if any(key == sealed or key.startswith(f"{sealed}.") for sealed in pack.sealed):
+            raise ConfigError(
+                f"{key} is sealed by the pack {pack.id}",
+                where=where,
+                hint="remove the key, or leave the pack and give the protocol another name",
+            )
+
+
+@functools.cache
+def _generic_pack() -> Pack:
+    return load_pack("generic@1")
+
+
+def generic(name: str) -> str:
+    """A judge prompt for benchmarks that bring none: default, abstention, rubric or faithfulness."""
+    return _generic_pack().judge[name]
+
+
+def generic_answer() -> str:
+    """The answer prompt for benchmarks that bring none."""
+    return _generic_pack().answer["default"]

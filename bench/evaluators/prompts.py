@@ -1,0 +1,172 @@
+"""Which judge prompt an item gets, and what is written into it.
+
+An abstention item is asked with the abstention prompt, before its type is looked at; then by type; then
+the default. Values go in as data: a closing tag that the prompt itself uses is defused inside them.
+
+Example::
+
+    prompts = JudgePrompts.of({"default": text, "temporal": other})
+    prompts.choose(item).sha256
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bench.config.templates import Template
+from bench.model import ChatMessage, Hit, Prompt, ScoredItem
+
+NAMES = ("question", "answer", "response", "questionType", "questionDate", "rubric", "evidence")
+DEFAULT = "default"
+ABSTENTION = "abstention"
+INSTRUCTION_DEFAULT = "_default"
+MAX_TOKENS = 1024
+"""a reasoning judge with a few tokens returns nothing"""
+
+OFF_BY_ONE = (
+    "\nWhere a number of days, weeks or months is asked for, a count that is one too high or one too low is "
+    "still right.\n"
+)
+CORRECTNESS_SCHEMA: Mapping[str, object] = {
+    "type": "object",
+    "properties": {
+        "correctness": {"type": "number", "minimum": 0, "maximum": 1},
+        "faithfulness": {"type": "number", "minimum": 0, "maximum": 1},
+        "reasoning": {"type": "string"},
+    },
+    "required": ["correctness", "faithfulness", "reasoning"],
+    "additionalProperties": False,
+}
+_CLOSING_TAG = re.compile(r"</(\w+)>")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgePrompt:
+    """One judge prompt; ``sha256`` is of the text with its placeholders in place."""
+
+    name: str
+    template: Template
+
+    @classmethod
+    def of(cls, name: str, text: str, *, where: str | None = None) -> JudgePrompt:
+        """Parse; ConfigError for a placeholder that judge prompts do not know."""
+        return cls(name=name, template=Template.parse(text, NAMES, where=where or f"judge prompt {name!r}"))
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.template.text.encode()).hexdigest()
+
+    @property
+    def asks_for_json(self) -> bool:
+        """A prompt that speaks of JSON is asked by schema; one that wants a word is left alone."""
+        return "json" in self.template.text.lower()
+
+    def render(self, item: ScoredItem, response: str, hits: Sequence[Hit] = ()) -> str:
+        """Fill in one item and what was answered."""
+        tags = set(_CLOSING_TAG.findall(self.template.text))
+        return self.template.render({name: _as_data(value, tags) for name, value in _values(item, response, hits)})
+
+    def ask(
+        self,
+        item: ScoredItem,
+        response: str,
+        hits: Sequence[Hit] = (),
+        *,
+        schema: Mapping[str, object] | None = None,
+        temperature: float = 0.0,
+        max_tokens: int = MAX_TOKENS,
+    ) -> Prompt:
+        """The request to the judge."""
+        return Prompt(
+            messages=(ChatMessage(role="user", content=self.render(item, response, hits)),),
+            max_tokens=max(max_tokens, MAX_TOKENS),
+            temperature=temperature,
+            json_schema=schema if self.asks_for_json else None,
+            question=item.question,
+        )
+
+
+def _values(item: ScoredItem, response: str, hits: Sequence[Hit]) -> list[tuple[str, str | None]]:
+    date = item.question_date
+    texts = [hit.content for hit in hits] or list(item.evidence_texts)
+    return [
+        ("question", item.question),
+        ("answer", " / ".join(item.answers) or None),
+        ("response", response),
+        ("questionType", item.question_type),
+        ("questionDate", None if date is None else f"{date:%Y-%m-%d %H:%M}"),
+        ("rubric", "\n".join(f"{n}. {line}" for n, line in enumerate(item.rubric, start=1)) or None),
+        ("evidence", "\n".join(texts) or None),
+    ]
+
+
+def _as_data(value: str | None, tags: set[str]) -> str | None:
+    """Text that cannot close a tag of the prompt."""
+    if value is None or not tags:
+        return value
+    return re.sub(rf"</(?=\s*(?:{'|'.join(map(re.escape, sorted(tags)))})\s*>)", "<\\/", value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgePrompts:
+    """Every judge prompt of a benchmark."""
+
+    default: JudgePrompt
+    abstention: JudgePrompt
+    by_type: Mapping[str, JudgePrompt] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        texts: Mapping[str, str] | None = None,
+        *,
+        prompt_of_type: Mapping[str, str] | None = None,
+        off_by_one: Sequence[str] = (),
+        instructions: Mapping[str, str] | None = None,
+    ) -> JudgePrompts:
+        """Lay a benchmark's texts (``default``, ``abstention``, or by type) over the generic ones.
+
+        ``prompt_of_type``: question type -> name of its text; ``off_by_one``: types with that rule;
+        ``instructions``: question type (or ``_default``) -> sentences for the judge.
+        """
+        from bench.evaluators.packs import generic
+
+        given = dict(texts or {})
+        default = given.pop(DEFAULT, None) or generic("default")
+        abstention = given.pop(ABSTENTION, None) or generic("abstention")
+        told = instructions or {}
+        aliases = prompt_of_type or {}
+        named: dict[str, tuple[str, str]] = {name: (name, text) for name, text in given.items()}
+        for kind in {*aliases, *off_by_one, *told} - {INSTRUCTION_DEFAULT}:
+            wanted = aliases.get(kind)
+            named.setdefault(kind, named.get(wanted or "", (DEFAULT, default)))
+        return cls(
+            default=JudgePrompt.of(DEFAULT, _with(default, told.get(INSTRUCTION_DEFAULT), off_by_one=False)),
+            abstention=JudgePrompt.of(ABSTENTION, abstention),
+            by_type={
+                kind: JudgePrompt.of(
+                    name, _with(text, told.get(kind, told.get(INSTRUCTION_DEFAULT)), off_by_one=kind in off_by_one)
+                )
+                for kind, (name, text) in named.items()
+            },
+        )
+
+    def choose(self, item: ScoredItem) -> JudgePrompt:
+        """Abstention first, then the question type, then the default."""
+        if item.abstention:
+            return self.abstention
+        return self.by_type.get(item.question_type or "", self.default)
+
+    @property
+    def all(self) -> tuple[JudgePrompt, ...]:
+        """Each distinct prompt once."""
+        found = {p.sha256: p for p in (self.default, self.abstention, *self.by_type.values())}
+        return tuple(found.values())
+
+
+def _with(text: str, instruction: str | None, *, off_by_one: bool) -> str:
+    told = f"\nFor questions of this kind: {instruction.replace('${', '$${')}\n" if instruction else ""
+    return text + told + (OFF_BY_ONE if off_by_one else "")

@@ -1,0 +1,56 @@
+"""What an evaluator is: one answer (or the hits of an item) to one Verdict.
+
+Plug-ins implement ``Evaluator``, register in the entry point group ``bench.evaluators`` or stand beside
+a config as ``./file.py:Class``.
+
+Example of a plug-in::
+
+    class Shouting:
+        name, needs_judge = "shouting", False
+
+        async def evaluate(self, item, answer, hits, judge):
+            value = float(answer.isupper())
+            return Verdict(evaluator=self.name, value=value, correct=value == 1)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+from bench.model import Completion, Hit, Prompt, ScoredItem, Verdict
+
+
+class Judge(Protocol):
+    """A model that is asked for verdicts; the caller wires retries, limits and the ledger behind it."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def ask(self, prompt: Prompt) -> Completion: ...
+
+
+@runtime_checkable
+class Evaluator(Protocol):
+    """``needs_judge``: without a judge its verdict is None (unscored).
+
+    An evaluator may also have ``needs_answer = False`` (it scores the hits when nothing was answered) and
+    ``threshold`` (the value from which an item is correct).
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def needs_judge(self) -> bool: ...
+
+    async def evaluate(self, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None) -> Verdict: ...
+
+
+def needs_answer(evaluator: Evaluator) -> bool:
+    """Whether an item without an answer leaves it nothing to do."""
+    return bool(getattr(evaluator, "needs_answer", True))
+
+
+def threshold_of(evaluator: Evaluator) -> float:
+    """The value from which its items are correct."""
+    return float(getattr(evaluator, "threshold", 1.0))
