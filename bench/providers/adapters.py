@@ -137,7 +137,7 @@ def local_of(config: ProviderConfig, model: type[LocalModel]) -> LocalModel:
     from bench.config.source import Source
 
     try:
-        return model.model_validate(config.local)
+        return model.model_validate({key: value for key, value in config.local.items() if key != "durability"})
     except ValidationError as error:
         places = {path[1:]: at for path, at in (config.places or {}).items() if path[:1] == ("local",)}
         block = Source(path=config.path or Path(config.name), tree=config.local, places=places)

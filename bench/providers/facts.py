@@ -3,27 +3,94 @@
 Example::
 
     facts.capabilities(config).operations       # gates benchmarks: frozenset({"add_memory", "retrieve_memory"})
-    facts.environment_names(config)             # ("CHROMA_URL",) with defaults marked by needs()
-    facts.embedding_model(config)               # "openai/text-embedding-3-small" or None
+    facts.needs(config)                         # ("MEM0_API_KEY",): variables that must be set
+    facts.embedding(config)                     # ClientEmbeddings(model="openai/text-embedding-3-small", ...) or None
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bench.config.variables import find_variables
+from bench.providers.adapters import declared_capabilities
 from bench.providers.protocol import Capabilities
 
 if TYPE_CHECKING:
     from bench.config.provider import ProviderConfig
+    from bench.config.provider.sections import ClientEmbeddings
+
+FIRST_CLASS = frozenset(
+    {
+        "bm25", "vector", "full-context", "oracle", "random", "no-memory", "chroma", "pgvector", "mem0-library",
+        "hindsight",
+    }
+)  # fmt: skip
+"""providers that a claim of this project rests on: each passes the contract suite against the real thing"""
 
 
-def embedding_model(config: ProviderConfig) -> str | None:
-    """The embedding model the caller must open for this provider, None when it needs none."""
-    return config.client_embeddings.model if config.client_embeddings else None
+def embedding(config: ProviderConfig) -> ClientEmbeddings | None:
+    """The embedder that the caller must open for this provider and how, None when it needs none."""
+    return config.client_embeddings
 
 
 def capabilities(config: ProviderConfig) -> Capabilities:
     """What the provider can do, from its config and class."""
-    from bench.providers.adapters import declared_capabilities
-
     return declared_capabilities(config)
+
+
+def lacks(config: ProviderConfig, required: frozenset[str]) -> tuple[str, ...]:
+    """Operations that a benchmark requires and this provider has not; empty = it can be run."""
+    return tuple(sorted(required - capabilities(config).operations))
+
+
+def variables(config: ProviderConfig) -> dict[str, bool]:
+    """Every environment variable the config mentions -> whether it must be set."""
+    tree = config.model_dump(mode="json", exclude={"auth"}, exclude_defaults=True)
+    found: dict[str, bool] = {}
+    for variable in find_variables(tree):
+        found[variable.name] = found.get(variable.name, False) or variable.default is None
+    for auth in config.auth:
+        if auth.env_var is not None:
+            found[auth.env_var] = found.get(auth.env_var, False) or not auth.optional
+    for name in config.mcp.env.values() if config.mcp else ():
+        found[name] = True
+    return found
+
+
+def needs(config: ProviderConfig) -> tuple[str, ...]:
+    """Variables that must be set before the provider can be used."""
+    return tuple(sorted(name for name, required in variables(config).items() if required))
+
+
+def listed(config: ProviderConfig) -> dict[str, object]:
+    """The entry of ``bench list providers --json``."""
+    verified = config.verified
+    return {
+        "name": config.name,
+        "displayName": config.shown_name,
+        "type": config.type,
+        "aliases": list(config.aliases),
+        "tags": list(config.tags),
+        "verified": {"level": verified.level, "date": verified.date.isoformat(), "upstream": verified.upstream}
+        if verified
+        else None,
+        "capabilities": capabilities(config).shown(),
+        "needs": list(needs(config)),
+        "first_class": config.name in FIRST_CLASS,
+    }
+
+
+def described(config: ProviderConfig) -> dict[str, object]:
+    """The tree of ``bench describe provider NAME --json``: the list entry and what a reader asks next."""
+    return {
+        **listed(config),
+        "description": config.description,
+        "docs": config.docs,
+        "determinism": config.determinism,
+        "variables": variables(config),
+        "embedding": config.client_embeddings.model if config.client_embeddings else None,
+        "on_unknown": config.ingest.on_unknown,
+        "sha256": config.sha256,
+        "path": str(config.path) if config.path else None,
+        "warnings": list(config.warnings),
+    }

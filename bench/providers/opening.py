@@ -27,5 +27,8 @@ async def open_provider(config: ProviderConfig, context: ProviderContext) -> Asy
         ConfigError: the class, a variable of the environment or the embedder it needs is missing.
     """
     provider = provider_class(config)(config, context)
+    declared = config.local.get("durability")
+    if declared is not None:
+        vars(provider)["durability"] = declared
     async with provider:
         yield provider

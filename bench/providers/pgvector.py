@@ -114,7 +114,7 @@ class Pgvector:
         wanted = _literal(query.embedding or await self._vectors.query(query.text))
         sql = self._sized("search_index") if self._local.index == "hnsw" else SQL["search"]
         hits = await self._hits("search", sql, {"wanted": wanted, "ns": space.namespace, "k": query.k})
-        return Found(hits=tuple(hits), requested=query.k, returned=len(hits))
+        return Found(hits=hits, requested=query.k, returned=len(hits))
 
     async def clear(self, space: Space) -> int | None:
         """Delete the rows of the namespace."""
@@ -138,7 +138,7 @@ class Pgvector:
 
     async def list(self, space: Space, session_id: str | None = None) -> list[Hit]:
         """The rows of a namespace or of one session, by id."""
-        return await self._hits("search", SQL["list"], {"ns": space.namespace, "session": session_id})
+        return [*await self._hits("search", SQL["list"], {"ns": space.namespace, "session": session_id})]
 
     async def upstream_version(self) -> str:
         """The versions of the database and of the extension."""
@@ -146,10 +146,10 @@ class Pgvector:
             row = await (await connection.execute(SQL["version"])).fetchone()
         return f"PostgreSQL {row[0]}, vector {row[1]}" if row else "PostgreSQL"
 
-    async def _hits(self, traffic: str, sql: str, values: Mapping[str, object]) -> list[Hit]:
+    async def _hits(self, traffic: str, sql: str, values: Mapping[str, object]) -> tuple[Hit, ...]:
         async with self._run(traffic) as connection:
             rows = await (await connection.execute(sql, values)).fetchall()
-        return [_hit(row) for row in rows]
+        return tuple(_hit(row) for row in rows)
 
     def _sized(self, name: str) -> str:
         return SQL[name].format(dimensions=self._dimensions, index=f"bench_memories_cosine_{self._dimensions}")

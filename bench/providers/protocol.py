@@ -108,7 +108,7 @@ class ProviderContext:
     """folder of the run; files of ``durability: file`` providers live below it"""
     seed: int = 0
     embedder: Embedder | None = None
-    """opened by the caller when :func:`bench.providers.facts.embedding_model` names one"""
+    """opened by the caller as :func:`bench.providers.facts.embedding` says"""
     open_model: Callable[[str], Awaitable[Model]] | None = None
     """the language model of an adapter that enriches what it stores, by full name"""
     now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
