@@ -212,6 +212,29 @@ def open_evaluator(
         raise ConfigError(f"evaluator {name}: {error.message}", where=where or error.where, hint=error.hint) from error
 
 
+DESCRIPTIONS = {
+    "exact-match": "1 if the answer equals an accepted one after normalisation",
+    "contains": "1 if an accepted answer stands in the answer as whole words",
+    "token-f1": "F1 of shared tokens as value",
+    "locomo-f1": "LoCoMo's official score by category",
+    "semantic-similarity": "cosine of embeddings as value; needs an embedding model",
+    "mcq": "the first option that the answer names is the right one",
+    "rubric": "a judge scores each rubric line 0, 0.5 or 1",
+    "llm-judge": "a judge says whether the answer is right",
+    "faithfulness": "a judge checks each statement of the answer against the retrieved memories",
+    "deletion-check": "nothing of a deleted text is left in hits or answer",
+    "code-correctness": "the item's tests run on the answer; needs --allow-code-execution",
+    CUSTOM: "a Python class beside the config",
+    NONE: "retrieval only: nothing is evaluated",
+}
+
+
+def catalog() -> dict[str, str]:
+    """Every evaluator with one sentence; an installed plug-in is named, not imported."""
+    others = {name: f"plug-in of {plugin.distribution}" for name, plugin in plugins.installed(GROUP, canonical).items()}
+    return dict(sorted((DESCRIPTIONS | others).items()))
+
+
 def evaluator_names() -> list[str]:
     """Every name that can be opened, installed plug-ins included."""
     found = plugins.installed(GROUP, canonical)

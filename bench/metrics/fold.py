@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from bench.metrics.cells import Cell, by_label, has_dimension, pour
+from bench.metrics.cells import Cell, Pool, by_label, has_dimension, poured
 from bench.metrics.epochs import Reducer, reduced
 from bench.metrics.facts import FoldRow, JobFacts
 from bench.metrics.protocol import Measure
@@ -39,16 +39,15 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One metric's place in the values of a row."""
+    """One metric and its place among the item metrics."""
 
     metric: Measure
     place: int
-    width: int
 
 
 def fold(
     metrics: Sequence[Measure],
-    rows: Iterable[FoldRow],
+    rows: Iterable[FoldRow] | Pool,
     *,
     job: JobFacts | None = None,
     by: Sequence[str] = DIMENSIONS,
@@ -60,17 +59,18 @@ def fold(
 ) -> dict[str, Measurement]:
     """Fold the rows of one job into one Measurement a metric, by metric name.
 
-    A row's ``values`` are in the order of ``item_metrics(metrics)``. ``by`` names the breakdowns (those
-    that no row has are left out) beside the ones that a metric brings itself. With ``epochs`` > 1 an
-    item's repeats are reduced first.
+    A row's ``values`` are in the order of ``item_metrics(metrics)``; many rows come faster in a ``Pool``
+    (one epoch only). ``by`` names the breakdowns (those that no row has are left out) beside the ones that
+    a metric brings itself. With ``epochs`` > 1 an item's repeats are reduced first.
     """
     items = item_metrics(metrics)
     facts, options = job or JobFacts(), Options(by=tuple(by), clustered=clustered, level=level, seed=seed)
     spread: dict[str, float] = {}
-    if epochs > 1:
+    if epochs > 1 and not isinstance(rows, Pool):
         rows, spread = reduced(rows, [m.name for m in items], epochs_reducer)
-    cells = pour(rows, len(items), clustered=clustered)
-    found = {m.name: _of_items(Column(m, i, len(items)), cells, facts, options) for i, m in enumerate(items)}
+    pool = rows if isinstance(rows, Pool) else poured(rows, len(items), clustered=clustered)
+    cells = pool.cells()
+    found = {m.name: _of_items(Column(m, i), cells, facts, options) for i, m in enumerate(items)}
     found |= {m.name: _of_corpora(m, facts, options) for m in metrics if m.scope == "corpus"}
     return {m.name: replace(found[m.name], spread=spread.get(m.name)) for m in metrics}
 
@@ -105,7 +105,7 @@ def _sample(column: Column, cells: Sequence[Cell], options: Options) -> tuple[Sa
     reasons: Counter[str] = Counter()
     n_failed = n_correct = 0
     for cell in cells:
-        stored = cell.values[column.place :: column.width]
+        stored = cell.columns[column.place]
         if cell.failed:
             n_failed += cell.count
             failed_values.extend(v for v in stored if v == v)
@@ -115,7 +115,7 @@ def _sample(column: Column, cells: Sequence[Cell], options: Options) -> tuple[Sa
         values.extend(kept)
         if len(kept) < cell.count:
             reasons[_reason(column.metric, cell)] += cell.count - len(kept)
-            clusters.extend(c for c, v in zip(cell.clusters, stored, strict=False) if v == v)
+            clusters.extend(c for c, v in zip(cell.clusters, stored, strict=False) if v == v)  # both or no clusters
         else:
             clusters.extend(cell.clusters)
     sample = Sample(

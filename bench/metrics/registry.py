@@ -62,9 +62,10 @@ class Registry:
             yield f"{name}_at_K" if entry.cut == "required" else name
             if entry.cut == "optional":
                 yield f"{name}_at_K"
-        yield from self._plugins()
+        yield from self.installed()
 
-    def _plugins(self) -> dict[str, plugins.Found]:
+    def installed(self) -> dict[str, plugins.Found]:
+        """Plug-ins by name, not yet imported."""
         found = plugins.installed(GROUP, canonical)
         for name, plugin in found.items():
             if name in self._known:
@@ -163,7 +164,7 @@ class Registry:
         return checked
 
     def _installed(self, name: str, params: dict[str, object], breakdown: tuple[str, ...]) -> Measure:
-        plugin = self._plugins().get(name)
+        plugin = self.installed().get(name)
         if plugin is None:
             raise self.unknown(name)
         return from_plugin(
@@ -265,3 +266,22 @@ def guarded(metric: Metric, label: str) -> Callable[[Row], float | None]:
 def registry() -> Registry:
     """The registry of this program."""
     return Registry(tuple(entry for family in FAMILIES for entry in family.ENTRIES))
+
+
+def catalog() -> list[MetricInfo]:
+    """Every metric once, sorted by name; an installed plug-in is named, not imported."""
+    known = registry()
+    own = [known.info(entry.name) for entry in known.entries]
+    others = [
+        MetricInfo(
+            name=plugin.name,
+            definition="",
+            aliases=(),
+            category="custom",
+            unit=None,
+            lower_is_better=False,
+            summary=f"plug-in of {plugin.distribution}",
+        )
+        for plugin in known.installed().values()
+    ]
+    return sorted([*own, *others], key=lambda info: info.name)
