@@ -198,7 +198,7 @@ class Http:
             self._record(trip, stamps, failed.status, failed.error.kind)
             raise
         if trip.gate.window is not None:
-            trip.gate.window.accepted()
+            trip.gate.window.accepted(sent_at=trip.sent_at)
         self._record(trip, stamps, answer.status, "ok", response=response, metered=metered)
         return response
 

@@ -1,7 +1,8 @@
 """How many requests may be in flight: a fixed number, or one that feels its way like TCP does.
 
 ``--concurrency auto`` gives each endpoint an `AdaptiveWindow`: it doubles per round until the first refusal
-(slow start), then grows by one per round; a refusal halves it, one that names a time to wait starts it again at one.
+(slow start), then grows by one per round, and slowly near the size that was refused last; a refusal halves it, one
+that names a time to wait starts it again at one.
 One round is what is in flight at once, so a burst of refusals of one round cuts only once.
 """
 
@@ -12,6 +13,8 @@ from anyio import CapacityLimiter, WouldBlock
 CEILING = 256
 """the most that ``auto`` ever has in flight, over all endpoints"""
 START = 2
+SLOW_STEP = 0.125
+"""growth per round near the size that was refused last"""
 
 
 class Slots:
@@ -56,21 +59,32 @@ class AdaptiveWindow(Slots):
         self._ceiling = ceiling
         self._window = float(self.size)
         self._threshold = float(ceiling)
+        self._refused_at = float(ceiling)
         self._last_cut = float("-inf")
 
-    def accepted(self) -> None:
-        """One answer without push-back, its slot just given back; grow only while the window is what holds us back."""
-        if self.taken + 1 < self.size:
+    def accepted(self, *, sent_at: float) -> None:
+        """One answer without push-back, its slot just given back.
+
+        Grow only while the window is what holds us back, and only by answers to what was sent after the last cut.
+        """
+        if self.taken + 1 < self.size or sent_at < self._last_cut:
             return
-        self._resize(self._window + (1.0 if self._window < self._threshold else 1.0 / self._window))
+        self._resize(self._window + self._step())
 
     def refused(self, *, sent_at: float, now: float, told_to_wait: bool) -> None:
         """A 429 for a request sent at ``sent_at``; one from before the last cut says nothing new."""
         if sent_at < self._last_cut:
             return
         self._last_cut = now
+        self._refused_at = self._window
         self._threshold = max(1.0, self._window / 2)
         self._resize(1.0 if told_to_wait else self._threshold)
+
+    def _step(self) -> float:
+        if self._window < self._threshold:
+            return 1.0
+        per_round = 1.0 if self._window < self._refused_at - 1 else SLOW_STEP
+        return per_round / self._window
 
     def _resize(self, window: float) -> None:
         self._window = min(max(1.0, window), float(self._ceiling))

@@ -1,0 +1,74 @@
+"""P9: what the limiter lets through, as the server counts it.
+
+``python perf/limiter.py [--seconds 6] [--rates 1 50 200]`` prints one JSON object: for each rate the calls a second
+that were reached and the most that fell into any window of one second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import bisect
+import json
+import sys
+import time
+from pathlib import Path
+
+import anyio
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from stub import stats, stub
+
+from bench.http import Endpoint, Http, Limits, Request
+
+
+def fullest_window(starts: list[float], length_s: float = 1.0) -> int:
+    """The most starts in any window of that length."""
+    return max((bisect.bisect_left(starts, start + length_s) - at for at, start in enumerate(starts)), default=0)
+
+
+async def spend(url: str, rate: float, seconds: float, workers: int) -> None:
+    """Call as fast as the limiter lets us, for about that long."""
+    endpoint = Endpoint(name=f"perf.{rate}", role="provider", limits=Limits(rps=rate))
+    end = time.perf_counter() + seconds
+
+    async def work(http: Http) -> None:
+        while time.perf_counter() < end:
+            await http.call(endpoint, Request("POST", f"{url}/search", json={"q": "cats"}, idempotent=True))
+
+    async with Http(concurrency=workers) as http, anyio.create_task_group() as tasks:
+        for _ in range(workers):
+            tasks.start_soon(work, http)
+
+
+def measure(rate: float, seconds: float, workers: int) -> dict[str, object]:
+    """Run one rate against a fresh server."""
+    with stub(latency_ms=20) as url:
+        anyio.run(spend, url, rate, max(seconds, 8 / rate), workers)
+        starts = stats(url)["starts"]
+    assert isinstance(starts, list)
+    starts.sort()
+    reached = (len(starts) - 1) / (starts[-1] - starts[0])
+    burst = Limits(rps=rate).burst_size
+    return {
+        "rate": rate,
+        "burst": burst,
+        "calls": len(starts),
+        "reached_per_s": round(reached, 3),
+        "share": round(reached / rate, 4),
+        "max_in_1s": fullest_window(starts),
+        "allowed_in_1s": int(rate + burst),
+    }
+
+
+def main() -> None:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=6.0)
+    parser.add_argument("--rates", type=float, nargs="+", default=[1.0, 50.0, 200.0])
+    parser.add_argument("--workers", type=int, default=40)
+    flags = parser.parse_args()
+    print(json.dumps([measure(rate, flags.seconds, flags.workers) for rate in flags.rates], indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""A tiny HTTP server in its own process: counts arrivals, requests in flight and its own CPU.
+
+It answers every POST with the same small JSON after ``--latency`` milliseconds. First line on stdout:
+``{"url": ..., "pid": ...}``. ``GET /stats`` -> ``{"calls", "max_in_flight", "cpu_s", "starts"}`` (seconds of its
+monotonic clock), ``DELETE /stats`` forgets. As small as it can be, so that a ratio measures the client::
+
+    with stub(latency_ms=50) as url:
+        ...
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+ANSWER = json.dumps(
+    {"results": [{"id": f"m{at}", "memory": "a short fact", "score": 0.5} for at in range(10)]}
+).encode()
+LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
+
+
+class Counts:
+    """What the server saw."""
+
+    def __init__(self) -> None:
+        self.starts: list[float] = []
+        self.in_flight = 0
+        self.max_in_flight = 0
+
+    def as_json(self) -> bytes:
+        tree = {
+            "calls": len(self.starts),
+            "max_in_flight": self.max_in_flight,
+            "cpu_s": time.process_time(),
+            "starts": self.starts,
+        }
+        return json.dumps(tree).encode()
+
+
+class Connection(asyncio.Protocol):
+    """One keep-alive connection without pipelining."""
+
+    def __init__(self, counts: Counts, latency_s: float) -> None:
+        self.counts, self.latency_s, self.buffer = counts, latency_s, b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self.buffer += data
+        end = self.buffer.find(b"\r\n\r\n")
+        if end < 0:
+            return
+        found = LENGTH.search(self.buffer[:end])
+        if len(self.buffer) < end + 4 + (int(found.group(1)) if found else 0):
+            return
+        head, self.buffer = self.buffer[:end], b""
+        if head.startswith(b"GET"):
+            self.reply(self.counts.as_json())
+        elif head.startswith(b"DELETE"):
+            self.counts.__init__()  # type: ignore[misc]
+            self.reply(b"{}")
+        else:
+            self.work()
+
+    def work(self) -> None:
+        counts = self.counts
+        counts.starts.append(time.monotonic())
+        counts.in_flight += 1
+        counts.max_in_flight = max(counts.max_in_flight, counts.in_flight)
+        if self.latency_s:
+            asyncio.get_running_loop().call_later(self.latency_s, self.finish)
+        else:
+            self.finish()
+
+    def finish(self) -> None:
+        self.counts.in_flight -= 1
+        self.reply(ANSWER)
+
+    def reply(self, body: bytes) -> None:
+        head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        self.transport.write(head.encode() + body)
+
+
+async def serve(latency_s: float) -> None:
+    """Serve until the parent goes away."""
+    counts = Counts()
+    server = await asyncio.get_running_loop().create_server(lambda: Connection(counts, latency_s), "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    print(json.dumps({"url": f"http://127.0.0.1:{port}", "pid": os.getpid()}), flush=True)
+    parent = os.getppid()
+    while os.getppid() == parent:
+        await asyncio.sleep(0.5)
+
+
+@contextmanager
+def stub(*, latency_ms: float = 0.0) -> Iterator[str]:
+    """Run the server as a child process; gives its URL."""
+    command = [sys.executable, __file__, "--latency", str(latency_ms)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield json.loads(process.stdout.readline())["url"]
+        finally:
+            process.terminate()
+
+
+def stats(url: str, *, forget: bool = False) -> dict[str, object]:
+    """What the server saw; ``forget`` starts its counters anew afterwards."""
+    with urllib.request.urlopen(f"{url}/stats") as answer:
+        seen: dict[str, object] = json.load(answer)
+    if forget:
+        urllib.request.urlopen(urllib.request.Request(f"{url}/stats", method="DELETE")).close()
+    return seen
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--latency", type=float, default=0.0, metavar="MS")
+    asyncio.run(serve(parser.parse_args().latency / 1000))

@@ -1,0 +1,83 @@
+"""Local servers for the HTTP tests: real sockets, handlers of a few lines."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+from aiohttp import web
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@pytest.fixture
+async def serve() -> AsyncIterator[Callable[[Handler], Awaitable[str]]]:
+    """Start a server for a handler: ``url = await serve(handler)``."""
+    runners: list[web.AppRunner] = []
+
+    async def start(handler: Handler) -> str:
+        application = web.Application(client_max_size=2**26)
+        application.router.add_route("*", "/{path:.*}", handler)
+        runner = web.AppRunner(application, shutdown_timeout=0.1)
+        runners.append(runner)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        assert site._server is not None
+        return f"http://127.0.0.1:{site._server.sockets[0].getsockname()[1]}"
+
+    yield start
+    for runner in runners:
+        await runner.cleanup()
+
+
+def control(url: str, path: str) -> object:
+    """Ask a fault server what it saw."""
+    with urllib.request.urlopen(f"{url}/control/{path}") as answer:
+        return json.load(answer)
+
+
+@pytest.fixture
+def seen() -> Callable[..., dict[str, object]]:
+    """Counters of one endpoint of a fault server."""
+
+    def counters(url: str, endpoint: str = "search", provider: str = "default") -> dict[str, object]:
+        stats = control(url, "stats")
+        return stats["providers"].get(provider, {}).get("endpoints", {}).get(endpoint, {"calls": 0})  # type: ignore[index]
+
+    return counters
+
+
+@pytest.fixture
+def starts() -> Callable[..., list[float]]:
+    """Seconds at which the calls of one endpoint began, as the fault server saw them."""
+
+    def instants(url: str, endpoint: str = "search", provider: str = "default") -> list[float]:
+        rows = control(url, f"timeline?endpoint={endpoint}&provider={provider}")
+        return sorted(row[0] for row in rows)  # type: ignore[attr-defined]
+
+    return instants
+
+
+@pytest.fixture
+def window() -> Callable[..., int]:
+    """The most calls in any window of one second."""
+
+    def most(url: str, endpoint: str = "search", seconds: float = 1.0) -> int:
+        return int(control(url, f"window?endpoint={endpoint}&seconds={seconds}")["max"])  # type: ignore[index]
+
+    return most
+
+
+@pytest.fixture
+def reset() -> Callable[[str], None]:
+    """Make a fault server forget its counters; faults and data stay."""
+
+    def forget(url: str) -> None:
+        body = json.dumps({"keep": ["faults", "data"]}).encode()
+        request = urllib.request.Request(f"{url}/control/reset", data=body, method="POST")
+        urllib.request.urlopen(request).close()
+
+    return forget

@@ -1,0 +1,353 @@
+"""How many and how soon, as the server counts it."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import time
+from collections.abc import Awaitable, Callable
+
+import anyio
+import pytest
+from aiohttp import web
+
+from bench.errors import CallError, RateLimited
+from bench.http import Endpoint, Feedback, Http, Limits, Request, Retry, Timeouts, recording
+
+Serve = Callable[[Callable[[web.Request], Awaitable[web.StreamResponse]]], Awaitable[str]]
+Starter = Callable[..., str]
+Seen = Callable[..., dict[str, object]]
+Starts = Callable[..., list[float]]
+Window = Callable[..., int]
+
+
+def endpoint(name: str = "p.search", **limits: object) -> Endpoint:
+    return Endpoint(
+        name=name,
+        role="provider",
+        limits=Limits(**limits),  # type: ignore[arg-type]
+        retry=Retry(max_retries=5, delay_s=0.1),
+    )
+
+
+def search(url: str, path: str = "/v1/search") -> Request:
+    return Request("POST", f"{url}{path}", json={"query": "cats", "namespace": "n"}, idempotent=True)
+
+
+async def many(http: Http, where: Endpoint, request: Request, calls: int, workers: int) -> int:
+    """Make the calls with that many workers; how many failed."""
+    left = iter(range(calls))
+    failed = 0
+
+    async def work() -> None:
+        nonlocal failed
+        for _ in left:
+            try:
+                await http.call(where, request)
+            except CallError:
+                failed += 1
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(workers):
+            tasks.start_soon(work)
+    return failed
+
+
+async def test_l1_one_request_in_flight_over_all_endpoints(fault_server: Starter, seen: Seen) -> None:
+    url = fault_server("*:latency:ms=20")
+    async with Http(concurrency=1) as http, anyio.create_task_group() as tasks:
+        tasks.start_soon(many, http, endpoint("a.search"), search(url, "/p/a/v1/search"), 10, 5)
+        tasks.start_soon(many, http, endpoint("b.search"), search(url, "/p/b/v1/search"), 10, 5)
+    assert max(seen(url, provider=name)["max_in_flight"] for name in "ab") == 1  # type: ignore[type-var]
+
+
+async def test_l1_eight_requests_in_flight_are_used_and_never_exceeded(fault_server: Starter, seen: Seen) -> None:
+    url = fault_server("search:latency:ms=50")
+    async with Http(concurrency=8) as http:
+        await many(http, endpoint(), search(url), 80, 40)
+    assert 6 <= int(seen(url)["max_in_flight"]) <= 8  # type: ignore[call-overload]
+
+
+async def test_an_endpoint_has_its_own_cap_and_holds_no_slot_of_others(fault_server: Starter, seen: Seen) -> None:
+    url = fault_server("add:latency:ms=300", "search:latency:ms=10")
+    add = Request("POST", f"{url}/v1/add", json={"content": "x", "namespace": "n"})
+    async with Http(concurrency=4) as http, anyio.create_task_group() as tasks:
+        tasks.start_soon(many, http, endpoint("p.add", concurrency=2), add, 6, 6)
+        await anyio.sleep(0.05)
+        started = time.perf_counter()
+        await many(http, endpoint(), search(url), 20, 2)
+        assert time.perf_counter() - started < 0.6
+    assert seen(url, "add")["max_in_flight"] == 2
+
+
+@pytest.mark.parametrize(("rate", "calls"), [(50.0, 150), (200.0, 500)])
+async def test_l2_no_second_holds_more_than_rate_and_burst(
+    fault_server: Starter, window: Window, starts: Starts, rate: float, calls: int
+) -> None:
+    url = fault_server("search:latency:ms=20")
+    async with Http(concurrency=40) as http:
+        await many(http, endpoint(rps=rate), search(url), calls, 40)
+    instants = starts(url)
+    burst = max(1.0, rate / 40)
+    assert window(url) <= rate + burst
+    assert (len(instants) - 1) / (instants[-1] - instants[0]) >= 0.96 * rate
+
+
+async def test_a_token_is_not_bought_before_there_is_a_slot(fault_server: Starter, starts: Starts) -> None:
+    """While the slots are full for 2 s, no token may be hoarded that lets a burst out afterwards."""
+    url = fault_server("add:latency:ms=1000", "search:latency:ms=1")
+    add = Request("POST", f"{url}/v1/add", json={"content": "x", "namespace": "n"})
+    async with Http(concurrency=2) as http, anyio.create_task_group() as tasks:
+        tasks.start_soon(many, http, endpoint("p.add"), add, 2, 2)
+        await anyio.sleep(0.05)
+        await many(http, endpoint(rps=10), search(url), 5, 5)
+    instants = starts(url)
+    assert min(later - sooner for sooner, later in itertools.pairwise(instants)) > 0.06
+
+
+async def test_waiting_for_a_limiter_holds_no_global_slot(fault_server: Starter) -> None:
+    url = fault_server()
+    async with Http(concurrency=2) as http, anyio.create_task_group() as tasks:
+        tasks.start_soon(many, http, endpoint("slow.search", rps=1), search(url, "/p/slow/v1/search"), 30, 30)
+        await anyio.sleep(0.1)
+        started = time.perf_counter()
+        await many(http, endpoint("fast.search"), search(url, "/p/fast/v1/search"), 50, 2)
+        assert time.perf_counter() - started < 1.0
+        tasks.cancel_scope.cancel()
+
+
+async def test_one_name_is_one_limiter_whoever_made_the_endpoint(fault_server: Starter, window: Window) -> None:
+    url = fault_server()
+    async with Http(concurrency=20) as http, anyio.create_task_group() as tasks:
+        for _ in range(2):
+            tasks.start_soon(many, http, endpoint(rps=20), search(url), 20, 5)
+    assert window(url) <= 21
+
+
+async def test_a_rate_of_the_run_wins_over_the_endpoint_s_own(fault_server: Starter, window: Window) -> None:
+    url = fault_server()
+    async with Http(concurrency=20, rates={"p": Limits(rps=10)}) as http:
+        await many(http, endpoint(rps=1000), search(url), 15, 10)
+    assert window(url) <= 11
+
+
+async def test_a_share_of_the_rate_is_what_one_of_several_machines_may_use(
+    fault_server: Starter, window: Window
+) -> None:
+    url = fault_server()
+    async with Http(concurrency=20, share=0.5) as http:
+        await many(http, endpoint(rpm=1200), search(url), 15, 10)
+    assert window(url) <= 11
+
+
+async def test_the_least_interval_lies_between_two_starts(fault_server: Starter, starts: Starts) -> None:
+    url = fault_server()
+    async with Http(concurrency=20) as http:
+        await many(http, endpoint(min_interval_s=0.1), search(url), 8, 8)
+    instants = starts(url)
+    assert min(later - sooner for sooner, later in itertools.pairwise(instants)) >= 0.09
+
+
+async def test_tokens_per_minute_space_out_large_calls(fault_server: Starter, starts: Starts) -> None:
+    url = fault_server()
+    request = Request("POST", f"{url}/v1/search", json={"query": "x", "namespace": "n"}, idempotent=True, tokens=600)
+    async with Http(concurrency=20) as http:
+        await many(http, endpoint(tpm=60_000), request, 14, 14)
+    instants = starts(url)
+    # 1,000 tokens a second, 6,000 at once: 10 calls at once, the last 4 at one every 0.6 s
+    assert instants[9] - instants[0] < 0.5
+    assert 2.0 <= instants[-1] - instants[0] <= 3.5
+
+
+@pytest.mark.parametrize("fault", ["retry_after=1", "retry_date=2"])
+async def test_l3_retry_after_holds_the_whole_endpoint_and_no_other(
+    fault_server: Starter, starts: Starts, fault: str
+) -> None:
+    url = fault_server(f"search:status:code=429,calls=1,match=cats,{fault}")
+    async with Http(concurrency=10, random=random.Random(1)) as http, anyio.create_task_group() as tasks:
+        tasks.start_soon(http.call, endpoint(), search(url))
+        await anyio.sleep(0.15)
+        tasks.start_soon(many, http, endpoint(), search(url), 4, 4)
+        started = time.perf_counter()
+        add = Request("POST", f"{url}/v1/add", json={"content": "x", "namespace": "n"})
+        await http.call(endpoint("p.add"), add)
+        assert time.perf_counter() - started < 0.5
+    instants = starts(url)
+    assert len(instants) == 6
+    # a date has whole seconds: two seconds ahead is at least one
+    assert min(instants[1:]) - instants[0] >= 1.0
+
+
+async def test_a_retry_after_on_a_503_is_honoured_too(fault_server: Starter, starts: Starts) -> None:
+    url = fault_server("search:status:code=503,calls=1,retry_after=1")
+    async with Http() as http:
+        await http.call(endpoint(), search(url))
+    first, second = starts(url)
+    assert second - first >= 1.0
+
+
+async def test_a_retry_after_beyond_the_deadline_fails_at_once(fault_server: Starter, seen: Seen) -> None:
+    url = fault_server("search:status:code=429,retry_after=3600")
+    where = Endpoint(name="p.search", role="provider", timeouts=Timeouts(call_s=5))
+    async with Http() as http:
+        for _ in range(2):
+            with anyio.fail_after(1), pytest.raises(RateLimited) as caught:
+                await http.call(where, search(url))
+            assert (caught.value.retry_after_s or 0) > 3000
+    assert seen(url)["calls"] == 1
+
+
+async def test_l5_a_provider_that_pushes_back_takes_nothing_from_another(fault_server: Starter) -> None:
+    url = fault_server("a/search:status:code=429,retry_after=5", "search:latency:ms=20")
+    request = search(url, "/p/b/v1/search")
+    async with Http(concurrency=4) as http:
+        started = time.perf_counter()
+        await many(http, endpoint("b.search"), request, 100, 4)
+        alone = time.perf_counter() - started
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(many, http, endpoint("a.search"), search(url, "/p/a/v1/search"), 20, 4)
+            await anyio.sleep(0.05)
+            started = time.perf_counter()
+            await many(http, endpoint("b.search"), request, 100, 4)
+            beside = time.perf_counter() - started
+            tasks.cancel_scope.cancel()
+    assert beside <= 1.2 * alone + 0.1
+
+
+async def test_l4_auto_finds_the_place_below_a_limit_of_concurrency(
+    fault_server: Starter, seen: Seen, reset: Callable[[str], None]
+) -> None:
+    url = fault_server("search:concurrency:limit=5", "search:latency:ms=20")
+    where = Endpoint(name="p.search", role="provider", retry=Retry(max_retries=8, delay_s=0.05))
+    async with Http(concurrency="auto", random=random.Random(3)) as http:
+        failed = await many(http, where, search(url), 100, 20)
+        reset(url)
+        failed += await many(http, where, search(url), 500, 20)
+        assert 1 <= (http.window("p.search") or 0) <= 6
+    counts = seen(url)
+    statuses = counts["statuses"]
+    assert failed == 0
+    assert int(counts["max_in_flight"]) <= 6  # type: ignore[call-overload]
+    assert statuses["429"] < 0.2 * int(counts["calls"])  # type: ignore[index,call-overload]
+
+
+async def test_l9_auto_falls_to_one_and_grows_again(fault_server: Starter) -> None:
+    url = fault_server("search:status:code=429,retry_after=1,skip=100,calls=3", "search:latency:ms=10")
+    where = Endpoint(name="p.search", role="provider", retry=Retry(max_retries=8, delay_s=0.05))
+    sizes: list[int] = []
+    async with Http(concurrency="auto", random=random.Random(3)) as http, anyio.create_task_group() as tasks:
+
+        async def watch() -> None:
+            while True:
+                sizes.append(http.window("p.search") or 0)
+                await anyio.sleep(0.02)
+
+        tasks.start_soon(watch)
+        await many(http, where, search(url), 400, 16)
+        tasks.cancel_scope.cancel()
+    lowest = max(at for at, size in enumerate(sizes) if size == 1)
+    assert max(sizes[:lowest]) > 4
+    assert max(sizes[lowest:]) > 4
+
+
+async def test_what_the_server_says_is_left_slows_us_down_before_it_refuses(serve: Serve) -> None:
+    instants: list[float] = []
+
+    async def handler(_request: web.Request) -> web.Response:
+        instants.append(time.perf_counter())
+        left = max(0, 2 - len(instants))
+        return web.json_response({}, headers={"X-Left": str(left), "X-Reset": "500ms"})
+
+    where = endpoint(feedback=Feedback(remaining="X-Left", reset="X-Reset"))
+    async with Http() as http:
+        await many(http, where, Request("GET", f"{await serve(handler)}/v1/search"), 3, 1)
+    assert instants[1] - instants[0] >= 0.4
+    assert instants[2] - instants[1] >= 0.4
+
+
+async def test_without_a_reset_an_empty_budget_waits_a_second(serve: Serve) -> None:
+    async def handler(_request: web.Request) -> web.Response:
+        return web.json_response({}, headers={"X-Left": "0"})
+
+    async with Http() as http:
+        request = Request("GET", f"{await serve(handler)}/")
+        where = endpoint(feedback=Feedback(remaining="X-Left"))
+        started = time.perf_counter()
+        await many(http, where, request, 2, 1)
+    assert 0.9 <= time.perf_counter() - started < 2
+
+
+@pytest.mark.slow
+async def test_l10_five_percent_of_mixed_faults_cost_less_than_a_tenth_more_calls(
+    fault_server: Starter, seen: Seen
+) -> None:
+    faults = ("status:code=429,prob=0.02", "status:code=503,prob=0.02", "reset:prob=0.01")
+    url = fault_server(*(f"search:{fault}" for fault in faults))
+    async with Http(concurrency=20, random=random.Random(5)) as http:
+        failed = await many(http, endpoint(), search(url), 1000, 20)
+    assert failed == 0
+    assert int(seen(url)["calls"]) <= 1100  # type: ignore[call-overload]
+
+
+async def test_the_four_times_add_up_and_blame_the_right_part(fault_server: Starter) -> None:
+    url = fault_server("search:latency:ms=100")
+    async with Http(concurrency=1) as http:
+        with recording() as calls:
+            started = time.perf_counter()
+            await many(http, endpoint(), search(url), 3, 3)
+            whole_us = (time.perf_counter() - started) * 1e6
+    assert [100_000 <= call.provider_us < 200_000 for call in calls] == [True] * 3
+    last = calls[-1]
+    assert last.queue_us > 180_000 and last.limiter_us < 20_000 and last.network_us < 50_000
+    total = last.queue_us + last.limiter_us + last.network_us + last.provider_us
+    assert abs(total - whole_us) < 30_000
+
+
+async def test_time_at_the_limiter_and_in_back_off_is_the_limiter_s(fault_server: Starter) -> None:
+    url = fault_server("search:status:code=429,retry_after=1,calls=1")
+    async with Http() as http:
+        with recording() as calls:
+            await http.call(endpoint(), search(url))
+            await many(http, endpoint("r.search", rps=4), search(url), 3, 3)
+    assert calls[0].outcome == "rate_limited" and calls[0].limiter_us < 50_000
+    assert calls[1].outcome == "ok" and calls[1].limiter_us > 900_000 and calls[1].queue_us < 100_000
+    assert calls[-1].limiter_us > 300_000
+
+
+async def test_the_ledger_holds_the_calls_of_child_tasks_and_of_nobody_else(fault_server: Starter) -> None:
+    url = fault_server()
+    async with Http() as http, anyio.create_task_group() as tasks:
+
+        async def item(calls_wanted: int) -> None:
+            with recording() as calls:
+                await many(http, endpoint(), search(url), calls_wanted, 2)
+            assert len(calls) == calls_wanted
+
+        for wanted in (1, 3, 5):
+            tasks.start_soon(item, wanted)
+
+
+@pytest.mark.parametrize(("count", "refused"), [(1, False), (3, False), (9, True)])
+async def test_jitter_is_full_and_bounded(count: int, refused: bool) -> None:
+    from bench.http.classify import AttemptFailed
+    from bench.http.client import Trip
+
+    http = Http(random=random.Random(7))
+    where = Endpoint(name="x", role="provider", retry=Retry(delay_s=2.0, max_delay_s=60.0))
+    trip = Trip(
+        endpoint=where,
+        request=Request("GET", "http://127.0.0.1/"),
+        gate=http._gate(where),
+        body=None,
+        tokens=0,
+        since=0.0,
+        lost=count,
+        refused=count,
+    )
+    span = min(60.0, 2.0 * 2 ** (count - 1))
+    failed = AttemptFailed(RateLimited("x"), repeat=True, refused=refused)
+    waits = [http._wait_s(trip, failed) for _ in range(500)]
+    assert all(0 <= wait <= span for wait in waits)
+    assert min(waits) < 0.1 * span and max(waits) > 0.9 * span
+    asked = AttemptFailed(RateLimited("x"), repeat=True, refused=True, wait_s=5.0)
+    assert all(5.0 <= http._wait_s(trip, asked) <= 6.0 for _ in range(100))

@@ -1,0 +1,65 @@
+"""How long a server asks us to wait, in every spelling."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from email.utils import format_datetime, formatdate
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.http.retry_after import wait_of
+
+NOW = 1_795_820_412.0
+
+
+@given(st.integers(0, 86_400))
+def test_seconds_are_read_as_they_stand(seconds: int) -> None:
+    assert wait_of(str(seconds), now=NOW) == seconds
+
+
+@given(st.integers(0, 10_000_000))
+def test_an_http_date_is_read_as_the_time_until_it(seconds: int) -> None:
+    text = formatdate(NOW + seconds, usegmt=True)
+    assert wait_of(text, now=NOW) == seconds
+
+
+@given(st.integers(-10_000_000, 10_000_000))
+def test_no_wait_is_negative(seconds: int) -> None:
+    found = wait_of(formatdate(NOW + seconds, usegmt=True), now=NOW)
+    assert found == max(0, seconds)
+
+
+@given(st.integers(1, 59), st.integers(1, 59))
+def test_a_span_adds_up(minutes: int, seconds: int) -> None:
+    assert wait_of(f"{minutes}m{seconds}s", now=NOW) == minutes * 60 + seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "wait_s"),
+    [
+        ("0", 0.0),
+        ("1.5", 1.5),
+        ("20ms", 0.02),
+        ("6m0s", 360.0),
+        ("1h", 3600.0),
+        (str(int(NOW) + 5), 5.0),
+        (str((int(NOW) + 5) * 1000), 5.0),
+        (datetime.fromtimestamp(NOW + 7, UTC).isoformat(), 7.0),
+        (format_datetime(datetime.fromtimestamp(NOW + 7, UTC)), 7.0),
+    ],
+)
+def test_other_spellings_of_a_wait(text: str, wait_s: float) -> None:
+    assert wait_of(text, now=NOW) == pytest.approx(wait_s)
+
+
+@given(st.text(max_size=30))
+def test_any_text_is_a_wait_or_nothing_and_never_an_exception(text: str) -> None:
+    found = wait_of(text, now=NOW)
+    assert found is None or found >= 0
+
+
+@pytest.mark.parametrize("text", ["", "soon", "-3", "nan", "inf", "3 apples", "1e3"])
+def test_what_is_no_wait_is_ignored(text: str) -> None:
+    assert wait_of(text, now=NOW) is None

@@ -1,0 +1,110 @@
+"""The window of ``--concurrency auto``: laws that hold whatever the server does."""
+
+from __future__ import annotations
+
+import anyio
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.http.window import START, AdaptiveWindow, Slots
+
+LATER = 1e9
+"""an instant after every cut of these tests"""
+
+
+def fill(window: AdaptiveWindow) -> list[object]:
+    holders: list[object] = []
+    while window.take_now(holder := object()):
+        holders.append(holder)
+    return holders
+
+
+def one_round(window: AdaptiveWindow) -> None:
+    """Everything in flight is answered well."""
+    for holder in fill(window):
+        window.give_back(holder)
+        window.accepted(sent_at=LATER)
+
+
+async def test_slots_are_given_first_come_first_served() -> None:
+    slots = Slots(1)
+    assert slots.take_now("a")
+    assert not slots.take_now("b")
+    slots.give_back("a")
+    assert slots.take_now("b") and slots.taken == 1
+
+
+async def test_the_window_doubles_until_the_first_refusal_then_grows_by_one_a_round() -> None:
+    window = AdaptiveWindow(64)
+    one_round(window)
+    assert window.size >= START * 1.5
+    while window.size < 32:
+        one_round(window)
+    window.refused(sent_at=10.0, now=10.5, told_to_wait=False)
+    after = window.size
+    assert after <= 32
+    for _ in range(4):
+        before = window.size
+        one_round(window)
+        assert window.size - before <= 1
+
+
+async def test_a_burst_of_refusals_of_one_round_cuts_once() -> None:
+    window = AdaptiveWindow(64)
+    while window.size < 32:
+        one_round(window)
+    window.refused(sent_at=1.0, now=2.0, told_to_wait=False)
+    once = window.size
+    for _ in range(20):
+        window.refused(sent_at=1.5, now=2.1, told_to_wait=False)
+    assert window.size == once
+
+
+async def test_a_refusal_that_names_a_wait_starts_again_at_one_and_the_window_grows_afterwards() -> None:
+    window = AdaptiveWindow(64)
+    while window.size < 32:
+        one_round(window)
+    window.refused(sent_at=1.0, now=2.0, told_to_wait=True)
+    assert window.size == 1
+    for _ in range(20):
+        one_round(window)
+    assert window.size >= 8
+
+
+async def test_an_idle_window_does_not_grow() -> None:
+    window = AdaptiveWindow(64)
+    while window.size < 8:
+        one_round(window)
+    size = window.size
+    for _ in range(100):
+        holder = object()
+        assert window.take_now(holder)
+        window.give_back(holder)
+        window.accepted(sent_at=LATER)
+    assert window.size == size
+
+
+@given(st.lists(st.sampled_from(["good", "refused", "wait"]), max_size=60), st.integers(1, 50))
+def test_the_window_stays_between_one_and_its_ceiling(events: list[str], ceiling: int) -> None:
+    async def play() -> None:
+        window = AdaptiveWindow(ceiling)
+        for at, event in enumerate(events):
+            if event == "good":
+                one_round(window)
+            else:
+                window.refused(sent_at=float(at), now=float(at) + 0.5, told_to_wait=event == "wait")
+            assert 1 <= window.size <= ceiling
+
+    anyio.run(play)
+
+
+async def test_answers_to_what_was_sent_before_a_cut_do_not_undo_it() -> None:
+    window = AdaptiveWindow(64)
+    while window.size < 16:
+        one_round(window)
+    holders = fill(window)
+    window.refused(sent_at=1.0, now=2.0, told_to_wait=True)
+    for holder in holders:
+        window.give_back(holder)
+        window.accepted(sent_at=1.0)
+    assert window.size == 1
