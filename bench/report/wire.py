@@ -122,3 +122,21 @@ def usage_json(spent: Spent) -> Mapping[str, object]:
     """Usage fields summed, with calls and cost."""
     usage = asdict(spent.usage)
     return {**usage, "calls": spent.calls, "cost_usd": spent.cost_usd, "cost_unknown_calls": spent.unknown_costs}
+
+
+def done_job(job: JobReport) -> dict[str, object]:
+    """A job in the ``done`` event of a run."""
+    headline = job.headline
+    return {
+        "benchmark": job.record.benchmark,
+        "provider": job.record.provider,
+        "models": asdict(job.record.models),
+        "n_planned": job.n_planned,
+        "n_scored": job.n_scored,
+        "n_pending": job.n_pending,
+        "counts": {str(state): n for state, n in sorted(job.counts.items())},
+        "error_kinds": dict(job.error_kinds),
+        "valid": job.valid,
+        "headline": None if headline is None else {"metric": headline.metric, **metric_json(headline)},
+        "usage": _usage(job),
+    }

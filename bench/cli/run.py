@@ -1,0 +1,235 @@
+"""``bench run``, ``eval``, ``resume``, ``plan``: flags -> plan -> engine -> report. Nothing else lives here."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+
+from bench.cli import console
+from bench.cli.flags import RunFlags, given
+from bench.cli.globals import current
+from bench.errors import UsageError
+
+if TYPE_CHECKING:
+    from bench.config.catalog import Catalog
+    from bench.config.run import RunRequest
+    from bench.engine.outcome import Outcome
+    from bench.plan import Plan
+    from bench.report import Report
+    from bench.settings import Environment
+
+GATE_FAILED = 4
+
+
+def run(*, flags: RunFlags | None = None) -> int:
+    """Measure providers on benchmarks; with no flag the embedded demo with the key-less built-ins."""
+    flags = flags or RunFlags()
+    if flags.resume is not None:
+        return resume(flags.resume, flags=flags)
+    from bench.plan import make_plan
+
+    catalog, environment = _surroundings()
+    request = _request(catalog, flags)
+    if request.download:
+        _fetch(catalog, request)
+    return _carry_out(make_plan(catalog, request, environment), environment, resume=None)
+
+
+def eval_(benchmark: str | None = None, provider: str | None = None, /, *, flags: RunFlags | None = None) -> int:
+    """The same as run; BENCHMARK and PROVIDER may stand without a flag."""
+    flags = flags or RunFlags()
+    if benchmark is not None:
+        from dataclasses import replace
+
+        named = {"benchmarks": [benchmark], **({"providers": [provider]} if provider else {})}
+        clash = [name for name in named if getattr(flags, name) is not None]
+        if clash:
+            raise UsageError(f"{benchmark} and --{clash[0]} say the same thing", hint="give one of them")
+        flags = replace(flags, **named)
+    return run(flags=flags)
+
+
+def resume(run_id: str, /, *, flags: RunFlags | None = None) -> int:
+    """Go on with a run: its plan is in its journal, run-time flags may change."""
+    from bench.engine.meta import request_of
+    from bench.plan import make_plan
+    from bench.report.runs import find_run
+
+    catalog, environment = _surroundings()
+    folder = find_run(current.get().workspace, run_id)
+    request = anyio.run(request_of, folder, given(flags or RunFlags()))
+    return _carry_out(make_plan(catalog, request, environment), environment, resume=folder)
+
+
+def plan(benchmark: str | None = None, provider: str | None = None, /, *, flags: RunFlags | None = None) -> int:
+    """What a run would do: items, calls, tokens, cost, least possible time. Calls nothing."""
+    from dataclasses import replace
+
+    from bench.cli.planview import show_plan
+    from bench.plan import make_plan
+
+    flags = flags or RunFlags()
+    if benchmark is not None:
+        flags = replace(flags, benchmarks=[benchmark], providers=[provider] if provider else flags.providers)
+    catalog, environment = _surroundings()
+    show_plan(make_plan(catalog, _request(catalog, flags), environment), flags)
+    return 0
+
+
+# --------------------------------------------------------------------------- parts
+
+
+def _surroundings() -> tuple[Catalog, Environment]:
+    from bench import events
+    from bench.config.catalog import Catalog
+    from bench.settings import Environment
+
+    flags = current.get()
+    events.configure(verbose=flags.verbose, quiet=flags.quiet, log_file=flags.log_file)
+    environment = Environment.load(flags.workspace, flags.env_file)
+    if environment.dotenv is not None:
+        console.note(f"variables from {environment.dotenv} (they override nothing)")
+    return Catalog.load(flags.workspace), environment
+
+
+def _request(catalog: Catalog, flags: RunFlags) -> RunRequest:
+    from bench.config.run import RunRequest
+    from bench.config.source import Source, load
+
+    if flags.config is None:
+        return RunRequest.combine(None, given(flags))
+    path = flags.config if flags.config.is_file() else catalog.find("runs", str(flags.config)).path
+    return RunRequest.combine(load(Source.read(path), RunRequest), given(flags))
+
+
+def _fetch(catalog: Catalog, request: RunRequest) -> None:
+    """Download what is missing of the benchmarks of a request."""
+    from bench.cli.look import download_benchmark
+
+    for name in request.benchmarks:
+        download_benchmark(catalog, name, origin=None)
+
+
+def _carry_out(plan: Plan, environment: Environment, *, resume: Path | None) -> int:
+    """Run the plan, write and show the report, and say what to do next."""
+    outcome, report, folder = anyio.run(_execute, plan, environment, resume)
+    failed_gates = _gates(plan, report)
+    code = outcome.exit_code or (GATE_FAILED if failed_gates else 0)
+    if current.get().json:
+        console.json_line(_done(outcome, report, code))
+    else:
+        _show(outcome, report, folder)
+    for text in failed_gates:
+        console.note(text)
+    if plan.request.sign and code == 0:
+        code = _sign(plan, outcome)
+    _on_end(plan, outcome, code)
+    return code
+
+
+async def _execute(plan: Plan, environment: Environment, resume: Path | None) -> tuple[Outcome, Report, Path]:
+    from bench import events
+    from bench.cli.display import display_for, follow
+    from bench.engine import execute
+    from bench.journal import Reader
+    from bench.report import fold
+    from bench.report.publish import publish
+    from bench.report.summary import remember
+
+    results = Path(plan.request.output) if plan.request.output else plan.workspace / "results"
+    display = display_for(current.get())
+    for text in plan.notes:
+        console.note(text)
+    async with follow(display):
+        outcome = await execute(plan, environment=environment, observer=display, resume=resume)
+    async with Reader.open(outcome.folder) as reader:
+        report = await fold(reader)
+        folder = await publish(reader, report, results)
+        await remember(reader, report, plan.workspace / "results")
+    events.close()
+    return outcome, report, folder
+
+
+def _show(outcome: Outcome, report: Report, folder: Path) -> None:
+    from bench.cli.results import show_grids
+    from bench.report.tables import matrix, overview
+
+    if outcome.status != "complete" and outcome.message:
+        console.note(f"{outcome.status}: {outcome.message}")
+    elif outcome.message:
+        console.note(outcome.message)
+    show_grids([*overview(report), *matrix(report)])
+    if outcome.cost_usd != "0" or outcome.unknown_costs:
+        unknown = f" (at least: {outcome.unknown_costs} calls without a known price)" if outcome.unknown_costs else ""
+        console.note(f"cost USD {outcome.cost_usd}{unknown}")
+    console.line(f"results: {folder}")
+    console.note(_next_step(outcome))
+
+
+def _next_step(outcome: Outcome) -> str:
+    if outcome.resume is not None:
+        return f"next: {outcome.resume}"
+    return f"next: bench results {outcome.run_id}"
+
+
+def _done(outcome: Outcome, report: Report, code: int) -> dict[str, object]:
+    from bench.report.wire import done_job
+
+    return {
+        "event": "done",
+        "run_id": outcome.run_id,
+        "status": str(outcome.status),
+        "exit_code": code,
+        "message": outcome.message,
+        "jobs": [done_job(job) for job in report.jobs],
+        "cost_usd": outcome.cost_usd,
+        "cost_unknown_calls": outcome.unknown_costs,
+        "resume": outcome.resume,
+    }
+
+
+def _gates(plan: Plan, report: Report) -> list[str]:
+    """Which ``--min-score`` gates are missed; a gate on a number that is not there is missed too."""
+    from bench.metrics import resolve
+
+    missed = []
+    for name, wanted in plan.request.min_score.items():
+        metric = resolve(name).name
+        for job in report.jobs:
+            found = job.metrics.get(metric) if job.valid else None
+            value = found.value if found is not None else None
+            if value is None or value < float(str(wanted)):
+                who = f"{job.record.benchmark} x {job.record.provider}"
+                missed.append(f"gate missed: {who}: {metric} = {value}, at least {wanted} wanted")
+    return missed
+
+
+def _sign(plan: Plan, outcome: Outcome) -> int:
+    """Sign in a child process: the process that runs providers never reads the signing key."""
+    command = [sys.executable, "-m", "bench", "--workspace", str(plan.workspace), "sign", outcome.run_id]
+    if plan.request.key:
+        command += ["--key", plan.request.key]
+    return subprocess.run(command, check=False).returncode  # noqa: S603  our own program
+
+
+def _on_end(plan: Plan, outcome: Outcome, code: int) -> None:
+    """Start ``--on-end`` with the run's id and exit code in its environment; its failure is told, no more."""
+    import os
+
+    if plan.request.on_end is None:
+        return
+    variables = {**os.environ, "BENCH_RUN_ID": outcome.run_id, "BENCH_EXIT_CODE": str(code)}
+    command: Sequence[str] = shlex.split(plan.request.on_end)
+    try:
+        done = subprocess.run(command, env=variables, check=False)  # noqa: S603  the user's own command
+    except OSError as error:
+        console.note(f"--on-end: {command[0]}: {error.strerror}")
+        return
+    if done.returncode:
+        console.note(f"--on-end: {command[0]} ended with {done.returncode}")

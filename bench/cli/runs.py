@@ -1,0 +1,200 @@
+"""``bench status``, ``pause``, ``clean``, ``merge``: runs as things to look after."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated, cast
+
+import anyio
+from cyclopts import Parameter
+
+from bench.cli import console
+from bench.cli.globals import current
+from bench.errors import Locked, UsageError
+from bench.journal import Reader
+from bench.report.runs import CHECKPOINTS, SAFE_SEGMENT, find_run, run_ids
+
+WATCH_EVERY_S = 1.0
+ENDED = frozenset({"complete", "partial", "failed", "stopped", "paused", "interrupted"})
+
+
+def status(run_id: str | None = None, *, watch: Annotated[bool, Parameter(negative=())] = False) -> int:
+    """How far a run is; without RUN_ID the newest one. Also reads a live run of another process.
+
+    Parameters
+    ----------
+    run_id
+        A run of this workspace, or a path to a journal.
+    watch
+        Show it again each second until it ends.
+    """
+    from bench.report.progress import standing
+
+    workspace = current.get().workspace
+    name = run_id or next(iter(run_ids(workspace)), None)
+    if name is None:
+        raise UsageError("this workspace has no run yet", hint="bench run starts one")
+    folder = find_run(workspace, name)
+    while True:
+        found = anyio.run(standing, folder)
+        if current.get().json:
+            (console.json_line if watch else console.json_value)(found)
+        else:
+            _show(found)
+        if not watch or found["state"] in ENDED:
+            return 0
+        time.sleep(WATCH_EVERY_S)
+
+
+def _show(found: Mapping[str, object]) -> None:
+    total, completed, failed = (cast(int, found[name]) for name in ("total", "completed", "failed"))
+    console.line(f"run        {found['run_id']}")
+    holder = f" by {found['holder']}" if found.get("holder") else ""
+    console.line(f"state      {found['state']}{holder}" + (f" ({found['reason']})" if found["reason"] else ""))
+    console.line(f"items      {completed} ended well, {failed} failed, {total - completed - failed} open, {total} in all")
+    phases = cast("Mapping[str, Mapping[str, int]]", found["phases"])
+    for name, counts in phases.items():
+        console.line(f"{name:<10} " + ", ".join(f"{outcome} {count}" for outcome, count in counts.items()))
+    console.line(f"cost       USD {found['cost_usd']}")
+    if found["state"] not in ("complete", "running"):
+        console.line(f"next       bench run --resume {found['run_id']}")
+
+
+def pause(run_id: str, /) -> int:
+    """Ask a live run to stop cleanly: it ends what is in flight and exits 3."""
+    from bench.engine.run import PAUSE_FILE
+
+    folder = _folder(run_id)
+    found = anyio.run(_status_of, folder)
+    if found != "running":
+        console.note(f"run {run_id} is {found}: nothing to pause")
+        return 0
+    (folder / PAUSE_FILE).touch()
+    console.note(f"asked run {run_id} to pause; bench status {run_id} --watch shows when it has")
+    return 0
+
+
+async def _status_of(folder: Path) -> str:
+    async with Reader.open(folder) as reader:
+        return str((await reader.status()).state)
+
+
+def _folder(run_id: str) -> Path:
+    found = find_run(current.get().workspace, run_id)
+    return found if found.is_dir() else found.parent
+
+
+def merge(
+    sources: Annotated[list[str], Parameter(negative=())],
+    /,
+    *,
+    into: str,
+) -> int:
+    """Join runs of one plan: ranges of other machines, copied here as folders or files.
+
+    Parameters
+    ----------
+    sources
+        Run ids, run folders or journal files.
+    into
+        Name of the new run.
+    """
+    from bench.journal import merge as merge_journals
+    from bench.report import fold
+    from bench.report.publish import publish
+    from bench.report.summary import remember
+
+    workspace = current.get().workspace
+    if not SAFE_SEGMENT.fullmatch(into):
+        raise UsageError(f"--into {into}: a run id is 1 to 100 of A-Z a-z 0-9 . _ - and begins with no dot")
+    target = workspace / CHECKPOINTS / into
+    if target.exists():
+        raise UsageError(f"run {into} exists already", hint="choose another name")
+    paths = [find_run(workspace, name) for name in sources]
+
+    async def joined() -> Path:
+        outcome = await merge_journals(paths, target, run_id=into)
+        for first, last in outcome.gaps:
+            console.note(f"gap: nobody ran items {first} to {last}")
+        async with Reader.open(target) as reader:
+            report = await fold(reader)
+            await remember(reader, report, workspace / "results")
+            return await publish(reader, report, workspace / "results")
+
+    folder = anyio.run(joined)
+    console.line(f"results: {folder}")
+    return 0
+
+
+def clean(
+    run_id: str | None = None,
+    /,
+    *,
+    older_than: str | None = None,
+    orphans: Annotated[bool, Parameter(negative=())] = False,
+    yes: Annotated[bool, Parameter(name=["--yes", "-y"], negative=())] = False,
+) -> int:
+    """Delete old runs; lists their sizes first and asks for --yes. A run with left namespaces clears them first.
+
+    Parameters
+    ----------
+    run_id
+        One run.
+    older_than
+        Runs whose journal was not written for that long, for example 30d or 12h.
+    orphans
+        Only clear the namespaces that stopped runs left at providers; delete no run.
+    yes
+        Really do it.
+    """
+    workspace = current.get().workspace
+    chosen = _chosen(workspace, run_id, older_than, orphans=orphans)
+    if not chosen:
+        console.note("nothing to clean")
+        return 0
+    for folder in chosen:
+        size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+        console.line(f"{folder.name}  {size / 1e6:.1f} MB")
+    if not yes:
+        console.note("nothing was changed; add --yes to do it")
+        return 0
+    for folder in chosen:
+        _clean_one(workspace, folder, delete=not orphans)
+    return 0
+
+
+def _chosen(workspace: Path, run_id: str | None, older_than: str | None, *, orphans: bool) -> list[Path]:
+    if run_id is None and older_than is None and not orphans:
+        raise UsageError("which runs?", hint="bench clean RUN_ID, --older-than 30d, or --orphans")
+    if run_id is not None:
+        return [_folder(run_id)]
+    folders = [workspace / CHECKPOINTS / name for name in run_ids(workspace)]
+    if older_than is None:
+        return folders
+    before = datetime.now(UTC) - _span(older_than)
+    return [path for path in folders if (path / "journal.sqlite").stat().st_mtime < before.timestamp()]
+
+
+def _span(text: str) -> timedelta:
+    units = {"d": "days", "h": "hours", "m": "minutes"}
+    if not text[:-1].isdigit() or text[-1:] not in units:
+        raise UsageError(f"--older-than {text}: expected a span such as 30d or 12h")
+    return timedelta(**{units[text[-1]]: int(text[:-1])})
+
+
+def _clean_one(workspace: Path, folder: Path, *, delete: bool) -> None:
+    if anyio.run(_status_of, folder) == "running":
+        raise Locked(f"run {folder.name} is running", hint=f"bench pause {folder.name} first")
+    from bench.engine.sweeping import sweep
+
+    cleared = anyio.run(sweep, workspace, folder)
+    if cleared:
+        console.note(f"{folder.name}: cleared {cleared} namespaces")
+    if delete:
+        shutil.rmtree(folder)
+        shutil.rmtree(workspace / "results" / folder.name, ignore_errors=True)
+        console.note(f"{folder.name}: deleted")

@@ -1,0 +1,63 @@
+"""How far a run is, read from its journal by a process that does not run it.
+
+Example::
+
+    standing_now = await standing(Path("checkpoints/r1"))
+    standing_now["completed"], standing_now["state"]
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+from bench.journal import Reader, RunState
+from bench.model import FAILED_STATES
+from bench.plan.record import read
+from bench.report.fold import gaps
+
+
+async def standing(folder: Path) -> dict[str, object]:
+    """The document of ``bench status --json``."""
+    async with Reader.open(folder) as reader, reader.snapshot():
+        status = await reader.status()
+        jobs = read(reader.meta.extra)
+        states = [await reader.states(job.key) for job in jobs]
+        total = sum(job.n_selected * job.epochs for job in jobs)
+        ended = sum(sum(found.values()) for found in states)
+        failed = sum(count for found in states for state, count in found.items() if state in FAILED_STATES)
+        phases: dict[str, dict[str, int]] = {}
+        for (phase, outcome), count in sorted((await reader.counts()).items()):
+            phases.setdefault(str(phase), {})[outcome] = count
+        running = status.state is RunState.RUNNING
+        elapsed_s = (status.heartbeat_at - reader.meta.created_at).total_seconds() if status.heartbeat_at else None
+        return {
+            "run_id": reader.meta.run_id,
+            "state": str(status.state),
+            "reason": status.reason,
+            "holder": status.holder,
+            "partial": status.state is not RunState.COMPLETE,
+            "total": total,
+            "completed": ended - failed,
+            "failed": failed,
+            "in_progress": total - ended if running else 0,
+            "phases": phases,
+            "range": [list(part) for part in reader.meta.ranges] or None,
+            "gaps": [list(gap) for gap in gaps(reader.meta.ranges, reader.meta.total)],
+            "question_types": sorted({kind for job in jobs for kind in _types(job.selection)}) or None,
+            "eta_s": elapsed_s * (total - ended) / ended if running and elapsed_s and ended else None,
+            "oldest_request_s": None,
+            "cost_usd": await _cost(reader, {owner for job in jobs for owner in (job.lane, job.answer_owner, job.key)}),
+        }
+
+
+def _types(selection: object) -> list[str]:
+    found = selection.get("question_types", ()) if isinstance(selection, dict) else ()
+    return [str(kind) for kind in found]
+
+
+async def _cost(reader: Reader, owners: set[str]) -> str:
+    total = Decimal(0)
+    for owner in sorted(owners):
+        total += sum((Decimal(one.cost_usd) for one in (await reader.spent(owner)).values()), Decimal(0))
+    return format(total, "f")

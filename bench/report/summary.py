@@ -1,0 +1,132 @@
+"""What a report leaves in the derived ``results/results.sqlite``: jobs, metrics and item values, rebuildable.
+
+Example::
+
+    await remember(reader, report, Path("results"))
+    await rebuild(Path("."))                       # from every journal of the workspace
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+from bench.errors import JournalError
+from bench.journal import Reader, RunState
+from bench.journal.results_db import ItemResult, JobSummary, MetricSummary, ResultsDb
+from bench.model import Measurement, State
+from bench.report.fold import JobReport, Report, fold
+from bench.report.runs import CHECKPOINTS, run_ids
+
+FILE = "results.sqlite"
+STILL_GOING = frozenset({RunState.RUNNING, RunState.INTERRUPTED})
+
+
+async def remember(reader: Reader, report: Report, results: Path) -> None:
+    """Put a report's jobs into the database of ``results``, in place of what it knew of the run."""
+    async with ResultsDb.open(results / FILE) as database:
+        await _put(database, reader, report)
+
+
+async def rebuild(workspace: Path) -> tuple[int, tuple[str, ...]]:
+    """Make the database again from the journals; returns the number of runs and the unreadable ones."""
+    path = workspace / "results" / FILE
+    path.parent.mkdir(parents=True, exist_ok=True)
+    broken = []
+    count = 0
+    async with ResultsDb.rebuild(path) as database:
+        for name in run_ids(workspace):
+            try:
+                async with Reader.open(workspace / CHECKPOINTS / name) as reader:
+                    await _put(database, reader, await fold(reader))
+                    count += 1
+            except JournalError as error:
+                broken.append(str(error))
+    return count, tuple(broken)
+
+
+async def _put(database: ResultsDb, reader: Reader, report: Report) -> None:
+    status = await reader.status()
+    finished = None if status.state in STILL_GOING else status.at
+    jobs = [
+        JobSummary(
+            run_id=report.run_id,
+            job=job.record.key,
+            benchmark=job.record.benchmark,
+            benchmark_version=job.record.benchmark_version,
+            provider=job.record.provider,
+            embedding_model=job.record.models.embedding,
+            answering_model=job.record.models.answering,
+            judge_model=job.record.models.judge,
+            track=job.record.track,
+            plan_digest=report.plan_digest,
+            created_at=reader.meta.created_at,
+            finished_at=finished,
+            state=str(report.status),
+            partial=report.partial or job.n_pending > 0,
+            valid=job.valid and not job.record.skipped,
+            n_planned=job.n_planned,
+            n_scored=job.n_scored,
+            cost_usd=_cost(job),
+            report=f"{report.run_id}/report.json",
+            data={"k": job.record.k, "selection": dict(job.record.selection), "dataset": dict(job.record.dataset)},
+            metrics=tuple(_metrics(job)),
+        )
+        for job in report.jobs
+    ]
+    await database.put(report.run_id, jobs, _items(reader, report))
+
+
+def _cost(job: JobReport) -> str | None:
+    total = job.metrics.get("cost_total")
+    return None if total is None or total.value is None else f"{total.value:.10f}"
+
+
+def _metrics(job: JobReport) -> Iterator[MetricSummary]:
+    for one in job.metrics.values():
+        yield _metric(one, "", "")
+        for dimension, labels in one.breakdown.items():
+            for label, inner in labels.items():
+                yield _metric(inner, dimension, label)
+
+
+def _metric(one: Measurement, dimension: str, label: str) -> MetricSummary:
+    return MetricSummary(
+        metric=one.metric,
+        definition=one.definition,
+        dimension=dimension,
+        label=label,
+        value=one.value,
+        value_failures_as_zero=one.value_failures_as_zero,
+        n=one.n,
+        n_excluded=one.n_excluded,
+        n_failed=one.n_failed,
+        low=one.interval.low if one.interval else None,
+        high=one.interval.high if one.interval else None,
+        level=one.interval.level if one.interval else None,
+        method=one.interval.method if one.interval else None,
+        unit=one.unit,
+    )
+
+
+async def _items(reader: Reader, report: Report) -> AsyncIterator[ItemResult]:
+    for job in report.jobs:
+        async for batch in reader.values(job.record.key):
+            for at, item in enumerate(batch.items):
+                state = State(batch.states[at])
+                yield ItemResult(
+                    job=job.record.key,
+                    corpus=batch.corpora[at],
+                    item_id=item,
+                    epoch=batch.epochs[at],
+                    question_type=batch.labels[at].get("question_type"),
+                    state=str(state),
+                    correct=CORRECTNESS.get(state),
+                    error_kind=batch.outcomes[at] if state == State.ERROR else None,
+                    values={
+                        name: None if column[at] != column[at] else column[at] for name, column in batch.values.items()
+                    },
+                )
+
+
+CORRECTNESS = {State.CORRECT: True, State.INCORRECT: False, State.PARTIAL: False, State.ABSTAINED: False}
