@@ -181,7 +181,7 @@ class Manifest(_Manifest):
 
     def _evidence(self) -> dict[str, object]:
         sessions, refs = self.ingestion.answer_session_ids_field, self.ingestion.evidence_field
-        flag = "has_answer" if isinstance(self.ingestion, SessionBased) and (sessions or refs) else None
+        flag = "has_answer" if isinstance(self.ingestion, SessionBased) else None
         return {
             "session_ids_field": sessions,
             "turn_ids_field": refs,

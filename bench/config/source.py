@@ -165,13 +165,15 @@ def findings(source: Source, model: type[ConfigModel], error: ValidationError) -
     def line_and_column(details: ErrorDetails) -> tuple[int, int]:
         return source.places.get(source.locate(tuple(details["loc"])), (1, 1))
 
-    details = [entry for entry in error.errors() if not _other_branch(entry, error.errors())]
+    details = [entry for entry in error.errors() if not _other_branch(source, entry, error.errors())]
     problems = [explain(source, model, entry) for entry in sorted(details, key=line_and_column)]
     return list({str(problem): problem for problem in problems}.values())
 
 
-def _other_branch(entry: ErrorDetails, every: list[ErrorDetails]) -> bool:
+def _other_branch(source: Source, entry: ErrorDetails, every: list[ErrorDetails]) -> bool:
     """True for "no text" said of a map that another branch of the union read farther."""
     stem = entry["loc"][:-1]
+    if not stem or source.locate(tuple(entry["loc"])) != source.locate(tuple(stem)):
+        return False
     farther = (other["loc"] for other in every if len(other["loc"]) > len(entry["loc"]))
     return entry["type"].endswith("_type") and any(loc[: len(stem)] == stem for loc in farther)

@@ -48,7 +48,9 @@ class Selection:
             return self._shard_range(total)
         start, end = self.start or 1, total if self.end is None else self.end
         if start < 1 or end < start:
-            raise UsageError(f"the range {start}..{end} holds no item", hint="positions count from 1, both ends included")
+            raise UsageError(
+                f"the range {start}..{end} holds no item", hint="positions count from 1, both ends included"
+            )
         return min(start - 1, total), min(end, total)
 
     def _shard_range(self, total: int) -> tuple[int, int]:
@@ -77,7 +79,7 @@ class Selectable(Protocol):
 def select(dataset: Selectable, selection: Selection) -> array[int]:
     """Give the indexes (from 0) of the selected items in file order; UsageError for names nobody has."""
     start, end = selection.range(len(dataset))
-    chosen = array("L", (index for index in _filtered(dataset, selection) if start <= index < end))
+    chosen = array("I", (index for index in _filtered(dataset, selection) if start <= index < end))
     if selection.sample is not None:
         chosen = _sampled(dataset, selection, chosen)
     return chosen if selection.limit is None else chosen[: selection.limit]
@@ -127,7 +129,7 @@ def _sampled(dataset: Selectable, selection: Selection, chosen: array[int]) -> a
             shares[kind],
             (_key(selection.seed, dataset.name, dataset.id_at(index)), index),
         )
-    return array("L", sorted(-index for kept in keys.values() for _, index in kept))
+    return array("I", sorted(-index for kept in keys.values() for _, index in kept))
 
 
 def _keep_smallest(heap: list[tuple[bytes, int]], size: int, entry: tuple[bytes, int]) -> None:

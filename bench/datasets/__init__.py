@@ -1,0 +1,39 @@
+"""Benchmarks' data: files become items and corpora, checked once and read on demand.
+
+::
+
+    from bench.datasets import Selection, memories, open_benchmark
+
+    dataset = open_benchmark(config, workspace)
+    dataset.counts.items, dataset.sha256, dataset.content_sha256
+    for ref in dataset.items(Selection(limit=10)):
+        item, corpus = dataset.item(ref), dataset.corpus(ref.corpus)
+        sent = memories(config, corpus)
+"""
+
+from __future__ import annotations
+
+from bench.config.filters import render_turn
+from bench.datasets.coverage import Gap, coverage_gaps, require_coverage
+from bench.datasets.dataset import Dataset, ItemRef, open_benchmark
+from bench.datasets.levels import Level, evidence_level, gold_ids, ranks, stands_for
+from bench.datasets.memories import RenderedMemory, memories
+from bench.datasets.selection import Selection
+
+__all__ = [
+    "Dataset",
+    "Gap",
+    "ItemRef",
+    "Level",
+    "RenderedMemory",
+    "Selection",
+    "coverage_gaps",
+    "evidence_level",
+    "gold_ids",
+    "memories",
+    "open_benchmark",
+    "ranks",
+    "render_turn",
+    "require_coverage",
+    "stands_for",
+]

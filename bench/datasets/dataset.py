@@ -1,0 +1,288 @@
+"""A checked dataset: items and corpora on demand, read again from the file when they are due.
+
+::
+
+    dataset = open_benchmark(config, Path("."))
+    for ref in dataset.items(Selection(sample=20, seed=7)):
+        item = dataset.item(ref)
+        corpus = dataset.corpus(ref.corpus)
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from bench.config.benchmark import BenchmarkConfig
+from bench.config.benchmark.terms import Unit
+from bench.datasets.cache import SizedCache
+from bench.datasets.corpora import Built, build
+from bench.datasets.coverage import Gap, coverage_gaps
+from bench.datasets.files import DataFile, checked_file
+from bench.datasets.memories import RenderedMemory, memories, texts
+from bench.datasets.parsing import ParsedRow, RowParser
+from bench.datasets.rows import RowFile
+from bench.datasets.scan import Counts, Scanned, count_corpus, scan
+from bench.datasets.selection import Selection, select
+from bench.errors import UsageError
+from bench.model import Corpus, Item
+
+CACHE_BYTES = 4_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemRef:
+    """An item as the index knows it."""
+
+    position: int
+    """1-based"""
+    id: str
+    corpus: str
+    question_type: str | None
+
+
+class Dataset:
+    """One benchmark's data. Positions are 1-based here; everything is in file order."""
+
+    def __init__(self, config: BenchmarkConfig, file: DataFile, rows: RowFile, found: Scanned) -> None:
+        self.config = config
+        self.file = file
+        self.sha256 = file.sha256
+        self.content_sha256 = found.content_sha256
+        self._rows = rows
+        self._found = found
+        self._parser = RowParser(config)
+        self._parsed: SizedCache[ParsedRow] = SizedCache(CACHE_BYTES)
+        self._built: SizedCache[Built] = SizedCache(CACHE_BYTES)
+        if self._parser.needs_whole_corpus:
+            self._count()
+
+    def _count(self) -> None:
+        """Pass 2, only where a corpus is more or less than a row: check and count corpus by corpus."""
+        counts = self._found.counts
+        for view in self.corpora():
+            built = replace(self._whole(self._base_of(view)), corpus=self.corpus(view))
+            items = [self.item(ref) for ref in self.items_of(view)]
+            count_corpus(counts, self.config, built, items, self._parser)
+
+    # ------------------------------------------------------------------- facts
+
+    @property
+    def name(self) -> str:
+        return self.config.name
+
+    @property
+    def path(self) -> Path:
+        return self.file.path
+
+    @property
+    def counts(self) -> Counts:
+        return self._found.counts
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know of config and data."""
+        return (*self.config.notes, *self._found.notes)
+
+    @property
+    def turn_evidence(self) -> bool:
+        """True when some item names turns."""
+        return self.counts.turn_evidence > 0
+
+    @property
+    def has_evidence(self) -> bool:
+        """True when some item has evidence at all."""
+        return self.counts.session_evidence > 0
+
+    @cached_property
+    def groups(self) -> dict[str, int]:
+        """Items of each group of question types."""
+        types = self.counts.question_types
+        return {name: sum(types[kind] for kind in members) for name, members in self.config.groups.items()}
+
+    # ------------------------------------------------------------------- items
+
+    def __len__(self) -> int:
+        return len(self._found.ids)
+
+    def items(self, selection: Selection | None = None) -> Iterator[ItemRef]:
+        """Stream the selected items; UsageError for names that the benchmark does not have."""
+        if selection is None:
+            return (self.ref(index + 1) for index in range(len(self)))
+        return (self.ref(index + 1) for index in select(self, selection))
+
+    def selected(self, selection: Selection) -> array[int]:
+        """The positions of the selected items, four bytes each."""
+        return array("I", (index + 1 for index in select(self, selection)))
+
+    def ref(self, position: int) -> ItemRef:
+        """The item at a position."""
+        index = position - 1
+        return ItemRef(
+            position=position, id=self.id_at(index), corpus=self.corpus_at(index), question_type=self.type_at(index)
+        )
+
+    def find(self, item_id: str) -> ItemRef:
+        """The item of an id; UsageError when there is none."""
+        index = self.index_of(item_id)
+        if index is None:
+            raise UsageError(f'{self.name} has no item "{item_id}"', hint=f"bench describe {self.name} --items")
+        return self.ref(index + 1)
+
+    def item(self, ref: ItemRef | str) -> Item:
+        """Read one item with its gold."""
+        if isinstance(ref, str):
+            ref = self.find(ref)
+        index = ref.position - 1
+        row = self._found.rows.row_of(index)
+        raw = self._row(row).items[index - self._found.rows.first_item[row]]
+        base = self._base_of_item(index)
+        lookup = self._whole(base).lookup
+        last = self._parser.last_session(self.corpus(ref.corpus).sessions)
+        item = self._parser.finish(raw, ref.position, ref.corpus, lookup, last)
+        return item if self._found.views is None else self._within_view(item)
+
+    def _within_view(self, item: Item) -> Item:
+        """Evidence that lies beyond the cut-off leaves."""
+        seen = self.corpus(item.corpus)
+        turns = {turn.id for session in seen.sessions for turn in session.turns}
+        sessions = {session.id for session in seen.sessions}
+        evidence = replace(
+            item.evidence,
+            sessions=tuple(name for name in item.evidence.sessions if name in sessions),
+            turns=tuple(name for name in item.evidence.turns if name in turns),
+        )
+        return replace(item, evidence=evidence)
+
+    # ----------------------------------------------------------------- corpora
+
+    def corpora(self) -> Iterator[str]:
+        """Ids of the corpora that have items, in order of their first item."""
+        if self._found.views is not None:
+            yield from self._found.views
+        elif self._found.corpora is None:
+            yield from self._found.ids
+        else:
+            for corpus, name in enumerate(self._found.corpora):
+                if any(self._found.rows.items_of(row) for row in self._found.rows.rows_of(corpus)):
+                    yield name
+
+    def corpus(self, corpus_id: str) -> Corpus:
+        """Read one corpus: what an engine ingests, once."""
+        built = self._reduced(self._base_of(corpus_id))
+        if self._found.views is None:
+            return built.corpus
+        view = self._found.views.find(corpus_id)
+        assert view is not None
+        cut = self._found.cuts[view]
+        return built.corpus if cut is None else self._parser.cut(built.corpus, corpus_id, cut)
+
+    def items_of(self, corpus_id: str) -> Iterator[ItemRef]:
+        """The items that ask one corpus, in file order."""
+        return (self.ref(index + 1) for index in self.indexes_of_corpus(corpus_id) or ())
+
+    def memories(self, corpus_id: str, *, unit: Unit | None = None, text: str | None = None) -> list[RenderedMemory]:
+        """Render one corpus in send order."""
+        return memories(self.config, self.corpus(corpus_id), unit=unit, text=text)
+
+    def coverage_gaps(
+        self, corpus_id: str, items: Sequence[Item] | None = None, *, unit: Unit | None = None, text: str | None = None
+    ) -> list[Gap]:
+        """Evidence turns whose text would not be sent."""
+        asked = [self.item(ref) for ref in self.items_of(corpus_id)] if items is None else items
+        sent = texts(self.memories(corpus_id, unit=unit, text=text))
+        return coverage_gaps(asked, self.corpus(corpus_id), sent)
+
+    # ------------------------------------------- what a selection asks (indexes)
+
+    def id_at(self, index: int) -> str:
+        return self._found.ids[index]
+
+    def type_at(self, index: int) -> str | None:
+        return self._found.types[self._found.type_of[index]] or None
+
+    def corpus_at(self, index: int) -> str:
+        """The corpus of an item."""
+        if self._found.views is not None:
+            return self._found.views[self._found.view_of[index]]
+        if self._found.corpora is None:
+            return self._found.ids[index]
+        return self._found.corpora[self._base_of_item(index)]
+
+    def index_of(self, item_id: str) -> int | None:
+        return self._found.ids.find(item_id)
+
+    def known_types(self) -> Sequence[str]:
+        return self._found.types[1:]
+
+    def indexes_of_corpus(self, corpus_id: str) -> Iterator[int] | None:
+        """Indexes of a corpus's items; None for a corpus nobody knows."""
+        views = self._found.views
+        table = views or self._found.corpora or self._found.ids
+        known = table.find(corpus_id)
+        if known is None:
+            return None
+        base = self._found.base_of_view[known] if views is not None else known
+        every = (index for row in self._found.rows.rows_of(base) for index in self._found.rows.items_of(row))
+        return every if views is None else (index for index in every if self._found.view_of[index] == known)
+
+    # ----------------------------------------------------------------- reading
+
+    def _base_of(self, corpus_id: str) -> int:
+        """The index of the whole corpus behind a corpus id."""
+        table = self._found.views or self._found.corpora or self._found.ids
+        known = table.find(corpus_id)
+        if known is None:
+            raise UsageError(f'{self.name} has no corpus "{corpus_id}"', hint=f"bench describe {self.name} --items")
+        return self._found.base_of_view[known] if self._found.views is not None else known
+
+    def _base_of_item(self, index: int) -> int:
+        if self._found.views is not None:
+            return self._found.base_of_view[self._found.view_of[index]]
+        row = self._found.rows.row_of(index)
+        if not self._parser.shared:
+            return row
+        assert self._found.corpora is not None
+        known = self._found.corpora.find(self._row(row).corpus)
+        assert known is not None
+        return known
+
+    def _row(self, row: int) -> ParsedRow:
+        def make() -> tuple[ParsedRow, int]:
+            offset, length = self._found.rows.offsets[row], self._found.rows.lengths[row]
+            values = self._rows.read(offset, length)
+            return self._parser.parse(values, self._rows.place(row, offset)), length
+
+        return self._parsed.get(row, make)
+
+    def _whole(self, corpus: int) -> Built:
+        """A corpus with its look-up, nothing left out."""
+
+        def make() -> tuple[Built, int]:
+            rows = [self._row(row) for row in self._found.rows.rows_of(corpus)]
+            sessions = [session for row in rows for session in row.sessions]
+            built = build(rows[0].corpus, sessions, self._parser.removed_roles)
+            built = replace(built, corpus=replace(built.corpus, metadata=rows[0].metadata))
+            return built, built.size
+
+        return self._built.get(corpus, make)
+
+    def _reduced(self, corpus: int) -> Built:
+        """The corpus as it is ingested: whole, or cut down by ``mode``."""
+        built = self._whole(corpus)
+        if self.config.history.mode == "full":
+            return built
+        rows = list(self._found.rows.rows_of(corpus))
+        raws = [raw for row in rows for raw in self._row(row).items]
+        items = [self._parser.finish(raw, 0, built.corpus.id, built.lookup) for raw in raws]
+        return self._parser.reduce(built, items)
+
+
+def open_benchmark(config: BenchmarkConfig, workspace: Path) -> Dataset:
+    """Find, check and index the data of a benchmark. DataError or ConfigError with every finding."""
+    file = checked_file(config, workspace)
+    rows = RowFile.open(file.path, file.format)
+    return Dataset(config, file, rows, scan(config, rows))

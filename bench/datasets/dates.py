@@ -1,0 +1,108 @@
+"""Read the dates that datasets use, to the minute, into UTC.
+
+ISO 8601, ``2023/05/30 (Tue) 23:40``, ``1:56 pm on 8 May, 2023``, ``Dec 15, 2025, 06:11:23``, ``March-15-2024`` or a
+config's own strptime formats. Month names are English whatever the locale, weekday names are not checked::
+
+    DateReader("UTC").read("12:06 am on 11 November, 2022")     # 2022-11-11 00:06 UTC
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime, tzinfo
+from functools import lru_cache
+from zoneinfo import ZoneInfo
+
+_CLOCK = r"(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:\.\d+)?)?\s*(?P<half>[ap]\.?m\.?)?"
+_DAY_NAME = r"(?:\((?:mon|tue|wed|thu|fri|sat|sun)[a-z]*\)|(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,?)"
+_FORMS = tuple(
+    re.compile(form, re.IGNORECASE)
+    for form in (
+        rf"(?P<year>\d{{4}})[/.-](?P<month>\d{{1,2}})[/.-](?P<day>\d{{1,2}})(?:\s+{_DAY_NAME})?(?:[\sT]+{_CLOCK})?",
+        rf"{_CLOCK}\s+on\s+(?:{_DAY_NAME}\s+)?(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\s+(?P<name>[a-z]+)\.?,?\s+(?P<year>\d{{4}})",
+        rf"(?:{_DAY_NAME}\s+)?(?P<name>[a-z]+)\.?\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?,?\s+(?P<year>\d{{4}})(?:,?\s+(?:at\s+)?{_CLOCK})?",
+        rf"(?:{_DAY_NAME}\s+)?(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\s+(?P<name>[a-z]+)\.?,?\s+(?P<year>\d{{4}})(?:,?\s+(?:at\s+)?{_CLOCK})?",
+        rf"(?P<name>[a-z]+)-(?P<day>\d{{1,2}})-(?P<year>\d{{4}})(?:\s+{_CLOCK})?",
+    )
+)
+
+
+class DateReader:
+    """Dates of one benchmark: its time zone for dates without an offset, and its own formats first."""
+
+    def __init__(self, timezone: str, formats: Sequence[str] = ()) -> None:
+        self.zone: tzinfo = UTC if timezone == "UTC" else ZoneInfo(timezone)
+        self.formats = tuple(formats)
+
+    def read(self, text: str) -> datetime | None:
+        """Give the instant in UTC; None for a text that is no date. Never the present time."""
+        local = _known_forms(text.strip(), self.formats)
+        if local is None:
+            return None
+        try:
+            return (local.replace(tzinfo=self.zone) if local.tzinfo is None else local).astimezone(UTC)
+        except (OverflowError, ValueError):
+            return None
+
+
+@lru_cache(maxsize=4096)
+def _known_forms(text: str, formats: tuple[str, ...]) -> datetime | None:
+    for form in formats:
+        try:
+            return datetime.strptime(text, form)
+        except ValueError:
+            continue
+    return _iso(text) or _written(text)
+
+
+def _iso(text: str) -> datetime | None:
+    if not re.match(r"\d{4}-?\d{2}-?\d{2}(?:[T ]|$)", text):
+        return None
+    try:
+        return datetime.fromisoformat(re.sub(r"(\.\d{6})\d+", r"\1", text))
+    except ValueError:
+        return None
+
+
+def _written(text: str) -> datetime | None:
+    for form in _FORMS:
+        match = form.fullmatch(text)
+        if match is None:
+            continue
+        parts = match.groupdict()
+        month = _month(parts["name"]) if parts.get("name") else int(parts["month"])
+        hour = _hour(parts.get("hour"), parts.get("half"))
+        try:
+            return datetime(
+                int(parts["year"]),
+                month,
+                int(parts["day"]),
+                hour,
+                int(parts.get("minute") or 0),
+                int(parts.get("second") or 0),
+            )
+        except ValueError:
+            return None
+    return None
+
+
+def _month(name: str) -> int:
+    """1 to 12 for an English name or its abbreviation, else 0."""
+    full = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october",
+            "november", "december")  # fmt: skip
+    lowered = name.lower()
+    known = [index for index, month in enumerate(full, 1) if len(lowered) >= 3 and month.startswith(lowered)]
+    return known[0] if known else 9 if lowered == "sept" else 0
+
+
+def _hour(hour: str | None, half: str | None) -> int:
+    """The hour of the day: 12 am is 0, 12 pm is 12; 13 pm is no hour."""
+    if hour is None:
+        return 0
+    number = int(hour)
+    if not half:
+        return number
+    if not 1 <= number <= 12:
+        return 99
+    return number % 12 + (12 if half.lower().startswith("p") else 0)

@@ -1,0 +1,143 @@
+"""Evidence: references of a row looked up in its corpus, repaired where that is safe, flagged where it is not.
+
+``D:11:26`` means ``D11:26`` and ``D30:05`` means ``D30:5``; what still names nothing is set aside::
+
+    repair("D3:01 D:12:1")      # ["D3:1", "D12:1"]
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from bench.config.benchmark import BenchmarkConfig
+from bench.datasets.questions import RawItem
+from bench.model import Evidence
+
+REPAIRED = "evidence_repaired"
+UNRESOLVED = "evidence_unresolved"
+MISSING = "evidence_missing"
+TURNS_MISSING = "evidence_turns_missing"
+REMOVED = "evidence_removed"
+
+_SEPARATORS = re.compile(r"[;,\s]+")
+_DIALOG = re.compile(r"D:?0*(\d+):0*(\d+)")
+
+
+def repair(reference: str) -> list[str]:
+    """Split a reference and bring each part into the form ``D3:1`` where it can be."""
+    parts = [part for part in _SEPARATORS.split(reference) if part]
+    return [f"D{match[1]}:{match[2]}" if (match := _DIALOG.fullmatch(part)) else part for part in parts]
+
+
+@dataclass(slots=True, kw_only=True)
+class Lookup:
+    """What a corpus knows for evidence: its sessions in order, the session of each turn, the flagged turns."""
+
+    sessions: dict[str, int] = field(default_factory=dict)
+    """session id -> its rank"""
+    turns: dict[str, str] = field(default_factory=dict)
+    """turn id -> session id, in true order"""
+    gold: set[str] = field(default_factory=set)
+    """ids of flagged turns, of first sessions of an id only"""
+    removed: set[str] = field(default_factory=set)
+    """ids of turns whose role is not ingested"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceRule:
+    """What a config says about evidence."""
+
+    parser: Literal["direct", "dialog_refs"]
+    configured: bool
+    flagged: bool
+    """turns carry a gold flag"""
+    turn_level: bool
+    """each session of the evidence should have a gold turn"""
+    named: bool
+    """a field of the item names the evidence"""
+    roles_removed: bool
+
+    @classmethod
+    def of(cls, config: BenchmarkConfig) -> EvidenceRule:
+        """Read the rule from a config."""
+        nested = config.fields.questions is not None and config.fields.questions.evidence_field is not None
+        fields = config.evidence
+        flagged = fields.turn_flag is not None
+        both = fields.session_ids_field is not None and (fields.turn_ids_field is not None or nested)
+        return cls(
+            parser=fields.parser,
+            configured=config.has_evidence,
+            flagged=flagged,
+            turn_level=flagged or both or (fields.parser == "dialog_refs" and config.has_evidence),
+            named=nested or fields.session_ids_field is not None or fields.turn_ids_field is not None,
+            roles_removed=bool(config.ingestion.preprocessing.remove_roles),
+        )
+
+    def resolve(self, item: RawItem, lookup: Lookup) -> tuple[Evidence, tuple[str, ...]]:
+        """Give the evidence in session order and the flags of the item."""
+        if not self.configured:
+            return Evidence(), ()
+        flags: set[str] = set()
+        sessions, turns = self._named(item, lookup, flags)
+        if self.flagged:
+            turns |= {turn for turn in lookup.gold if not sessions or lookup.turns[turn] in sessions}
+        if self.roles_removed:
+            sessions, turns = self._without_removed(sessions, turns, lookup, flags)
+        sessions |= {lookup.turns[turn] for turn in turns}
+        self._missing(item, sessions, turns, flags)
+        return _in_order(sessions, turns, lookup), tuple(sorted(flags))
+
+    def _named(self, item: RawItem, lookup: Lookup, flags: set[str]) -> tuple[set[str], set[str]]:
+        """What the references name."""
+        sessions: set[str] = set()
+        turns: set[str] = set()
+        for reference in self._references(item, lookup, flags):
+            if reference in lookup.turns:
+                turns.add(reference)
+            elif reference in lookup.sessions:
+                sessions.add(reference)
+            else:
+                flags.add(UNRESOLVED)
+        return sessions, turns
+
+    def _references(self, item: RawItem, lookup: Lookup, flags: set[str]) -> Iterable[str]:
+        yield from item.session_refs
+        for reference in item.refs:
+            if self.parser == "direct" or reference in lookup.turns:
+                yield reference
+                continue
+            parts = repair(reference)
+            if parts != [reference] and any(part in lookup.turns for part in parts):
+                flags.add(REPAIRED)
+            yield from parts
+
+    def _without_removed(
+        self, sessions: set[str], turns: set[str], lookup: Lookup, flags: set[str]
+    ) -> tuple[set[str], set[str]]:
+        """Turns that are not ingested leave the evidence, and so do sessions left without a gold turn."""
+        kept = turns - lookup.removed
+        holding = {lookup.turns[turn] for turn in kept}
+        left = {session for session in sessions if session in holding} if self.turn_level else sessions
+        if kept != turns or left != sessions:
+            flags.add(REMOVED)
+        return left, kept
+
+    def _missing(self, item: RawItem, sessions: set[str], turns: set[str], flags: set[str]) -> None:
+        given = bool(item.session_refs or item.refs or turns)
+        if not given and not item.abstention and REMOVED not in flags:
+            flags.add(MISSING)
+        if self.turn_level and sessions and not turns and not item.abstention:
+            flags.add(TURNS_MISSING)
+
+
+def _in_order(sessions: Iterable[str], turns: Iterable[str], lookup: Lookup) -> Evidence:
+    rank: Mapping[str, int] = lookup.sessions
+    by_rank = sorted(sessions, key=lambda session: rank[session])
+    if not turns:
+        return Evidence(sessions=tuple(by_rank))
+    wanted = set(turns)
+    ordered = (turn for turn in lookup.turns if turn in wanted)
+    return Evidence(sessions=tuple(by_rank), turns=tuple(ordered))

@@ -1,0 +1,133 @@
+"""The compact index that pass 1 leaves behind: ids, places, types and corpora, a few dozen bytes an item.
+
+::
+
+    table = IdTable()
+    table.add("q1"), table.add("q2"), table.add("q1")      # 0, 1, None: already there
+    table[1], table.find("q2")                             # "q2", 1
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator
+from zlib import crc32
+
+_ABSENT = 0xFFFFFFFF
+
+
+class IdTable:
+    """Distinct texts in order of arrival, packed in one buffer, found through an open hash table."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._ends = array("I", [0])
+        self._slots = array("I", [_ABSENT]) * 16
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    def __getitem__(self, index: int) -> str:
+        return self._raw(index).decode()
+
+    def __iter__(self) -> Iterator[str]:
+        return (self[index] for index in range(len(self)))
+
+    def add(self, text: str) -> int | None:
+        """Append and give its index; None when it is already there."""
+        raw = text.encode()
+        slot = self._slot(raw)
+        if self._slots[slot] != _ABSENT:
+            return None
+        index = len(self)
+        self._slots[slot] = index
+        self._buffer += raw
+        self._ends.append(len(self._buffer))
+        if 4 * (index + 1) > 3 * len(self._slots):
+            self._grow()
+        return index
+
+    def find(self, text: str) -> int | None:
+        """The index of a text, or None."""
+        index = self._slots[self._slot(text.encode())]
+        return None if index == _ABSENT else index
+
+    def _raw(self, index: int) -> bytes:
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        return bytes(self._buffer[self._ends[index] : self._ends[index + 1]])
+
+    def _slot(self, raw: bytes) -> int:
+        """The slot that holds the text, or the free one where it belongs."""
+        mask = len(self._slots) - 1
+        slot = crc32(raw) & mask
+        while (index := self._slots[slot]) != _ABSENT and self._raw(index) != raw:
+            slot = (slot + 1) & mask
+        return slot
+
+    def _grow(self) -> None:
+        self._slots = array("I", [_ABSENT]) * (2 * len(self._slots))
+        mask = len(self._slots) - 1
+        for index in range(len(self)):
+            slot = crc32(self._raw(index)) & mask
+            while self._slots[slot] != _ABSENT:
+                slot = (slot + 1) & mask
+            self._slots[slot] = index
+
+
+class RowIndex:
+    """Where each row stands, which items it holds and which rows share a corpus."""
+
+    def __init__(self) -> None:
+        self.offsets = array("Q")
+        self.lengths = array("I")
+        self.first_item = array("I")
+        self.items = 0
+        self._next = array("I")
+        self._first: array[int] | None = None
+        self._last = array("I")
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def add(self, offset: int, length: int, items: int, corpus: int | None = None) -> int:
+        """Append a row with so many items; ``corpus`` links the rows of a shared corpus."""
+        row = len(self.offsets)
+        self.offsets.append(offset)
+        self.lengths.append(length)
+        self.first_item.append(self.items)
+        self.items += items
+        if corpus is not None:
+            self._link(row, corpus)
+        return row
+
+    def _link(self, row: int, corpus: int) -> None:
+        if self._first is None:
+            self._first = array("I")
+        self._next.append(_ABSENT)
+        if corpus == len(self._first):
+            self._first.append(row)
+            self._last.append(row)
+        else:
+            self._next[self._last[corpus]] = row
+            self._last[corpus] = row
+
+    def row_of(self, item: int) -> int:
+        """The row that holds an item; rows without items are skipped."""
+        return bisect_right(self.first_item, item) - 1
+
+    def items_of(self, row: int) -> range:
+        """The items of a row."""
+        end = self.first_item[row + 1] if row + 1 < len(self) else self.items
+        return range(self.first_item[row], end)
+
+    def rows_of(self, corpus: int) -> Iterator[int]:
+        """The rows of a corpus in file order; without sharing, corpus and row are one."""
+        if self._first is None:
+            yield corpus
+            return
+        row = self._first[corpus]
+        while row != _ABSENT:
+            yield row
+            row = self._next[row]

@@ -1,0 +1,231 @@
+"""A corpus as the memories that are sent: what one memory is, and the text it holds.
+
+The benchmark decides both; a provider's config may override either for its own job. Ids here are the dataset's, no
+provider ever sees them::
+
+    for rendered in memories(config, corpus):
+        rendered.memory.content, rendered.sessions, rendered.turns
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+
+from bench.config.benchmark import BenchmarkConfig
+from bench.config.benchmark.checks import SESSION_NAMES
+from bench.config.benchmark.terms import Unit
+from bench.config.filters import iso, make_filter, render_turn, said
+from bench.config.templates import Template
+from bench.model import Corpus, Memory, Message, Session, Turn
+
+TurnText = Callable[[Session, Turn], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenderedMemory:
+    """A memory and what it stands for, in the dataset's ids."""
+
+    memory: Memory
+    sessions: tuple[str, ...]
+    turns: tuple[str, ...]
+    corpus: str
+    position: int
+    """1-based, in send order inside the corpus"""
+
+    def as_json(self) -> dict[str, object]:
+        """The line of ``bench describe --memories``."""
+        when = self.memory.when
+        return {
+            "corpus": self.corpus,
+            "position": self.position,
+            "session": self.sessions[0] if len(self.sessions) == 1 else None,
+            "turns": list(self.turns),
+            "when": None if when is None else iso(when),
+            "content": self.memory.content,
+        }
+
+
+def memories(
+    config: BenchmarkConfig, corpus: Corpus, *, unit: Unit | None = None, text: str | None = None
+) -> list[RenderedMemory]:
+    """Render a corpus in send order. ``unit`` and ``text`` (plain, speaker, dated or a template) override."""
+    writer = _Writer(config, corpus, text)
+    match unit or config.unit:
+        case "turn":
+            pieces = _turns(corpus, writer)
+        case "session":
+            pieces = _sessions(corpus, writer)
+        case "corpus":
+            pieces = _whole(corpus, writer)
+    return [
+        RenderedMemory(memory=memory, sessions=sessions, turns=turns, corpus=corpus.id, position=position)
+        for position, (memory, sessions, turns) in enumerate(pieces, 1)
+    ]
+
+
+Piece = tuple[Memory, tuple[str, ...], tuple[str, ...]]
+
+
+def _sessions(corpus: Corpus, writer: _Writer) -> Iterator[Piece]:
+    for session in corpus.sessions:
+        if not session.turns:
+            continue
+        memory = Memory(
+            id=session.id,
+            content=writer.session(session),
+            when=session.when,
+            session_id=session.id,
+            messages=writer.messages(session),
+            metadata=session.metadata,
+        )
+        yield memory, (session.id,), tuple(turn.id for turn in session.turns)
+
+
+def _turns(corpus: Corpus, writer: _Writer) -> Iterator[Piece]:
+    for session in corpus.sessions:
+        for turn in session.turns:
+            memory = Memory(
+                id=turn.id,
+                content=writer.turn(session, turn),
+                when=turn.when or session.when,
+                role=turn.role,
+                speaker=turn.speaker,
+                session_id=session.id,
+                messages=(writer.message(session, turn),),
+                metadata=session.metadata,
+            )
+            yield memory, (session.id,), (turn.id,)
+
+
+def _whole(corpus: Corpus, writer: _Writer) -> Iterator[Piece]:
+    full = [session for session in corpus.sessions if session.turns]
+    if not full:
+        return
+    memory = Memory(
+        id=corpus.id,
+        content="\n\n".join(writer.session(session) for session in full),
+        when=full[0].when if len(full) == 1 else None,
+        session_id=full[0].id if len(full) == 1 else None,
+        messages=tuple(message for session in full for message in writer.messages(session)),
+        metadata=full[0].metadata if len(full) == 1 else {},
+    )
+    yield memory, tuple(session.id for session in full), tuple(turn.id for session in full for turn in session.turns)
+
+
+class _Writer:
+    """Turns sessions into text by the benchmark's rules, or by the provider's ``ingest.text``."""
+
+    def __init__(self, config: BenchmarkConfig, corpus: Corpus, text: str | None) -> None:
+        rules = config.ingestion.preprocessing
+        self.header = "never" if text else config.ingestion.date_header
+        self.formatter = "conversation" if text else config.rendering.formatter
+        self.line = _turn_text(text)
+        self.by_provider = text is not None
+        self.template = None if text else _session_template(rules.format_template, _place(config))
+        self.finish = _escaped if rules.escape_html else _as_it_is
+        self.metadata = {f"metadata.{key}": value for key, value in corpus.metadata.items()}
+
+    def session(self, session: Session) -> str:
+        """The text of a session memory."""
+        if self.template is not None:
+            return self.finish(self.template.render(self._values(session)))
+        head = f"{session.date_text}\n" if self.header != "never" and session.date_text else ""
+        return self.finish(head + self._body(session))
+
+    def turn(self, session: Session, turn: Turn) -> str:
+        """The text of a turn memory."""
+        head = f"{session.date_text}\n" if self.header == "always" and session.date_text else ""
+        return self.finish(head + self.line(session, turn))
+
+    def messages(self, session: Session) -> tuple[Message, ...]:
+        return tuple(self.message(session, turn) for turn in session.turns)
+
+    def message(self, session: Session, turn: Turn) -> Message:
+        """A turn for chat APIs: a role stands beside the text, a speaker's name inside it."""
+        plain = not self.by_provider and not turn.speaker
+        content = said(turn) if plain else self.line(session, turn)
+        return Message(
+            content=self.finish(content), role=turn.role, speaker=turn.speaker, when=turn.when or session.when
+        )
+
+    def _body(self, session: Session) -> str:
+        match self.formatter:
+            case "json":
+                return str(_AS_JSON(session.turns))
+            case "raw":
+                return "\n".join(said(turn) for turn in session.turns)
+            case "conversation":
+                return "\n".join(self.line(session, turn) for turn in session.turns)
+
+    def _values(self, session: Session) -> dict[str, object]:
+        return {
+            **self.metadata,
+            "date": session.when,
+            "sessionDate": session.date_text,
+            "session": session.turns,
+            "turns": len(session.turns),
+        }
+
+
+_AS_JSON = make_filter("json", None)
+
+
+def _place(config: BenchmarkConfig) -> str:
+    return config.place("ingestion", "preprocessing", "formatTemplate")
+
+
+@lru_cache(maxsize=64)
+def _session_template(text: str | None, where: str) -> Template | None:
+    return None if text is None else Template.parse(text, SESSION_NAMES, where=where)
+
+
+def _as_it_is(text: str) -> str:
+    return text
+
+
+def _escaped(text: str) -> str:
+    """HTML-escape, as ``escapeHtml`` asks: the stored text is another one then."""
+    for char, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("'", "&#39;")):
+        text = text.replace(char, entity)
+    return text
+
+
+# ------------------------------------------------------------ the provider's ingest.text
+
+_FORMS = {"plain": "${content}", "speaker": "${speaker}: ${content}", "dated": "[${when}] ${speaker}: ${content}"}
+_PART = re.compile(r"(?P<before>[\[(<]?)\$\{(?P<name>speaker|when|content)\}(?P<after>[\])>]?[:,;]?[ -]*)")
+
+
+def _turn_text(text: str | None) -> TurnText:
+    """The line of a turn: the benchmark's, or a form whose absent parts leave no punctuation."""
+    if text is None:
+        return lambda session, turn: render_turn(turn)
+    form = _FORMS.get(text, text)
+
+    def line(session: Session, turn: Turn) -> str:
+        values = {
+            "speaker": turn.speaker or turn.role,
+            "when": _minute(turn.when or session.when),
+            "content": said(turn),
+        }
+
+        def fill(match: re.Match[str]) -> str:
+            value = values[match["name"]]
+            return "" if value is None else f"{match['before']}{value}{match['after']}"
+
+        return _PART.sub(fill, form)
+
+    return line
+
+
+def _minute(when: datetime | None) -> str | None:
+    return None if when is None else when.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def texts(rendered: Sequence[RenderedMemory]) -> list[str]:
+    """What is sent, in order."""
+    return [entry.memory.content for entry in rendered]

@@ -1,0 +1,312 @@
+"""The items of one row, before their evidence is looked up in the corpus.
+
+One row is one question, a list of nested questions, or, flattened, a list of children::
+
+    reader = QuestionReader(config)
+    for raw in reader.read(row, place, row_id="conv-26"):
+        raw.id, raw.question, raw.refs          # "conv-26_0", "When ...?", ("D1:3",)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from bench.config.benchmark import BenchmarkConfig
+from bench.config.findings import did_you_mean
+from bench.config.jsonpath import Path, compile_path
+from bench.datasets.dates import DateReader
+from bench.datasets.place import RowPlace
+from bench.datasets.values import choices_of, id_at, list_at, name_of, scalar_text, text_at, texts_of, value_at
+from bench.model import Deletion
+
+_LABELS = {"questionType": "type", "question_type": "type", "questionDate": "date", "question_date": "date"}
+
+
+@dataclass(slots=True, kw_only=True)
+class RawItem:
+    """An item whose evidence is still references: session ids and turn references as the row gives them."""
+
+    id: str
+    question: str
+    answers: tuple[str, ...]
+    question_type: str | None
+    question_date: datetime | None
+    abstention: bool
+    session_refs: tuple[str, ...]
+    refs: tuple[str, ...]
+    cut: str | None
+    choices: tuple[str, ...]
+    choice_answer: str | None
+    rubric: tuple[str, ...]
+    deletion: Deletion | None
+    metadata: Mapping[str, object]
+    place: RowPlace
+
+
+class QuestionReader:
+    """Reads items by one config; counts what ``max_items`` dropped and which labels had no name."""
+
+    def __init__(self, config: BenchmarkConfig, dates: DateReader) -> None:
+        self.config = config
+        self.dates = dates
+        self.schema = config.fields
+        self.paths = _Paths(config)
+        self.types = frozenset(kind.name for kind in config.question_types)
+        self.pattern = re.compile(config.abstention.id_pattern) if config.abstention.id_pattern else None
+        self.dropped = 0
+        self.unnamed: set[str] = set()
+
+    def read(self, row: Mapping[str, object], place: RowPlace, row_id: str) -> Iterator[RawItem]:
+        """Give the items of a row in file order."""
+        if self.schema.questions is not None:
+            yield from self._nested(row, place, row_id)
+        elif self.config.flatten is not None:
+            yield from self._children(row, place, row_id)
+        elif self._asks(row):
+            yield self._flat(row, place, row_id)
+
+    def _asks(self, row: Mapping[str, object]) -> bool:
+        """False for a row of a shared corpus whose question is an empty text: it adds its history and asks nothing."""
+        question = self.paths.question
+        return self.config.corpus is None or question is None or question.get(row) != ""
+
+    def _flat(self, row: Mapping[str, object], place: RowPlace, item_id: str) -> RawItem:
+        paths = self.paths
+        question = text_at(row, paths.question, place) if paths.question else ""
+        kind = _label(paths.type.get(row)) if paths.type else None
+        return self._item(row, [row, paths.context.get(row)], place, item_id, "", question, paths, kind)
+
+    def _nested(self, row: Mapping[str, object], place: RowPlace, row_id: str) -> Iterator[RawItem]:
+        paths = self.paths.nested
+        assert paths is not None
+        context = self.paths.context.get(row)
+        for index, child in enumerate(list_at(row, paths.list, place)):
+            prefix = f"{name_of(paths.list)}[{index}]."
+            if not isinstance(child, Mapping):
+                raise place.error(prefix[:-1], "must be an object, not", child)
+            item_id = id_at(child, paths.id, place, prefix=prefix) if paths.id else f"{row_id}_{index}"
+            question = text_at(child, paths.question, place, prefix=prefix)
+            kind = self._category(child, prefix, place)
+            yield self._item(child, [child, row, context], place, item_id, prefix, question, paths, kind)
+
+    def _category(self, child: Mapping[str, object], prefix: str, place: RowPlace) -> str | None:
+        path = self.paths.nested.category if self.paths.nested else None
+        if path is None:
+            return None
+        raw = id_at(child, path, place, prefix=prefix)
+        names = self.config.categories
+        if raw in names:
+            return names[raw]
+        if self.config.categories_strict:
+            known = ", ".join(sorted(names))
+            raise place.error(f"{prefix}{name_of(path)}", f"has no name in categories ({known})", raw)
+        if names:
+            self.unnamed.add(raw)
+        return raw
+
+    def _children(self, row: Mapping[str, object], place: RowPlace, row_id: str) -> Iterator[RawItem]:
+        flatten = self.config.flatten
+        assert flatten is not None and self.paths.children is not None
+        children = list_at(row, self.paths.children, place)
+        self.dropped += max(0, len(children) - (flatten.max_items or len(children)))
+        for index, child in enumerate(children[: flatten.max_items]):
+            where = f"{name_of(self.paths.children)}[{index}]"
+            if not isinstance(child, Mapping):
+                raise place.error(where, "must be an object, not", child)
+            promoted = {name: child[name] for name in flatten.promote_fields if name in child}
+            merged = {**row, **promoted}
+            yield self._flat(merged, place, f"{row_id}_{index}")
+
+    def _item(
+        self,
+        row: Mapping[str, object],
+        scopes: list[object],
+        place: RowPlace,
+        item_id: str,
+        prefix: str,
+        question: str,
+        paths: _ItemPaths,
+        kind: str | None,
+    ) -> RawItem:
+        self._check_type(kind, place, item_id)
+        metadata = self._metadata(scopes, kind_id=_label(paths.category.get(row)) if paths.category else None)
+        abstention = self._abstains(item_id, kind, scopes)
+        answers = texts_of(paths.answer.get(row), f"{prefix}{name_of(paths.answer)}", place) if paths.answer else ()
+        item = RawItem(
+            id=item_id,
+            question=question,
+            answers=answers,
+            question_type=kind,
+            question_date=self._date(scopes, paths.date or self.paths.date, place),
+            abstention=abstention,
+            session_refs=self._refs(paths.sessions, row, prefix, place),
+            refs=self._refs(paths.refs, row, prefix, place),
+            cut=self._cut(scopes, place),
+            choices=self._choices(paths.choices, row, prefix, place),
+            choice_answer=scalar_text(paths.choice_answer.get(row)) if paths.choice_answer else None,
+            rubric=texts_of(paths.rubric.get(row), prefix + "rubric", place) if paths.rubric else (),
+            deletion=self._deletion(row, place),
+            metadata=metadata,
+            place=place,
+        )
+        self._check_answer(item, row, prefix, paths)
+        return item
+
+    def _check_type(self, kind: str | None, place: RowPlace, item_id: str) -> None:
+        if kind is not None and self.types and kind not in self.types:
+            text = f'of item "{item_id}" is not listed in questionTypes{did_you_mean(kind, self.types)}'
+            raise place.error("question type", text, kind)
+
+    def _check_answer(self, item: RawItem, row: object, prefix: str, paths: _ItemPaths) -> None:
+        """No answer is legal for an abstention item, a deletion check, choices, rubrics and ``none`` only."""
+        method = self.config.evaluation.method
+        if item.answers or item.abstention or method in ("none", "deletion-check", "mcq", "rubric") or item.deletion:
+            return
+        name = f"{prefix}{name_of(paths.answer)}" if paths.answer else "answer"
+        text = f'is missing, and "{item.id}" is no abstention item'
+        raise item.place.error(name, text, hint="give an answer, or say in abstention which items have none")
+
+    def _abstains(self, item_id: str, kind: str | None, scopes: list[object]) -> bool:
+        rules = self.config.abstention
+        by_field = self.paths.abstention is not None and any(_true(self.paths.abstention.get(s)) for s in scopes)
+        by_id = self.pattern is not None and self.pattern.search(item_id) is not None
+        return by_id or by_field or (kind is not None and kind in rules.question_types)
+
+    def _metadata(self, scopes: list[object], *, kind_id: str | None) -> dict[str, object]:
+        """The named metadata, looked for in the question, then the row, then its history."""
+        found: dict[str, object] = {} if kind_id is None else {"category": kind_id}
+        for key, path in self.paths.metadata.items():
+            if (value := _first(path, scopes)) is not None:
+                found[key] = value
+        return found
+
+    def _date(self, scopes: list[object], path: Path | None, place: RowPlace) -> datetime | None:
+        value = _first(path, scopes)
+        if path is None or value is None:
+            return None
+        text = scalar_text(value)
+        when = self.dates.read(text) if text else None
+        if when is None:
+            raise place.error(name_of(path), "is no date that can be read", value)
+        return when
+
+    def _refs(self, path: Path | None, row: object, prefix: str, place: RowPlace) -> tuple[str, ...]:
+        return texts_of(_values(path, row), f"{prefix}{name_of(path)}", place) if path else ()
+
+    def _choices(self, path: Path | None, row: object, prefix: str, place: RowPlace) -> tuple[str, ...]:
+        if path is None:
+            return ()
+        return choices_of(value_at(row, path, place, prefix=prefix), f"{prefix}{name_of(path)}", place)
+
+    def _cut(self, scopes: list[object], place: RowPlace) -> str | None:
+        path = self.paths.visibility
+        value = _first(path, scopes)
+        text = None if isinstance(value, bool) else scalar_text(value)
+        if path is not None and value is not None and text is None:
+            raise place.error(name_of(path), "must be an index or a date, not", value)
+        return text
+
+    def _deletion(self, row: object, place: RowPlace) -> Deletion | None:
+        paths = self.paths.deletion
+        if paths is None:
+            return None
+        target, query, content = paths
+        return Deletion(
+            target=id_at(row, target, place),
+            verify_query=text_at(row, query, place),
+            deleted_content=text_at(row, content, place) if content else "",
+        )
+
+
+class _ItemPaths:
+    """Where the parts of an item stand in the object that holds them."""
+
+    question: Path | None = None
+    answer: Path | None = None
+    category: Path | None = None
+    date: Path | None = None
+    choices: Path | None = None
+    choice_answer: Path | None = None
+    rubric: Path | None = None
+    sessions: Path | None = None
+    refs: Path | None = None
+
+
+class _Nested(_ItemPaths):
+    """The same for nested questions."""
+
+    def __init__(self, config: BenchmarkConfig) -> None:
+        questions = config.fields.questions
+        assert questions is not None
+        self.list = compile_path(questions.field, bare=True)
+        self.id = _path(questions.id_field)
+        self.question: Path = compile_path(questions.question_field, bare=True)
+        self.answer = _path(questions.answer_field)
+        self.category = _path(questions.category_field)
+        self.date = _path(questions.date_field)
+        self.choices = _path(questions.choices_field or config.fields.choices)
+        self.choice_answer = _path(config.fields.choice_answer)
+        self.rubric = _path(config.fields.rubric)
+        self.sessions = _path(config.evidence.session_ids_field)
+        self.refs = _path(questions.evidence_field or config.evidence.turn_ids_field)
+
+
+class _Paths(_ItemPaths):
+    """Every path of a config that leads to an item."""
+
+    def __init__(self, config: BenchmarkConfig) -> None:
+        fields = config.fields
+        labels = {_LABELS[key]: path for key, path in fields.metadata.items() if key in _LABELS}
+        self.context = compile_path(fields.context.field, bare=True)
+        self.nested = _Nested(config) if fields.questions else None
+        self.children = _path(config.flatten.field) if config.flatten else None
+        self.question = _path(fields.question)
+        self.answer = _path(fields.answer)
+        self.type = _path(labels.get("type"))
+        self.date = _path(labels.get("date"))
+        self.choices = _path(fields.choices)
+        self.choice_answer = _path(fields.choice_answer)
+        self.rubric = _path(fields.rubric)
+        self.sessions = _path(config.evidence.session_ids_field)
+        self.refs = _path(config.evidence.turn_ids_field)
+        self.abstention = _path(config.abstention.field)
+        self.visibility = _path(config.visibility.field if config.visibility else None)
+        plain = {key: path for key, path in fields.metadata.items() if key not in _LABELS}
+        self.metadata = {key: compile_path(path, bare=True) for key, path in plain.items()}
+        self.deletion = _deletion_paths(config)
+
+
+def _deletion_paths(config: BenchmarkConfig) -> tuple[Path, Path, Path | None] | None:
+    steps = config.deletion
+    if steps is None:
+        return None
+    return (
+        compile_path(steps.target, bare=True),
+        compile_path(steps.verify_query, bare=True),
+        _path(steps.deleted_content),
+    )
+
+
+def _first(path: Path | None, scopes: list[object]) -> object:
+    """The first value that one of the scopes has: the question, then the row, then its history."""
+    found = (path.get(scope) for scope in scopes) if path else ()
+    return next((value for value in found if value is not None), None)
+
+
+def _values(path: Path, row: object) -> object:
+    return path.get(row) if path.single else path.all(row)
+
+
+def _path(text: str | None) -> Path | None:
+    return None if text is None else compile_path(text, bare=True)
+
+
+def _label(value: object) -> str | None:
+    return None if value is None else scalar_text(value)
+
+
+def _true(value: object) -> bool:
+    return value.strip().lower() in ("true", "yes", "1") if isinstance(value, str) else bool(value)
