@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from bench.evaluators import Judge
+from bench.evaluators import Judge, is_refusal
 from bench.model import Hit, ScoredItem, Verdict
 
 TOLERANCE = Decimal("0.005")
@@ -50,7 +50,13 @@ class FinancialFigures:
             return Verdict(evaluator=self.name, value=None, correct=None, reason="the expected answer holds no figure")
         given = figures(answer)
         correct = len(given) <= MOST_FIGURES and any(gold.agrees_with(one) for gold in expected for one in given)
-        return Verdict(evaluator=self.name, value=float(correct), correct=correct, reason=_reason(given))
+        return Verdict(
+            evaluator=self.name,
+            value=float(correct),
+            correct=correct,
+            reason=_reason(given),
+            abstained=is_refusal(answer),
+        )
 
 
 def figures(text: str) -> list[Figure]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from bench.evaluators import Judge
+from bench.evaluators import Judge, is_refusal
 from bench.model import Hit, ScoredItem, Verdict
 
 _SECTION = r"(?:sections?|sec\.?|s\.|§)\s*(?P<{0}>\d+[a-z]?(?:\s*\(\s*\w+\s*\))*)"
@@ -34,7 +34,13 @@ class LegalCitation:
             return Verdict(evaluator=self.name, value=None, correct=None, reason="the expected answer cites nothing")
         given = citations(answer)
         value = max(len(wanted & given) / len(wanted) for wanted in expected)
-        return Verdict(evaluator=self.name, value=value, correct=value == 1.0, reason=_reason(given))
+        return Verdict(
+            evaluator=self.name,
+            value=value,
+            correct=value == 1.0,
+            reason=_reason(given),
+            abstained=is_refusal(answer),
+        )
 
 
 def citations(text: str) -> set[str]:
