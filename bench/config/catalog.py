@@ -147,7 +147,11 @@ def _files(folder: Path, *, manifests: bool) -> list[Path]:
     """The configs of a folder by name; ``NAME/manifest.json`` counts for benchmarks."""
     if not folder.is_dir():
         return []
-    plain = [path for path in folder.iterdir() if path.suffix in _SUFFIXES and not path.name.startswith(".")]
+    plain = [
+        path
+        for path in folder.iterdir()
+        if path.suffix in _SUFFIXES and not path.name.startswith(".") and not path.stem.endswith(".compose")
+    ]
     nested = list(folder.glob("*/manifest.json")) if manifests else []
     return sorted([*plain, *nested])
 

@@ -10,6 +10,7 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -162,22 +163,18 @@ def plugged_config(name: str) -> ProviderConfig | None:
 def builtin_config(name: str) -> ProviderConfig:
     """The config of a built-in that has no file: bm25, full-context, oracle, random, no-memory, vector."""
     from bench.config.provider import ProviderConfig
-    from bench.providers.builtin import DESCRIPTIONS
+    from bench.providers.builtin import description
 
-    return ProviderConfig.model_validate(
-        {"name": name, "type": "local", "adapter": f"builtin:{name}", **DESCRIPTIONS[name]}
-    )
+    return ProviderConfig.model_validate(description(name))
 
 
-def declared_capabilities(config: ProviderConfig) -> Capabilities:
-    """What a config says it can do; a class may widen the operations by what it implements."""
+def said_capabilities(config: ProviderConfig) -> Capabilities:
+    """What a config says it can do; no class is imported."""
     said, endpoints = config.capabilities, config.endpoints
     operations = {"add_memory", "retrieve_memory", *said.declared()}
     if endpoints is not None:
         given = {"delete_memory": endpoints.delete, "update_memory": endpoints.update, "list_memories": endpoints.list}
         operations |= {name for name, call in given.items() if call is not None}
-    elif config.adapter is not None:
-        operations |= _operations_of(provider_class(config))
     return Capabilities(
         operations=frozenset(operations),
         supports_chunks=said.supports_chunks,
@@ -192,6 +189,14 @@ def declared_capabilities(config: ProviderConfig) -> Capabilities:
         max_k=said.max_k,
         max_tokens=said.max_tokens,
     )
+
+
+def declared_capabilities(config: ProviderConfig) -> Capabilities:
+    """What a config says it can do, widened by the optional methods of its class."""
+    said = said_capabilities(config)
+    if config.adapter is None or config.adapter.startswith("builtin:"):
+        return said
+    return replace(said, operations=said.operations | _operations_of(provider_class(config)))
 
 
 def _operations_of(found: ProviderClass) -> set[str]:

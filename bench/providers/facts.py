@@ -9,13 +9,23 @@ Example::
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from bench.config.variables import find_variables
-from bench.providers.adapters import declared_capabilities
+from bench.errors import ConfigError
+from bench.providers.adapters import (
+    builtin_config,
+    declared_capabilities,
+    entry_point_names,
+    plugged_config,
+    said_capabilities,
+)
+from bench.providers.names import BUILT_IN
 from bench.providers.protocol import Capabilities
 
 if TYPE_CHECKING:
+    from bench.config.catalog import Entry
     from bench.config.provider import ProviderConfig
     from bench.config.provider.sections import ClientEmbeddings
 
@@ -31,6 +41,11 @@ FIRST_CLASS = frozenset(
 def embedding(config: ProviderConfig) -> ClientEmbeddings | None:
     """The embedder that the caller must open for this provider and how, None when it needs none."""
     return config.client_embeddings
+
+
+def embedding_model(config: ProviderConfig) -> str | None:
+    """The embedding model by its full or bare name, None when the provider needs none."""
+    return config.client_embeddings.model if config.client_embeddings else None
 
 
 def capabilities(config: ProviderConfig) -> Capabilities:
@@ -74,10 +89,30 @@ def listed(config: ProviderConfig) -> dict[str, object]:
         "verified": {"level": verified.level, "date": verified.date.isoformat(), "upstream": verified.upstream}
         if verified
         else None,
-        "capabilities": capabilities(config).shown(),
+        "capabilities": said_capabilities(config).shown(),
         "needs": list(needs(config)),
         "first_class": config.name in FIRST_CLASS,
     }
+
+
+def listing(entries: Iterable[Entry]) -> list[dict[str, object]]:
+    """Built-ins, files and plug-ins by name. A broken one is listed with its problem and hides no other."""
+    from bench.config.provider import load_provider
+
+    rows = {name: listed(builtin_config(name)) for name in BUILT_IN}
+    for name in entry_point_names():
+        rows[name] = _or_problem(name, lambda name=name: plugged_config(name))  # type: ignore[misc]
+    for entry in entries:
+        rows[entry.name] = _or_problem(entry.name, lambda path=entry.path: load_provider(path))  # type: ignore[misc]
+    return [rows[name] for name in sorted(rows)]
+
+
+def _or_problem(name: str, load: Callable[[], ProviderConfig | None]) -> dict[str, object]:
+    try:
+        config = load()
+        return listed(config) if config is not None else {"name": name, "problem": "no such plug-in"}
+    except ConfigError as error:
+        return {"name": name, "problem": str(error)}
 
 
 def described(config: ProviderConfig) -> dict[str, object]:

@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from bench.providers.adapters import provider_class
 from bench.providers.protocol import Provider, ProviderContext
 
 if TYPE_CHECKING:
@@ -26,6 +25,8 @@ async def open_provider(config: ProviderConfig, context: ProviderContext) -> Asy
     Raises:
         ConfigError: the class, a variable of the environment or the embedder it needs is missing.
     """
+    from bench.providers.adapters import provider_class
+
     provider = provider_class(config)(config, context)
     declared = config.local.get("durability")
     if declared is not None:

@@ -24,10 +24,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Protocol, Self, runtime_checkable
 
 from bench.model import Embedder, Found, Hit, Ingested, Memory, Model, Query, Readiness, Space
-from bench.settings import Environment
 
 if TYPE_CHECKING:
     from bench.http import Http
+    from bench.settings import Environment
 
 Durability = Literal["process", "file", "service"]
 OnUnknown = Literal["repeat", "probe", "reset"]

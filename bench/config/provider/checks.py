@@ -102,6 +102,16 @@ def _vars(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
             )
 
 
+def _durability(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
+    declared = config.local.get("durability", "service")
+    if declared not in ("process", "file", "service"):
+        yield ConfigError(
+            f'local.durability must be process, file or service, not "{declared}"',
+            where=source.place(("local", "durability")),
+            hint="process: lost with the process; file: below the run's folder; service: kept elsewhere",
+        )
+
+
 def _calls(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
     """Calls of an HTTP provider have a method, calls of an MCP server a tool."""
     for path, call in calls_of(config):
@@ -195,7 +205,7 @@ def _forms(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
 
 
 Check = Callable[[Source, "ProviderConfig"], Iterable[ConfigError]]
-CHECKS: tuple[Check, ...] = (_name, _block, _vars, _calls, _batch, _wait, _operations, _forms)
+CHECKS: tuple[Check, ...] = (_name, _block, _vars, _durability, _calls, _batch, _wait, _operations, _forms)
 
 
 def calls_of(config: ProviderConfig) -> Iterator[tuple[tuple[str | int, ...], Call]]:

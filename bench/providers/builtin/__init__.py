@@ -6,43 +6,36 @@ Each is a full implementation of the Protocol in one module; ``store`` is the SQ
 
 from __future__ import annotations
 
-DESCRIPTIONS: dict[str, dict[str, object]] = {
-    "bm25": {
-        "display_name": "BM25",
-        "description": "Full-text search of SQLite FTS5 with stemming; no key, no network",
-        "aliases": ["local-baseline", "LocalBaseline"],
-        "capabilities": {"supports_batch": True, "supports_metadata": True},
-    },
+from bench.providers.names import BUILT_IN
+
+
+def description(name: str) -> dict[str, object]:
+    """The config of a built-in, as its file would hold it."""
+    return {
+        "name": name,
+        "type": "local",
+        "adapter": f"builtin:{name}",
+        "description": BUILT_IN[name],
+        "tags": ["built-in"],
+        "determinism": "deterministic",
+        "verified": {"level": "live", "date": "2026-11-27", "upstream": "bench"},
+        **_OWN[name],
+    }
+
+
+_OPERATIONS = {"delete_memory": True, "update_memory": True, "list_memories": True, "supports_batch": True}
+_STORES = {**_OPERATIONS, "supports_metadata": True}
+_UNRANKED = {**_OPERATIONS, "scores": False}
+
+_OWN: dict[str, dict[str, object]] = {
+    "bm25": {"display_name": "BM25", "aliases": ["local-baseline", "LocalBaseline"], "capabilities": _STORES},
     "vector": {
         "display_name": "Vector",
-        "description": "Exact cosine over embeddings of any OpenAI-compatible endpoint",
         "client_embeddings": {"model": "openai/text-embedding-3-small"},
-        "capabilities": {"supports_batch": True, "supports_metadata": True},
+        "capabilities": _STORES,
     },
-    "full-context": {
-        "display_name": "Full context",
-        "description": "Every memory in its order; the answer's context budget cuts it",
-        "capabilities": {"supports_batch": True, "scores": False},
-    },
-    "oracle": {
-        "display_name": "Oracle",
-        "description": "The evidence and nothing else: the ceiling of every retrieval",
-        "capabilities": {"supports_batch": True, "scores": False},
-    },
-    "random": {
-        "display_name": "Random",
-        "description": "k memories drawn by seed and question",
-        "capabilities": {"supports_batch": True, "scores": False},
-    },
-    "no-memory": {
-        "display_name": "No memory",
-        "description": "Remembers nothing: the floor of every answer",
-        "capabilities": {"supports_batch": True, "scores": False, "ids": False},
-    },
+    "full-context": {"display_name": "Full context", "capabilities": _UNRANKED},
+    "oracle": {"display_name": "Oracle", "capabilities": {"supports_batch": True, "scores": False}},
+    "random": {"display_name": "Random", "capabilities": _UNRANKED},
+    "no-memory": {"display_name": "No memory", "capabilities": {"scores": False, "ids": False}},
 }
-"""the config of each built-in, as its file would hold it; ``bench.providers.adapters.builtin_config`` completes it"""
-
-for _entry in DESCRIPTIONS.values():
-    _entry["tags"] = ["built-in"]
-    _entry["determinism"] = "deterministic"
-    _entry["verified"] = {"level": "live", "date": "2026-11-27", "upstream": "bench"}
