@@ -41,10 +41,13 @@ METHODS = {
 
 
 def verdict_of(row: Row, evaluator: str | None) -> Verdict | None:
-    """The newest verdict of one evaluator, or the first evaluator's when none is named."""
+    """The newest verdict of one evaluator, or the first evaluator's when none is named.
+
+    ``custom`` means any class beside a config; its verdicts are signed ``custom:./file.py:Class``.
+    """
     if evaluator is None:
         return row.verdicts[0] if row.verdicts else None
-    return next((v for v in reversed(row.verdicts) if v.evaluator == evaluator), None)
+    return next((v for v in reversed(row.verdicts) if evaluator in (v.evaluator, v.evaluator.partition(":")[0])), None)
 
 
 def value_of(row: Row, evaluator: str | None) -> float | None:
