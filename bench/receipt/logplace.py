@@ -84,7 +84,7 @@ class LogPlace:
             started is None
             or sha256_hex(line) != stated.entry_sha256
             or started.run_id != receipt.run.run_id
-            or receipt.config_digest not in started.config_digests
+            or started.plan_digest != receipt.run.plan_digest
         ):
             yield fail("log", "log_mismatch", f"entry {stated.log_index} does not announce this run")
 

@@ -1,0 +1,213 @@
+"""Making things public: announce a run, publish its receipt, take it back. Nothing is ever deleted.
+
+    published = publish(path, ring, at=stamp(now))
+    published.index, published.fresh        # fresh = False: the same receipt was there already
+
+Each writes entries to the workspace's log under a log key and covers them with a new checkpoint.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.canonical import digest, parse, sha256_hex
+from bench.errors import CanonicalError, UsageError, VerificationError
+from bench.receipt.findings import Verdict
+from bench.receipt.keyring import PUBLISHED, Keyring
+from bench.receipt.log.entries import AnyEntry, ReceiptLogged, Retracted, RunAbandoned, RunStarted, Superseded
+from bench.receipt.log.store import RECEIPTS, append, has_log, read_log
+from bench.receipt.logplace import LogPlace
+from bench.receipt.schema import LogHead, Preregistration, items_file_name
+from bench.receipt.verify import Outcome, Question, verify_file
+
+
+class NotPublishable(VerificationError):
+    """A receipt that does not go into the log; its exit code is that of its verdict."""
+
+    kind = "not_publishable"
+
+    def __init__(self, code: str, message: str, verdict: Verdict, *, where: str, hint: str | None = None) -> None:
+        super().__init__(code, message, where=where, hint=hint or "only a VALID receipt of kind run is published")
+        self.exit_code = verdict.exit_code or Verdict.INVALID.exit_code  # type: ignore[misc]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """Where an entry stands. ``fresh`` = it was written now."""
+
+    index: int
+    fresh: bool
+    folder: Path
+
+
+def publish(
+    path: Path, ring: Keyring, *, at: str, supersedes: str | None = None, reason: str | None = None
+) -> Published:
+    """Copy a VALID receipt and its items file into the log's folder and append its entry.
+
+    Raises NotPublishable, UsageError, KeyRefused. A second time is no error when the documents are equal.
+    """
+    folder = ring.workspace / PUBLISHED
+    known = _known(path, folder)
+    if known is not None:
+        _restore_files(path, folder, known)
+        return Published(index=known.index, fresh=False, folder=folder)
+    if supersedes is not None:
+        _refuse_unknown(folder, supersedes)
+        _refuse_empty(reason)
+    outcome = _verified(path, ring, folder)
+    key = ring.signing_key("log")
+    entry = _entry(outcome, at)
+    _copy(path, folder, entry.receipt_id)
+    drafts: list[AnyEntry] = [entry]
+    if supersedes is not None:
+        drafts.append(Superseded(index=0, at=at, old=supersedes, new=entry.receipt_id, reason=str(reason)))
+    made = append(folder, drafts, ring.trusted(), key, at)
+    return Published(index=made.entries[0].index, fresh=True, folder=folder)
+
+
+def retract(receipt_id: str, ring: Keyring, *, reason: str | None, at: str) -> Published:
+    """Say publicly that a receipt is taken back."""
+    _refuse_unknown(ring.workspace / PUBLISHED, receipt_id)
+    _refuse_empty(reason)
+    return _append_one(ring, Retracted(index=0, at=at, receipt_id=receipt_id, reason=str(reason)), at)
+
+
+def abandon(run_id: str, ring: Keyring, *, reason: str | None, at: str) -> Published:
+    """Say publicly that an announced run was given up."""
+    folder = ring.workspace / PUBLISHED
+    started = [entry.run_id for entry in read_log(folder).of(RunStarted)] if has_log(folder) else []
+    if run_id not in started:
+        raise UsageError(f"run {run_id} was never announced in the log", hint="only --publishable runs are")
+    _refuse_empty(reason)
+    return _append_one(ring, RunAbandoned(index=0, at=at, run_id=run_id, reason=str(reason)), at)
+
+
+def announce(
+    ring: Keyring,
+    *,
+    run_id: str,
+    plan_digest: str,
+    config_digests: Sequence[str],
+    items_planned: int,
+    seed: int,
+    code_commit: str | None,
+    at: str,
+) -> Published:
+    """Append ``run-started``; to be called before the first call to a provider."""
+    entry = RunStarted(
+        index=0,
+        at=at,
+        run_id=run_id,
+        plan_digest=plan_digest,
+        config_digests=tuple(config_digests),
+        items_planned=items_planned,
+        seed=seed,
+        code_commit=code_commit,
+    )
+    return _append_one(ring, entry, at)
+
+
+def announcement(folder: Path, run_id: str, plan_digest: str) -> tuple[Preregistration, LogHead] | None:
+    """What the log says of a run: its announcement, and the first checkpoint that covered it."""
+    if not has_log(folder):
+        return None
+    view = read_log(folder)
+    checkpoint = view.checkpoint()
+    for entry in view.of(RunStarted):
+        if (entry.run_id, entry.plan_digest) != (run_id, plan_digest) or checkpoint is None:
+            continue
+        size = entry.index + 1
+        if size <= checkpoint.size:
+            stated = Preregistration(log_index=entry.index, entry_sha256=sha256_hex(view.lines[entry.index]))
+            root = view.roots([size])[size].hex()
+            return stated, LogHead(origin=checkpoint.origin, size=size, root_hash=root)
+    return None
+
+
+# ------------------------------------------------------------------------- inside
+
+
+def _append_one(ring: Keyring, entry: AnyEntry, at: str) -> Published:
+    folder = ring.workspace / PUBLISHED
+    made = append(folder, [entry], ring.trusted(), ring.signing_key("log"), at)
+    return Published(index=made.entries[0].index, fresh=True, folder=folder)
+
+
+def _known(path: Path, folder: Path) -> ReceiptLogged | None:
+    """The entry of this very document; raise when its id was used for another."""
+    if not has_log(folder):
+        return None
+    try:
+        document = parse(path.read_bytes())
+    except (OSError, CanonicalError):
+        return None  # the verification that follows says what is wrong
+    receipt_id = document.get("receiptId") if isinstance(document, dict) else None
+    entry = read_log(folder).receipt_entry(receipt_id) if isinstance(receipt_id, str) else None
+    if entry is not None and entry.receipt_sha256 != digest(document):
+        raise NotPublishable(
+            "receipt_id_reused", "the log holds another receipt under this id", Verdict.INVALID, where=str(path)
+        )
+    return entry
+
+
+def _verified(path: Path, ring: Keyring, folder: Path) -> Outcome:
+    question = Question(trust=ring.trusted())
+    place = LogPlace.open(folder, question.trust) if has_log(folder) else None
+    outcome = verify_file(path, question, place)
+    if outcome.verdict is not Verdict.VALID:
+        bad = next(finding for finding in outcome.findings if finding.status == "fail")
+        raise NotPublishable(str(bad.code), f"{outcome.verdict}: {bad.detail}", outcome.verdict, where=str(path))
+    receipt = outcome.receipt
+    assert receipt is not None
+    if receipt.kind != "run":
+        raise NotPublishable("partial", "a partial receipt is never published", Verdict.INVALID, where=str(path))
+    if any(finding.code == "items_missing" for finding in outcome.findings):
+        raise NotPublishable("items_missing", "its items file is not there", Verdict.INVALID, where=str(path))
+    return outcome
+
+
+def _entry(outcome: Outcome, at: str) -> ReceiptLogged:
+    receipt = outcome.receipt
+    assert receipt is not None
+    return ReceiptLogged(
+        index=0,
+        at=at,
+        receipt_id=receipt.receipt_id,
+        receipt_sha256=digest(outcome.document),
+        items_sha256=receipt.per_query.sha256,
+        config_digest=receipt.config_digest,
+        result_digest=receipt.result_digest,
+        run_id=receipt.run.run_id,
+    )
+
+
+def _copy(path: Path, folder: Path, receipt_id: str) -> None:
+    (folder / RECEIPTS).mkdir(parents=True, exist_ok=True)
+    for source, name in (
+        (path.with_name(items_file_name(receipt_id)), items_file_name(receipt_id)),
+        (path, f"{receipt_id}.json"),
+    ):
+        target = folder / RECEIPTS / name
+        if source.resolve() != target.resolve():
+            shutil.copyfile(source, target)
+
+
+def _restore_files(path: Path, folder: Path, entry: ReceiptLogged) -> None:
+    """Finish what a crash between entry and files left open."""
+    there = (folder / RECEIPTS / f"{entry.receipt_id}.json").is_file()
+    if not there and path.with_name(items_file_name(entry.receipt_id)).is_file():
+        _copy(path, folder, entry.receipt_id)
+
+
+def _refuse_unknown(folder: Path, receipt_id: str) -> None:
+    if not has_log(folder) or read_log(folder).receipt_entry(receipt_id) is None:
+        raise UsageError(f"no receipt {receipt_id} in the log", hint="name the id of a published receipt")
+
+
+def _refuse_empty(reason: str | None) -> None:
+    if not (reason or "").strip():
+        raise UsageError("a reason is missing", hint="--reason TEXT")
