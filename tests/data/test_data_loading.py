@@ -10,6 +10,7 @@ from demo_text import Conversation, answers, evidence, line
 
 from bench.config.catalog import Catalog
 from bench.datasets import Dataset, open_benchmark
+from bench.errors import DataError
 from bench.metrics import resolve
 
 SHIPPED = ("demo", "demo-deletion", "rag-template", "legal-rag", "financial-rag")
@@ -126,3 +127,31 @@ def test_every_deletion_names_a_note_of_its_own_corpus(opened: Open) -> None:
         assert item.deletion.target in {session.id for session in dataset.corpus(ref.corpus).sessions}
         assert item.deletion.deleted_content
         assert item.question == item.deletion.verify_query
+
+
+RULES = """
+name: notes
+version: "1"
+data: {type: local, path: ./notes.jsonl, format: jsonl}
+schema: {itemId: id, question: q, answer: a, context: {field: text, type: string}}
+corpus: {field: shelf}
+evaluation: {method: contains}
+metrics: [accuracy]
+"""
+
+
+@pytest.mark.parametrize("question", ["null", '"  "'])
+def test_only_an_empty_question_of_a_shared_corpus_asks_nothing(tmp_path: Path, question: str) -> None:
+    (tmp_path / "notes.yaml").write_text(RULES)
+    rows = ['{"id": "1", "shelf": "s", "text": "Tea.", "q": "What?", "a": "Tea"}']
+    rows.append('{"id": "2", "shelf": "s", "text": "Coffee.", "q": "", "a": null}')
+    (tmp_path / "notes.jsonl").write_text("\n".join(rows))
+    config = Catalog.load(tmp_path).read_benchmark(tmp_path / "notes.yaml")
+    dataset = open_benchmark(config, tmp_path)
+    assert [ref.id for ref in dataset.items()] == ["1"]
+    assert [memory.memory.content for memory in dataset.memories("s")] == ["Tea.", "Coffee."]
+
+    rows[1] = rows[1].replace('"q": ""', f'"q": {question}')
+    (tmp_path / "notes.jsonl").write_text("\n".join(rows))
+    with pytest.raises(DataError):
+        open_benchmark(config, tmp_path)
