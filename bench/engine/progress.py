@@ -24,6 +24,7 @@ from bench.model import Phase, State
 if TYPE_CHECKING:
     from bench.engine.outcome import Outcome
     from bench.engine.stopping import Stop
+    from bench.http import Http
 
 RATE_WINDOW_S = 30.0
 
@@ -87,17 +88,13 @@ class Progress:
         self._clock = clock
         self._started = clock()
         self._ended_at: deque[float] = deque(maxlen=2048)
-        self._in_flight: dict[int, float] = {}
+        self._http: Http | None = None
 
     # ---- what the engine reports
 
-    def began(self, token: int) -> None:
-        """A phase starts to act."""
-        self._in_flight[token] = self._clock()
-
-    def left(self, token: int) -> None:
-        """It has come back, or was cancelled."""
-        self._in_flight.pop(token, None)
+    def watch(self, http: Http) -> None:
+        """Tell where requests in flight can be counted."""
+        self._http = http
 
     def phase_durable(self, lane: str, phase: Phase, *, failed: bool) -> None:
         """A phase row reached the disk."""
@@ -120,12 +117,13 @@ class Progress:
 
     @property
     def in_flight(self) -> int:
-        return len(self._in_flight)
+        """Requests that were sent and not answered yet."""
+        return self._http.in_flight if self._http is not None else 0
 
     @property
     def oldest_s(self) -> float | None:
-        """Age of the oldest phase that has not come back."""
-        return self._clock() - min(self._in_flight.values()) if self._in_flight else None
+        """Age of the oldest of them."""
+        return self._http.oldest_s() if self._http is not None else None
 
     @property
     def elapsed_s(self) -> float:

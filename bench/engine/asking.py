@@ -1,0 +1,191 @@
+"""One item's way: search, answer, evaluate, in every epoch. What the journal has is taken from there.
+
+Example::
+
+    good = await ask(lane, ready, ref)      # True when no phase failed and none is missing
+
+A failed phase ends the item for every job behind it, as ``error(kind)``; nothing after it is called. A run that was
+asked to stop ends between two phases, and the item stays pending.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+
+import anyio
+
+from bench.datasets import ItemRef
+from bench.engine.answering import answer
+from bench.engine.evaluating import Memo, evaluate
+from bench.engine.live import Attempt, Failure
+from bench.engine.records import AnswerResult, SearchResult
+from bench.engine.scoring import failed_row
+from bench.engine.searching import search
+from bench.journal import Entry, Key
+from bench.model import Item, Phase
+from bench.plan import NONE, Job
+
+if TYPE_CHECKING:
+    from bench.engine.corpus import Ready
+    from bench.engine.lane import OpenLane
+
+T = TypeVar("T")
+
+
+async def ask(lane: OpenLane, ready: Ready, ref: ItemRef) -> bool:
+    """Ask one item in every epoch."""
+    item = lane.plan.benchmark.dataset.item(ref)
+    timeout_s = lane.live.plan.request.item_timeout
+    good = True
+    for epoch in range(1, lane.plan.benchmark.epochs + 1):
+        deadline = None if timeout_s is None else anyio.current_time() + timeout_s
+        good &= await Asked(lane=lane, ready=ready, item=item, epoch=epoch, deadline=deadline).run()
+    return good
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One item in one epoch."""
+
+    lane: OpenLane
+    ready: Ready
+    item: Item
+    epoch: int
+    deadline: float | None
+    """instant of the event loop's clock by which its phases must have ended"""
+    memo: Memo = field(default_factory=dict)
+
+    async def run(self) -> bool:
+        """Do what is missing; True when everything there is to do is done and nothing failed."""
+        found = await self._searched()
+        if not isinstance(found, SearchResult):
+            return self._failed(found, self.lane.plan.jobs)
+        if self.lane.last is Phase.SEARCH:
+            return False
+        good = True
+        for model in self.lane.plan.answering_models:
+            good &= await self._read(model, found)
+        return good
+
+    async def _read(self, model: str, found: SearchResult) -> bool:
+        """Answer with one model and let every judge of it speak."""
+        jobs = [job for job in self.lane.plan.jobs_of(model) if not self._evaluated(job)]
+        if not jobs:
+            return True
+        said = None if model == NONE else await self._answered(model, jobs[0].answer_owner, found)
+        if model != NONE and not isinstance(said, AnswerResult):
+            return self._failed(said, jobs)
+        if self.lane.last is Phase.ANSWER:
+            return False
+        good = True
+        for job in jobs:
+            good &= await self._judged(job, found, said)
+        return good
+
+    # ---- the phases
+
+    async def _searched(self) -> SearchResult | Failure | None:
+        key = self._key(self.lane.key, Phase.SEARCH)
+        if (self.item.id, self.epoch) in self.lane.todo.searched:
+            entry = await self._stored(key)
+            known = SearchResult.of(entry) if entry is not None else None
+            if known is not None:
+                return known
+        done = await self._attempt(lambda: search(self.lane, self.ready, self.item))
+        if done is None:
+            return None
+        result = done.value
+        if result is not None:
+            result = result.timed(done.times_us)
+            self.lane.count_search(empty=not result.hits)
+        self._append(key, done, result)
+        return result if result is not None else done.failure
+
+    async def _answered(self, model: str, owner: str, found: SearchResult) -> AnswerResult | Failure | None:
+        key = self._key(owner, Phase.ANSWER)
+        if (self.item.id, self.epoch) in self.lane.todo.answered[owner]:
+            entry = await self._stored(key)
+            if entry is not None:
+                return AnswerResult.of(entry)
+        done = await self._attempt(lambda: answer(self.lane, model, self.ready.corpus, self.item, found))
+        if done is None:
+            return None
+        result = done.value.timed(done.times_us) if done.value is not None else None
+        self._append(key, done, result)
+        return result if result is not None else done.failure
+
+    async def _judged(self, job: Job, found: SearchResult, said: AnswerResult | None) -> bool:
+        done = await self._attempt(
+            lambda: evaluate(self.lane, job, self.ready, self.item, self.epoch, found, said, self.memo)
+        )
+        if done is None:
+            return False
+        if done.value is None:
+            return self._failed(done.failure, [job])
+        key = self._key(job.key, Phase.EVALUATE)
+        self.lane.live.journal.append(done.value.entry(key, done))
+        return True
+
+    # ---- inside
+
+    async def _attempt(self, act: Callable[[], Awaitable[T]]) -> Attempt[T] | None:
+        """Act within the item's deadline; None, and nothing done, when the lane takes no more work."""
+        if self.lane.halted:
+            return None
+        if self.deadline is None:
+            return await self.lane.live.attempt(act)
+        left_s = max(0.0, self.deadline - anyio.current_time())
+
+        async def in_time() -> T:
+            with anyio.fail_after(left_s):
+                return await act()
+
+        return await self.lane.live.attempt(in_time)
+
+    async def _stored(self, key: Key) -> Entry | None:
+        return (await self.lane.live.journal.load([key])).get(key)
+
+    def _append(
+        self, key: Key, done: Attempt[SearchResult] | Attempt[AnswerResult], result: SearchResult | AnswerResult | None
+    ) -> None:
+        self.lane.live.journal.append(
+            Entry(
+                key=key,
+                outcome=done.outcome,
+                message=done.message,
+                data=result.data if result else {},
+                measured=result.measured if result else {},
+                payloads=result.payloads if result else {},
+                times_us=done.times_us,
+                calls=done.calls,
+            )
+        )
+
+    def _failed(self, failure: Failure | None, jobs: list[Job] | tuple[Job, ...]) -> bool:
+        """End the item for these jobs; without a failure (the run stops) it stays pending. Always False."""
+        if failure is not None:
+            for job in jobs:
+                if not self._evaluated(job):
+                    key = self._key(job.key, Phase.EVALUATE)
+                    self.lane.live.journal.append(failed_row(self.lane.plan, key, self.item, failure))
+            if failure.stops_lane:
+                self.lane.stop(failure)
+        return False
+
+    def _evaluated(self, job: Job) -> bool:
+        return (self.item.id, self.epoch) in self.lane.todo.evaluated[job.key]
+
+    def _key(self, owner: str, phase: Phase) -> Key:
+        return Key(owner=owner, phase=phase, corpus=self.item.corpus, unit=self.item.id, epoch=self.epoch)
+
+
+def end_failed(lane: OpenLane, ref: ItemRef, failure: Failure) -> None:
+    """End an item whose corpus could not be prepared, for every job that has no result of it."""
+    item = lane.plan.benchmark.dataset.item(ref)
+    for job in lane.plan.jobs:
+        for epoch in range(1, lane.plan.benchmark.epochs + 1):
+            if (item.id, epoch) not in lane.todo.evaluated[job.key]:
+                key = Key(owner=job.key, phase=Phase.EVALUATE, corpus=item.corpus, unit=item.id, epoch=epoch)
+                lane.live.journal.append(failed_row(lane.plan, key, item, failure))

@@ -1,0 +1,156 @@
+"""Bring one corpus from whatever the journal knows of it to ready: enter, ingest, resolve doubt, wait.
+
+Example::
+
+    outcome = await prepare(lane, "conv-26")      # a Ready, a Failure, or None when the run was asked to stop
+
+Only ingest holds one of the lane's ingest slots. A batch of which nobody knows whether it was stored is resolved as
+the provider's ``on_unknown`` says: ask for it again (repeat), count (probe), or clear the namespace and ingest anew
+under the next attempt (reset).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bench.engine.history import History, Step
+from bench.engine.indexing import Index
+from bench.engine.ingesting import Ending, Ingest
+from bench.engine.isolation import samples
+from bench.engine.live import Failure
+from bench.engine.opaque import Veil
+from bench.journal import CorpusKind, CorpusRow, Event
+from bench.model import Corpus, Space
+
+if TYPE_CHECKING:
+    from bench.engine.lane import OpenLane
+
+
+@dataclass(slots=True, kw_only=True)
+class Ready:
+    """A corpus whose items can be asked; shared by the workers that ask them."""
+
+    corpus: Corpus
+    space: Space
+    veil: Veil
+    turn_texts: Mapping[str, str]
+    open_items: int = 0
+    """items that have not ended in this process"""
+    all_good: bool = True
+    """no item ended as error or not_ready: the namespace may be cleared"""
+
+
+async def prepare(lane: OpenLane, corpus_id: str) -> Ready | Failure | None:
+    """Do what is missing until the corpus is ready."""
+    corpus = lane.corpus(corpus_id)
+    work = Preparation(lane=lane, corpus=corpus, veil=lane.veil(corpus))
+    history = History.of(await lane.live.journal.corpus(lane.key, corpus_id))
+    step = history.next_step(durability=lane.provider.durability, resumed=lane.live.resumed)
+    if step is not Step.USE:
+        ingest = await work.ingested(history, step)
+        if not isinstance(ingest, Ingest):
+            return ingest
+        failure = await work.indexed(ingest)
+        if failure is not None or lane.halted:
+            return failure
+        space = ingest.space
+    else:
+        space = Ingest.after(history, lane, corpus_id, work.veil).space
+    lane.remember_samples(corpus_id, samples(work.veil.memories))
+    texts = {turn.id: turn.text for session in corpus.sessions for turn in session.turns}
+    return Ready(corpus=corpus, space=space, veil=work.veil, turn_texts=texts)
+
+
+@dataclass(slots=True, kw_only=True)
+class Preparation:
+    """The work on one corpus."""
+
+    lane: OpenLane
+    corpus: Corpus
+    veil: Veil
+    retries: int = 0
+
+    async def ingested(self, history: History, step: Step) -> Ingest | Failure | None:
+        """Ingest under a slot of the pool; None when the run was asked to stop."""
+        if step is Step.WAIT:
+            return Ingest.after(history, self.lane, self.corpus.id, self.veil)
+        async with self.lane.ingest_slots:
+            return await self._ingest(history, step)
+
+    async def indexed(self, ingest: Ingest) -> Failure | None:
+        """Wait for the index; None also when the run was asked to stop."""
+        return await Index(
+            lane=self.lane,
+            corpus=self.corpus.id,
+            space=ingest.space,
+            veil=self.veil,
+            ingested=ingest.collected.value,
+            last_ack_us=ingest.last_ack_us,
+        ).wait()
+
+    async def _ingest(self, history: History, step: Step) -> Ingest | Failure | None:
+        while not self.lane.halted:
+            if step is Step.RESET:
+                history, step = await self._reset(history), Step.BEGIN
+            ingest = Ingest.after(history, self.lane, self.corpus.id, self.veil)
+            if step is Step.BEGIN and (failure := await ingest.enter()) is not None:
+                return failure
+            if step is Step.DOUBT and not await self._resolved(ingest):
+                step = Step.RESET
+                continue
+            ending = await ingest.run()
+            if not ending.doubtful:
+                return self._result(ingest, ending)
+            if self.retries >= self.lane.max_retries:
+                return self._give_up(ingest, ending)
+            self.retries += 1
+            history, step = await self._reread(), Step.DOUBT
+        return None
+
+    def _result(self, ingest: Ingest, ending: Ending) -> Ingest | Failure | None:
+        return ending.failure if ending.failure is not None else ingest if ending.complete else None
+
+    async def _reread(self) -> History:
+        """Take the corpus as the journal has it now."""
+        await self.lane.live.journal.flush()
+        return History.of(await self.lane.live.journal.corpus(self.lane.key, self.corpus.id))
+
+    async def _resolved(self, ingest: Ingest) -> bool:
+        """Settle a batch in doubt without a reset, where the provider allows that."""
+        match self.lane.provider.on_unknown:
+            case "repeat":
+                return True
+            case "probe":
+                batch = ingest.next_batch()
+                stored = await ingest.stored(batch)
+                if stored and batch >= 0:
+                    ingest.accept(batch)
+                return stored is not None
+            case "reset":
+                return False
+
+    async def _reset(self, history: History) -> History:
+        """Clear what the last attempt may have left and begin the next one."""
+        space = Ingest.after(history, self.lane, self.corpus.id, self.veil).space
+        await self.lane.clear(self.corpus.id, space)
+        text = f"{self.corpus.id}: attempt {history.attempt} given up, ingested anew"
+        self.lane.tell(Event(kind="corpus_reset", scope=self.lane.key, message=text))
+        return History(attempt=history.attempt + 1)
+
+    def _give_up(self, ingest: Ingest, ending: Ending) -> Failure:
+        failure = ending.failure
+        assert failure is not None
+        self.lane.record(
+            CorpusRow(
+                lane=self.lane.key,
+                corpus=self.corpus.id,
+                attempt=ingest.space.attempt,
+                kind=CorpusKind.FAILED,
+                outcome=failure.kind,
+                message=failure.message,
+                data={"clean": False},
+            )
+        )
+        return failure

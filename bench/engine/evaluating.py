@@ -1,0 +1,144 @@
+"""The evaluate phase of one item of one job: every evaluator, then state and metric values, once and for all.
+
+Example::
+
+    evaluated = await evaluate(lane, job, ready, item, epoch, found, said)
+    journal.append(evaluated.entry(key, attempt))
+
+Without an answer, evaluators that need one do not run and the item is ``measured``, or has the state of what did run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bench.engine.deleting import MISSING
+from bench.engine.live import Attempt
+from bench.engine.records import AnswerResult, SearchResult
+from bench.engine.scoring import facts, row_of, with_judge, with_state
+from bench.errors import EvaluatorFailed
+from bench.evaluators import Evaluator, Judge, needs_answer, state_of, threshold_of
+from bench.http import record, recording
+from bench.journal import Entry, Key
+from bench.metrics import values
+from bench.model import Completion, Hit, Item, Prompt, Row, ScoredItem, State, Verdict
+from bench.plan import Job
+
+if TYPE_CHECKING:
+    from bench.engine.corpus import Ready
+    from bench.engine.lane import OpenLane
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluated:
+    """What an item came to in one job."""
+
+    item: Item
+    row: Row
+    values: dict[str, float | None]
+
+    def entry(self, key: Key, done: Attempt[Evaluated]) -> Entry:
+        """The journal's row, with what the judge cost."""
+        return Entry(
+            key=key,
+            data=facts(self.row.relevant, self.row.reason, self.item),
+            measured={"tokens": dict(self.row.tokens), "costs_usd": dict(self.row.costs_usd)},
+            times_us=done.times_us,
+            calls=done.calls,
+            state=self.row.state,
+            labels=self.row.labels,
+            values=self.values,
+            verdicts=self.row.verdicts,
+        )
+
+
+Memo = dict[tuple[object, ...], Completion]
+"""what judges said of one item in one epoch: the same question to the same judge is not paid twice"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnceJudge:
+    """A judge that is asked each question once an item and epoch, whatever the number of jobs."""
+
+    judge: Judge
+    memo: Memo
+
+    @property
+    def name(self) -> str:
+        return self.judge.name
+
+    async def ask(self, prompt: Prompt) -> Completion:
+        key = (self.name, prompt.messages, prompt.max_tokens)
+        if key not in self.memo:
+            self.memo[key] = await self.judge.ask(prompt)
+        return self.memo[key]
+
+
+async def evaluate(
+    lane: OpenLane,
+    job: Job,
+    ready: Ready,
+    item: Item,
+    epoch: int,
+    found: SearchResult,
+    said: AnswerResult | None,
+    memo: Memo,
+) -> Evaluated:
+    """Let every evaluator of the benchmark speak and compute every metric of the row."""
+    judge = lane.readers.judge(job.judge)
+    once = None if judge is None else OnceJudge(judge=judge, memo=memo)
+    evaluators = [one for one in lane.readers.evaluators(lane.plan) if said is not None or not needs_answer(one)]
+    verdicts: list[Verdict] = []
+    with recording() as calls:
+        try:
+            if found.reason != MISSING:
+                scored, text = scored_item(ready, item), "" if said is None else said.text
+                verdicts = [await _verdict(one, scored, text, found.hits, once) for one in evaluators]
+        finally:
+            spent = tuple(calls)
+    for call in spent:
+        record(call)
+    row = with_judge(row_of(lane.plan, item, epoch, found, said, verdicts), spent)
+    row = with_state(row, _state(evaluators, verdicts, item, found))
+    return Evaluated(item=item, row=row, values=values(lane.plan.benchmark.scoring.metrics, row))
+
+
+async def _verdict(
+    evaluator: Evaluator, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None
+) -> Verdict:
+    """One evaluator's word; what is no Verdict, or raises anything of its own, is an error of the evaluator."""
+    verdict: object = await evaluator.evaluate(item, answer, hits, judge)
+    if not isinstance(verdict, Verdict):
+        raise EvaluatorFailed(f"{evaluator.name} returned {type(verdict).__name__}, not a Verdict")
+    return verdict
+
+
+def scored_item(ready: Ready, item: Item) -> ScoredItem:
+    """What evaluators may see of an item."""
+    return ScoredItem(
+        id=item.id,
+        question=item.question,
+        answers=item.answers,
+        question_type=item.question_type,
+        question_date=item.question_date,
+        abstention=item.abstention,
+        choices=item.choices,
+        choice_answer=item.choice_answer,
+        rubric=item.rubric,
+        deletion=item.deletion,
+        evidence_texts=tuple(ready.turn_texts[turn] for turn in item.evidence.turns if turn in ready.turn_texts),
+        metadata=item.metadata,
+    )
+
+
+def _state(
+    evaluators: Sequence[Evaluator], verdicts: Sequence[Verdict], item: Item, found: SearchResult
+) -> State:
+    """The state by the benchmark's first evaluator that could run."""
+    if found.reason == MISSING:
+        return State.UNSCORED
+    if not verdicts:
+        return State.MEASURED
+    return state_of(verdicts[0], answerable=not item.abstention, threshold=threshold_of(evaluators[0]))

@@ -1,0 +1,135 @@
+"""What the journal knows of a corpus, and what is to be done next with it.
+
+Example::
+
+    history = History.of(await journal.corpus(lane.key, corpus))
+    history.next_step(durability="service", resumed=True)      # Step.WAIT: ingested, the index was not ready yet
+
+The rows of the last attempt are folded; earlier attempts only count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import cast
+
+from bench.journal import CorpusKind, CorpusRow
+from bench.model import Ingested
+from bench.providers import Durability, merge_captures
+
+
+class Step(StrEnum):
+    """Where work on a corpus goes on."""
+
+    BEGIN = "begin"
+    """nothing was sent under this attempt"""
+    RESET = "reset"
+    """clear what there may be, begin under the next attempt"""
+    CONTINUE = "continue"
+    """some batches are in, nothing is in doubt"""
+    DOUBT = "doubt"
+    """a batch may or may not have been stored: ``on_unknown`` decides"""
+    WAIT = "wait"
+    """everything is in, the index is not known to be ready"""
+    USE = "use"
+    """ready"""
+
+
+@dataclass(slots=True, kw_only=True)
+class Collected:
+    """Everything a provider gave back for a corpus attempt; grows in place, a batch at a time."""
+
+    ids: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    jobs: list[str] = field(default_factory=list)
+    captures: dict[str, object] = field(default_factory=dict)
+
+    def take(self, got: Ingested) -> None:
+        """Add one batch."""
+        self.ids.update(got.ids)
+        self.jobs.extend(got.jobs)
+        if got.captures:
+            self.captures = merge_captures(self.captures, got.captures)
+
+    @property
+    def value(self) -> Ingested:
+        return Ingested(ids=self.ids, jobs=tuple(self.jobs), captures=self.captures)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """One corpus of a lane, as far as it came."""
+
+    attempt: int = 1
+    began: bool = False
+    kinds: tuple[CorpusKind, ...] = ()
+    batches: frozenset[int] = frozenset()
+    """positions of the batches that are in"""
+    collected: Collected = field(default_factory=Collected)
+    prepared: Mapping[str, object] = field(default_factory=dict)
+    known_cut: bool = False
+    """the failure that ended the ingest stored nothing: it can go on at the cursor"""
+
+    @classmethod
+    def of(cls, rows: Sequence[CorpusRow]) -> History:
+        """Fold the rows of the last attempt."""
+        if not rows:
+            return cls()
+        attempt = max(row.attempt for row in rows)
+        last = [row for row in rows if row.attempt == attempt]
+        collected, batches, prepared, cut = Collected(), set[int](), dict[str, object](), False
+        for row in last:
+            if row.kind in (CorpusKind.BATCH, CorpusKind.INGESTED):
+                collected.take(_returned(row.data))
+                if "batch" in row.data:
+                    batches.add(cast(int, row.data["batch"]))
+            if "prepared" in row.data:
+                prepared = dict(cast("Mapping[str, object]", row.data["prepared"]))
+            cut = row.kind is CorpusKind.CLEAN_STOP or (row.kind is CorpusKind.FAILED and bool(row.data.get("clean")))
+        return cls(
+            attempt=attempt,
+            began=True,
+            kinds=tuple(row.kind for row in last),
+            batches=frozenset(batches),
+            collected=collected,
+            prepared=prepared,
+            known_cut=cut,
+        )
+
+    def next_step(self, *, durability: Durability, resumed: bool) -> Step:
+        """Say where to go on. A store in the memory of a process that has ended holds nothing any more."""
+        if not self.began:
+            return Step.BEGIN
+        if CorpusKind.CLEARED in self.kinds or (durability == "process" and resumed):
+            return Step.RESET
+        if CorpusKind.READY in self.kinds:
+            return Step.USE
+        if CorpusKind.INGESTED in self.kinds:
+            return Step.RESET if self._index_failed else Step.WAIT
+        if self.known_cut:
+            return Step.CONTINUE
+        return Step.RESET if self.kinds[-1] is CorpusKind.FAILED else Step.DOUBT
+
+    @property
+    def _index_failed(self) -> bool:
+        """The provider said that indexing failed: waiting longer would not help (a time-out might)."""
+        return self.kinds[-1] is CorpusKind.FAILED and not self.known_cut
+
+
+def returned(ingested: Ingested) -> dict[str, object]:
+    """What a provider gave back for a batch, as the journal keeps it."""
+    return {
+        "ids": {name: list(ids) for name, ids in ingested.ids.items()},
+        "jobs": list(ingested.jobs),
+        "captures": dict(ingested.captures),
+    }
+
+
+def _returned(data: Mapping[str, object]) -> Ingested:
+    ids = cast("Mapping[str, Sequence[str]]", data.get("ids", {}))
+    return Ingested(
+        ids={name: tuple(found) for name, found in ids.items()},
+        jobs=tuple(cast("Sequence[str]", data.get("jobs", ()))),
+        captures=cast("Mapping[str, object]", data.get("captures", {})),
+    )

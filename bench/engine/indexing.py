@@ -1,0 +1,128 @@
+"""Index: wait until a provider is ready, by its own status calls and by a sentinel. Holds no ingest slot.
+
+A time-out is `NotReady`, a failed index `IngestFailed`; neither is ever a wrong answer::
+
+    failure = await Index(lane=lane, corpus=corpus, space=space, veil=veil, ingested=ingested).wait()
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from bench.engine.isolation import Sentinel, foreign_sample, strangers
+from bench.engine.live import Failure
+from bench.engine.opaque import Veil
+from bench.engine.stopping import monotonic_us
+from bench.errors import Contaminated, IngestFailed, NotReady
+from bench.journal import CorpusKind, CorpusRow, Probe
+from bench.model import Call, Ingested, Space
+
+if TYPE_CHECKING:
+    from bench.engine.lane import OpenLane
+
+GROWTH = 1.5
+WAITS_AGAIN = frozenset({"not_ready", "unavailable", "timeout", "rate_limited", "auth", "quota"})
+"""kinds after which a resumed run asks again instead of ingesting anew"""
+
+
+@dataclass(slots=True, kw_only=True)
+class Index:
+    """The wait of one corpus attempt."""
+
+    lane: OpenLane
+    corpus: str
+    space: Space
+    veil: Veil
+    ingested: Ingested
+    last_ack_us: int = 0
+    """instant of the last acknowledged batch, 0 when an earlier process saw it"""
+    calls: list[Call] = field(default_factory=list)
+
+    async def wait(self) -> Failure | None:
+        """Loop until ready; also returns, with nothing journaled, when the run is asked to stop."""
+        began = monotonic_us()
+        ready = await self._loop(began)
+        if ready is None:
+            return None
+        failure = ready if isinstance(ready, Failure) else await self._settle()
+        now = monotonic_us()
+        times = {"index": now - began}
+        if self.last_ack_us:
+            times["searchable"] = now - self.last_ack_us
+        if failure is None:
+            self._row(CorpusKind.READY, None, {"sentinel": self._sentinel_wanted}, times)
+        else:
+            self._row(CorpusKind.FAILED, failure, {"clean": failure.kind in WAITS_AGAIN}, times)
+        return failure
+
+    async def _loop(self, began: int) -> Failure | bool | None:
+        rule = self.lane.provider.wait
+        sentinel = Sentinel(self.lane.provider, self.space, self.veil, must_settle=rule.by == "sentinel")
+        interval_s = rule.interval_s
+        while not self.lane.halted:
+            looked = await self.lane.live.attempt(lambda: self._look(sentinel))
+            self.calls.extend(looked.calls)
+            if looked.failure is not None or looked.value:
+                return looked.failure or True
+            if monotonic_us() - began >= rule.timeout_s * 1e6:
+                return Failure.of(NotReady(f"{self.corpus} was not searchable {rule.timeout_s:g} s after its last add"))
+            await self.lane.live.stopping.pause_for(interval_s)
+            interval_s = min(interval_s * GROWTH, rule.max_interval_s)
+        return None
+
+    async def _look(self, sentinel: Sentinel) -> bool:
+        """One round: status calls, then the sentinel."""
+        stands = await self.lane.provider.ready(self.space, self.ingested)
+        if stands.state == "failed":
+            raise IngestFailed(stands.detail or f"the provider says that indexing {self.corpus} failed")
+        if stands.state == "pending":
+            return False
+        if not self._sentinel_wanted:
+            return True
+        found = await sentinel.found()
+        if found:
+            self._probe("sentinel", passed=True)
+        return found
+
+    @property
+    def _sentinel_wanted(self) -> bool:
+        provider = self.lane.provider
+        return provider.keeps_store and (self.lane.isolated or provider.wait.by == "sentinel")
+
+    async def _settle(self) -> Failure | None:
+        await self.lane.live.stopping.pause_for(self.lane.provider.wait.settle_s)
+        if not self.lane.canaries:
+            return None
+        looked = await self.lane.live.attempt(self._canary)
+        self.calls.extend(looked.calls)
+        return looked.failure
+
+    async def _canary(self) -> None:
+        other = foreign_sample(self.veil, self.lane.samples_of_others(self.corpus))
+        if other is None:
+            return
+        found = await strangers(self.lane.provider, self.space, self.veil, other)
+        self._probe("canary", passed=not found)
+        if found:
+            raise Contaminated(f"{self.space.namespace} returned {len(found)} memories of another corpus")
+
+    def _probe(self, kind: str, *, passed: bool) -> None:
+        self.lane.live.journal.append(
+            Probe(lane=self.lane.key, corpus=self.corpus, attempt=self.space.attempt, kind=kind, passed=passed)  # type: ignore[arg-type]
+        )
+
+    def _row(self, kind: CorpusKind, failure: Failure | None, data: dict[str, object], times: dict[str, int]) -> None:
+        self.lane.record(
+            CorpusRow(
+                lane=self.lane.key,
+                corpus=self.corpus,
+                attempt=self.space.attempt,
+                kind=kind,
+                outcome=failure.kind if failure else "ok",
+                message=failure.message if failure else "",
+                data=data,
+                times_us=times,
+                calls=tuple(self.calls),
+            )
+        )

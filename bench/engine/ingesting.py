@@ -1,0 +1,243 @@
+"""Ingest: one corpus into one namespace, batch by batch, so that a crash leaves at most one batch in doubt.
+
+What is journaled, in order: an intent (awaited, as ``on_unknown`` asks), a row a batch with its position and what the
+provider returned, then ``ingested``, or ``clean_stop`` when the run was asked to stop between two batches::
+
+    end = await Ingest(lane=lane, space=space, veil=veil, history=history).run()     # an Ending
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import anyio
+
+from bench.engine.history import Collected, History, returned
+from bench.engine.isolation import holdings, samples
+from bench.engine.live import Failure
+from bench.engine.opaque import Veil
+from bench.engine.stopping import monotonic_us
+from bench.errors import Contaminated, IngestFailed
+from bench.journal import CorpusKind, CorpusRow, Probe
+from bench.model import Ingested, Memory, Space
+from bench.providers import Counts, Finishes, Prepares, merge_captures
+from bench.providers.batching import batches, pieces
+
+if TYPE_CHECKING:
+    from bench.engine.lane import OpenLane
+
+PARALLEL_BATCHES = 8
+DOUBTFUL = frozenset({"unavailable", "timeout"})
+"""nobody knows whether the batch was stored"""
+NOT_STORED = frozenset({"auth", "quota", "rate_limited", "rejected"})
+"""the provider refused it: the ingest can go on at this very batch"""
+
+Batch = tuple[int, tuple[Memory, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How far an ingest came: everything is in, or a failure, or (neither) a clean stop."""
+
+    complete: bool = False
+    failure: Failure | None = None
+
+    @property
+    def doubtful(self) -> bool:
+        return self.failure is not None and self.failure.kind in DOUBTFUL
+
+
+@dataclass(slots=True, kw_only=True)
+class Ingest:
+    """One pass over what is still to be sent of a corpus attempt."""
+
+    lane: OpenLane
+    corpus: str
+    space: Space
+    veil: Veil
+    collected: Collected = field(default_factory=Collected)
+    prepared: Mapping[str, object] = field(default_factory=dict)
+    done: set[int] = field(default_factory=set)
+    failure: Failure | None = None
+    last_ack_us: int = 0
+
+    @classmethod
+    def after(cls, history: History, lane: OpenLane, corpus: str, veil: Veil) -> Ingest:
+        """Go on where the journal says that the corpus stands."""
+        return cls(
+            lane=lane,
+            corpus=corpus,
+            space=lane.space(corpus, history.attempt, merge_captures(history.prepared, history.collected.captures)),
+            veil=veil,
+            collected=history.collected,
+            prepared=history.prepared,
+            done=set(history.batches),
+        )
+
+    # ---- the steps
+
+    async def enter(self) -> Failure | None:
+        """Set the namespace up and make sure that it is empty."""
+        if self.lane.provider.on_unknown == "reset":
+            await self._intent({})
+        entered = await self.lane.live.attempt(self._set_up)
+        if entered.failure is not None:
+            self._row(CorpusKind.FAILED, failure=entered.failure, data={"clean": False}, calls=entered.calls)
+        return entered.failure
+
+    async def run(self) -> Ending:
+        """Send what is not in yet, in order, then finish."""
+        began = monotonic_us()
+        todo = (batch for batch in self._batches() if batch[0] not in self.done)
+        await self._send_all(todo)
+        if self.failure is not None:
+            return Ending(failure=self.failure)
+        if self.lane.halted:
+            self._row(CorpusKind.CLEAN_STOP)
+            return Ending()
+        finished = await self.lane.live.attempt(self._finish)
+        if finished.failure is not None:
+            self.failure = finished.failure
+            if finished.failure.kind not in DOUBTFUL:
+                self._row(CorpusKind.FAILED, failure=self.failure, data={"clean": False}, calls=finished.calls)
+            return Ending(failure=self.failure)
+        last = finished.value or Ingested()
+        self._take(last)
+        times = {"ingest": monotonic_us() - began}
+        data = {**returned(last), "memories": len(self.veil.memories)}
+        self._row(CorpusKind.INGESTED, data=data, times=times, calls=finished.calls)
+        return Ending(complete=True)
+
+    async def stored(self, batch: int) -> bool | None:
+        """Ask how much the namespace holds: is the batch in doubt in it? None when nobody can tell."""
+        provider = self.lane.provider
+        if not isinstance(provider, Counts):
+            return None
+        counted = await self.lane.live.attempt(lambda: provider.count(self.space))
+        if counted.value is None:
+            return None
+        sizes = {position: len(memories) for position, memories in self._batches()}
+        before = sum(sizes[position] for position in self.done)
+        return {before: False, before + sizes.get(batch, 0): True}.get(counted.value)
+
+    def accept(self, batch: int) -> None:
+        """Take a batch in doubt as stored, without what the provider would have returned."""
+        self.done.add(batch)
+        self._row(CorpusKind.BATCH, data={"batch": batch, "found_stored": True})
+
+    def next_batch(self) -> int:
+        """Position of the first batch that is not in."""
+        return next((position for position, _ in self._batches() if position not in self.done), -1)
+
+    # ---- inside
+
+    async def _set_up(self) -> None:
+        provider, space = self.lane.provider, self.space
+        if isinstance(provider, Prepares):
+            self.prepared = await provider.prepare(space)
+            self.space = replace(space, captures=self.prepared)
+        chosen = samples(self.veil.memories)
+        if self.lane.isolated and chosen:
+            held = await holdings(provider, self.space, chosen[-1])
+            self._probe(passed=held == 0, held=held)
+            if held:
+                raise Contaminated(f"{self.space.namespace} held {held} memories before anything was put into it")
+
+    async def _send_all(self, todo: Iterator[Batch]) -> None:
+        if self.lane.batching.order == "serial":
+            await self._send_some(todo)
+            return
+        async with anyio.create_task_group() as senders:
+            for _ in range(PARALLEL_BATCHES):
+                senders.start_soon(self._send_some, todo)
+
+    async def _send_some(self, todo: Iterator[Batch]) -> None:
+        delay_s = self.lane.plan.benchmark.config.ingestion.delay_between_batches / 1000
+        for position, memories in todo:
+            if self.failure is not None or self.lane.halted:
+                return
+            if self.done and delay_s:
+                await self.lane.live.stopping.pause_for(delay_s)
+            await self._send(position, memories)
+
+    async def _send(self, position: int, memories: tuple[Memory, ...]) -> None:
+        if self.lane.provider.on_unknown == "probe":
+            await self._intent({"batch": position})
+        await self.lane.live.journal.room()
+        sent = await self.lane.live.attempt(lambda: self._ingest(memories))
+        if sent.failure is None and sent.value is not None:
+            self.last_ack_us = monotonic_us()
+            self._take(sent.value)
+            self.done.add(position)
+            data = {"batch": position, "sent": len(memories), **returned(sent.value)}
+            self._row(CorpusKind.BATCH, data=data, times=sent.times_us, calls=sent.calls)
+            return
+        self.failure = sent.failure
+        if sent.failure is not None and sent.failure.kind not in DOUBTFUL:
+            clean = sent.failure.kind in NOT_STORED
+            self._row(CorpusKind.FAILED, failure=sent.failure, data={"clean": clean}, calls=sent.calls)
+
+    async def _ingest(self, memories: tuple[Memory, ...]) -> Ingested:
+        got = await self.lane.provider.ingest(self.space, memories)
+        if got.rejected:
+            name, reason = next(iter(got.rejected.items()))
+            raise IngestFailed(f"{len(got.rejected)} of {len(memories)} memories were refused; {name}: {reason}")
+        return got
+
+    async def _finish(self) -> Ingested:
+        provider = self.lane.provider
+        return await provider.finish(self.space, self.collected.value) if isinstance(provider, Finishes) else Ingested()
+
+    def _batches(self) -> Iterator[Batch]:
+        batching = self.lane.batching
+        wanted = self.lane.plan.benchmark.config.ingestion.batch_size
+        return enumerate(batches(pieces(self.veil.memories, batching), batching, wanted=wanted))
+
+    def _take(self, got: Ingested) -> None:
+        self.collected.take(got)
+        if got.captures:
+            self.space = replace(self.space, captures=merge_captures(self.space.captures, got.captures))
+
+    # ---- rows
+
+    async def _intent(self, data: Mapping[str, object]) -> None:
+        await self.lane.live.journal.put(self._made(CorpusKind.INTENT, data=data))
+
+    def _row(self, kind: CorpusKind, **fields: object) -> None:
+        self.lane.record(self._made(kind, **fields))  # type: ignore[arg-type]
+
+    def _made(
+        self,
+        kind: CorpusKind,
+        *,
+        failure: Failure | None = None,
+        data: Mapping[str, object] | None = None,
+        times: Mapping[str, int] | None = None,
+        calls: tuple[object, ...] = (),
+    ) -> CorpusRow:
+        prepared = {"prepared": dict(self.prepared)} if self.prepared else {}
+        return CorpusRow(
+            lane=self.lane.key,
+            corpus=self.corpus,
+            attempt=self.space.attempt,
+            kind=kind,
+            outcome=failure.kind if failure else "ok",
+            message=failure.message if failure else "",
+            data={**(data or {}), **prepared},
+            times_us=times or {},
+            calls=calls,  # type: ignore[arg-type]
+        )
+
+    def _probe(self, *, passed: bool, held: int) -> None:
+        self.lane.live.journal.append(
+            Probe(
+                lane=self.lane.key,
+                corpus=self.corpus,
+                attempt=self.space.attempt,
+                kind="emptiness",
+                passed=passed,
+                data={"held": held},
+            )
+        )

@@ -1,0 +1,239 @@
+"""One lane at work: a pool that prepares corpora, workers that ask their items, and what both share.
+
+Example::
+
+    async with open_lane(live, lane, todo) as open_lane:
+        await open_lane.run()
+
+A corpus worker holds an ingest slot only while it ingests; waiting for an index, it holds none. An item worker pulls
+from the handover, so there is a task a worker and never one an item. A refusal stops this lane and no other.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass, field, replace
+
+import anyio
+
+from bench.datasets import ItemRef, memories
+from bench.engine.asking import ask, end_failed
+from bench.engine.context import CHARS_PER_TOKEN
+from bench.engine.corpus import Ready, prepare
+from bench.engine.handover import Handover
+from bench.engine.live import Failure, Live
+from bench.engine.opaque import Veil, opaque
+from bench.engine.readers import Readers
+from bench.engine.todo import Todo
+from bench.journal import CorpusKind, CorpusRow, Event
+from bench.model import Corpus, Memory, Phase, Space
+from bench.plan import Lane
+from bench.providers import Batching, Provider
+from bench.providers.scoping import namespace
+
+FIRST_ITEMS = 20
+"""as many empty results from the start stop a lane"""
+CORPORA_A_SLOT = 8
+"""corpora that may be under way for each ingest slot: most of them wait for an index"""
+REMEMBERED = 8
+"""corpora whose sample memories a canary may look for"""
+
+
+@dataclass(slots=True, kw_only=True)
+class OpenLane:
+    """What the workers of a lane share."""
+
+    live: Live
+    plan: Lane
+    provider: Provider
+    readers: Readers
+    todo: Todo
+    ingest_slots: anyio.CapacityLimiter
+    width: int
+    last: Phase
+    """the phase that the run stops after"""
+    search_price: str | None = None
+    """USD of one search, None = nobody named a price"""
+    deletions_begun: Set[tuple[str, int]] = frozenset()
+    """deletions that an earlier process began: (item, corpus attempt)"""
+    stopped: Failure | None = None
+    searched: int = 0
+    found_any: bool = False
+    _samples: deque[tuple[str, tuple[Memory, ...]]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
+
+    # ---- the work
+
+    async def run(self) -> None:
+        """Prepare every corpus that has items to ask, and ask them."""
+        corpora = self.todo.corpora()
+        handover: Handover[Ready, ItemRef] = Handover(bound=self.ingest_width)
+        async with anyio.create_task_group() as workers:
+            workers.start_soon(self._prepare_all, corpora, handover)
+            for _ in range(min(self.width, self.todo.count)):
+                workers.start_soon(self._ask_all, handover)
+
+    async def _prepare_all(self, corpora: Iterator[str], handover: Handover[Ready, ItemRef]) -> None:
+        async with anyio.create_task_group() as workers:
+            for _ in range(min(self.ingest_width * CORPORA_A_SLOT, self.todo.corpus_count)):
+                workers.start_soon(self._prepare_some, corpora, handover)
+        handover.close()
+
+    async def _prepare_some(self, corpora: Iterator[str], handover: Handover[Ready, ItemRef]) -> None:
+        for corpus_id in corpora:
+            if self.halted:
+                return
+            outcome = await prepare(self, corpus_id)
+            if isinstance(outcome, Ready):
+                outcome.open_items = self.todo.count_of(corpus_id)
+                await handover.put(outcome, self.todo.items(corpus_id))
+            elif isinstance(outcome, Failure):
+                await self._corpus_failed(corpus_id, outcome)
+
+    async def _corpus_failed(self, corpus_id: str, failure: Failure) -> None:
+        """Every item of a corpus that could not be prepared ends with its failure."""
+        for ref in self.todo.items(corpus_id):
+            await self.live.journal.room()
+            end_failed(self, ref, failure)
+        if failure.stops_lane:
+            self.stop(failure)
+
+    async def _ask_all(self, handover: Handover[Ready, ItemRef]) -> None:
+        while not self.halted and (work := await handover.take()) is not None:
+            ready, ref = work
+            await self.live.journal.room()
+            ready.all_good &= await ask(self, ready, ref)
+            ready.open_items -= 1
+            if not ready.open_items and ready.all_good and not self.halted:
+                await self._leave(ready)
+
+    async def _leave(self, ready: Ready) -> None:
+        """Every item of the corpus has its result."""
+        if self.live.plan.request.cleanup == "corpus":
+            await self.clear(ready.corpus.id, ready.space)
+
+    # ---- stopping
+
+    @property
+    def halted(self) -> bool:
+        """Start nothing new in this lane."""
+        return self.stopped is not None or self.live.stopping.asked
+
+    def stop(self, failure: Failure) -> None:
+        """Take no more work in this lane; what is in flight ends."""
+        if self.stopped is None:
+            self.stopped = failure
+            for job in self.plan.jobs:
+                self.live.progress.jobs[job.key].stopped = failure.message
+            self.tell(Event(kind=f"lane_stopped_{failure.kind}", scope=self.key, message=failure.message))
+
+    def count_search(self, *, empty: bool) -> None:
+        """The circuit breaker: a lane whose first items all find nothing is not worth its money."""
+        self.searched += 1
+        self.found_any |= not empty
+        armed = self.live.plan.request.circuit_breaker and self.provider.keeps_store
+        if armed and not self.found_any and self.searched >= FIRST_ITEMS:
+            text = f"the first {FIRST_ITEMS} searches found nothing: ids, scoping or index of {self.provider.name} are off"
+            self.stop(Failure(kind="circuit_breaker", message=text))
+
+    # ---- what workers ask for
+
+    @property
+    def key(self) -> str:
+        return self.plan.key
+
+    @property
+    def isolated(self) -> bool:
+        """Emptiness probe and sentinel apply."""
+        return self.live.plan.request.isolation != "off" and self.provider.keeps_store
+
+    @property
+    def canaries(self) -> bool:
+        return self.live.plan.request.isolation == "full" and self.provider.keeps_store
+
+    @property
+    def ingest_width(self) -> int:
+        return int(self.ingest_slots.total_tokens)
+
+    @property
+    def max_retries(self) -> int:
+        """How often a batch in doubt is resolved before the corpus is an error."""
+        return self.plan.provider.config.rate_limit.max_retries
+
+    @property
+    def batching(self) -> Batching:
+        """How memories are cut: the provider's way, and into chunks where its config says so."""
+        rule = self.plan.provider.config.ingest
+        if rule.unit != "chunk" or rule.chunk is None:
+            return self.provider.batching
+        return replace(
+            self.provider.batching,
+            split_chars=rule.chunk.size * CHARS_PER_TOKEN,
+            split_overlap=rule.chunk.overlap * CHARS_PER_TOKEN,
+        )
+
+    def corpus(self, corpus_id: str) -> Corpus:
+        return self.plan.benchmark.dataset.corpus(corpus_id)
+
+    def veil(self, corpus: Corpus) -> Veil:
+        """Render a corpus into memories and hide the dataset's ids."""
+        benchmark = self.plan.benchmark
+        rendered = memories(benchmark.config, corpus, unit=self.plan.unit, text=self.plan.text)
+        return Veil.over(benchmark.name, corpus.id, rendered)
+
+    def space(self, corpus_id: str, attempt: int, captures: Mapping[str, object]) -> Space:
+        """Name the place of one corpus attempt at this provider."""
+        hidden = opaque("c", self.plan.benchmark.name, corpus_id)
+        name = namespace(
+            self.plan.provider.config,
+            run_id=self.live.run_id,
+            benchmark=self.plan.benchmark.name,
+            lane=self.key,
+            corpus=hidden,
+            attempt=attempt,
+        )
+        return Space(
+            namespace=name,
+            run_id=self.live.run_id,
+            benchmark=self.plan.benchmark.name,
+            corpus=hidden,
+            attempt=attempt,
+            captures=captures,
+        )
+
+    def remember_samples(self, corpus_id: str, found: tuple[Memory, ...]) -> None:
+        self._samples.append((corpus_id, found))
+
+    def samples_of_others(self, corpus_id: str) -> list[Memory]:
+        """Memories of corpora that are in by now, other than this one."""
+        return [memory for name, some in self._samples if name != corpus_id for memory in some]
+
+    # ---- rows
+
+    def record(self, row: CorpusRow) -> None:
+        self.live.journal.append(row)
+
+    def tell(self, event: Event) -> None:
+        """Journal an event and show it to people."""
+        self.live.journal.append(event)
+        self.live.progress.events.append(f"{self.key}: {event.message}")
+
+    async def clear(self, corpus_id: str, space: Space) -> None:
+        """Clear a namespace; that something was left is an event, never an error of the run."""
+        if not self.provider.capabilities.clear:
+            return
+        cleared = await self.live.attempt(lambda: self.provider.clear(space))
+        if cleared.failure is not None:
+            self.tell(Event(kind="not_cleared", scope=self.key, message=cleared.message, data={"corpus": corpus_id}))
+            return
+        self.record(
+            CorpusRow(
+                lane=self.key,
+                corpus=corpus_id,
+                attempt=space.attempt,
+                kind=CorpusKind.CLEARED,
+                data={"removed": cleared.value},
+                times_us=cleared.times_us,
+                calls=cleared.calls,
+            )
+        )

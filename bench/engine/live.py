@@ -1,0 +1,123 @@
+"""What the workers of a run share, and the one place where an exception becomes data.
+
+Example::
+
+    done = await live.attempt(lambda: provider.search(space, query))
+    if done.failure is None:
+        use(done.value, done.times_us, done.calls)
+
+A failure of an item, a corpus or a judge is a `Failure` and travels on as a value. A failure of the journal is none:
+it stops the run. A cancelled phase is none either: it simply has not happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from bench.engine.budget import Budget
+from bench.engine.progress import Progress
+from bench.engine.stopping import Stopping, monotonic_us
+from bench.errors import BenchError, CallError, JournalError
+from bench.events import log, redact
+from bench.http import Http, recording
+from bench.journal import Journal
+from bench.model import Call
+from bench.plan import Plan
+from bench.settings import Environment
+
+T = TypeVar("T")
+
+PLUGIN = "plugin"
+"""kind of an error that code which is not ours raised"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """What went wrong, as data."""
+
+    kind: str
+    message: str
+    stops_lane: bool = False
+
+    @classmethod
+    def of(cls, error: Exception) -> Failure:
+        """Name an exception: our own kinds, ``timeout``, else ``plugin``."""
+        while isinstance(error, ExceptionGroup):
+            error = error.exceptions[0]
+        if isinstance(error, BenchError):
+            stops = isinstance(error, CallError) and error.stops_lane
+            return cls(kind=error.kind, message=redact(str(error)), stops_lane=stops)
+        if isinstance(error, TimeoutError):
+            return cls(kind="timeout", message=redact(str(error)) or "the deadline of the item passed")
+        return cls(kind=PLUGIN, message=redact(f"{type(error).__name__}: {error}"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt(Generic[T]):
+    """One try of one phase: its value or its failure, how long it took, which calls it made."""
+
+    value: T | None
+    failure: Failure | None
+    took_us: int
+    calls: tuple[Call, ...]
+
+    @property
+    def outcome(self) -> str:
+        return "ok" if self.failure is None else self.failure.kind
+
+    @property
+    def message(self) -> str:
+        return "" if self.failure is None else self.failure.message
+
+    @property
+    def times_us(self) -> dict[str, int]:
+        """The whole and its four parts; a phase that called nobody spent its time in the provider."""
+        return {"total": self.took_us, **_parts(self.calls, self.took_us)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Live:
+    """One run while it runs."""
+
+    run_id: str
+    folder: Path
+    plan: Plan
+    journal: Journal
+    http: Http
+    environment: Environment
+    progress: Progress
+    stopping: Stopping
+    budget: Budget
+    resumed: bool
+    """an earlier process worked on this run: what providers kept in its memory is gone"""
+
+    async def attempt(self, act: Callable[[], Awaitable[T]]) -> Attempt[T]:
+        """Act once and give back what came of it. The only broad ``except`` of the program."""
+        value, failure, began = None, None, monotonic_us()
+        with recording() as calls:
+            try:
+                value = await act()
+            except JournalError:
+                raise
+            except Exception as error:
+                failure = Failure.of(error)
+                if failure.kind == PLUGIN:
+                    log().warning("plugin_error", error=failure.message, exc_info=error)
+            finally:
+                self.budget.spend(calls)
+        return Attempt(value=value, failure=failure, took_us=monotonic_us() - began, calls=tuple(calls))
+
+
+def _parts(calls: Sequence[Call], took_us: int) -> dict[str, int]:
+    good = [call for call in calls if call.outcome == "ok"]
+    if not calls:
+        return {"queue": 0, "limiter": 0, "network": 0, "provider": took_us}
+    return {
+        "queue": sum(call.queue_us for call in good),
+        "limiter": sum(call.limiter_us for call in good),
+        "network": sum(call.network_us for call in good),
+        "provider": sum(call.provider_us for call in good),
+    }

@@ -1,0 +1,56 @@
+"""What a run says of itself in its journal: once at the start, and once more for each process that goes on with it.
+
+Example::
+
+    Journal.create(folder, run_meta(plan, run_id, CodeState.read(environment)))
+    check_identity(journal.meta, plan)            # IdentityError with a readable diff
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+
+from bench.engine.codestate import CodeState
+from bench.errors import IdentityError
+from bench.journal import RunMeta
+from bench.plan import Plan
+from bench.plan.identity import changes
+
+
+def run_meta(plan: Plan, run_id: str, code: CodeState) -> RunMeta:
+    """Everything that a report, a receipt and a resume need beside the rows."""
+    return RunMeta(
+        run_id=run_id,
+        plan_digest=plan.digest,
+        identity=plan.identity,
+        request=plan.request.model_dump(mode="json", exclude_unset=True),
+        ranges=() if plan.range is None else (plan.range,),
+        total=plan.total,
+        versions=plan.versions,
+        code_state=asdict(code),
+        extra={
+            "labels": dict(plan.request.label),
+            "note": plan.request.note,
+            "planned": {lane.benchmark.name: lane.benchmark.n_selected for lane in plan.lanes},
+            "operation": plan.request.operation(),
+            "notes": list(plan.notes),
+        },
+    )
+
+
+def resume_data(plan: Plan, code: CodeState) -> Mapping[str, object]:
+    """What may have changed since the run was started."""
+    return {"versions": dict(plan.versions), "code_state": asdict(code), "operation": plan.request.operation()}
+
+
+def check_identity(meta: RunMeta, plan: Plan) -> None:
+    """Refuse to mix two experiments.
+
+    Raises:
+        IdentityError: something that can change a result is not what it was; ``changes`` lists each leaf.
+    """
+    if meta.plan_digest == plan.digest:
+        return
+    found = changes(meta.identity, plan.identity)
+    raise IdentityError(f"this is not the plan that run {meta.run_id} was started with", changes=found)

@@ -1,0 +1,118 @@
+"""Open one lane: its provider, what is still to do, what is known of it; or write down that it is skipped.
+
+Example::
+
+    open_one = await open_lane(stack, live, lane, readers, width)
+    await open_one.run()
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+
+import anyio
+
+from bench.engine.deleting import begun
+from bench.engine.lane import OpenLane
+from bench.engine.live import Live
+from bench.engine.opaque import opaque
+from bench.engine.oracle import Oracle
+from bench.engine.readers import Readers
+from bench.engine.scoring import unsupported_rows
+from bench.engine.todo import Todo
+from bench.journal import Event, Reader
+from bench.model import Model, Phase
+from bench.plan import Lane
+from bench.providers import Provider, ProviderContext, Versioned, open_provider
+
+MS = 1000
+
+
+async def open_lane(stack: AsyncExitStack, live: Live, lane: Lane, readers: Readers, width: int) -> OpenLane:
+    """Open a lane; its provider stays open as long as the stack.
+
+    Raises:
+        ConfigError: the provider cannot be opened.
+    """
+    request = live.plan.request
+    provider = await stack.enter_async_context(_provider(live, lane, readers))
+    return OpenLane(
+        live=live,
+        plan=lane,
+        provider=provider,
+        readers=readers,
+        todo=await Todo.of(live.journal, lane, last=last_phase(request.phases)),
+        last=last_phase(request.phases),
+        ingest_slots=anyio.CapacityLimiter(request.ingest_concurrency or width),
+        width=width,
+        search_price=_search_price(live, lane),
+        deletions_begun=await _deletions(live, lane),
+    )
+
+
+async def skip_lane(live: Live, lane: Lane) -> None:
+    """End every item of a lane as unsupported, once."""
+    done = {job.key: await live.journal.finished(job.key, Phase.EVALUATE) for job in lane.jobs}
+    for row in unsupported_rows(lane):
+        if (row.key.unit, row.key.epoch) not in done[row.key.owner]:
+            await live.journal.room()
+            live.journal.append(row)
+
+
+async def record_version(lane: OpenLane) -> None:
+    """Ask the memory system which version answers, for the receipt."""
+    provider, upstream = lane.provider, None
+    if isinstance(provider, Versioned):
+        asked = await lane.live.attempt(provider.upstream_version)
+        upstream = asked.value
+    data = {"version": provider.version, "upstream": upstream, "durability": provider.durability}
+    lane.live.journal.append(Event(kind="provider_version", scope=lane.key, data=data))
+
+
+def last_phase(phases: tuple[Phase, ...]) -> Phase:
+    """The phase that a run stops after."""
+    return max(phases, key=list(Phase).index)
+
+
+def _provider(live: Live, lane: Lane, readers: Readers) -> AbstractAsyncContextManager[Provider]:
+    if lane.provider.built_in == "oracle":
+        return Oracle()
+    config = lane.provider.config
+    timeout_s = live.plan.request.timeout
+    if timeout_s is not None:
+        config = config.model_copy(
+            update={"connection": config.connection.model_copy(update={"timeout": int(timeout_s * MS)})}
+        )
+
+    async def reader(name: str) -> Model:
+        from bench.models import open_model
+
+        return open_model(
+            name, http=live.http, environment=live.environment, role="answering", files=live.plan.model_files
+        )
+
+    context = ProviderContext(
+        http=live.http,
+        environment=live.environment,
+        run_dir=live.folder / "stores" / opaque("l", lane.key),
+        seed=live.plan.request.seed,
+        embedder=readers.embedders.get(lane.key),
+        open_model=reader,
+    )
+    return open_provider(config, context)
+
+
+def _search_price(live: Live, lane: Lane) -> str | None:
+    """USD of one search call: the run file's, else the provider's own."""
+    own = live.plan.request.prices.get(lane.provider.config.name)
+    if isinstance(own, dict) and "search" in own:
+        return str(own["search"])
+    price = lane.provider.config.prices.search
+    return None if price is None else str(price)
+
+
+async def _deletions(live: Live, lane: Lane) -> set[tuple[str, int]]:
+    if not live.resumed or lane.benchmark.config.deletion is None:
+        return set()
+    async with Reader.open(live.folder) as reader:
+        return begun(await reader.events(), lane.key)

@@ -1,0 +1,132 @@
+"""How a run ended: from durable rows only. Status, exit code, and what each job came to.
+
+Example::
+
+    outcome.status, outcome.exit_code       # "complete", 0
+    outcome.jobs[0].valid                   # False: too many errors, or a contaminated namespace
+
+Exit codes, the first that applies: 130 or 143 after a signal, 3 stopped but resumable, 4 a job is INVALID, 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.engine.live import Failure
+from bench.engine.stopping import Stop
+from bench.journal import Reader, RunState
+from bench.model import FAILED_STATES, State
+from bench.plan import Job, Lane, Plan
+
+STOPPED_EXIT = 3
+INVALID_EXIT = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobOutcome:
+    """What one job came to so far."""
+
+    job: Job
+    benchmark: str
+    provider: str
+    planned: int
+    states: Mapping[State, int]
+    invalid: str | None = None
+    """why its numbers may not be used, None for a valid job"""
+    skipped: str | None = None
+    stopped: str | None = None
+
+    @property
+    def pending(self) -> int:
+        return max(0, self.planned - sum(self.states.values()))
+
+    @property
+    def valid(self) -> bool:
+        return self.invalid is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How a run stands when its process ends."""
+
+    run_id: str
+    folder: Path
+    status: RunState
+    exit_code: int
+    message: str
+    jobs: tuple[JobOutcome, ...]
+    stop: Stop | None = None
+    done_now: int = 0
+    """phases that this process made durable"""
+    cost_usd: str = "0"
+    unknown_costs: int = 0
+
+    @property
+    def partial(self) -> bool:
+        return self.status is not RunState.COMPLETE
+
+    @property
+    def resume(self) -> str | None:
+        """The command that goes on, None when nothing is left to do."""
+        failed = any(job.states.get(state) for job in self.jobs for state in FAILED_STATES)
+        unfinished = any(job.pending for job in self.jobs)
+        return f"bench run --resume {self.run_id}" if failed or unfinished else None
+
+
+async def job_outcomes(plan: Plan, folder: Path, stopped: Mapping[str, Failure]) -> tuple[JobOutcome, ...]:
+    """Count the durable states of every job and judge whether its numbers may be used."""
+    found = []
+    async with Reader.open(folder) as reader:
+        for lane in plan.lanes:
+            contaminated = [one for one in await reader.probes(lane.key) if _foreign(one.kind, one.passed)]
+            for job in lane.jobs:
+                states = await reader.states(job.key)
+                refused = stopped.get(lane.key)
+                found.append(
+                    JobOutcome(
+                        job=job,
+                        benchmark=lane.benchmark.name,
+                        provider=lane.provider.label,
+                        planned=lane.benchmark.n_selected * lane.benchmark.epochs,
+                        states=states,
+                        invalid=_invalid(plan, lane, states, contaminated=len(contaminated)),
+                        skipped=lane.skipped,
+                        stopped=None if refused is None else refused.message,
+                    )
+                )
+    return tuple(found)
+
+
+def status_of(plan: Plan, jobs: Sequence[JobOutcome], stop: Stop | None, stopped: Mapping[str, Failure]) -> RunState:
+    """Say how the run stands."""
+    if stop is not None:
+        return RunState.STOPPED if stop in (Stop.MAX_COST, Stop.MAX_TIME) else RunState.PAUSED
+    if stopped:
+        return RunState.STOPPED
+    whole = plan.range is None and not any(job.pending for job in jobs)
+    return RunState.COMPLETE if whole else RunState.PARTIAL
+
+
+def exit_code_of(jobs: Sequence[JobOutcome], stop: Stop | None, stopped: Mapping[str, Failure]) -> int:
+    """Signal before 3 before 4."""
+    if stop is not None:
+        return stop.exit_code
+    if stopped:
+        return STOPPED_EXIT
+    return INVALID_EXIT if any(not job.valid for job in jobs) else 0
+
+
+def _foreign(kind: str, passed: bool) -> bool:
+    return not passed and kind in ("emptiness", "canary")
+
+
+def _invalid(plan: Plan, lane: Lane, states: Mapping[State, int], *, contaminated: int) -> str | None:
+    planned = lane.benchmark.n_selected * lane.benchmark.epochs
+    failed = sum(states.get(state, 0) for state in FAILED_STATES)
+    if contaminated:
+        return f"{contaminated} namespaces held or returned foreign memories"
+    if planned and failed / planned > plan.request.max_error_rate:
+        return f"{failed} of {planned} items failed, more than {plan.request.max_error_rate:.0%}"
+    return None

@@ -1,0 +1,121 @@
+"""The models of a run, opened once: readers, judges, embedders; and the evaluators of each benchmark.
+
+Example::
+
+    readers = open_readers(live)              # a missing key is a ConfigError here, before anything is called
+    await readers.model("openai/gpt-4o-mini").complete(prompt)
+    readers.judge("none")                     # None
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal
+
+from bench.evaluators import Evaluator, Judge
+from bench.model import Embedder, Model, Usage
+from bench.plan import NONE, Lane
+
+if TYPE_CHECKING:
+    from bench.engine.live import Live
+    from bench.models.embedding import EmbeddingOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readers:
+    """Open models by full name."""
+
+    models: Mapping[str, Model]
+    judges: Mapping[str, Judge]
+    embedders: Mapping[str, Embedder]
+    by_lane: Mapping[str, tuple[Evaluator, ...]]
+
+    def model(self, name: str) -> Model:
+        return self.models[name]
+
+    def judge(self, name: str) -> Judge | None:
+        return self.judges.get(name)
+
+    def evaluators(self, lane: Lane) -> tuple[Evaluator, ...]:
+        return self.by_lane[lane.key]
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPrice:
+    """What a call of a model costs: the run file's prices first, then the price table."""
+
+    prices: Mapping[str, object]
+
+    def __call__(self, name: str, usage: Usage, *, returned: str | None, when: datetime) -> str | None:
+        from bench.metrics import cost
+
+        provider, _, model = name.partition("/")
+        found = cost(usage, provider=provider, model=model, at=when, prices=self.prices)  # type: ignore[arg-type]
+        return None if found is None else str(found)
+
+
+def open_readers(live: Live) -> Readers:
+    """Open every model that a running lane names.
+
+    Raises:
+        ConfigError: a name nobody knows, or a variable that is not set.
+    """
+    from bench.models.judging import SchemaJudge
+
+    opening = Opening(live, OwnPrice(live.plan.request.prices))
+    jobs = [job for lane in live.plan.running for job in lane.jobs]
+    names = dict.fromkeys(job.answering for job in jobs if job.answering != NONE)
+    judges = dict.fromkeys(job.judge for job in jobs if job.judge != NONE)
+    embedders = {lane.key: opening.embedder(lane) for lane in live.plan.running if lane.provider.embedding is not None}
+    return Readers(
+        models={name: opening.model(name, "answering") for name in names},
+        judges={name: SchemaJudge(opening.model(name, "judge")) for name in judges},
+        embedders=embedders,
+        by_lane={lane.key: lane.benchmark.scoring.open(opening.scorer(lane)) for lane in live.plan.running},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """How a model of this run is opened."""
+
+    live: Live
+    price: OwnPrice
+
+    def model(self, name: str, role: Literal["answering", "judge"]) -> Model:
+        from bench.models import open_model
+
+        live, files = self.live, self.live.plan.model_files
+        return open_model(
+            name, http=live.http, environment=live.environment, role=role, files=files, price=self.price
+        )
+
+    def embedder(self, lane: Lane) -> Embedder:
+        """The client-side embedder of a provider, with the options of its config."""
+        from bench.models.embedding import EmbeddingOptions
+
+        rule = lane.provider.config.client_embeddings
+        assert rule is not None and lane.provider.embedding is not None
+        options = EmbeddingOptions(
+            dimensions=rule.dimensions,
+            batch=rule.batch,
+            normalize=rule.normalize,
+            query_prefix=rule.query_prefix,
+            document_prefix=rule.document_prefix,
+        )
+        return self._embedder(lane.provider.embedding, options)
+
+    def scorer(self, lane: Lane) -> Embedder | None:
+        """The embedder of evaluators that compare by meaning."""
+        name = self.live.plan.request.embedding_model
+        return self._embedder(name, None) if name is not None and lane.benchmark.scoring.needs_embedder else None
+
+    def _embedder(self, name: str, options: EmbeddingOptions | None) -> Embedder:
+        from bench.models import open_embedder
+
+        live, files = self.live, self.live.plan.model_files
+        return open_embedder(
+            name, http=live.http, environment=live.environment, files=files, options=options, price=self.price
+        )

@@ -1,0 +1,185 @@
+"""How search and answer results are written to the journal, and read back on resume.
+
+What two runs of one plan must agree on goes into ``data``, what is measured into ``measured``, large text into
+``payloads``::
+
+    search  data      retrieved: [[ids at the evidence level], ...] or null, requested, returned, unmapped, flags, reason
+            measured  scores: [number or null, ...]
+            payloads  hits: [{id, content, when, score, chunks, metadata}, ...]
+    answer  data      answer, finish, context_hits, prompt, prompt_sha256
+            measured  model, fingerprint, context_tokens, tokens_in, tokens_out, cost_usd, ignored
+            payloads  prompt: [{role, content}, ...]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import cast
+
+from bench.journal import Entry
+from bench.model import Hit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchResult:
+    """What a search came to."""
+
+    hits: tuple[Hit, ...]
+    """all that may go into an answer, in the provider's order"""
+    retrieved: tuple[tuple[str, ...], ...] | None
+    """per hit, at most k, the ids it stands for at the evidence level; None = no way back to ids"""
+    requested: int
+    returned: int
+    unmapped: int = 0
+    flags: tuple[str, ...] = ()
+    reason: str = ""
+    """why retrieval metrics do not apply, or how a deletion went; empty = nothing to say"""
+    cost_usd: str | None = None
+    """decimal text; None = unknown"""
+    priced: bool = False
+    """somebody bills for this search"""
+    times_us: Mapping[str, int] = field(default_factory=dict)
+
+    def timed(self, times_us: Mapping[str, int]) -> SearchResult:
+        """The same with what it took."""
+        return replace(self, times_us=times_us)
+
+    @property
+    def data(self) -> dict[str, object]:
+        return {
+            "retrieved": None if self.retrieved is None else [list(ids) for ids in self.retrieved],
+            "requested": self.requested,
+            "returned": self.returned,
+            "unmapped": self.unmapped,
+            "flags": list(self.flags),
+            "reason": self.reason,
+        }
+
+    @property
+    def measured(self) -> dict[str, object]:
+        return {"scores": [hit.score for hit in self.hits], "cost_usd": self.cost_usd, "priced": self.priced}
+
+    @property
+    def payloads(self) -> dict[str, object]:
+        return {"hits": [_shown(hit) for hit in self.hits]}
+
+    @classmethod
+    def of(cls, entry: Entry) -> SearchResult | None:
+        """Read a stored search; None when its texts were dropped from the journal."""
+        hits = entry.payloads.get("hits")
+        if hits is None:
+            return None
+        data = entry.data
+        retrieved = cast("Sequence[Sequence[str]] | None", data["retrieved"])
+        return cls(
+            hits=tuple(_hit(one) for one in cast("Sequence[Mapping[str, object]]", hits)),
+            retrieved=None if retrieved is None else tuple(tuple(ids) for ids in retrieved),
+            requested=cast(int, data["requested"]),
+            returned=cast(int, data["returned"]),
+            unmapped=cast(int, data["unmapped"]),
+            flags=tuple(cast("Sequence[str]", data["flags"])),
+            reason=cast(str, data["reason"]),
+            times_us=entry.times_us,
+            cost_usd=cast("str | None", entry.measured.get("cost_usd")),
+            priced=bool(entry.measured.get("priced")),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerResult:
+    """What an answering model said, and on what."""
+
+    text: str
+    finish: str
+    context_hits: int
+    prompt: str
+    """name of the prompt: default, or a question type"""
+    prompt_sha256: str
+    model: str
+    """as the endpoint returned it"""
+    fingerprint: str | None = None
+    context_tokens: int = 0
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    cost_usd: str | None = None
+    ignored: tuple[str, ...] = ()
+    messages: tuple[tuple[str, str], ...] = ()
+    """role and content of what was sent; not read back"""
+    times_us: Mapping[str, int] = field(default_factory=dict)
+
+    def timed(self, times_us: Mapping[str, int]) -> AnswerResult:
+        """The same with what it took."""
+        return replace(self, times_us=times_us)
+
+    @property
+    def data(self) -> dict[str, object]:
+        return {
+            "answer": self.text,
+            "finish": self.finish,
+            "context_hits": self.context_hits,
+            "prompt": self.prompt,
+            "prompt_sha256": self.prompt_sha256,
+        }
+
+    @property
+    def measured(self) -> dict[str, object]:
+        return {
+            "model": self.model,
+            "fingerprint": self.fingerprint,
+            "context_tokens": self.context_tokens,
+            "tokens_in": self.tokens_in,
+            "tokens_out": self.tokens_out,
+            "cost_usd": self.cost_usd,
+            "ignored": list(self.ignored),
+        }
+
+    @property
+    def payloads(self) -> dict[str, object]:
+        return {"prompt": [{"role": role, "content": content} for role, content in self.messages]}
+
+    @classmethod
+    def of(cls, entry: Entry) -> AnswerResult:
+        """Read a stored answer."""
+        data, measured = entry.data, entry.measured
+        return cls(
+            text=cast(str, data["answer"]),
+            finish=cast(str, data["finish"]),
+            context_hits=cast(int, data["context_hits"]),
+            prompt=cast(str, data["prompt"]),
+            prompt_sha256=cast(str, data["prompt_sha256"]),
+            model=cast(str, measured.get("model", "")),
+            fingerprint=cast("str | None", measured.get("fingerprint")),
+            context_tokens=cast(int, measured.get("context_tokens", 0)),
+            tokens_in=cast("int | None", measured.get("tokens_in")),
+            tokens_out=cast("int | None", measured.get("tokens_out")),
+            cost_usd=cast("str | None", measured.get("cost_usd")),
+            ignored=tuple(cast("Sequence[str]", measured.get("ignored", ()))),
+            times_us=entry.times_us,
+        )
+
+
+def _shown(hit: Hit) -> dict[str, object]:
+    shown: dict[str, object] = {"id": hit.id, "content": hit.content}
+    if hit.score is not None:
+        shown["score"] = hit.score
+    if hit.when is not None:
+        shown["when"] = hit.when.isoformat()
+    if hit.chunks:
+        shown["chunks"] = list(hit.chunks)
+    if hit.metadata:
+        shown["metadata"] = dict(hit.metadata)
+    return shown
+
+
+def _hit(shown: Mapping[str, object]) -> Hit:
+    when = shown.get("when")
+    return Hit(
+        id=cast(str, shown["id"]),
+        content=cast(str, shown["content"]),
+        score=cast("float | None", shown.get("score")),
+        when=datetime.fromisoformat(cast(str, when)) if when else None,
+        chunks=tuple(cast("Sequence[str]", shown.get("chunks", ()))),
+        metadata=cast("Mapping[str, object]", shown.get("metadata", {})),
+    )

@@ -1,0 +1,55 @@
+"""Go on with a run: its request is in the journal, so no flag is needed; flags may change how, never what.
+
+Example::
+
+    folder, plan = await resumed_plan("r1", catalog=catalog, flags={"concurrency": 4}, environment=environment)
+    outcome = await execute(plan, environment=environment, resume=folder)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from bench.config.catalog import Catalog
+from bench.config.run import RunRequest
+from bench.engine.meta import check_identity
+from bench.errors import IdentityError, UsageError
+from bench.journal import Reader
+from bench.plan import Plan, make_plan
+from bench.settings import Environment
+
+FIXED = ("start", "end", "shard", "run_id")
+
+
+async def resumed_plan(
+    target: str, *, catalog: Catalog, flags: Mapping[str, object], environment: Environment
+) -> tuple[Path, Plan]:
+    """Plan the rest of a run; ``target`` is a run id, a run folder or a journal file.
+
+    Raises:
+        UsageError: there is no such run, or a flag that only a new run can have.
+        IdentityError: dataset, config, prompt, model or plug-in is not what it was, with a readable diff.
+    """
+    path = find_run(target, catalog.workspace)
+    async with Reader.open(path) as reader:
+        meta = reader.meta
+    stored = RunRequest.model_validate(dict(meta.request))
+    request = RunRequest.combine(stored, flags)
+    for name in FIXED:
+        if name in flags and flags[name] is not None and getattr(request, name) != getattr(stored, name):
+            raise IdentityError(
+                f"--{name.replace('_', '-')} of run {meta.run_id} cannot change",
+                hint="start another run for the other range and merge the two",
+            )
+    plan = make_plan(catalog, request, environment)
+    check_identity(meta, plan)
+    return path, plan
+
+
+def find_run(target: str, workspace: Path) -> Path:
+    """The folder of a run id, or the path itself; raise UsageError when there is neither."""
+    for path in (workspace / "checkpoints" / target, Path(target)):
+        if (path / "journal.sqlite").is_file() or path.is_file():
+            return path
+    raise UsageError(f'there is no run "{target}"', hint="bench list runs shows the known ones")

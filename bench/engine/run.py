@@ -1,0 +1,204 @@
+"""Execute a plan: open what it needs, let every lane work, and close with everything durable.
+
+Example::
+
+    outcome = await execute(make_plan(catalog, request, environment), environment=environment)
+    outcome = await execute(plan, environment=environment, observer=display, resume=Path("checkpoints/r1"))
+
+The engine knows phases, corpora and items; it knows no HTTP, no SQL and no metric.
+"""
+
+from __future__ import annotations
+
+import secrets
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+
+import anyio
+
+from bench.config.run import new_run_id
+from bench.engine.budget import Budget
+from bench.engine.codestate import CodeState
+from bench.engine.counting import Counting
+from bench.engine.lane import OpenLane
+from bench.engine.live import Live
+from bench.engine.meta import check_identity, resume_data, run_meta
+from bench.engine.opening import open_lane, skip_lane
+from bench.engine.outcome import Outcome, exit_code_of, job_outcomes, status_of
+from bench.engine.progress import Observer, Progress, Silent
+from bench.engine.readers import open_readers
+from bench.engine.stopping import Stopping, watching
+from bench.errors import DiskFull
+from bench.events import bind, log
+from bench.http import Http, Limits
+from bench.http.window import CEILING
+from bench.journal import Journal, Reader, RunState
+from bench.journal.rows import now
+from bench.plan import Plan
+from bench.settings import Environment
+
+ROWS_A_WORKER = 10
+"""unacknowledged rows allowed for each worker"""
+PAUSE_FILE = "pause"
+
+
+async def execute(
+    plan: Plan,
+    *,
+    environment: Environment,
+    observer: Observer | None = None,
+    resume: Path | None = None,
+    share: float = 1.0,
+) -> Outcome:
+    """Run a plan to its end, or as far as it comes; ``resume`` = the run folder or journal to go on with.
+
+    ``share`` is this machine's part of every rate limit.
+
+    Raises:
+        UsageError: the run id is used already.
+        IdentityError: the plan is not the one the run was started with.
+        ConfigError: a provider or model cannot be opened; nothing was called.
+        Locked, JournalError: the run file is held by another process, or is none.
+    """
+    code = CodeState.read(environment)
+    bound = ROWS_A_WORKER * width_of(plan)
+    if resume is None:
+        run_id = plan.request.run_id or new_run_id(now().date(), secrets.token_hex(4))
+        folder = plan.workspace / "checkpoints" / run_id
+        journal = Journal.create(folder, run_meta(plan, run_id, code), bound=bound)
+    else:
+        folder = resume if resume.is_dir() else resume.parent
+        journal = Journal.resume(resume, bound=bound)
+    work = Execution(plan=plan, environment=environment, observer=observer or Silent(), folder=folder, share=share)
+    try:
+        async with journal:
+            if resume is not None:
+                check_identity(journal.meta, plan)
+                await journal.record_resume(resume_data(plan, code))
+            outcome = await work.run(journal, resumed=resume is not None)
+    except DiskFull as full:
+        outcome = await work.disk_full(full)
+    except BaseExceptionGroup as group:
+        cause = inmost(group)
+        if not isinstance(cause, DiskFull):
+            raise cause from group
+        outcome = await work.disk_full(cause)
+    work.observer.finished(outcome)
+    return outcome
+
+
+def width_of(plan: Plan) -> int:
+    """Workers a lane has: the concurrency, or all that ``auto`` can ever grow to."""
+    return CEILING if plan.request.concurrency == "auto" else plan.request.concurrency
+
+
+def inmost(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """What went wrong first, out of the groups that task groups wrap around it."""
+    first = group.exceptions[0]
+    return inmost(first) if isinstance(first, BaseExceptionGroup) else first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Execution:
+    """One process's work on one run."""
+
+    plan: Plan
+    environment: Environment
+    observer: Observer
+    folder: Path
+    share: float
+
+    async def run(self, journal: Journal, *, resumed: bool) -> Outcome:
+        """Open everything, let the lanes work, and say how it ended."""
+        request, run_id = self.plan.request, journal.meta.run_id
+        progress = Progress(run_id)
+        stopping = Stopping(on_stop=lambda reason: self.observer.stopping(reason, progress.in_flight))
+        budget = Budget(
+            max_usd=None if request.max_cost is None else Decimal(str(request.max_cost)),
+            stopping=stopping,
+            progress=progress,
+        )
+        rates = {name: Limits(rps=rate) for name, rate in request.rates_per_s().items()}
+        async with Http(concurrency=request.concurrency, rates=rates, share=self.share) as http, AsyncExitStack() as stack:
+            progress.watch(http)
+            live = Live(
+                run_id=run_id,
+                folder=self.folder,
+                plan=self.plan,
+                journal=journal,
+                http=http,
+                environment=self.environment,
+                progress=progress,
+                stopping=stopping,
+                budget=budget,
+                resumed=resumed,
+            )
+            with bind(run_id=run_id):
+                lanes = await self._opened(live, stack)
+                await self._work(live, lanes)
+        return await self._ended(live, lanes)
+
+    async def _opened(self, live: Live, stack: AsyncExitStack) -> list[OpenLane]:
+        """Open models and providers, so that whatever is missing is said before the first call."""
+        counting = await Counting.over(live.plan, live.progress, self.folder, resumed=live.resumed)
+        live.journal.on_commit = counting
+        readers = open_readers(live)
+        lanes = [await open_lane(stack, live, lane, readers, width_of(live.plan)) for lane in live.plan.running]
+        counting.expect({lane.key: lane.todo for lane in lanes})
+        return lanes
+
+    async def _work(self, live: Live, lanes: list[OpenLane]) -> None:
+        await live.journal.set_state(RunState.RUNNING)
+        self.observer.launched(live.progress)
+        log().info("run_started", digest=live.plan.digest, lanes=len(lanes), resumed=live.resumed)
+        max_time_s = live.plan.request.max_time
+        async with watching(live.stopping, pause_file=self.folder / PAUSE_FILE, max_time_s=max_time_s):
+            with live.stopping.scope:
+                for lane in live.plan.lanes:
+                    if lane.skipped is not None:
+                        await skip_lane(live, lane)
+                async with anyio.create_task_group() as workers:
+                    for open_one in lanes:
+                        workers.start_soon(open_one.run)
+
+    async def _ended(self, live: Live, lanes: list[OpenLane]) -> Outcome:
+        """Make everything durable, then read from the journal how the run stands."""
+        await live.journal.flush()
+        stop = live.stopping.reason
+        stopped = {lane.key: lane.stopped for lane in lanes if lane.stopped is not None}
+        jobs = await job_outcomes(live.plan, self.folder, stopped)
+        status = status_of(live.plan, jobs, stop, stopped)
+        done = sum(live.journal.durable.values())
+        message = stop.value if stop else next((failure.message for failure in stopped.values()), "")
+        if not message and not any(lane.todo.count for lane in lanes):
+            message = "nothing left to do"
+        await live.journal.set_state(status, message)
+        log().info("run_ended", status=status.value, phases=done, message=message)
+        return Outcome(
+            run_id=live.run_id,
+            folder=self.folder,
+            status=status,
+            exit_code=exit_code_of(jobs, stop, stopped),
+            message=message,
+            jobs=jobs,
+            stop=stop,
+            done_now=done,
+            cost_usd=str(live.progress.cost_usd),
+            unknown_costs=live.progress.unknown_costs,
+        )
+
+    async def disk_full(self, full: DiskFull) -> Outcome:
+        """What was acknowledged is safe; say how much that is."""
+        async with Reader.open(self.folder) as reader:
+            safe = sum((await reader.counts()).values())
+            run_id = reader.meta.run_id
+        return Outcome(
+            run_id=run_id,
+            folder=self.folder,
+            status=RunState.STOPPED,
+            exit_code=full.exit_code,
+            message=f"{full.message}; {safe} phases safe",
+            jobs=await job_outcomes(self.plan, self.folder, {}),
+        )

@@ -1,0 +1,44 @@
+"""The search phase of one item: ask for k, map the hits back, cut; and the three steps of add-delete-verify.
+
+Example::
+
+    result = await search(lane, ready, item)       # a SearchResult; a failure is raised
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bench.datasets import gold_ids, stands_for
+from bench.engine.deleting import delete_and_verify
+from bench.engine.mapping import mapped, query_of
+from bench.engine.oracle import Oracle
+from bench.engine.records import SearchResult
+from bench.model import Item
+from bench.providers import Provider
+
+if TYPE_CHECKING:
+    from bench.engine.corpus import Ready
+    from bench.engine.lane import OpenLane
+
+
+async def search(lane: OpenLane, ready: Ready, item: Item) -> SearchResult:
+    """Search for one item's question, or run its deletion."""
+    if item.deletion is not None:
+        return await delete_and_verify(lane, ready, item, item.deletion)
+    found = await provider_for(lane, ready, item).search(ready.space, query_of(lane, item, item.question))
+    return mapped(lane, ready.veil, found)
+
+
+def provider_for(lane: OpenLane, ready: Ready, item: Item) -> Provider:
+    """The lane's provider; the oracle is told what holds the evidence of this item."""
+    provider = lane.provider
+    if not isinstance(provider, Oracle):
+        return provider
+    wanted = set(gold_ids(item, lane.plan.level, score_retrieval=True))
+    holding = [
+        memory
+        for memory in ready.veil.memories
+        if wanted.intersection(stands_for(ready.veil.sources([memory.id]), lane.plan.level))
+    ]
+    return provider.knowing(holding)

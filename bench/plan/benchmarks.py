@@ -1,0 +1,93 @@
+"""One benchmark as a run uses it: dataset opened and checked, selection, prompts, metrics, evaluators.
+
+Example::
+
+    planned = plan_benchmark(dataset, request, positions=None, folder=Path("."))
+    planned.n_selected, planned.k, [metric.definition for metric in planned.scoring.metrics]
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from bench.config.benchmark import BenchmarkConfig
+from bench.config.run import RunRequest
+from bench.datasets import Dataset, Selection
+from bench.errors import UsageError
+from bench.evaluators.packs import Pack, check_sealed, load_pack
+from bench.plan.prompts import Prompts
+from bench.plan.scoring import Scoring
+from bench.plan.shape import BenchmarkPlan
+
+DEFAULT_CONTEXT_BUDGET = 120_000
+"""tokens: what the large models of today can read"""
+
+
+def plan_benchmark(
+    dataset: Dataset, request: RunRequest, *, positions: tuple[int, int] | None, folder: Path
+) -> BenchmarkPlan:
+    """Resolve everything of one benchmark that does not depend on a provider.
+
+    Raises:
+        UsageError: no item is selected, or an override that the benchmark does not allow.
+        ConfigError: a metric, evaluator, prompt or pack that cannot be used.
+    """
+    config = dataset.config
+    k = request.k or config.search.default_limit
+    pack = pack_of(config, folder)
+    prompts = Prompts.of(
+        config, pack=pack, answer_prompt=request.answer_prompt, judge_prompts=request.judge_prompt, folder=folder
+    )
+    scoring = Scoring.of(config, request, k=k, prompts=prompts, pack=pack)
+    whole = filters_of(request)
+    selection = whole if positions is None else replace(whole, start=positions[0], end=positions[1])
+    n_selected, n_whole = (len(dataset.selected(one)) for one in (selection, whole))
+    if not n_whole:
+        raise UsageError(f"no item of {config.name} is selected", hint="widen the filters")
+    return BenchmarkPlan(
+        name=config.name,
+        config=config,
+        dataset=dataset,
+        selection=selection,
+        k=k,
+        context_budget=request.context_budget or DEFAULT_CONTEXT_BUDGET,
+        epochs=request.epochs,
+        epochs_reducer=request.epochs_reducer or config.epochs_reducer,
+        prompts=prompts,
+        scoring=scoring,
+        pack=pack,
+        n_selected=n_selected,
+        n_whole=n_whole,
+    )
+
+
+def filters_of(request: RunRequest) -> Selection:
+    """The selection flags without the range."""
+    return Selection(
+        items=request.items,
+        items_of=request.items_of,
+        question_types=request.question_type,
+        sample=request.sample,
+        per_type=request.per_type,
+        seed=request.seed,
+        limit=request.limit,
+    )
+
+
+def pack_of(config: BenchmarkConfig, workspace: Path) -> Pack | None:
+    """The protocol pack that a config names.
+
+    Raises:
+        ConfigError: an unknown pack, an altered official text, or a key that the pack seals.
+    """
+    name = config.evaluation.pack
+    if name is None:
+        return None
+    pack = load_pack(name, workspace=workspace, where=config.place("evaluation", "pack"))
+    given = {
+        f"evaluation.{key}": config.place("evaluation", key)
+        for key in config.evaluation.model_dump(exclude_unset=True, by_alias=True)
+    }
+    check_sealed(pack, given)
+    return pack

@@ -1,0 +1,198 @@
+"""From flags and configs to a plan: files are read once, everything is checked, nothing is called.
+
+Example::
+
+    plan = make_plan(Catalog.load(Path(".")), RunRequest(benchmarks=("demo",)), Environment.load(Path(".")))
+    plan.digest, [lane.key for lane in plan.running]
+
+What can change a result goes into ``plan.identity``, as a tree that reads well when two of them differ.
+"""
+
+from __future__ import annotations
+
+import platform
+from array import array
+from collections.abc import Sequence
+from importlib.metadata import entry_points, version
+
+import bench
+from bench.config.catalog import Catalog
+from bench.config.modelfile import ModelFile, read_model_file
+from bench.config.run import RunRequest
+from bench.datasets import Gap, evidence_level, open_benchmark, require_coverage
+from bench.errors import UsageError
+from bench.models import check_model, resolve_name
+from bench.plan.benchmarks import plan_benchmark
+from bench.plan.identity import digest
+from bench.plan.identitytree import identity_of
+from bench.plan.providers import choose
+from bench.plan.shape import NONE, BenchmarkPlan, Job, Lane, Plan, ProviderPlan
+from bench.settings import Environment
+
+DEMO = ("demo",)
+
+
+def make_plan(catalog: Catalog, request: RunRequest, environment: Environment) -> Plan:
+    """Plan a run.
+
+    Raises:
+        UsageError: unknown names, nothing selected, or no job that could run.
+        ConfigError: a config, prompt, metric, model or variable that cannot be used.
+        DataError: a dataset that is missing, altered or does not fit; evidence that would not be sent.
+    """
+    names = request.benchmarks or DEMO
+    datasets = [open_benchmark(catalog.benchmark(name), catalog.workspace) for name in names]
+    total = max(len(dataset) for dataset in datasets)
+    positions = positions_of(request, total)
+    benchmarks = [
+        plan_benchmark(dataset, request, positions=positions, folder=catalog.workspace) for dataset in datasets
+    ]
+    embedding = None if request.embedding_model is None else resolve_name(request.embedding_model)
+    providers = choose(catalog, names=request.providers, overrides=request.set, embedding=embedding)
+    files = model_files(catalog)
+    lanes = tuple(_lane(benchmark, provider, request) for benchmark in benchmarks for provider in providers)
+    _check_models(lanes, environment, files)
+    _check_coverage(lanes)
+    if not any(lane.skipped is None for lane in lanes):
+        raise UsageError("no job is left to run: " + "; ".join(lane.skipped or "" for lane in lanes))
+    identity = identity_of(lanes, request, environment, files)
+    return Plan(
+        request=request,
+        workspace=catalog.workspace,
+        lanes=lanes,
+        identity=identity,
+        digest=digest(identity),
+        total=total,
+        range=positions,
+        versions=versions(),
+        model_files=files,
+        notes=tuple(_notes(lanes)),
+    )
+
+
+def positions_of(request: RunRequest, total: int) -> tuple[int, int] | None:
+    """The range of a run as 1-based inclusive positions, None for all of them.
+
+    Raises:
+        UsageError: a shard that does not exist, or a range beyond the last item.
+    """
+    if request.shard is not None:
+        index, count = (int(part) for part in request.shard.split("/"))
+        if not 1 <= index <= count:
+            raise UsageError(f"--shard {request.shard}: i goes from 1 to n")
+        start, end = (index - 1) * total // count + 1, index * total // count
+    else:
+        start, end = request.start or 1, min(request.end or total, total)
+    if start > total or end < start:
+        raise UsageError(f"the range {start}..{end} holds none of the {total} items")
+    return None if (start, end) == (1, total) else (start, end)
+
+
+def model_files(catalog: Catalog) -> dict[str, ModelFile]:
+    """The endpoints of one's own, by prefix."""
+    return {entry.name: read_model_file(entry.path) for entry in catalog.models() if not entry.shadowed}
+
+
+def versions() -> dict[str, object]:
+    """What is recorded beside the identity: a newer one may go on with a run."""
+    plugged = {
+        point.dist.name: point.dist.version
+        for group in ("bench.providers", "bench.models", "bench.evaluators", "bench.metrics")
+        for point in entry_points(group=group)
+        if point.dist is not None
+    }
+    return {
+        "bench": bench.__version__,
+        "python": platform.python_version(),
+        "packages": {name: version(name) for name in ("aiohttp", "nltk", "sacrebleu", "genai-prices")},
+        "plugins": plugged,
+    }
+
+
+def _lane(benchmark: BenchmarkPlan, provider: ProviderPlan, request: RunRequest) -> Lane:
+    config, ingest = benchmark.config, provider.config.ingest
+    key = f"{benchmark.name}/{provider.label}"
+    if provider.embedding is not None:
+        key += f"/{provider.embedding}"
+    unit = config.unit if ingest.unit == "benchmark" else "session" if ingest.unit == "chunk" else ingest.unit
+    return Lane(
+        key=key,
+        benchmark=benchmark,
+        provider=provider,
+        jobs=tuple(_jobs(key, benchmark, request)),
+        unit=unit,
+        text=ingest.text,
+        level=evidence_level(config, unit=unit, turn_evidence=benchmark.dataset.turn_evidence),
+        skipped=_lacking(benchmark, provider),
+    )
+
+
+def _jobs(lane: str, benchmark: BenchmarkPlan, request: RunRequest) -> list[Job]:
+    """One job a combination; without an answer there is nothing to judge, without a judging evaluator no judge."""
+    evaluation = benchmark.config.evaluation
+    answering = _named(request.answering_model, evaluation.answering_model.model)
+    judging = _named(request.judge_model, evaluation.judge.model) if benchmark.scoring.needs_judge else [NONE]
+    jobs = [
+        Job(lane=lane, answering=reader, judge=judge if reader != NONE else NONE)
+        for reader in answering
+        for judge in judging
+    ]
+    return list(dict.fromkeys(jobs))
+
+
+def _named(flags: Sequence[str], own: str | None) -> list[str]:
+    names = list(flags) or ([own] if own is not None else [NONE])
+    return list(dict.fromkeys(name if name == NONE else resolve_name(name) for name in names))
+
+
+def _lacking(benchmark: BenchmarkPlan, provider: ProviderPlan) -> str | None:
+    """Why the benchmark cannot be asked of this provider, None when it can."""
+    from bench.providers.facts import capabilities
+
+    if provider.built_in == "oracle":
+        has = frozenset({"add_memory", "retrieve_memory"})
+    else:
+        has = capabilities(provider.config).operations
+    missing = sorted(set(benchmark.config.required_capabilities) - has)
+    if not missing:
+        return None
+    return f"skipped: {benchmark.name} needs {', '.join(missing)}, {provider.label} does not have it"
+
+
+def _check_models(lanes: Sequence[Lane], environment: Environment, files: dict[str, ModelFile]) -> None:
+    """Every model must be known and have its key before anything starts."""
+    running = [lane for lane in lanes if lane.skipped is None]
+    names = [name for lane in running for job in lane.jobs for name in (job.answering, job.judge)]
+    names += [lane.provider.embedding for lane in running if lane.provider.embedding is not None]
+    for name in dict.fromkeys(names):
+        if name != NONE:
+            check_model(name, environment, files)
+
+
+def _check_coverage(lanes: Sequence[Lane]) -> None:
+    """The text of every evidence turn must be in what is sent, for each way in which a corpus is rendered."""
+    seen: set[tuple[str, str, str | None]] = set()
+    for lane in lanes:
+        way = (lane.benchmark.name, lane.unit, lane.text)
+        if lane.skipped is None and way not in seen and lane.benchmark.dataset.turn_evidence:
+            seen.add(way)
+            require_coverage(_gaps(lane), benchmark=lane.benchmark.name)
+
+
+def _gaps(lane: Lane) -> list[Gap]:
+    dataset = lane.benchmark.dataset
+    by_corpus: dict[str, array[int]] = {}
+    for ref in dataset.items(lane.benchmark.selection):
+        by_corpus.setdefault(ref.corpus, array("I")).append(ref.position)
+    gaps: list[Gap] = []
+    for corpus_id, positions in by_corpus.items():
+        items = [dataset.item(dataset.ref(position)) for position in positions]
+        gaps += dataset.coverage_gaps(corpus_id, items, unit=lane.unit, text=lane.text)
+    return gaps
+
+
+def _notes(lanes: Sequence[Lane]) -> list[str]:
+    notes = [lane.skipped for lane in lanes if lane.skipped is not None]
+    for lane in lanes:
+        notes += [*lane.benchmark.dataset.notes, *lane.provider.config.warnings]
+    return list(dict.fromkeys(notes))

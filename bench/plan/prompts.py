@@ -1,0 +1,146 @@
+"""The prompts of one benchmark, chosen and hashed before anything runs: pack, then config, then command line.
+
+Example::
+
+    prompts = Prompts.of(config, pack=None, answer_prompt=None, judge_prompts=(), folder=workspace)
+    chosen = prompts.answer("temporal")              # ChosenPrompt(name, template), chosen.sha256
+    prompts.judges                                   # what evaluators choose from
+
+Without a prompt of its own a benchmark is asked with the generic ones, the same for every provider.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from bench.config.benchmark import BenchmarkConfig
+from bench.config.templates import Template
+from bench.errors import ConfigError, UsageError
+from bench.evaluators import JudgePrompts
+from bench.evaluators.packs import Pack, generic_answer
+from bench.evaluators.prompts import ABSTENTION, DEFAULT
+
+ANSWER_NAMES = ("question", "questionDate", "retrievedContext", "choices", "speakerA", "speakerB")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChosenPrompt:
+    """One prompt by name; the digest is of the text with its placeholders in place."""
+
+    name: str
+    template: Template
+
+    @property
+    def sha256(self) -> str:
+        return sha256(self.template.text.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompts:
+    """Every prompt of one benchmark in this run."""
+
+    answers: Mapping[str, ChosenPrompt]
+    judges: JudgePrompts
+    fidelity: str | None = None
+    """adapted or official, as the pack says; custom when the command line gave a prompt"""
+
+    @classmethod
+    def of(
+        cls,
+        config: BenchmarkConfig,
+        *,
+        pack: Pack | None,
+        answer_prompt: str | None,
+        judge_prompts: tuple[str, ...],
+        folder: Path,
+    ) -> Prompts:
+        """Lay the three sources over one another.
+
+        Raises:
+            UsageError: the benchmark does not allow an override.
+            ConfigError: a placeholder that this kind of prompt does not know.
+        """
+        answers = _answers(config, pack, answer_prompt, folder)
+        names = (*ANSWER_NAMES, *config.evaluation.answer_prompt.prompt_fields)
+        custom = answer_prompt is not None or bool(judge_prompts)
+        return cls(
+            answers={
+                name: ChosenPrompt(
+                    name=name, template=Template.parse(text, names, where=f"{config.name}: answer prompt {name!r}")
+                )
+                for name, text in answers.items()
+            },
+            judges=JudgePrompts.of(
+                _judges(config, pack, judge_prompts, folder),
+                prompt_of_type={
+                    kind.name: kind.evaluation_prompt
+                    for kind in config.question_types
+                    if kind.evaluation_prompt != DEFAULT
+                },
+                off_by_one=[kind.name for kind in config.question_types if kind.allow_off_by_one],
+                instructions=config.type_instructions,
+            ),
+            fidelity="custom" if custom else pack.fidelity if pack else None,
+        )
+
+    def answer(self, question_type: str | None) -> ChosenPrompt:
+        """The answer prompt of a question type."""
+        return self.answers.get(question_type or DEFAULT, self.answers[DEFAULT])
+
+    @property
+    def identity(self) -> dict[str, object]:
+        """Names and digests, as the plan's digest sees them."""
+        judges = {DEFAULT: self.judges.default, ABSTENTION: self.judges.abstention, **self.judges.by_type}
+        return {
+            "answer": {name: prompt.sha256 for name, prompt in self.answers.items()},
+            "judge": {name: prompt.sha256 for name, prompt in judges.items()},
+            "fidelity": self.fidelity,
+        }
+
+
+def _answers(config: BenchmarkConfig, pack: Pack | None, given: str | None, folder: Path) -> dict[str, str]:
+    own = config.evaluation.answer_prompt
+    if given is not None:
+        _allow(config.name, "--answer-prompt", own.user_override)
+        return {DEFAULT: read_prompt(given, folder)}
+    answers = {DEFAULT: generic_answer(), **(pack.answer if pack else {}), **own.by_question_type}
+    return answers if own.default is None else {**answers, DEFAULT: own.default}
+
+
+def _judges(config: BenchmarkConfig, pack: Pack | None, given: tuple[str, ...], folder: Path) -> dict[str, str]:
+    own = config.evaluation.judge_prompts
+    judges = {**(pack.judge if pack else {}), **own.by_question_type}
+    if own.default is not None:
+        judges[DEFAULT] = own.default
+    if own.abstention is not None:
+        judges[ABSTENTION] = own.abstention
+    known = {kind.name for kind in config.question_types} | set(judges) | {ABSTENTION, DEFAULT}
+    for entry in given:
+        _allow(config.name, "--judge-prompt", own.user_override)
+        kind, equals, rest = entry.partition("=")
+        typed = bool(equals) and kind in known
+        judges[kind if typed else DEFAULT] = read_prompt(rest if typed else entry, folder)
+    return judges
+
+
+def read_prompt(text: str, folder: Path) -> str:
+    """Give the text itself, or the content of the file it names (``@file``, or a path that exists)."""
+    named = text.removeprefix("@")
+    path = folder / named
+    try:
+        is_file = "\n" not in named and path.is_file()
+    except (OSError, ValueError):
+        is_file = False
+    if is_file:
+        return path.read_text(encoding="utf-8")
+    if text.startswith("@"):
+        raise ConfigError(f"no such prompt file: {named}", hint="the path starts at the workspace")
+    return text
+
+
+def _allow(benchmark: str, flag: str, allowed: bool) -> None:
+    if not allowed:
+        raise UsageError(f"{benchmark} allows no {flag}", hint="its config says userOverride: false")

@@ -1,0 +1,143 @@
+"""What scores a benchmark's items in this run: its evaluators and metrics, opened before anything is called.
+
+Example::
+
+    scoring = Scoring.of(config, request, k=10, prompts=prompts, pack=None)
+    scoring.metrics, [evaluator.name for evaluator in scoring.open(embedder=None)], scoring.needs_judge
+
+The first evaluator decides an item's state; the others are those whose verdicts the metrics read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from bench.config.benchmark import BenchmarkConfig
+from bench.config.run import RunRequest
+from bench.evaluators import Evaluator, open_evaluator
+from bench.evaluators.packs import Pack
+from bench.metrics import Measure, evaluators_needed, open_metrics
+from bench.model import Embedder
+from bench.plan.prompts import Prompts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluatorSpec:
+    """One evaluator before it is opened."""
+
+    method: str
+    config: Mapping[str, object]
+    folder: Path | None = None
+    where: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scoring:
+    """Metrics, and the evaluators they rest on."""
+
+    metrics: tuple[Measure, ...]
+    metric_entries: tuple[object, ...]
+    """the metrics as they were asked for, plain JSON: enough to open them again"""
+    specs: tuple[EvaluatorSpec, ...]
+    names: tuple[str, ...]
+    needs_judge: bool
+    needs_embedder: bool
+    prompts: Prompts
+    allow_code_execution: bool
+
+    @classmethod
+    def of(cls, config: BenchmarkConfig, request: RunRequest, *, k: int, prompts: Prompts, pack: Pack | None) -> Scoring:
+        """Open everything once, so that what is wrong is said now.
+
+        Raises:
+            ConfigError: an unknown metric, evaluator, parameter or class, each with its place.
+        """
+        entries: Sequence[object] = request.metrics or config.metrics
+        places = () if request.metrics else tuple(config.place("metrics", at) for at in range(len(config.metrics)))
+        metrics = open_metrics(entries, k=k, folder=config.folder_of("metrics") or Path(), places=places)
+        specs = tuple(_specs(config, request, metrics, pack))
+        later = Later(request.embedding_model) if request.embedding_model else None
+        opened = _open(specs, prompts, later, request.allow_code_execution)
+        return cls(
+            metrics=tuple(metrics),
+            metric_entries=tuple(_plain(entry) for entry in entries),
+            specs=specs,
+            names=tuple(one.name for one in opened),
+            needs_judge=any(one.needs_judge for one in opened),
+            needs_embedder=any(getattr(one, "embedder", None) is later for one in opened if later is not None),
+            prompts=prompts,
+            allow_code_execution=request.allow_code_execution,
+        )
+
+    def open(self, embedder: Embedder | None) -> tuple[Evaluator, ...]:
+        """Open the evaluators for work."""
+        return _open(self.specs, self.prompts, embedder, self.allow_code_execution)
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """Stands for an embedding model that is not open yet."""
+
+    name: str
+
+    async def embed(self, texts: Sequence[str], *, kind: Literal["document", "query"]) -> list[tuple[float, ...]]:
+        raise RuntimeError(f"{self.name} was planned, not opened")
+
+
+def _open(
+    specs: Sequence[EvaluatorSpec], prompts: Prompts, embedder: Embedder | None, allow_code: bool
+) -> tuple[Evaluator, ...]:
+    opened = (
+        open_evaluator(
+            spec.method,
+            config=spec.config,
+            prompts=prompts.judges,
+            embedder=embedder,
+            folder=spec.folder,
+            where=spec.where,
+            allow_code_execution=allow_code,
+        )
+        for spec in specs
+    )
+    return tuple(one for one in opened if one is not None)
+
+
+def _specs(
+    config: BenchmarkConfig, request: RunRequest, metrics: Sequence[Measure], pack: Pack | None
+) -> list[EvaluatorSpec]:
+    names = list(request.evaluators) or [config.evaluation.method]
+    specs = [_own(config, name, pack) for name in names]
+    for name, settings in evaluators_needed(metrics).items():
+        if name not in names and config.evaluation.method != "none":
+            specs.append(_own(config, name, pack, settings))
+    return specs
+
+
+def _own(
+    config: BenchmarkConfig, name: str, pack: Pack | None, settings: Mapping[str, object] | None = None
+) -> EvaluatorSpec:
+    """One evaluator with the options that the benchmark's config has for it."""
+    options: dict[str, object] = {}
+    where = config.place("evaluation", "method")
+    if name == "custom" and config.evaluation.custom_evaluator is not None:
+        folder = config.folder_of("evaluation", "customEvaluator")
+        return EvaluatorSpec(
+            method=f"custom:{config.evaluation.custom_evaluator}", config=options, folder=folder, where=where
+        )
+    if name == "exact-match":
+        options = config.exact_match.model_dump()
+    elif name == "deletion-check" and config.deletion is not None:
+        options = {"fuzzy_match": config.deletion.fuzzy_match}
+    elif name in ("llm-judge", "rubric", "faithfulness"):
+        options = {"temperature": config.evaluation.judge.temperature}
+        if name == "llm-judge" and pack is not None:
+            options["protocol"] = pack.parse
+    return EvaluatorSpec(method=name, config={**options, **(settings or {})}, where=where)
+
+
+def _plain(entry: object) -> object:
+    dump = getattr(entry, "model_dump", None)
+    return entry if dump is None else dump(mode="json", exclude_defaults=True)
