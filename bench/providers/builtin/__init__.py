@@ -37,5 +37,5 @@ _OWN: dict[str, dict[str, object]] = {
     "full-context": {"display_name": "Full context", "capabilities": _UNRANKED},
     "oracle": {"display_name": "Oracle", "capabilities": {"supports_batch": True, "scores": False}},
     "random": {"display_name": "Random", "capabilities": _UNRANKED},
-    "no-memory": {"display_name": "No memory", "capabilities": {"scores": False, "ids": False}},
+    "no-memory": {"display_name": "No memory", "capabilities": {"scores": False}},
 }

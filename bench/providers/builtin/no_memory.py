@@ -19,8 +19,8 @@ class NoMemory(BuiltIn):
         return Ingested(ids={memory.id: () for memory in memories})
 
     async def search(self, space: Space, query: Query) -> Found:
-        """Nothing; there are no ids to judge a retrieval by."""
-        return Found(requested=query.k, ids_available=False)
+        """Nothing: an empty result, which retrieval metrics count as 0."""
+        return Found(requested=query.k)
 
     async def hits(self, space: Space, store: Store, query: Query) -> list[Hit]:
         """Nothing."""
