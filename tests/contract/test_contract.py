@@ -11,7 +11,7 @@ from bench.config.provider import ProviderConfig, load_provider
 from bench.config.source import Source
 from bench.providers.adapters import builtin_config
 from bench.providers.doctor import DoctorReport, examine
-from tests.contract.conftest import context_for
+from tests.contract.running import context_for
 
 PLAYED = """
 name: played

@@ -1,0 +1,38 @@
+"""A context as the engine makes it, for tests that open a provider."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from bench.config.provider import ProviderConfig
+from bench.http import Http
+from bench.models import open_embedder
+from bench.models.embedding import EmbeddingOptions
+from bench.providers import Provider, ProviderContext, open_provider
+from bench.settings import Environment
+
+
+@asynccontextmanager
+async def context_for(
+    config: ProviderConfig, run_dir: Path, variables: Mapping[str, str]
+) -> AsyncIterator[ProviderContext]:
+    """Shared HTTP client, environment, and an embedder when the config asks for one."""
+    environment = Environment(dict(variables))
+    async with Http(concurrency=10) as http:
+        embedder = None
+        settings = config.client_embeddings
+        if settings is not None:
+            options = EmbeddingOptions(**settings.model_dump(exclude={"model"}))
+            embedder = open_embedder(settings.model, http=http, environment=environment, options=options)
+        yield ProviderContext(http=http, environment=environment, run_dir=run_dir, seed=7, embedder=embedder)
+
+
+@asynccontextmanager
+async def opened(
+    config: ProviderConfig, run_dir: Path, variables: Mapping[str, str] | None = None
+) -> AsyncIterator[Provider]:
+    """An open provider."""
+    async with context_for(config, run_dir, variables or {}) as context, open_provider(config, context) as provider:
+        yield provider

@@ -1,0 +1,247 @@
+"""Provider files: what loads, and what each mistake says, with its place."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from bench.config.provider import ProviderConfig, load_provider
+from bench.config.source import Source
+from bench.errors import ConfigError
+
+GOOD = """\
+name: acme
+type: hosted
+connection:
+  baseUrl: "${ACME_URL:-https://api.acme.test}"
+auth:
+  type: bearer
+  envVar: ACME_KEY
+endpoints:
+  add:
+    method: POST
+    path: /add
+    body: {text: "$.content", user: "$.runTag"}
+  search:
+    method: POST
+    path: /search
+    body: {q: "$.query", user: "$.runTag", n: "$.k"}
+    response:
+      results: "$.results"
+      contentField: "$.text"
+  clear:
+    method: DELETE
+    path: "/users/${runTag}"
+"""
+
+
+def load(text: str, folder: Path, name: str = "acme") -> ProviderConfig:
+    return load_provider(Source.parse(text, folder / f"{name}.yaml"))
+
+
+def refused(text: str, folder: Path, name: str = "acme") -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        load(text, folder, name)
+    return [str(problem) for problem in caught.value.problems or [caught.value]]
+
+
+def seed(shared: Path, name: str) -> str:
+    text = (shared / "seeds" / "architecture.txt").read_text(encoding="utf-8")
+    blocks = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    return next(block for block in blocks if block.startswith(f"name: {name}\n"))
+
+
+def test_good_file_has_defaults(tmp_path: Path) -> None:
+    config = load(GOOD, tmp_path)
+    assert config.api_version == "bench/v1"
+    assert config.determinism == "unknown"
+    assert config.connection.timeout == 30_000
+    assert config.scoping.run_id_format == "bench-${benchmarkId}-${runId}"
+    assert config.ingest.on_unknown == "reset"
+    assert config.ingest.batch.max_items == 1
+    assert (config.rate_limit.max_retries, config.rate_limit.retry_delay_ms) == (3, 2000)
+    assert config.warnings == ()
+
+
+@pytest.mark.parametrize("name", ["supermemory", "mem0"])
+def test_seed_example_loads_as_it_stands(name: str, shared: Path, tmp_path: Path) -> None:
+    config = load(seed(shared, name), tmp_path, name)
+    assert config.name == name
+    assert any("never uses $.k" in warning for warning in config.warnings)
+
+
+def test_seed_chroma_fails_because_nothing_captures_the_collection(shared: Path, tmp_path: Path) -> None:
+    problems = refused(seed(shared, "chroma"), tmp_path, "chroma")
+    assert any('chroma.yaml:16:5: unknown variable "collectionId" in endpoints.add.path' in one for one in problems)
+
+
+def test_seed_typescript_adapter_is_refused_with_a_way_out(shared: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(seed(shared, "aqrag"), tmp_path, "aqrag")
+    assert "aqrag.yaml:5:1" in str(caught.value)
+    assert "Python" in (caught.value.hint or "")
+    assert "HTTP or MCP" in (caught.value.hint or "")
+
+
+def test_every_shipped_file_loads_without_any_variable(root: Path) -> None:
+    shipped = [path for path in (root / "configs/providers").glob("*.yaml") if ".compose" not in path.name]
+    assert shipped
+    for path in shipped:
+        config = load_provider(path)
+        assert config.verified is not None, path
+        assert config.verified.upstream, path
+        assert config.warnings == (), path
+
+
+def test_all_errors_of_a_file_come_at_once(tmp_path: Path) -> None:
+    text = GOOD.replace("contentField", "contentFeild").replace("$.runTag", "$.runTga").replace("/add\n", "add\n")
+    problems = refused(text, tmp_path)
+    joined = "\n".join(problems)
+    assert 'acme.yaml:19:7: unknown field "contentFeild" in endpoints.search.response' in joined
+    assert 'did you mean "contentField"?' in joined
+    assert 'acme.yaml:12:29: unknown variable "runTga" in endpoints.add.body; did you mean "runTag"?' in joined
+    assert "acme.yaml:11:5" in joined
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place", "said"),
+    [
+        ("name: acme", "name: acme\napiVersion: bench/v9", "2:1", "bench/v1"),
+        ("name: acme", "name: Acme Inc", "1:1", "name"),
+        ("name: acme", "name: other", "1:1", "differs from the file name"),
+        ("type: hosted", "type: cloud", "2:1", '"hosted"'),
+        ("type: hosted", "type: local", "2:1", "needs adapter"),
+        ("type: hosted", "type: docker", "2:1", "needs docker"),
+        ("type: hosted", "type: mcp", "2:1", "needs mcp"),
+        ('  baseUrl: "${ACME_URL:-https://api.acme.test}"', "  timeout: 5", "2:1", "needs connection.baseUrl"),
+        ("https://api.acme.test", "ftp://api.acme.test", "4:3", "http"),
+        ("https://api.acme.test", "https://me:secret@api.acme.test", "4:3", "credentials"),
+        ("  baseUrl:", "  timeout: 0\n  baseUrl:", "4:3", "timeout"),
+        ("  baseUrl:", "  headers: {X-Key: sk-abcdefghijklmnopqrstuvwx}\n  baseUrl:", "4:13", "use auth"),
+        ("  baseUrl:", "  base_url: https://a.test\n  baseUrl:", "3:1", "same field"),
+        ("envVar: ACME_KEY", "envVar: sk-0123456789abcdefghijkl", "7:3", "NAME"),
+        ("  envVar: ACME_KEY", "  header: X", "5:1", "needs envVar"),
+        ("type: bearer", "type: query", "5:1", "param"),
+        ("endpoints:", "scoping: {strategy: sometimes}\nendpoints:", "8:11", "containerTags"),
+        ("endpoints:", "scoping: {sanitize: {max_length: 10}}\nendpoints:", "8:22", "24"),
+        ("endpoints:", "scoping: {runIdFormat: '${benchmark}'}\nendpoints:", "8:11", "benchmarkId"),
+        ("endpoints:", "vars: {runTag: x}\nendpoints:", "8:8", "shadows"),
+        ("endpoints:", "ingest: {unit: chunk}\nendpoints:", "8:1", "size"),
+        ("endpoints:", "ingest: {text: '${spaeker}: ${content}'}\nendpoints:", "8:10", "speaker"),
+        ("endpoints:", "ingest: {batch: {max_items: 5}}\nendpoints:", "8:18", "$.items"),
+        ("endpoints:", "wait: {request: {method: GET, path: /s}}\nendpoints:", "8:1", "until"),
+        (
+            "endpoints:",
+            "wait: {scope: id, request: {method: GET, path: /s}, until: {$.ok: true}}\nendpoints:",
+            "8:8",
+            "response.ids",
+        ),
+        ("endpoints:", "errors: {error_when: [{path: $.e, equals: 1, kind: bad}]}\nendpoints:", "8:46", "rejected"),
+        ("endpoints:", "errors: {error_when: [{path: $.e}]}\nendpoints:", "8:23", "exactly one"),
+        ("endpoints:", "limits: {add: {rps: 1, rpm: 60}}\nendpoints:", "8:10", "one of them"),
+        ("endpoints:", "rateLimit: {addDelayMs: -1}\nendpoints:", "8:13", "addDelayMs"),
+        ("endpoints:", "rateLimit: {maxRetries: -1}\nendpoints:", "8:13", "maxRetries"),
+        ("endpoints:", "capabilities: {delete_memory: true}\nendpoints:", "8:16", "endpoints.delete"),
+        ("endpoints:", "verified: {level: proven, date: 2026-01-01}\nendpoints:", "8:12", "live"),
+        ("endpoints:", "verified: {level: live, date: yesterday}\nendpoints:", "8:25", "date"),
+        ("method: POST\n    path: /add", "method: SEND\n    path: /add", "10:5", "PATCH"),
+        ("path: /add", "path: add", "11:5", "must start with"),
+        ("method: DELETE", "method: GET\n    body: {a: 1}", "20:3", "body with GET"),
+        ("path: /add", "path: /add\n    multipart: {a: b}", "9:3", "body and multipart"),
+        ('{text: "$.content"', '{text: "$.content[?@.a]"', "12:12", "more of JSONPath"),
+        ('{text: "$.content"', '{text: {$eech: "$.items"}', "12:19", "unknown operator"),
+        ('{text: "$.content"', '{text: {$each: "$.items", $do: "@.contnet"}', "12:37", 'did you mean "content"'),
+        ('{text: "$.content"', "{text: {$column: contnet}", "12:19", 'did you mean "content"'),
+        ('{text: "$.content"', '{text: "@.content"', "12:12", "outside of $each"),
+        ('results: "$.results"', 'results: "$..results"', "18:7", "more of JSONPath"),
+        (
+            'contentField: "$.text"',
+            'contentField: "$.text"\n      idField: $.id\n      id_from: none',
+            "17:5",
+            "one of them",
+        ),
+        ('contentField: "$.text"', 'scoreField: "$.s"', "17:5", "contentField"),
+        (
+            'contentField: "$.text"',
+            'contentField: "$.text"\n      score: {transform: 2-x}',
+            "20:15",
+            "1/(1+x)",
+        ),
+        (
+            'contentField: "$.text"',
+            'contentField: "$.text"\n      id_from: [{captured: episodes, field: $.e}]',
+            "20:18",
+            'unknown map "episodes"',
+        ),
+        ('results: "$.results"', 'results: "$.results"\n      zip: {a: $.a}', "17:5", "either results or zip"),
+    ],
+)
+def test_each_mistake_is_named_at_its_place(old: str, new: str, place: str, said: str, tmp_path: Path) -> None:
+    assert old in GOOD
+    problems = refused(GOOD.replace(old, new, 1), tmp_path)
+    assert any(f"acme.yaml:{place}: " in one and said in one for one in problems), problems
+
+
+def test_missing_clear_must_be_declared(tmp_path: Path) -> None:
+    text = GOOD[: GOOD.index("  clear:")]
+    assert any("no endpoints.clear" in one for one in refused(text, tmp_path))
+    assert load(text + "capabilities: {clear: false}\n", tmp_path).endpoints is not None
+
+
+def test_duplicate_keys_and_tabs_are_errors(tmp_path: Path) -> None:
+    assert refused(GOOD + "name: acme\n", tmp_path)
+    assert refused(GOOD.replace("  type: bearer", "\ttype: bearer"), tmp_path)
+
+
+def test_key_in_place_of_a_name_is_not_echoed(tmp_path: Path) -> None:
+    (problem,) = refused(GOOD.replace("envVar: ACME_KEY", "envVar: sk-0123456789abcdefghijkl"), tmp_path)
+    assert "0123456789" not in problem
+
+
+def test_both_spellings_mean_the_same_file(tmp_path: Path) -> None:
+    snake = GOOD.replace("baseUrl", "base_url").replace("envVar", "env_var").replace("contentField", "content_field")
+    assert load(snake, tmp_path).sha256 == load(GOOD, tmp_path).sha256
+
+
+def test_digest_ignores_what_cannot_change_results(tmp_path: Path) -> None:
+    base = load(GOOD, tmp_path).sha256
+    free = "displayName: Acme\ndescription: x\nlimits: {add: {rps: 3}}\nrateLimit: {maxRetries: 9}\n"
+    assert load(GOOD + free, tmp_path).sha256 == base
+    assert load(GOOD.replace('n: "$.k"', 'n: "$.k", deep: true'), tmp_path).sha256 != base
+    assert load(GOOD + "ingest: {timestamp: unix}\n", tmp_path).sha256 != base
+
+
+def test_digest_covers_the_adapter_file(tmp_path: Path) -> None:
+    adapter = tmp_path / "own.py"
+    text = "name: acme\ntype: local\nadapter: ./own.py:Own\n"
+    adapter.write_text("class Own: ...\n", encoding="utf-8")
+    first = load(text, tmp_path).sha256
+    adapter.write_text("class Own: x = 1\n", encoding="utf-8")
+    assert load(text, tmp_path).sha256 != first
+
+
+@pytest.mark.parametrize(
+    ("adapter", "said"),
+    [
+        ("./nowhere.py:Own", "no such adapter file"),
+        ("./own.py:Onw", 'did you mean "Own"'),
+        ("./own.py", "names no class"),
+        ("builtin:bm52", 'did you mean "bm25"'),
+        ("./own.mjs:Own", "no Python"),
+    ],
+)
+def test_adapter_is_checked_without_importing_it(adapter: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text("raise RuntimeError\nclass Own: ...\n", encoding="utf-8")
+    problems = refused(f"name: acme\ntype: local\nadapter: {adapter}\n", tmp_path)
+    assert any("acme.yaml:3:1" in one and said in one for one in problems), problems
+
+
+def test_warnings_do_not_fail_a_file(tmp_path: Path) -> None:
+    text = GOOD.replace(', n: "$.k"', "") + "ingest: {on_unknown: repeat}\ncapabilities: {supportsChunks: true}\n"
+    warnings = "\n".join(load(text, tmp_path).warnings)
+    assert "never uses $.k" in warnings
+    assert "repeat" in warnings
+    assert "chunksField" in warnings
+    assert load(text + "  ", tmp_path).capabilities.supports_chunks
