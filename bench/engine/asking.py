@@ -74,9 +74,12 @@ class Asked:
         jobs = [job for job in self.lane.plan.jobs_of(model) if not self._evaluated(job)]
         if not jobs:
             return True
-        said = None if model == NONE else await self._answered(model, jobs[0].answer_owner, found)
-        if model != NONE and not isinstance(said, AnswerResult):
-            return self._failed(said, jobs)
+        said: AnswerResult | None = None
+        if model != NONE:
+            answered = await self._answered(model, jobs[0].answer_owner, found)
+            if not isinstance(answered, AnswerResult):
+                return self._failed(answered, jobs)
+            said = answered
         if self.lane.last is Phase.ANSWER:
             return False
         good = True

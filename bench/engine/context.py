@@ -59,8 +59,5 @@ def fill(hits: Sequence[Hit], *, budget_tokens: int | None, dated: bool) -> Cont
 
 def _shown(hit: Hit, *, dated: bool) -> str:
     """A memory whose text carries no date line of its own is shown with the date that came back with it."""
-    if hit.chunks:
-        body = "\n".join(hit.chunks)
-    else:
-        body = hit.content
+    body = "\n".join(hit.chunks) if hit.chunks else hit.content
     return f"[{hit.when:%Y-%m-%d %H:%M}] {body}" if dated and hit.when is not None else body

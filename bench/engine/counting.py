@@ -55,7 +55,8 @@ class Counting:
         for key, todo in todos.items():
             phases, epochs = self.progress.lanes[key].phases, todo.lane.benchmark.epochs
             phases[Phase.INGEST].total = phases[Phase.INDEX].total = todo.corpus_count
-            for phase, width in ((Phase.SEARCH, 1), (Phase.ANSWER, self._readers(todo)), (Phase.EVALUATE, len(todo.lane.jobs))):
+            widths = {Phase.SEARCH: 1, Phase.ANSWER: self._readers(todo), Phase.EVALUATE: len(todo.lane.jobs)}
+            for phase, width in widths.items():
                 phases[phase].total = todo.count * epochs * width
 
     def __call__(self, rows: Sequence[JournalRow]) -> None:

@@ -50,7 +50,7 @@ async def delete_and_verify(lane: OpenLane, ready: Ready, item: Item, deletion: 
 def begun(events: list[tuple[int, Event]], lane: str) -> set[tuple[str, int]]:
     """The deletions that an earlier process began: (item, corpus attempt)."""
     return {
-        (cast(str, event.data["item"]), cast(int, event.data["attempt"]))
+        (cast("str", event.data["item"]), cast("int", event.data["attempt"]))
         for _, event in events
         if event.kind == INTENT and event.scope == lane
     }

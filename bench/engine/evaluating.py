@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from bench.engine.deleting import MISSING
 from bench.engine.live import Attempt
 from bench.engine.records import AnswerResult, SearchResult
-from bench.engine.scoring import facts, row_of, with_judge, with_state
+from bench.engine.scoring import facts, row_of, shown, with_judge, with_state
 from bench.errors import EvaluatorFailed
 from bench.evaluators import Evaluator, Judge, needs_answer, state_of, threshold_of
 from bench.http import record, recording
@@ -44,6 +44,7 @@ class Evaluated:
         return Entry(
             key=key,
             data=facts(self.row.relevant, self.row.reason, self.item),
+            payloads={"item": shown(self.item)},
             measured={"tokens": dict(self.row.tokens), "costs_usd": dict(self.row.costs_usd)},
             times_us=done.times_us,
             calls=done.calls,

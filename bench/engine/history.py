@@ -83,7 +83,7 @@ class History:
             if row.kind in (CorpusKind.BATCH, CorpusKind.INGESTED):
                 collected.take(_returned(row.data))
                 if "batch" in row.data:
-                    batches.add(cast(int, row.data["batch"]))
+                    batches.add(cast("int", row.data["batch"]))
             if "prepared" in row.data:
                 prepared = dict(cast("Mapping[str, object]", row.data["prepared"]))
             cut = row.kind is CorpusKind.CLEAN_STOP or (row.kind is CorpusKind.FAILED and bool(row.data.get("clean")))

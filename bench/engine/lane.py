@@ -29,7 +29,7 @@ from bench.engine.todo import Todo
 from bench.journal import CorpusKind, CorpusRow, Event
 from bench.model import Corpus, Memory, Phase, Space
 from bench.plan import Lane
-from bench.providers import Batching, Provider
+from bench.providers import Batching, Provider, Versioned
 from bench.providers.scoping import namespace
 
 FIRST_ITEMS = 20
@@ -66,12 +66,28 @@ class OpenLane:
 
     async def run(self) -> None:
         """Prepare every corpus that has items to ask, and ask them."""
+        if not self.todo.count:
+            return
+        await self._record_version()
         corpora = self.todo.corpora()
         handover: Handover[Ready, ItemRef] = Handover(bound=self.ingest_width)
         async with anyio.create_task_group() as workers:
             workers.start_soon(self._prepare_all, corpora, handover)
             for _ in range(min(self.width, self.todo.count)):
                 workers.start_soon(self._ask_all, handover)
+
+    async def _record_version(self) -> None:
+        """Ask the memory system which version answers, for the receipt."""
+        upstream = None
+        if isinstance(self.provider, Versioned):
+            upstream = (await self.live.attempt(self.provider.upstream_version)).value
+        data = {
+            "version": self.provider.version,
+            "upstream": upstream,
+            "durability": self.provider.durability,
+            "keeps_store": self.provider.keeps_store,
+        }
+        self.live.journal.append(Event(kind="provider_version", scope=self.key, data=data))
 
     async def _prepare_all(self, corpora: Iterator[str], handover: Handover[Ready, ItemRef]) -> None:
         async with anyio.create_task_group() as workers:
@@ -133,7 +149,7 @@ class OpenLane:
         self.found_any |= not empty
         armed = self.live.plan.request.circuit_breaker and self.provider.keeps_store
         if armed and not self.found_any and self.searched >= FIRST_ITEMS:
-            text = f"the first {FIRST_ITEMS} searches found nothing: ids, scoping or index of {self.provider.name} are off"
+            text = f"the first {FIRST_ITEMS} searches of {self.provider.name} found nothing: look at scoping and index"
             self.stop(Failure(kind="circuit_breaker", message=text))
 
     # ---- what workers ask for

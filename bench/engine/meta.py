@@ -16,6 +16,7 @@ from bench.errors import IdentityError
 from bench.journal import RunMeta
 from bench.plan import Plan
 from bench.plan.identity import changes
+from bench.plan.record import EXTRA_KEY, dump, records
 
 
 def run_meta(plan: Plan, run_id: str, code: CodeState) -> RunMeta:
@@ -30,9 +31,9 @@ def run_meta(plan: Plan, run_id: str, code: CodeState) -> RunMeta:
         versions=plan.versions,
         code_state=asdict(code),
         extra={
+            EXTRA_KEY: dump(records(plan)),
             "labels": dict(plan.request.label),
             "note": plan.request.note,
-            "planned": {lane.benchmark.name: lane.benchmark.n_selected for lane in plan.lanes},
             "operation": plan.request.operation(),
             "notes": list(plan.notes),
         },

@@ -20,10 +20,10 @@ from bench.engine.oracle import Oracle
 from bench.engine.readers import Readers
 from bench.engine.scoring import unsupported_rows
 from bench.engine.todo import Todo
-from bench.journal import Event, Reader
+from bench.journal import Reader
 from bench.model import Model, Phase
 from bench.plan import Lane
-from bench.providers import Provider, ProviderContext, Versioned, open_provider
+from bench.providers import Provider, ProviderContext, open_provider
 
 MS = 1000
 
@@ -57,16 +57,6 @@ async def skip_lane(live: Live, lane: Lane) -> None:
         if (row.key.unit, row.key.epoch) not in done[row.key.owner]:
             await live.journal.room()
             live.journal.append(row)
-
-
-async def record_version(lane: OpenLane) -> None:
-    """Ask the memory system which version answers, for the receipt."""
-    provider, upstream = lane.provider, None
-    if isinstance(provider, Versioned):
-        asked = await lane.live.attempt(provider.upstream_version)
-        upstream = asked.value
-    data = {"version": provider.version, "upstream": upstream, "durability": provider.durability}
-    lane.live.journal.append(Event(kind="provider_version", scope=lane.key, data=data))
 
 
 def last_phase(phases: tuple[Phase, ...]) -> Phase:

@@ -3,7 +3,8 @@
 What two runs of one plan must agree on goes into ``data``, what is measured into ``measured``, large text into
 ``payloads``::
 
-    search  data      retrieved: [[ids at the evidence level], ...] or null, requested, returned, unmapped, flags, reason
+    search  data      retrieved: [[ids at the evidence level], ...] or null, requested, returned, unmapped,
+                      flags, reason
             measured  scores: [number or null, ...]
             payloads  hits: [{id, content, when, score, chunks, metadata}, ...]
     answer  data      answer, finish, context_hits, prompt, prompt_sha256
@@ -76,11 +77,11 @@ class SearchResult:
         return cls(
             hits=tuple(_hit(one) for one in cast("Sequence[Mapping[str, object]]", hits)),
             retrieved=None if retrieved is None else tuple(tuple(ids) for ids in retrieved),
-            requested=cast(int, data["requested"]),
-            returned=cast(int, data["returned"]),
-            unmapped=cast(int, data["unmapped"]),
+            requested=cast("int", data["requested"]),
+            returned=cast("int", data["returned"]),
+            unmapped=cast("int", data["unmapped"]),
             flags=tuple(cast("Sequence[str]", data["flags"])),
-            reason=cast(str, data["reason"]),
+            reason=cast("str", data["reason"]),
             times_us=entry.times_us,
             cost_usd=cast("str | None", entry.measured.get("cost_usd")),
             priced=bool(entry.measured.get("priced")),
@@ -144,14 +145,14 @@ class AnswerResult:
         """Read a stored answer."""
         data, measured = entry.data, entry.measured
         return cls(
-            text=cast(str, data["answer"]),
-            finish=cast(str, data["finish"]),
-            context_hits=cast(int, data["context_hits"]),
-            prompt=cast(str, data["prompt"]),
-            prompt_sha256=cast(str, data["prompt_sha256"]),
-            model=cast(str, measured.get("model", "")),
+            text=cast("str", data["answer"]),
+            finish=cast("str", data["finish"]),
+            context_hits=cast("int", data["context_hits"]),
+            prompt=cast("str", data["prompt"]),
+            prompt_sha256=cast("str", data["prompt_sha256"]),
+            model=cast("str", measured.get("model", "")),
             fingerprint=cast("str | None", measured.get("fingerprint")),
-            context_tokens=cast(int, measured.get("context_tokens", 0)),
+            context_tokens=cast("int", measured.get("context_tokens", 0)),
             tokens_in=cast("int | None", measured.get("tokens_in")),
             tokens_out=cast("int | None", measured.get("tokens_out")),
             cost_usd=cast("str | None", measured.get("cost_usd")),
@@ -176,10 +177,10 @@ def _shown(hit: Hit) -> dict[str, object]:
 def _hit(shown: Mapping[str, object]) -> Hit:
     when = shown.get("when")
     return Hit(
-        id=cast(str, shown["id"]),
-        content=cast(str, shown["content"]),
+        id=cast("str", shown["id"]),
+        content=cast("str", shown["content"]),
         score=cast("float | None", shown.get("score")),
-        when=datetime.fromisoformat(cast(str, when)) if when else None,
+        when=datetime.fromisoformat(cast("str", when)) if when else None,
         chunks=tuple(cast("Sequence[str]", shown.get("chunks", ()))),
         metadata=cast("Mapping[str, object]", shown.get("metadata", {})),
     )

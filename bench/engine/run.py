@@ -121,7 +121,8 @@ class Execution:
             progress=progress,
         )
         rates = {name: Limits(rps=rate) for name, rate in request.rates_per_s().items()}
-        async with Http(concurrency=request.concurrency, rates=rates, share=self.share) as http, AsyncExitStack() as stack:
+        traffic = Http(concurrency=request.concurrency, rates=rates, share=self.share)
+        async with traffic as http, AsyncExitStack() as stack:
             progress.watch(http)
             live = Live(
                 run_id=run_id,

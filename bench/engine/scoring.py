@@ -101,6 +101,7 @@ def failed_row(lane: Lane, key: Key, item: Item, failure: Failure) -> Entry:
         outcome=outcome,
         message=failure.message,
         data=facts(relevant, reason, item),
+        payloads={"item": shown(item)},
         state=state,
         labels=labels(lane, item),
     )
@@ -116,6 +117,18 @@ def unsupported_rows(lane: Lane) -> Iterator[Entry]:
             for epoch in range(1, lane.benchmark.epochs + 1):
                 key = Key(owner=job.key, phase=Phase.EVALUATE, corpus=item.corpus, unit=item.id, epoch=epoch)
                 yield failed_row(lane, key, item, failure)
+
+
+def shown(item: Item) -> dict[str, object]:
+    """The item as pages and exports show it, kept once for all jobs."""
+    return {
+        "question": item.question,
+        "answers": list(item.answers),
+        "question_date": None if item.question_date is None else item.question_date.isoformat(),
+        "evidence": {"sessions": list(item.evidence.sessions), "turns": list(item.evidence.turns)},
+        "metadata": dict(item.metadata),
+        "flags": list(item.flags),
+    }
 
 
 def facts(relevant: Sequence[str], reason: str, item: Item) -> dict[str, object]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from bench.canonical import digest
 from bench.config.benchmark import BenchmarkConfig
 from bench.config.run import RunRequest
 from bench.datasets import Dataset, Selection
@@ -48,6 +49,7 @@ def plan_benchmark(
     return BenchmarkPlan(
         name=config.name,
         config=config,
+        config_sha256=digest(config.model_dump(mode="json", exclude_defaults=True)),
         dataset=dataset,
         selection=selection,
         k=k,

@@ -11,9 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib.metadata import entry_points
-from typing import cast
 
-from bench.canonical import digest as canonical_digest
 from bench.config.modelfile import ModelFile
 from bench.config.run import RunRequest
 from bench.plan.shape import NONE, BenchmarkPlan, Lane, ProviderPlan
@@ -50,7 +48,7 @@ def _benchmark(one: BenchmarkPlan) -> dict[str, object]:
     config = one.config
     return {
         "version": config.version,
-        "config_sha256": canonical_digest(config.model_dump(mode="json", exclude_defaults=True)),
+        "config_sha256": one.config_sha256,
         "dataset": {"sha256": one.dataset.sha256, "content_sha256": one.dataset.content_sha256},
         "items": len(one.dataset),
         "k": one.k,
@@ -74,7 +72,7 @@ def _provider(one: ProviderPlan, environment: Environment) -> dict[str, object]:
         "name": config.name,
         "type": config.type,
         "config_sha256": config.sha256,
-        "set": {path: cast(object, value) for path, value in one.overrides.items()},
+        "set": dict(one.overrides),
         "base_url": None if base_url is None else environment.resolve(base_url),
         "embedding": one.embedding,
         "determinism": config.determinism,

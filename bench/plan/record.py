@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from pydantic import TypeAdapter
 from pydantic.dataclasses import dataclass
 
 if TYPE_CHECKING:
-    from bench.plan.shape import Job, Lane, Plan
+    from bench.metrics import Measure
+    from bench.plan.shape import BenchmarkPlan, Job, Lane, Plan, ProviderPlan
 
 EXTRA_KEY = "jobs"
 BUILT_IN_EMBEDDING = "(builtin)"
@@ -42,10 +43,6 @@ class MetricRecord:
     unit: str | None
     lower_is_better: bool
     breakdown: tuple[str, ...] = ()
-    spec: Mapping[str, object] = dataclasses.field(default_factory=dict)
-    """its config entry, so that a report can fold it without the config"""
-    folder: str | None = None
-    """where a plug-in file beside the config is looked for"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +73,10 @@ class JobRecord:
     n_items: int
     """items of the benchmark's full order"""
     metrics: tuple[MetricRecord, ...]
+    metric_entries: tuple[object, ...]
+    """the metrics as they were asked for, so that a report can open them again"""
+    metric_folder: str
+    """where a plug-in file beside the config is looked for"""
     evaluators: tuple[str, ...]
     cluster_by: str | None
     groups: Mapping[str, tuple[str, ...]]
@@ -87,10 +88,112 @@ class JobRecord:
     """role.name -> sha256"""
     config_sha256: Mapping[str, str]
     """benchmark and provider"""
-    keeps_store: bool
     marks: tuple[str, ...] = ()
     """why the result is not publishable"""
     skipped: str | None = None
+
+
+def records(plan: Plan) -> tuple[JobRecord, ...]:
+    """Every job of a plan, skipped ones too."""
+    return tuple(_record(plan, lane, job) for lane in plan.lanes for job in lane.jobs)
+
+
+def _record(plan: Plan, lane: Lane, job: Job) -> JobRecord:
+    benchmark, config = lane.benchmark, lane.benchmark.config
+    return JobRecord(
+        key=job.key,
+        lane=lane.key,
+        answer_owner=job.answer_owner,
+        benchmark=benchmark.name,
+        benchmark_version=config.version,
+        benchmark_title=config.title,
+        provider=lane.provider.label,
+        provider_type=lane.provider.config.type,
+        models=ModelNames(
+            embedding=_embedding(lane.provider), answering=_named(job.answering), judge=_named(job.judge)
+        ),
+        track=plan.request.track,
+        k=benchmark.k,
+        context_budget=benchmark.context_budget,
+        epochs=benchmark.epochs,
+        epochs_reducer=benchmark.epochs_reducer,
+        seed=plan.request.seed,
+        unit=lane.unit,
+        level=lane.level,
+        n_selected=benchmark.n_selected,
+        n_items=len(benchmark.dataset),
+        metrics=tuple(_metric(metric) for metric in benchmark.scoring.metrics),
+        metric_entries=benchmark.scoring.metric_entries,
+        metric_folder=str(config.folder_of("metrics") or ""),
+        evaluators=benchmark.scoring.names,
+        cluster_by=config.cluster_by,
+        groups=config.groups,
+        selection=_selection(plan),
+        dataset=_dataset(benchmark),
+        prompts=_flat({role: benchmark.prompts.identity[role] for role in ("answer", "judge")}),
+        config_sha256={"benchmark": _digest_of(plan, benchmark.name), "provider": lane.provider.config.sha256},
+        marks=config.marks,
+        skipped=lane.skipped,
+    )
+
+
+def _digest_of(plan: Plan, benchmark: str) -> str:
+    benchmarks = cast("Mapping[str, Mapping[str, object]]", plan.identity["benchmarks"])
+    return str(benchmarks[benchmark]["config_sha256"])
+
+
+def _metric(metric: Measure) -> MetricRecord:
+    return MetricRecord(
+        name=metric.name,
+        definition=metric.definition,
+        category=metric.category,
+        unit=metric.unit,
+        lower_is_better=metric.lower_is_better,
+        breakdown=metric.breakdown,
+    )
+
+
+def _named(model: str) -> str | None:
+    return None if model == "none" else model
+
+
+def _embedding(provider: ProviderPlan) -> str | None:
+    if provider.embedding is not None:
+        return provider.embedding
+    return None if provider.built_in is not None else BUILT_IN_EMBEDDING
+
+
+def _selection(plan: Plan) -> dict[str, object]:
+    request = plan.request
+    flags = {
+        "items": list(request.items),
+        "items_of": list(request.items_of),
+        "question_type": list(request.question_type),
+        "sample": request.sample,
+        "per_type": request.per_type or None,
+        "seed": request.seed if request.sample else None,
+        "limit": request.limit,
+    }
+    return {name: value for name, value in flags.items() if value}
+
+
+def _dataset(benchmark: BenchmarkPlan) -> dict[str, object]:
+    dataset, config = benchmark.dataset, benchmark.config
+    return {
+        "path": config.data.path,
+        "sha256": dataset.sha256,
+        "content_sha256": dataset.content_sha256,
+        "source": config.source,
+        "license": config.license,
+    }
+
+
+def _flat(tree: object, path: str = "") -> dict[str, str]:
+    """Nested digests as dotted names."""
+    if isinstance(tree, Mapping):
+        parts = [_flat(value, f"{path}.{name}" if path else str(name)) for name, value in tree.items()]
+        return {name: text for part in parts for name, text in part.items()}
+    return {path: tree} if isinstance(tree, str) else {}
 
 
 _JOBS: TypeAdapter[tuple[JobRecord, ...]] = TypeAdapter(tuple[JobRecord, ...])

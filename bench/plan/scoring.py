@@ -49,7 +49,9 @@ class Scoring:
     allow_code_execution: bool
 
     @classmethod
-    def of(cls, config: BenchmarkConfig, request: RunRequest, *, k: int, prompts: Prompts, pack: Pack | None) -> Scoring:
+    def of(
+        cls, config: BenchmarkConfig, request: RunRequest, *, k: int, prompts: Prompts, pack: Pack | None
+    ) -> Scoring:
         """Open everything once, so that what is wrong is said now.
 
         Raises:

@@ -35,6 +35,7 @@ class BenchmarkPlan:
 
     name: str
     config: BenchmarkConfig
+    config_sha256: str
     dataset: Dataset
     selection: Selection
     """filters and range together; positions are those of the full order"""
