@@ -83,7 +83,7 @@ class AdaptiveWindow(Slots):
     def _step(self) -> float:
         if self._window < self._threshold:
             return 1.0
-        per_round = 1.0 if self._window < self._refused_at - 1 else SLOW_STEP
+        per_round = SLOW_STEP if abs(self._window - self._refused_at) <= 1 else 1.0
         return per_round / self._window
 
     def _resize(self, window: float) -> None:

@@ -1,4 +1,4 @@
-"""Local servers for the HTTP tests: real sockets, handlers of a few lines."""
+"""What the HTTP tests share: local servers, and what a fault server saw."""
 
 from __future__ import annotations
 
@@ -7,30 +7,15 @@ import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
-from aiohttp import web
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+from local_server import Handler, LocalServers
 
 
 @pytest.fixture
 async def serve() -> AsyncIterator[Callable[[Handler], Awaitable[str]]]:
     """Start a server for a handler: ``url = await serve(handler)``."""
-    runners: list[web.AppRunner] = []
-
-    async def start(handler: Handler) -> str:
-        application = web.Application(client_max_size=2**26)
-        application.router.add_route("*", "/{path:.*}", handler)
-        runner = web.AppRunner(application, shutdown_timeout=0.1)
-        runners.append(runner)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        assert site._server is not None
-        return f"http://127.0.0.1:{site._server.sockets[0].getsockname()[1]}"
-
-    yield start
-    for runner in runners:
-        await runner.cleanup()
+    servers = LocalServers()
+    yield servers.start
+    await servers.close()
 
 
 def control(url: str, path: str) -> object:

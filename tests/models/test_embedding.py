@@ -1,0 +1,195 @@
+"""Texts to vectors: in order, in batches, of one dimension, each text once."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from aiohttp import web
+from hypothesis import given
+from hypothesis import strategies as st
+from local_server import LocalServers
+
+from bench.errors import MappingError, Rejected
+from bench.http import Http, recording
+from bench.models import open_embedder
+from bench.models.embedding import EmbeddingOptions, VectorCache
+from bench.settings import Environment
+
+Plays = Callable[..., Awaitable[Any]]
+
+
+def environment(url: str) -> Environment:
+    values = {"OLLAMA_BASE_URL": f"{url}/v1", "GEMINI_API_KEY": "k-123456", "GOOGLE_BASE_URL": url}
+    return Environment(values=values)
+
+
+def vector_of(text: str) -> list[float]:
+    return [float(len(text)), float(sum(map(ord, text)) % 97), 1.0]
+
+
+async def embedding(request: web.Request) -> web.Response:
+    """An endpoint that answers in reversed order, as it may."""
+    body = json.loads(await request.read())
+    rows = [{"index": at, "embedding": vector_of(text)} for at, text in enumerate(body["input"])]
+    usage = {"prompt_tokens": len(rows), "total_tokens": len(rows)}
+    return web.json_response({"data": rows[::-1], "usage": usage, "model": body["model"]})
+
+
+async def test_vectors_come_back_in_the_order_of_the_texts() -> None:
+    servers = LocalServers()
+    url = await servers.start(embedding)
+    texts = [f"text number {at}" for at in range(10)] + ["", "text number 3"]
+    async with Http() as http:
+        embedder = open_embedder(
+            "ollama/nomic", http=http, environment=environment(url), options=EmbeddingOptions(batch=4)
+        )
+        with recording() as calls:
+            found = await embedder.embed(texts, kind="document")
+            again = await embedder.embed(texts[:3], kind="query")
+    await servers.close()
+    assert found == [tuple(vector_of(text or " ")) for text in texts]
+    assert again == found[:3]
+    assert len(calls) == 3, "11 distinct texts in batches of 4, and none asked for twice"
+    assert {call.role for call in calls} == {"embedding"} and calls[0].endpoint == "ollama/nomic.embedding"
+    assert [call.usage.input_tokens for call in calls if call.usage] == [4, 4, 3]
+    assert calls[0].cost_usd == "0"
+
+
+async def test_what_is_sent_is_the_documented_body(plays: Plays) -> None:
+    endpoint = await plays({"data": [{"index": 0, "embedding": [1, 2]}]})
+    async with Http() as http:
+        embedder = open_embedder("ollama/nomic", http=http, environment=environment(endpoint.url))
+        assert await embedder.embed(["a"], kind="document") == [(1.0, 2.0)]
+    assert endpoint.requests[0][0] == "/v1/embeddings"
+    assert endpoint.asked == [{"model": "nomic", "input": ["a"], "encoding_format": "float"}]
+
+
+async def test_google_embeds_in_batches(plays: Plays) -> None:
+    endpoint = await plays({"embeddings": [{"values": [1, 2]}, {"values": [3, 4]}]})
+    async with Http() as http:
+        embedder = open_embedder(
+            "google/gemini-embedding-001",
+            http=http,
+            environment=environment(endpoint.url),
+            options=EmbeddingOptions(dimensions=2),
+        )
+        assert await embedder.embed(["a", "b"], kind="document") == [(1.0, 2.0), (3.0, 4.0)]
+    assert endpoint.requests[0][0] == "/v1beta/models/gemini-embedding-001:batchEmbedContents"
+    assert endpoint.asked[0]["requests"][1] == {
+        "model": "models/gemini-embedding-001",
+        "content": {"parts": [{"text": "b"}]},
+        "outputDimensionality": 2,
+    }
+
+
+async def test_prefixes_go_before_the_text_by_its_kind(plays: Plays) -> None:
+    endpoint = await plays({"data": [{"index": 0, "embedding": [1, 2]}]})
+    options = EmbeddingOptions(query_prefix="query: ", document_prefix="passage: ")
+    async with Http() as http:
+        embedder = open_embedder("ollama/e5", http=http, environment=environment(endpoint.url), options=options)
+        await embedder.embed(["a"], kind="query")
+        await embedder.embed(["a"], kind="document")
+    assert [body["input"] for body in endpoint.asked] == [["query: a"], ["passage: a"]]
+
+
+async def test_normalised_vectors_have_length_one(plays: Plays) -> None:
+    endpoint = await plays({"data": [{"index": 0, "embedding": [3, 4]}, {"index": 1, "embedding": [0, 0]}]})
+    async with Http() as http:
+        embedder = open_embedder(
+            "ollama/e5", http=http, environment=environment(endpoint.url), options=EmbeddingOptions(normalize=True)
+        )
+        one, zero = await embedder.embed(["a", "b"], kind="document")
+    assert math.isclose(math.hypot(*one), 1.0) and zero == (0.0, 0.0)
+
+
+async def test_another_dimension_than_configured_is_a_mapping_error(plays: Plays) -> None:
+    endpoint = await plays({"data": [{"index": 0, "embedding": [1, 2]}]})
+    async with Http() as http:
+        embedder = open_embedder(
+            "ollama/e5", http=http, environment=environment(endpoint.url), options=EmbeddingOptions(dimensions=3)
+        )
+        with pytest.raises(MappingError, match="dimension 2, expected 3"):
+            await embedder.embed(["a"], kind="document")
+    assert endpoint.asked[0]["dimensions"] == 3
+
+
+async def test_a_model_that_takes_no_dimension_is_asked_without_and_checked(plays: Plays) -> None:
+    endpoint = await plays(
+        (400, {"error": "this model does not support specifying dimensions"}),
+        {"data": [{"index": 0, "embedding": [1, 2]}]},
+    )
+    async with Http() as http:
+        embedder = open_embedder(
+            "ollama/e5", http=http, environment=environment(endpoint.url), options=EmbeddingOptions(dimensions=2)
+        )
+        assert await embedder.embed(["a"], kind="document") == [(1.0, 2.0)]
+    assert ["dimensions" in body for body in endpoint.asked] == [True, False]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"data": []},
+        {"data": [{"index": 0, "embedding": [1]}, {"index": 1, "embedding": [2]}]},
+        {"data": [{"index": 1, "embedding": [1]}]},
+        {"data": [{"index": "0", "embedding": [1]}]},
+        {"data": [{"index": 0, "embedding": []}]},
+        {"data": [{"index": 0, "embedding": ["x"]}]},
+        {"data": [{"index": 0, "embedding": [None]}]},
+        {"data": [{"index": 0}]},
+        {"data": None},
+        {},
+    ],
+)
+async def test_a_body_that_does_not_fit_is_a_mapping_error(plays: Plays, body: object) -> None:
+    endpoint = await plays(body)
+    async with Http() as http:
+        embedder = open_embedder("ollama/e5", http=http, environment=environment(endpoint.url))
+        with pytest.raises(MappingError):
+            await embedder.embed(["a"], kind="document")
+
+
+async def test_two_dimensions_in_one_run_are_never_mixed(plays: Plays) -> None:
+    endpoint = await plays({"data": [{"index": 0, "embedding": [1, 2]}]}, {"data": [{"index": 0, "embedding": [1]}]})
+    async with Http() as http:
+        embedder = open_embedder("ollama/e5", http=http, environment=environment(endpoint.url))
+        await embedder.embed(["a"], kind="document")
+        with pytest.raises(MappingError, match="dimension 1, expected 2"):
+            await embedder.embed(["b"], kind="document")
+
+
+async def test_a_refused_batch_stays_refused(plays: Plays) -> None:
+    endpoint = await plays((400, {"error": "too long"}))
+    async with Http() as http:
+        embedder = open_embedder("ollama/e5", http=http, environment=environment(endpoint.url))
+        with pytest.raises(Rejected):
+            await embedder.embed(["a"], kind="document")
+    assert len(endpoint.asked) == 1
+
+
+async def test_the_embeddings_of_the_fault_server_are_near_for_near_texts(fault_server: Callable[..., str]) -> None:
+    url = fault_server()
+    async with Http() as http:
+        embedder = open_embedder("ollama/bag", http=http, environment=environment(url))
+        one, two, three = await embedder.embed(["red car", "a red car", "blue boat"], kind="document")
+    assert len(one) == 64
+    assert math.dist(one, two) < math.dist(one, three)
+
+
+@given(st.lists(st.tuples(st.text(max_size=3), st.integers(1, 20)), max_size=40))
+def test_the_cache_gives_back_what_was_put_and_stays_within_its_bytes(entries: list[tuple[str, int]]) -> None:
+    cache = VectorCache(400)
+    put: dict[str, tuple[float, ...]] = {}
+    for text, size in entries:
+        vector = tuple(float(at) for at in range(size))
+        put.setdefault(text, vector)
+        if cache.get(text) is None:
+            put[text] = vector
+        cache.put(text, vector)
+        assert cache._bytes <= 400
+        found = cache.get(text)
+        assert found is None or found == put[text]

@@ -1,0 +1,219 @@
+"""What a model's name means, and what stops a run before anything starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench.config.modelfile import ModelFile, read_model_file
+from bench.errors import BenchError, ConfigError
+from bench.models import check_model, resolve_name, variables
+from bench.models.names import target
+from bench.settings import Environment
+
+EMPTY = Environment(values={})
+
+
+@pytest.mark.parametrize(
+    ("given", "full"),
+    [
+        ("gpt-4o", "openai/gpt-4o"),
+        ("o3-mini", "openai/o3-mini"),
+        ("o1", "openai/o1"),
+        ("text-embedding-3-small", "openai/text-embedding-3-small"),
+        ("claude-sonnet-4-5", "anthropic/claude-sonnet-4-5"),
+        ("gemini-2.5-flash", "google/gemini-2.5-flash"),
+        ("openrouter/meta-llama/llama-3.3-70b-instruct", "openrouter/meta-llama/llama-3.3-70b-instruct"),
+        ({"provider": "google", "model": "gemini-2.5-flash"}, "google/gemini-2.5-flash"),
+        ({"model": "gpt-4o"}, "openai/gpt-4o"),
+        (" builtin/extractive ", "builtin/extractive"),
+    ],
+)
+def test_a_name_resolves_to_provider_and_model(given: str | dict[str, str], full: str) -> None:
+    assert resolve_name(given) == full
+
+
+@pytest.mark.parametrize(
+    ("given", "near"),
+    [("gtp-4o", "gpt-4o"), ("gemni-2.5-flash", "gemini-2.5-flash"), ("cluade-sonnet-4-5", "claude-sonnet-4-5")],
+)
+def test_a_name_of_no_family_is_refused_with_the_nearest(given: str, near: str) -> None:
+    with pytest.raises(ConfigError, match=near):
+        resolve_name(given)
+
+
+@pytest.mark.parametrize("given", ["/x", "x/", "llama"])
+def test_what_is_no_name_is_refused(given: str) -> None:
+    with pytest.raises(ConfigError):
+        resolve_name(given)
+
+
+def test_only_the_first_slash_parts() -> None:
+    place = target("openrouter/meta-llama/llama-3", Environment(values={"OPENROUTER_API_KEY": "k-123456"}), {})
+    assert (place.prefix, place.model) == ("openrouter", "meta-llama/llama-3")
+
+
+@pytest.mark.parametrize(
+    ("name", "variable"),
+    [
+        ("openai/gpt-4o", "OPENAI_API_KEY"),
+        ("anthropic/claude-x", "ANTHROPIC_API_KEY"),
+        ("google/gemini-x", "GEMINI_API_KEY"),
+        ("openrouter/a/b", "OPENROUTER_API_KEY"),
+        ("groq/a", "GROQ_API_KEY"),
+        ("azure/d", "AZURE_OPENAI_API_KEY"),
+        ("builtin/scripted", "MEMORYBENCH_SCRIPT"),
+    ],
+)
+def test_a_missing_key_names_its_variable(name: str, variable: str) -> None:
+    with pytest.raises(ConfigError, match=variable) as caught:
+        check_model(name, EMPTY)
+    assert caught.value.exit_code == 2
+
+
+def test_azure_needs_its_endpoint_too() -> None:
+    with pytest.raises(ConfigError, match="AZURE_OPENAI_ENDPOINT"):
+        check_model("azure/d", Environment(values={"AZURE_OPENAI_API_KEY": "k-123456"}))
+    assert variables("azure/d", {}) == ("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT")
+
+
+def test_ollama_and_the_extractive_reader_need_nothing() -> None:
+    assert check_model("ollama/qwen3", EMPTY) == "ollama/qwen3"
+    assert check_model("builtin/extractive", EMPTY) == "builtin/extractive"
+    assert variables("ollama/qwen3", {}) == ()
+
+
+def test_google_takes_either_variable() -> None:
+    place = target("google/gemini-x", Environment(values={"GOOGLE_API_KEY": "k-123456"}), {})
+    assert place.headers["x-goog-api-key"] == "k-123456" and place.key_variable == "GOOGLE_API_KEY"
+
+
+@pytest.mark.parametrize(("name", "near"), [("opnai/gpt-4o", "openai"), ("builtin/extractiv", "builtin/extractive")])
+def test_an_unknown_prefix_is_refused_with_the_nearest(name: str, near: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        check_model(name, EMPTY)
+    assert near in f"{caught.value} {caught.value.hint}"
+
+
+def test_the_base_url_comes_from_the_environment() -> None:
+    environment = Environment(values={"OPENAI_API_KEY": "k-123456", "OPENAI_BASE_URL": "http://127.0.0.1:1/v1/"})
+    assert target("openai/x", environment, {}).base_url == "http://127.0.0.1:1/v1"
+
+
+def test_a_target_shows_no_key() -> None:
+    place = target("openai/gpt-4o", Environment(values={"OPENAI_API_KEY": "very-secret-key"}), {})
+    assert "very-secret-key" not in repr(place)
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    path = folder / f"{name}.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_file_makes_a_prefix_of_one_s_own(tmp_path: Path) -> None:
+    file = read_model_file(
+        write(
+            tmp_path,
+            "vllm",
+            "name: vllm\ndialect: openai\nbase_url: ${VLLM_URL:-http://127.0.0.1:8001/v1}\n"
+            "auth: {type: apikey, envVar: VLLM_KEY}\nlimits: {rpm: 600}\nmodels: {q: {fixed_temperature: true}}\n",
+        )
+    )
+    environment = Environment(values={"VLLM_KEY": "k-123456"})
+    place = target("vllm/q", environment, {"vllm": file})
+    assert place.base_url == "http://127.0.0.1:8001/v1" and place.headers == {"X-API-Key": "k-123456"}
+    assert place.settings is not None and place.settings.fixed_temperature
+    assert variables("vllm/q", {"vllm": file}) == ("VLLM_KEY",)
+    with pytest.raises(ConfigError, match="VLLM_KEY"):
+        target("vllm/q", EMPTY, {"vllm": file})
+
+
+@pytest.mark.parametrize(
+    ("auth", "headers", "query"),
+    [
+        ("{type: bearer, envVar: K}", {"Authorization": "Bearer k-123456"}, ()),
+        ("{type: token, envVar: K}", {"Authorization": "Token k-123456"}, ()),
+        ("{type: apikey, envVar: K, header: api-key}", {"api-key": "k-123456"}, ()),
+        ("{type: bearer, envVar: K, prefix: ''}", {"Authorization": "k-123456"}, ()),
+        ("{type: basic, envVar: K, user: u}", {"Authorization": "Basic dTprLTEyMzQ1Ng=="}, ()),
+        ("{type: query, envVar: K, param: key}", {}, (("key", "k-123456"),)),
+        ("{type: none}", {}, ()),
+        ("{type: bearer, envVar: ABSENT, optional: true}", {}, ()),
+    ],
+)
+def test_each_kind_of_auth(
+    tmp_path: Path, auth: str, headers: dict[str, str], query: tuple[tuple[str, str], ...]
+) -> None:
+    text = f"name: own\ndialect: openai\nbase_url: http://127.0.0.1:1/v1\nauth: {auth}\n"
+    file = read_model_file(write(tmp_path, "own", text))
+    place = target("own/m", Environment(values={"K": "k-123456"}), {"own": file})
+    assert place.headers == headers and place.query == query
+
+
+def test_a_file_of_a_known_prefix_only_adds_to_it(tmp_path: Path) -> None:
+    file = read_model_file(write(tmp_path, "openai", "name: openai\nlimits: {rpm: 60}\n"))
+    place = target("openai/gpt-4o", Environment(values={"OPENAI_API_KEY": "k-123456"}), {"openai": file})
+    assert place.base_url == "https://api.openai.com/v1" and place.headers == {"Authorization": "Bearer k-123456"}
+    assert place.file is not None and place.file.limits.rpm == 60
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("vllm", "name: other\ndialect: openai\nbase_url: http://127.0.0.1/\n", "vllm.yaml:1:1"),
+        ("vllm", "name: vllm\nbase_url: http://127.0.0.1/\n", "missing field dialect"),
+        ("vllm", "name: vllm\ndialect: openai\n", "missing field base_url"),
+        ("openai", "name: openai\ndialect: google\n", "cannot be changed"),
+        ("builtin", "name: builtin\ndialect: openai\nbase_url: http://127.0.0.1/\n", "built-in"),
+        ("vllm", "name: vllm\ndialect: openai\nbase_url: http://127.0.0.1/\nlimit: {rpm: 1}\n", "limits"),
+        ("vllm", "name: vllm\ndialect: openai\nbase_url: ftp://x/\n", "http"),
+        ("vllm", "name: vllm\ndialect: openai\nbase_url: http://a:b@x/\n", "credentials"),
+        ("vllm", "name: vllm\ndialect: openai\nbase_url: http://x/\nlimits: {rps: 1, rpm: 1}\n", "one of them"),
+    ],
+)
+def test_a_wrong_file_is_refused_at_its_place(tmp_path: Path, name: str, text: str, says: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_model_file(write(tmp_path, name, text))
+    assert says in f"{caught.value}" and f"{name}.yaml" in f"{caught.value}"
+
+
+def test_a_file_reads_in_either_spelling() -> None:
+    one = ModelFile.model_validate({"name": "x", "dialect": "openai", "base_url": "http://127.0.0.1/", "timeout_s": 5})
+    two = ModelFile.model_validate({"name": "x", "dialect": "openai", "baseUrl": "http://127.0.0.1/", "timeoutS": 5})
+    assert one == two
+
+
+def test_every_shipped_model_file_is_valid(root: Path) -> None:
+    for path in sorted((root / "configs" / "models").glob("*.yaml")):
+        assert read_model_file(path).name == path.stem
+
+
+def test_a_broken_plug_in_is_a_config_error_that_names_its_distribution(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "acme_models-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-models\nVersion: 1.0\n")
+    (folder / "entry_points.txt").write_text("[bench.models]\nacme = no_such_module_at_all:Model\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(BenchError, match="acme-models"):
+        check_model("acme/m1", EMPTY)
+
+
+def test_a_plug_in_gives_a_model_for_its_prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from bench.http import Http
+    from bench.models import open_model
+
+    folder = tmp_path / "good_models-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: good-models\nVersion: 1.0\n")
+    (folder / "entry_points.txt").write_text("[bench.models]\nparrot = parrot_models:open_parrot\n")
+    (tmp_path / "parrot_models.py").write_text(
+        "class Parrot:\n    def __init__(self, name):\n        self.name = name\n"
+        "def open_parrot(name, *, http, environment, role):\n    return Parrot(name)\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert check_model("parrot/p1", EMPTY) == "parrot/p1"
+    assert open_model("parrot/p1", http=Http(), environment=EMPTY, role="answering").name == "parrot/p1"
