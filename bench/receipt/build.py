@@ -1,0 +1,192 @@
+"""One job of a report to one unsigned receipt and its items file, or a refusal with its code.
+
+    draft = await build(reader, job, Order(...))
+    draft.body.result_digest, draft.items
+
+Totals are folded from the very rows that the items file holds, by the arithmetic that verification uses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from bench.errors import VerificationError
+from bench.journal import CorpusKind, Reader
+from bench.plan.record import JobRecord
+from bench.receipt import schema
+from bench.receipt.digests import config_digest, result_digest
+from bench.receipt.facts import Facts, Upstream, bench_version, by_role
+from bench.receipt.folds import Corpora, Folds
+from bench.receipt.invariants import invariants
+from bench.receipt.items import ItemsWriter
+from bench.receipt.rows import item_rows
+from bench.receipt.schema import Body, items_file_name
+from bench.receipt.wire import stamp
+from bench.report import JobReport
+
+
+class Refused(VerificationError):
+    """A job that gets no receipt; ``code`` says why."""
+
+    kind = "receipt_refused"
+    exit_code = 4
+    default_hint = "bench results shows how the job stands"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What is wanted of a receipt."""
+
+    receipt_id: str
+    folder: Path
+    issued_at: str
+    gaps: bool = False
+    """items that nobody ran"""
+    allow_partial: bool = False
+    with_answers: bool = False
+    reproduces: str | None = None
+    announced: tuple[schema.Preregistration, schema.LogHead] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A receipt before its signature; the items file is written."""
+
+    body: Body
+    items: Path
+
+
+def refusal(job: JobReport, order: Order) -> Refused | None:
+    """Why a job gets no receipt, None when it does."""
+    if not job.n_planned or job.record.skipped:
+        return Refused("zero_items", job.record.skipped or "no item was planned")
+    if job.isolation.failed or job.error_kinds.get("contaminated"):
+        return Refused("isolation_failed", "a probe found foreign memories in a namespace")
+    if job.invalid:
+        return Refused("job_invalid", "; ".join(job.invalid))
+    if not job.n_ended:
+        return Refused("zero_items", "no item has ended yet")
+    if (job.n_pending or order.gaps) and not order.allow_partial:
+        pending = f"{job.n_pending} items are pending" if job.n_pending else "a range of items was never run"
+        return Refused("job_partial", pending, hint="finish the run, or --allow-partial (never publishable)")
+    return None
+
+
+async def build(reader: Reader, job: JobReport, order: Order) -> Draft:
+    """Write the items file and compose the receipt.
+
+    Raises Refused, or CanonicalError when a value cannot be signed; nothing is left behind then.
+    """
+    refused = refusal(job, order)
+    if refused is not None:
+        raise refused
+    items = order.folder / items_file_name(order.receipt_id)
+    try:
+        body = await _compose(reader, job, order, items)
+        for broken in invariants(body):
+            raise Refused(str(broken.code), broken.detail)
+    except BaseException:
+        items.unlink(missing_ok=True)
+        raise
+    return Draft(body=body, items=items)
+
+
+async def _compose(reader: Reader, job: JobReport, order: Order, items: Path) -> Body:
+    folds = Folds.of(job)
+    with ItemsWriter(items) as writer:
+        async for row in item_rows(
+            reader, job.record, deterministic=folds.row_metrics, with_answers=order.with_answers
+        ):
+            writer.add(row.item)
+            folds.add(row)
+    facts = Facts(
+        meta=reader.meta,
+        record=job.record,
+        resumes=tuple(reader.resumes),
+        told=await _told(reader, job.record),
+        reported=by_role({role: sorted(names) for role, names in folds.models.items()}),
+    )
+    corpora = await _corpora(reader, job.record)
+    began, ended = await _span(reader, job.record)
+    isolation = job.isolation
+    proof = schema.IsolationProof(probed=isolation.probed, passed=isolation.passed, failed=isolation.failed)
+    body = Body(
+        schema_="bench.receipt/1",
+        receipt_id=order.receipt_id,
+        kind="partial" if job.n_pending or order.gaps else "run",
+        bench_version=bench_version(reader.meta),
+        ran_at=began or order.issued_at,
+        finished_at=ended or began or order.issued_at,
+        issued_at=order.issued_at,
+        time_source="self-asserted",
+        run=facts.run(proof, order.announced),
+        benchmark=facts.benchmark(),
+        provider=facts.provider(),
+        models=facts.models(),
+        prompts=facts.prompts(),
+        metrics=facts.metrics(),
+        environment=facts.environment(),
+        counts=folds.counts(job.n_planned),
+        scores=folds.scores(job, corpora),
+        per_query=writer.sealed.per_query(order.receipt_id),
+        config_digest="0" * 64,
+        result_digest="0" * 64,
+        reproducibility=facts.reproducibility(),
+        supersedes=None,
+        reproduces=order.reproduces,
+    )
+    body = body.model_copy(update={"config_digest": config_digest(body)})
+    return body.model_copy(update={"result_digest": result_digest(body)})
+
+
+# ----------------------------------------------------------------- what was journaled
+
+
+async def _corpora(reader: Reader, record: JobRecord) -> Corpora:
+    ingest, searchable, memories = [], [], 0
+    starts: list[datetime] = []
+    ends: list[datetime] = []
+    async for one in reader.corpora(record.lane):
+        spent, ingested = one.times_us, one.row(CorpusKind.INGESTED)
+        if ingested is None or one.started_at is None:
+            continue
+        stored = ingested.data.get("memories")
+        memories += stored if isinstance(stored, int) else 0
+        starts.append(one.started_at)
+        ends.append(ingested.at)
+        if "ingest" in spent:
+            ingest.append(spent["ingest"])
+        if "searchable" in spent:
+            searchable.append(spent["searchable"])
+    wall_us = round((max(ends) - min(starts)).total_seconds() * 1_000_000) if ends else 0
+    return Corpora(ingest_us=tuple(ingest), searchable_us=tuple(searchable), memories=memories, wall_us=max(0, wall_us))
+
+
+async def _span(reader: Reader, record: JobRecord) -> tuple[str | None, str | None]:
+    """When the first call of a job was made, and when its last phase ended."""
+    began: list[datetime] = []
+    ended: list[datetime] = []
+    async for corpus in reader.corpora(record.lane):
+        if corpus.started_at is not None:
+            began.append(corpus.started_at)
+            ended.append(corpus.last[-1].at)
+    async for call in reader.calls(record.lane):
+        began.append(call.started_at)
+        ended.append(call.started_at)
+    status = await reader.status()
+    ended.append(status.at)
+    first = min([*began, reader.meta.created_at]) if not began else min(began)
+    return stamp(first), stamp(max([*ended, first]))
+
+
+async def _told(reader: Reader, record: JobRecord) -> Upstream:
+    version: str | None = None
+    upstream: str | None = None
+    for _, event in await reader.events():
+        if event.kind == "provider_version" and event.scope == record.lane:
+            told, above = event.data.get("version"), event.data.get("upstream")
+            version = told if isinstance(told, str) else version
+            upstream = above if isinstance(above, str) else upstream
+    return Upstream(version=version, upstream=upstream)

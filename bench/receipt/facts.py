@@ -1,0 +1,291 @@
+"""The parts of a receipt that were known before the first call: run, benchmark, provider, models, environment.
+
+    facts = Facts.of(reader.meta, record)
+    facts.benchmark().dataset.sha256
+
+Everything comes from the journal; nothing is read anew from the machine, the configs or git.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, cast
+from urllib.parse import urlsplit
+
+from bench.journal import Resume as StoredResume
+from bench.journal import RunMeta
+from bench.plan.record import BUILT_IN_EMBEDDING, JobRecord
+from bench.receipt import schema
+from bench.receipt.wire import stamp
+
+UNKNOWN = "unknown"
+NO_DIGEST = "0" * 64
+BUILT_IN_MODELS = "builtin/"
+SCORE_CATEGORIES = ("retrieval", "answer", "custom")
+_SELECTION_COUNTS = ("limit", "sample")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upstream:
+    """What the provider said of itself when it was opened."""
+
+    version: str | None = None
+    upstream: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """One job of one journal, before its results."""
+
+    meta: RunMeta
+    record: JobRecord
+    resumes: tuple[StoredResume, ...] = ()
+    told: Upstream = Upstream()
+    reported: Mapping[str, str] = field(default_factory=dict)
+    """role -> model ids as the endpoints returned them"""
+
+    # ---- run
+
+    def run(
+        self,
+        proof: schema.IsolationProof,
+        announced: tuple[schema.Preregistration, schema.LogHead] | None,
+    ) -> schema.Run:
+        """The settings of the run."""
+        operation = _tree(self.meta.extra.get("operation"))
+        return schema.Run(
+            run_id=self.meta.run_id,
+            plan_digest=self.meta.plan_digest,
+            seed=self.record.seed,
+            epochs=self.record.epochs,
+            concurrency=_concurrency(operation.get("concurrency")),
+            k=self.record.k or None,
+            context_budget_tokens=self.record.context_budget,
+            track=cast("Literal['uniform', 'vendor']", self.record.track),
+            isolation=cast("Literal['off', 'probe', 'full']", operation.get("isolation") or "probe"),
+            isolation_proof=proof,
+            preregistration=announced[0] if announced else None,
+            log=announced[1] if announced else None,
+            resumes=tuple(_resume(one) for one in self.resumes),
+            shards=tuple(self._shards()),
+        )
+
+    def _shards(self) -> list[schema.Shard]:
+        ranges = self.meta.ranges
+        return [
+            schema.Shard.model_validate({"index": place, "of": len(ranges), "from": start, "to": end})
+            for place, (start, end) in enumerate(ranges, start=1)
+        ]
+
+    # ---- what was measured
+
+    def benchmark(self) -> schema.Benchmark:
+        """The dataset, its protocol and the selection."""
+        record, dataset = self.record, self.record.dataset
+        return schema.Benchmark(
+            name=record.benchmark,
+            version=record.benchmark_version,
+            split=_text_or_none(dataset.get("split")),
+            config_sha256=record.config_sha256.get("benchmark", NO_DIGEST),
+            dataset=schema.DatasetFile(
+                sha256=str(dataset.get("sha256") or NO_DIGEST),
+                bytes=_integer(dataset.get("bytes")),
+                items=record.n_items,
+                source=str(dataset.get("source") or UNKNOWN),
+                license=str(dataset.get("license") or UNKNOWN),
+            ),
+            selection=_selection(record.selection),
+        )
+
+    def provider(self) -> schema.Provider:
+        """The memory system and its version, as far as anybody said it."""
+        version, source = self._version()
+        return schema.Provider(
+            name=self.record.provider,
+            version=version,
+            version_source=source,
+            kind=cast("Literal['hosted', 'local', 'docker', 'mcp']", self.record.provider_type),
+            config_sha256=self.record.config_sha256.get("provider", NO_DIGEST),
+            endpoint_host=_host(self._planned_provider().get("base_url")),
+            image_digest=None,
+        )
+
+    def _version(self) -> tuple[str, Literal["api", "package", "declared"]]:
+        if self.told.upstream:
+            return self.told.upstream, "api"
+        plugin = _tree(self._planned_provider().get("plugin"))
+        for version in plugin.values():
+            return str(version), "package"
+        return self.told.version or UNKNOWN, "package" if self.is_built_in else "declared"
+
+    def _planned_provider(self) -> Mapping[str, object]:
+        return _tree(_tree(self.meta.identity.get("providers")).get(self.record.provider))
+
+    @property
+    def is_built_in(self) -> bool:
+        """Whether the memory system is part of this program."""
+        return self._planned_provider().get("base_url") is None and not self._planned_provider().get("plugin")
+
+    def models(self) -> tuple[schema.ModelUse, ...]:
+        """The models of the job, sorted by role and name."""
+        names = self.record.models
+        embedding = None if names.embedding == BUILT_IN_EMBEDDING else names.embedding
+        used = [self._model("embedding", embedding), self._model("answering", names.answering)]
+        used.append(self._model("judge", names.judge))
+        if names.embedding == BUILT_IN_EMBEDDING:
+            used.append(self._model("provider-internal", UNKNOWN))
+        found = [use for use in used if use is not None]
+        return tuple(sorted(found, key=lambda use: (use.role, use.requested)))
+
+    def _model(self, role: schema.Role, name: str | None) -> schema.ModelUse | None:
+        if name is None or name == "none":
+            return None
+        vendor, slash, model = name.partition("/")
+        planned = _tree(_tree(self.meta.identity.get("models")).get(name))
+        return schema.ModelUse(
+            role=role,
+            provider=vendor if slash else "",
+            requested=model if slash else name,
+            reported=self.reported.get(role),
+            params=_tree(planned.get("settings")),
+            seed=None,
+        )
+
+    def prompts(self) -> tuple[schema.PromptUse, ...]:
+        """The prompts by hash, sorted by role."""
+        source = self._prompt_source()
+        return tuple(
+            schema.PromptUse(role=role, sha256=sha256, source=source if role.startswith("answer") else "benchmark")
+            for role, sha256 in sorted(self.record.prompts.items())
+        )
+
+    def _prompt_source(self) -> Literal["default", "benchmark", "custom", "vendor"]:
+        from bench.canonical import sha256_hex
+        from bench.evaluators.packs import generic_answer
+
+        if self.record.track == "vendor":
+            return "vendor"
+        if _tree(self.meta.request).get("answer_prompt"):
+            return "custom"
+        defaults = {sha256_hex(generic_answer().encode())}
+        answers = {sha for role, sha in self.record.prompts.items() if role.startswith("answer")}
+        return "default" if answers <= defaults else "benchmark"
+
+    def metrics(self) -> tuple[schema.MetricUse, ...]:
+        """The metrics that have a score, sorted by name."""
+        used = [
+            schema.MetricUse(name=metric.name, definition=metric.definition)
+            for metric in self.record.metrics
+            if metric.category in SCORE_CATEGORIES
+        ]
+        return tuple(sorted(used, key=lambda use: use.name))
+
+    # ---- where
+
+    def environment(self) -> schema.Environment:
+        """The machine and the code, as they were journaled before the first call."""
+        machine, code = _tree(self.meta.extra.get("environment")), self.meta.code_state
+        text = {name: str(machine.get(name) or UNKNOWN) for name in ("python", "implementation", "platform", "cpu")}
+        return schema.Environment(
+            **text,
+            cpu_count=_integer(machine.get("cpuCount")),
+            memory_bytes=_integer(machine.get("memoryBytes")),
+            container_image=_text_or_none(machine.get("containerImage")),
+            container_digest=_text_or_none(machine.get("containerDigest")),
+            lock_sha256=_text_or_none(machine.get("lockSha256")),
+            packages=cast("Mapping[str, str]", _tree(machine.get("packages"))),
+            git=schema.Git(
+                commit=_text_or_none(code.get("commit")),
+                tag=_text_or_none(code.get("tag")),
+                dirty=cast("bool | None", code.get("dirty")),
+            ),
+            code_tree_sha256=str(machine.get("codeTreeSha256") or NO_DIGEST),
+            host_hash=str(machine.get("hostHash") or "0" * 16),
+        )
+
+    def reproducibility(self) -> schema.Reproducibility:
+        """What a rerun can be expected to give, and why not more."""
+        reasons = list(self._inexact_parts())
+        if not reasons:
+            return schema.Reproducibility(class_="exact", reasons=())
+        unknown = self._version()[0] == UNKNOWN
+        if unknown:
+            reasons.append("nobody said which version of the provider answered")
+        return schema.Reproducibility(class_="none" if unknown else "statistical", reasons=tuple(reasons))
+
+    def _inexact_parts(self) -> list[str]:
+        names = self.record.models
+        asked = {"embedding model": names.embedding, "answering model": names.answering, "judge": names.judge}
+        reasons = [
+            f"the {role} {name} may answer otherwise"
+            for role, name in asked.items()
+            if name is not None and name != "none" and not name.startswith(BUILT_IN_MODELS)
+        ]
+        determinism = self._planned_provider().get("determinism")
+        if determinism != "deterministic":
+            reasons.append(f"the provider {self.record.provider} does not promise to answer the same again")
+        return reasons
+
+
+# ------------------------------------------------------------------------- inside
+
+
+def _selection(stored: Mapping[str, object]) -> schema.Selection:
+    counts = {name: stored.get(name) for name in _SELECTION_COUNTS}
+    limit, sample = (value if isinstance(value, int) else None for value in counts.values())
+    return schema.Selection(
+        filter={name: value for name, value in stored.items() if name not in _SELECTION_COUNTS and value},
+        limit=limit,
+        sample=sample,
+        order="seeded" if sample else "dataset",
+    )
+
+
+def _resume(stored: StoredResume) -> schema.Resume:
+    code, versions = _tree(stored.data.get("code_state")), _tree(stored.data.get("versions"))
+    return schema.Resume(
+        at=stamp(stored.at),
+        code_commit=_text_or_none(code.get("commit")),
+        bench_version=str(versions.get("bench") or UNKNOWN),
+    )
+
+
+def _concurrency(stored: object) -> int:
+    """``auto`` is written as its ceiling."""
+    from bench.http.window import CEILING
+
+    return CEILING if stored == "auto" else max(1, _integer(stored) or 10)
+
+
+def _host(base_url: object) -> str | None:
+    """The host of an address, and its port where it says one; never user, path or query."""
+    if not isinstance(base_url, str) or not base_url:
+        return None
+    try:
+        parts = urlsplit(base_url)
+        return f"{parts.hostname}:{parts.port}" if parts.port else parts.hostname
+    except ValueError:
+        return None
+
+
+def _tree(value: object) -> Mapping[str, object]:
+    return cast("Mapping[str, object]", value) if isinstance(value, Mapping) else {}
+
+
+def _integer(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def _text_or_none(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def bench_version(meta: RunMeta) -> str:
+    """The version that started the run."""
+    return str(meta.versions.get("bench") or UNKNOWN)
+
+
+def by_role(reported: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Join what the endpoints of a role called their model."""
+    return {role: ", ".join(sorted(set(names))) for role, names in reported.items() if any(names)}

@@ -1,0 +1,241 @@
+"""``bench sign``: one receipt a job of a run, written once, verified with the public half before anybody hears of it.
+
+    outcome = await sign_run(Path("checkpoints/r1"), key, Request(output=Path("results/r1/receipts")))
+    outcome.receipts, outcome.refused
+
+Signing is its own step, so that the process that runs providers holds no key.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bench.canonical import JSON
+from bench.errors import BenchError, CanonicalError, Locked, UsageError, VerificationError
+from bench.events import redactor
+from bench.journal import Reader
+from bench.receipt.build import Draft, Order, Refused, build
+from bench.receipt.findings import Verdict
+from bench.receipt.keyfiles import SigningKey
+from bench.receipt.publish import announcement
+from bench.receipt.signature import sign
+from bench.receipt.trusted import TrustStore
+from bench.receipt.ulid import new_ulid
+from bench.receipt.verify import Question, verify_file
+from bench.receipt.wire import emit, stamp
+from bench.report import JobReport, Report, fold
+
+SECRET_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIALS")
+SHORTEST_SECRET = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What to sign and where to. ``output`` ending in .json names one file, else a folder."""
+
+    output: Path
+    benchmark: str | None = None
+    provider: str | None = None
+    with_answers: bool = False
+    allow_partial: bool = False
+    reproduces: str | None = None
+    log: Path | None = None
+    """the public log, for the run's announcement"""
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    """where configured secrets are looked for"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signed:
+    """One receipt that was written and verified."""
+
+    receipt_id: str
+    file: Path
+    items_file: Path
+    benchmark: str
+    provider: str
+    result_digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedJob:
+    """One job that got no receipt."""
+
+    benchmark: str
+    provider: str
+    code: str
+    message: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignOutcome:
+    """What one call of sign did."""
+
+    receipts: tuple[Signed, ...]
+    refused: tuple[RefusedJob, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """4 when any job was refused; the others are signed all the same."""
+        return Refused.exit_code if self.refused else 0
+
+    def value(self) -> dict[str, object]:
+        """The JSON value."""
+        return {
+            "receipts": [
+                {
+                    "receiptId": one.receipt_id,
+                    "file": str(one.file),
+                    "itemsFile": str(one.items_file),
+                    "benchmark": one.benchmark,
+                    "provider": one.provider,
+                    "resultDigest": one.result_digest,
+                }
+                for one in self.receipts
+            ],
+            "refused": [
+                {"benchmark": one.benchmark, "provider": one.provider, "code": one.code, "message": one.message}
+                for one in self.refused
+            ],
+        }
+
+
+async def sign_run(run: Path, key: SigningKey, request: Request) -> SignOutcome:
+    """Sign every job of a run that was asked for.
+
+    Raises UsageError for names that are not there, Locked while the run is live.
+    """
+    learn_secrets(request.environ)
+    async with Reader.open(run) as reader:
+        await _refuse_live(reader)
+        report = await fold(reader)
+        jobs = _chosen(report, request)
+        announced = announcement(request.log, reader.meta.run_id, reader.meta.plan_digest) if request.log else None
+        receipts: list[Signed] = []
+        refused: list[RefusedJob] = []
+        for job in jobs:
+            now = datetime.now(UTC)
+            order = Order(
+                receipt_id=new_ulid(now, secrets.token_bytes(10)),
+                folder=_folder(request.output),
+                issued_at=stamp(now),
+                gaps=bool(report.gaps),
+                allow_partial=request.allow_partial,
+                with_answers=request.with_answers,
+                reproduces=request.reproduces,
+                announced=announced,
+            )
+            try:
+                receipts.append(await _sign_job(reader, job, order, key, request.output))
+            except (Refused, CanonicalError) as error:
+                refused.append(_refused(job, error))
+    return SignOutcome(receipts=tuple(receipts), refused=tuple(refused))
+
+
+async def _refuse_live(reader: Reader) -> None:
+    status = await reader.status()
+    if status.holder is not None:
+        raise Locked(f"run {reader.meta.run_id} is live: {status.holder}", hint="sign when it has ended")
+
+
+def _chosen(report: Report, request: Request) -> list[JobReport]:
+    found = [
+        job
+        for job in report.jobs
+        if request.benchmark in (None, job.record.benchmark)
+        and request.provider in (None, job.record.provider, job.record.provider.partition("@")[0])
+    ]
+    if not found:
+        raise UsageError(f"run {report.run_id} has no such job", hint="bench results shows the jobs of a run")
+    if request.output.suffix == ".json" and len(found) != 1:
+        raise UsageError(
+            f"--output names one file, and {len(found)} jobs would be signed",
+            hint="name a folder, or choose with --benchmark and --provider",
+        )
+    return found
+
+
+def _folder(output: Path) -> Path:
+    folder = output.parent if output.suffix == ".json" else output
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+async def _sign_job(reader: Reader, job: JobReport, order: Order, key: SigningKey, output: Path) -> Signed:
+    path = output if output.suffix == ".json" else order.folder / f"{order.receipt_id}.json"
+    if path.exists():
+        raise UsageError(f"{path} already exists", hint="a receipt is never overwritten; name another file")
+    draft = await build(reader, job, order)
+    try:
+        _refuse_secrets(draft)
+        body: dict[str, JSON] = emit(draft.body)  # type: ignore[assignment]
+        _write(path, sign(body, key))
+        _verify_own(path, key)
+    except BaseException:
+        draft.items.unlink(missing_ok=True)
+        raise
+    return Signed(
+        receipt_id=order.receipt_id,
+        file=path,
+        items_file=draft.items,
+        benchmark=job.record.benchmark,
+        provider=job.record.provider,
+        result_digest=draft.body.result_digest,
+    )
+
+
+def _write(path: Path, document: Mapping[str, JSON]) -> None:
+    text = json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+    with path.open("x", encoding="utf-8", newline="\n") as file:
+        file.write(text)
+
+
+def _verify_own(path: Path, key: SigningKey) -> None:
+    """Never hand out what would not verify."""
+    outcome = verify_file(path, Question(trust=TrustStore.pin([key.public])))
+    if outcome.verdict is not Verdict.VALID:
+        bad = next(finding for finding in outcome.findings if finding.status == "fail")
+        path.unlink()
+        raise VerificationError(str(bad.code), f"the receipt does not verify: {bad.detail}", where=str(path))
+
+
+def _refused(job: JobReport, error: BenchError) -> RefusedJob:
+    code = error.code if isinstance(error, VerificationError | CanonicalError) else error.kind
+    return RefusedJob(
+        benchmark=job.record.benchmark,
+        provider=job.record.provider,
+        code=code,
+        message=str(error),
+        hint=error.hint,
+    )
+
+
+# ------------------------------------------------------------------------ secrets
+
+
+def learn_secrets(environ: Mapping[str, str]) -> None:
+    """Teach the redactor every variable that is named like a secret, so that none slips into a receipt."""
+    for name, value in environ.items():
+        words = name.upper().removesuffix("_FILE")
+        if words.endswith(SECRET_NAMES) and len(value) >= SHORTEST_SECRET and not name.upper().endswith("_FILE"):
+            redactor.learn(value)
+
+
+def _refuse_secrets(draft: Draft) -> None:
+    for place, text in _texts(draft):
+        if redactor.holds_secret(text):
+            raise Refused("secret_in_receipt", f"the value of a configured secret occurs in {place}")
+
+
+def _texts(draft: Draft) -> Iterator[tuple[str, str]]:
+    yield "the receipt", json.dumps(emit(draft.body), ensure_ascii=False)
+    with draft.items.open(encoding="utf-8") as file:
+        for number, line in enumerate(file, start=1):
+            yield f"line {number} of the items file", line
