@@ -146,6 +146,19 @@ def resolve_name(name: str | Mapping[str, str]) -> str:
     raise ConfigError(text + (f'; did you mean "{near[0]}"?' if near else ""), hint="write provider/model")
 
 
+def prefixes() -> dict[str, str]:
+    """What can be named without a file: prefix -> one line that says what it needs."""
+    known = {
+        prefix: f"{vendor.dialect} dialect, {_needs(vendor)}; other address in {vendor.base_variable}"
+        for prefix, vendor in VENDORS.items()
+    }
+    return {"builtin": f"no key, no network: {', '.join(BUILTINS)}", **known}
+
+
+def _needs(vendor: Vendor) -> str:
+    return "key in " + " or ".join(vendor.key_variables) if vendor.key_variables else "no key"
+
+
 def target(name: str, environment: Environment, files: Mapping[str, ModelFile]) -> Target:
     """Find the endpoint of a full name that is no built-in, with its key.
 

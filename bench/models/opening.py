@@ -14,7 +14,6 @@ known nor a file is looked for among the entry points ``bench.models``: a callab
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, assert_never
 
@@ -194,6 +193,8 @@ def _plugin(name: str, files: Mapping[str, ModelFile]) -> ModelPlugin | None:
     prefix = name.partition("/")[0]
     if prefix in VENDORS or prefix in files:
         return None
+    from importlib.metadata import entry_points
+
     for entry in entry_points(group=PLUGIN_GROUP, name=prefix):
         try:
             loaded: ModelPlugin = entry.load()

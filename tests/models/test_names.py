@@ -217,3 +217,11 @@ def test_a_plug_in_gives_a_model_for_its_prefix(tmp_path: Path, monkeypatch: pyt
     monkeypatch.syspath_prepend(str(tmp_path))
     assert check_model("parrot/p1", EMPTY) == "parrot/p1"
     assert open_model("parrot/p1", http=Http(), environment=EMPTY, role="answering").name == "parrot/p1"
+
+
+def test_the_list_of_prefixes_says_what_each_needs() -> None:
+    from bench.models.names import VENDORS, prefixes
+
+    known = prefixes()
+    assert known.keys() == {"builtin", *VENDORS}
+    assert "GEMINI_API_KEY or GOOGLE_API_KEY" in known["google"] and "no key" in known["ollama"]
