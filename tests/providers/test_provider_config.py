@@ -101,7 +101,7 @@ def test_all_errors_of_a_file_come_at_once(tmp_path: Path) -> None:
     joined = "\n".join(problems)
     assert 'acme.yaml:19:7: unknown field "contentFeild" in endpoints.search.response' in joined
     assert 'did you mean "contentField"?' in joined
-    assert 'acme.yaml:12:29: unknown variable "runTga" in endpoints.add.body; did you mean "runTag"?' in joined
+    assert 'acme.yaml:12:31: unknown variable "runTga" in endpoints.add.body; did you mean "runTag"?' in joined
     assert "acme.yaml:11:5" in joined
 
 

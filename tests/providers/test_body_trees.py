@@ -1,0 +1,218 @@
+"""Body trees: typed paths, operators, and the law that a memory arrives as it was."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.config.provider.trees import Compiler, Missing, Scope, TreeError, compile_tree
+from bench.model import Memory, Message, Query, Space
+from bench.providers.declarative.variables import BENCH_ID, Shape, kept
+
+SPACE = Space(namespace="ns", run_id="r1", benchmark="b", corpus="c")
+
+
+def fill(tree: object, **values: object) -> object:
+    return compile_tree(tree).fill(Scope(values))
+
+
+def test_path_keeps_the_type_and_text_becomes_text() -> None:
+    values = {"k": 5, "score": 0.5, "on": True, "none": None, "name": "ns"}
+    assert fill({"n": "$.k", "t": "k=${k} ${on} ${score} ${name}"}, **values) == {"n": 5, "t": "k=5 true 0.5 ns"}
+    assert fill("$.none", **values) is None
+    assert fill("${name}", **values) == "ns"
+
+
+def test_literals_are_sent_as_they_stand() -> None:
+    assert fill(["$$.x", "$${k}", "$5", "a@b", "@home", 3, None, True]) == ["$.x", "${k}", "$5", "a@b", "@home", 3, None, True]
+    assert fill({"$literal": {"$each": "$.k", "x": "${k}"}}) == {"$each": "$.k", "x": "${k}"}
+
+
+def test_paths_follow_names_indexes_and_stars() -> None:
+    items = [{"id": "a", "tags": [1, 2]}, {"id": "b", "tags": []}]
+    assert fill("$.items[0].id", items=items) == "a"
+    assert fill("$.items[-1].id", items=items) == "b"
+    assert fill("$.items[*].id", items=items) == ["a", "b"]
+    assert fill("$['items'][0]['tags'][1]", items=items) == 2
+
+
+def test_each_column_and_json() -> None:
+    items = [{"id": "a", "when": None, "content": "x"}, {"id": "b", "when": 3, "content": 'y"'}]
+    tree = {"$each": "$.items", "$do": {"i": "@.id", "ns": "$.runTag", "w": {"$omit_if_null": "@.when"}}}
+    assert fill(tree, items=items, runTag="ns") == [{"i": "a", "ns": "ns"}, {"i": "b", "ns": "ns", "w": 3}]
+    assert fill({"$column": "when"}, items=items) == [None, 3]
+    assert fill({"$json": {"c": "$.items[1].content"}}, items=items) == '{"c":"y\\""}'
+
+
+def test_omit_if_null_removes_keys_and_elements() -> None:
+    assert fill({"a": {"$omit_if_null": "$.x"}, "b": [{"$omit_if_null": "$.x"}, 1]}, x=None) == {"b": [1]}
+    assert fill({"a": {"$omit_if_null": "$.metadata.lang"}}, metadata={}) == {}
+    assert fill({"a": {"$omit_if_null": "$.x"}}, x=0) == {"a": 0}
+
+
+def test_nested_each_sees_the_inner_element() -> None:
+    items = [{"messages": [{"role": "user", "content": "hi"}]}]
+    tree = {"$each": "$.items", "$do": {"$each": "@.messages", "$do": {"r": "@.role", "c": "@.content"}}}
+    assert fill(tree, items=items) == [[{"r": "user", "c": "hi"}]]
+
+
+def test_missing_below_a_variable_is_an_error_of_the_run() -> None:
+    with pytest.raises(Missing, match="metadata.lang"):
+        fill("$.metadata.lang", metadata={})
+    with pytest.raises(Missing, match="is no list"):
+        fill({"$each": "$.k", "$do": "@"}, k=5)
+    with pytest.raises(Missing, match="null"):
+        fill("x ${k}", k=None)
+
+
+@pytest.mark.parametrize(
+    ("tree", "said", "place"),
+    [
+        ({"a": {"$each": "$.items"}}, "cannot stand together", ("a", "$each")),
+        ({"a": {"$json": 1, "b": 2}}, "cannot stand together", ("a", "$json")),
+        ({"a": {"$or": []}}, "unknown operator", ("a", "$or")),
+        ({"a": ["@.id"]}, "outside of", ("a", 0)),
+        ({"a": {"$each": "x", "$do": 1}}, "path to a list", ("a", "$each")),
+        ({"a": "$.x[?@.y]"}, "more of JSONPath", ("a",)),
+        ({"a": {"$each": "$.items", "$do": "@.idd"}}, 'did you mean "id"', ("a", "$do")),
+        ({"a": {"$each": "$.messages", "$do": "@.txt"}}, "unknown field", ("a", "$do")),
+    ],
+)
+def test_bad_tree_is_refused_with_its_place(tree: object, said: str, place: tuple[str | int, ...]) -> None:
+    with pytest.raises(TreeError, match=said) as caught:
+        compile_tree(tree)
+    assert caught.value.place == place
+
+
+def test_environment_is_resolved_once_and_never_scanned_again() -> None:
+    compiler = Compiler(lambda text: "${k} $.k")
+    assert compiler.tree("${KEY}/${k}").fill(Scope({"k": "v"})) == "${k} $.k/v"
+
+
+def test_uses_names_every_variable() -> None:
+    tree = {"a": "$.k", "b": "x ${runTag}", "c": {"$each": "$.items", "$do": {"d": "@.id", "e": "$.runId"}}}
+    assert {name for name, _ in compile_tree(tree).uses()} == {"k", "runTag", "items", "runId"}
+
+
+texts = st.text(max_size=60) | st.sampled_from(
+    ["${x}", "$.x", "$$.x", "@.id", "$${y}", "{$each: 1}", '"', "\\", "\n\t", "\u202eRTL", "\U0001f408", "\u2028", "a\0b"]
+)
+instants = st.none() | st.datetimes(datetime(1971, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))
+memories = st.builds(
+    Memory,
+    id=texts.filter(bool),
+    content=texts,
+    when=instants,
+    role=st.none() | st.sampled_from(["user", "assistant"]),
+    speaker=st.none() | texts,
+    session_id=st.none() | texts,
+    metadata=st.dictionaries(texts, texts | st.integers() | st.booleans(), max_size=3),
+)
+leaves = st.sampled_from(["id", "content", "metadata", "role", "uuid", "index", "speaker", "sessionId", "when"])
+
+
+def templates(leaf: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
+    """Trees of maps and lists whose leaves are ``leaf`` or constants."""
+    keys = st.text(max_size=8).filter(lambda key: not key.startswith("$"))
+    constants = st.none() | st.booleans() | st.integers()
+    return st.recursive(
+        leaf | constants,
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3),
+        max_leaves=6,
+    )
+
+
+@given(memory=memories, data=st.data())
+def test_any_memory_through_any_template_arrives_unchanged(memory: Memory, data: st.DataObject) -> None:
+    shape = Shape(metadata_values="any")
+    values = shape.batch(SPACE, [memory], [])
+    element = shape.element(memory, index=0, namespace="ns")
+    tree = data.draw(templates(leaves.map(lambda name: f"$.{name}")))
+    inner = data.draw(templates(leaves.map(lambda name: f"@.{name}")))
+    sent = json.loads(json.dumps(fill({"root": tree, "each": {"$each": "$.items", "$do": inner}}, **values)))
+    wanted = {"root": expected(tree, element), "each": [expected(inner, element)]}
+    assert sent == json.loads(json.dumps(wanted))
+    assert element["content"] == memory.content
+    assert element["id"] == memory.id
+
+
+def expected(tree: object, element: dict[str, object]) -> object:
+    if isinstance(tree, str):
+        return element[tree[2:]]
+    if isinstance(tree, dict):
+        return {key: expected(value, element) for key, value in tree.items()}
+    return [expected(value, element) for value in tree] if isinstance(tree, list) else tree
+
+
+@given(memory=memories)
+def test_json_operator_keeps_every_text(memory: Memory) -> None:
+    values = Shape(metadata_values="any").batch(SPACE, [memory], [])
+    text = fill({"$json": {"c": "$.content", "m": "$.metadata"}}, **values)
+    assert isinstance(text, str)
+    assert json.loads(text) == {"c": memory.content, "m": {**memory.metadata, BENCH_ID: memory.id}}
+
+
+def test_batch_of_several_has_no_root_fields() -> None:
+    two = [Memory(id="a", content="x"), Memory(id="b", content="y")]
+    assert "content" not in Shape().batch(SPACE, two, [])
+    assert "content" in Shape().batch(SPACE, two[:1], [])
+
+
+def test_batch_key_is_the_same_for_every_repeat() -> None:
+    two = [Memory(id="a", content="x"), Memory(id="b", content="y")]
+    assert Shape().batch(SPACE, two, [])["batchKey"] == Shape().batch(SPACE, two, [])["batchKey"]
+    assert Shape().batch(SPACE, two, [])["batchKey"] != Shape().batch(SPACE, two[:1], [])["batchKey"]
+
+
+@pytest.mark.parametrize(
+    ("form", "wanted"),
+    [
+        ("iso", "2023-05-08T13:56:00Z"),
+        ("date", "2023-05-08"),
+        ("unix", 1683554160),
+        ("unix_ms", 1683554160000),
+        ("omit", None),
+    ],
+)
+def test_timestamp_has_the_form_of_the_service(form: str, wanted: object) -> None:
+    shape = Shape(timestamp=form)  # type: ignore[arg-type]
+    aware = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
+    assert shape.instant(aware) == wanted
+    assert shape.instant(aware.replace(tzinfo=None)) == wanted
+    assert shape.query(Query(text="q", k=1, when=aware), k=1, embedding=None)["queryWhen"] == wanted
+
+
+def test_role_is_never_null_and_the_second_speaker_is_the_assistant() -> None:
+    turns = (
+        Message(content="hi", speaker="Ana"),
+        Message(content="Bo: hello", speaker="Bo"),
+        Message(content="bye", role="assistant"),
+    )
+    memory = Memory(id="a", content="x", messages=turns)
+    found = [(one["role"], one["content"]) for one in Shape().messages(memory)]  # type: ignore[index]
+    assert found == [("user", "Ana: hi"), ("assistant", "Bo: hello"), ("assistant", "bye")]
+    assert Shape().element(memory, index=0, namespace="ns")["role"] == "user"
+
+
+def test_memory_without_turns_is_one_message() -> None:
+    (only,) = Shape().messages(Memory(id="a", content="text", role="assistant"))
+    assert only == {"content": "text", "role": "assistant", "speaker": None, "when": None}
+
+
+def test_metadata_is_cut_to_what_is_allowed() -> None:
+    given_ = {"t": "x", "n": 1, "b": True, "z": None, "l": [1], "d": {"a": 1}}
+    assert kept(given_, "any") == given_
+    assert kept(given_, "flat") == {"t": "x", "n": 1, "b": True}
+    assert kept(given_, "strings") == {"t": "x", "n": "1", "b": "true"}
+    assert kept(given_, "none") == {}
+
+
+def test_threaded_session_id_at_the_root_is_the_namespace() -> None:
+    memory = Memory(id="a", content="x", session_id="s1")
+    values = Shape(threaded=True).batch(SPACE, [memory], [])
+    assert values["sessionId"] == "ns"
+    assert fill("$.items[0].sessionId", **values) == "s1"
