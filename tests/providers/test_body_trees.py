@@ -28,7 +28,16 @@ def test_path_keeps_the_type_and_text_becomes_text() -> None:
 
 
 def test_literals_are_sent_as_they_stand() -> None:
-    assert fill(["$$.x", "$${k}", "$5", "a@b", "@home", 3, None, True]) == ["$.x", "${k}", "$5", "a@b", "@home", 3, None, True]
+    assert fill(["$$.x", "$${k}", "$5", "a@b", "@home", 3, None, True]) == [
+        "$.x",
+        "${k}",
+        "$5",
+        "a@b",
+        "@home",
+        3,
+        None,
+        True,
+    ]
     assert fill({"$literal": {"$each": "$.k", "x": "${k}"}}) == {"$each": "$.k", "x": "${k}"}
 
 
@@ -99,7 +108,21 @@ def test_uses_names_every_variable() -> None:
 
 
 texts = st.text(max_size=60) | st.sampled_from(
-    ["${x}", "$.x", "$$.x", "@.id", "$${y}", "{$each: 1}", '"', "\\", "\n\t", "\u202eRTL", "\U0001f408", "\u2028", "a\0b"]
+    [
+        "${x}",
+        "$.x",
+        "$$.x",
+        "@.id",
+        "$${y}",
+        "{$each: 1}",
+        '"',
+        "\\",
+        "\n\t",
+        "\u202eRTL",
+        "\U0001f408",
+        "\u2028",
+        "a\0b",
+    ]
 )
 instants = st.none() | st.datetimes(datetime(1971, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))
 memories = st.builds(

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 Traffic = Literal["add", "search", "status", "manage"]
 """manage: set-up, clear and deletes; limited like add, counted apart"""
 
+KEPT_IN_PATHS = "/%:@!$&'()*+,;=~?"
 PREFIXES = {"bearer": "Bearer ", "token": "Token "}
 
 
@@ -190,14 +191,17 @@ class Wired:
         )
 
     def _path(self, values: Mapping[str, object]) -> str:
-        """The path with each variable as one segment; constants of the file are put in as they are."""
+        """The path with each variable as one segment; constants of the file keep their slashes."""
         if not isinstance(self.path, Text):
-            return str(self.path.fill(Scope(values)))
-        constants = self.wire.constants
-        return "".join(
-            part if index % 2 == 0 else constants[part] if part in constants else quote(as_text(part, values), safe="")
-            for index, part in enumerate(self.path.parts)
-        )
+            return quote(str(self.path.fill(Scope(values))), safe=KEPT_IN_PATHS)
+        parts = list(self.path.parts)
+        for index, part in enumerate(parts):
+            name = part if index % 2 else None
+            if name is None or name in self.wire.constants:
+                parts[index] = quote(self.wire.constants.get(part, part) if name else part, safe=KEPT_IN_PATHS)
+            else:
+                parts[index] = quote(as_text(name, values), safe="")
+        return "".join(parts)
 
     def _query(self, scope: Scope) -> Iterator[tuple[str, str]]:
         for name, node in self.query.items():
