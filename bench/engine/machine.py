@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import platform
+import sqlite3
 import sys
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -61,8 +62,9 @@ def memory_bytes() -> int:
 
 @lru_cache(maxsize=1)
 def packages() -> dict[str, str]:
-    """Every installed distribution and its version."""
+    """Every installed distribution and its version, and SQLite, which ranks for ``bm25``."""
     found = {dist.metadata["Name"]: dist.version for dist in distributions()}
+    found["sqlite"] = sqlite3.sqlite_version
     return dict(sorted((name, version) for name, version in found.items() if name and version))
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 
 from bench.engine.codestate import CodeState
+from bench.engine.machine import describe
 from bench.errors import IdentityError
 from bench.journal import RunMeta
 from bench.plan import Plan
@@ -32,6 +33,7 @@ def run_meta(plan: Plan, run_id: str, code: CodeState) -> RunMeta:
         code_state=asdict(code),
         extra={
             EXTRA_KEY: dump(records(plan)),
+            "environment": describe(run_id),
             "labels": dict(plan.request.label),
             "note": plan.request.note,
             "operation": plan.request.operation(),

@@ -183,6 +183,7 @@ def _dataset(benchmark: BenchmarkPlan) -> dict[str, object]:
         "path": config.data.path,
         "sha256": dataset.sha256,
         "content_sha256": dataset.content_sha256,
+        "bytes": dataset.path.stat().st_size,
         "source": config.source,
         "license": config.license,
     }

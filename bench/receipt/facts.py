@@ -112,12 +112,15 @@ class Facts:
         )
 
     def _version(self) -> tuple[str, Literal["api", "package", "declared"]]:
-        if self.told.upstream:
-            return self.told.upstream, "api"
+        """Known before the first call where it can be, so that an announcement has the same config digest."""
+        if self.is_built_in:
+            return bench_version(self.meta), "package"
         plugin = _tree(self._planned_provider().get("plugin"))
         for version in plugin.values():
             return str(version), "package"
-        return self.told.version or UNKNOWN, "package" if self.is_built_in else "declared"
+        if self.told.upstream:
+            return self.told.upstream, "api"
+        return self.told.version or UNKNOWN, "declared"
 
     def _planned_provider(self) -> Mapping[str, object]:
         return _tree(_tree(self.meta.identity.get("providers")).get(self.record.provider))
@@ -125,7 +128,9 @@ class Facts:
     @property
     def is_built_in(self) -> bool:
         """Whether the memory system is part of this program."""
-        return self._planned_provider().get("base_url") is None and not self._planned_provider().get("plugin")
+        from bench.config.provider.adapters import BUILT_INS
+
+        return self._planned_provider().get("name") in BUILT_INS
 
     def models(self) -> tuple[schema.ModelUse, ...]:
         """The models of the job, sorted by role and name."""

@@ -90,9 +90,15 @@ class LogPlace:
 
     def attempts(self, receipt: Receipt) -> list[Finding]:
         """Runs of this configuration that were announced and never published."""
-        runs = {entry.run_id for entry in self.view.of(RunStarted) if receipt.config_digest in entry.config_digests}
+        runs = {
+            entry.run_id
+            for entry in self.view.of(RunStarted)
+            if receipt.config_digest in entry.config_digests or receipt.run.plan_digest == entry.plan_digest
+        }
         published = {
-            entry.run_id for entry in self.view.of(ReceiptLogged) if entry.config_digest == receipt.config_digest
+            entry.run_id
+            for entry in self.view.of(ReceiptLogged)
+            if entry.config_digest == receipt.config_digest or entry.run_id == receipt.run.run_id
         }
         abandoned = {entry.run_id for entry in self.view.of(RunAbandoned)}
         if runs <= published:

@@ -39,9 +39,9 @@ def folder(ring: Keyring) -> Path:
     return ring.workspace / "results" / "published"
 
 
-def start(ring: Keyring, run_id: str, configs: tuple[str, ...] = (HEX,)) -> int:
+def start(ring: Keyring, run_id: str, configs: tuple[str, ...] = (HEX,), plan: str = HEX) -> int:
     return announce(
-        ring, run_id=run_id, plan_digest=HEX, config_digests=configs, items_planned=10, seed=0, code_commit=None, at=AT
+        ring, run_id=run_id, plan_digest=plan, config_digests=configs, items_planned=10, seed=0, code_commit=None, at=AT
     ).index
 
 
@@ -303,7 +303,7 @@ def test_receipts_signed_before_a_rotation_stay_valid_when_logged(
 def test_announced_runs_are_counted_against_published_ones(ring: Keyring, folder: Path, desk: Any, make: Any) -> None:
     config = make.with_digests(make.body(make.default_rows()))["configDigest"]
     for name in ("run-1", "run-2", "run-3", "run-4"):
-        start(ring, name, (config,) if name != "run-4" else (HEX,))
+        start(ring, name, (config,) if name != "run-4" else (HEX,), HEX if name == "run-1" else "cd" * 32)
     abandon("run-2", ring, reason="too dear", at=AT)
     with pytest.raises(UsageError):
         abandon("run-9", ring, reason="x", at=AT)
