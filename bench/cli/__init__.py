@@ -63,6 +63,10 @@ def dispatch(arguments: list[str]) -> int:
 
         console.line(f"bench {__version__}")
         return 0
+    if arguments[0] == "list" and not {"-h", "--help"} & set(arguments):
+        from bench.cli import listing
+
+        return listing.main(arguments[1:])
     from bench.cli.app import call
 
     return call(arguments)

@@ -108,7 +108,8 @@ def table(
     color = has_color(sys.stdout)
     grid = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False, title_style="bold")
     for index, name in enumerate(head):
-        grid.add_column(name, justify="right" if index in right else "left", overflow="fold")
+        fixed = index in right or index == 0
+        grid.add_column(name, justify="right" if index in right else "left", no_wrap=fixed, overflow="fold")
     for row in rows:
         grid.add_row(*(Text(visible(cell)) for cell in row))
     console = Console(file=sys.stdout, width=max(width(), 40), no_color=not color, color_system="auto" if color else None)

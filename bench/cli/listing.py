@@ -133,13 +133,13 @@ def benchmarks(workspace: Path) -> Rows:
 def _data_state(entry: Entry, by_name: Mapping[str, Entry], roots: Sequence[Path]) -> str:
     """``ready`` when the data file is there, else ``needs download``; a glance, ``describe`` is exact."""
     text = entry.path.read_text(encoding="utf-8", errors="replace")
+    places = [entry.path.parent, *roots]
     if found := DATA_FILE.search(text):
-        return "ready" if (entry.path.parent / found[1]).is_file() else "data missing"
+        return "ready" if any((place / found[1]).is_file() for place in places) else "data missing"
     match = DATA_PATH.search(text) or LOCAL_PATH.search(text)
     parent = EXTENDS.search(text)
     if match is None and parent is not None and parent[1] in by_name:
         return _data_state(by_name[parent[1]], by_name, roots)
-    places = [entry.path.parent, *roots]
     if match is not None and any((place / match[1]).is_file() for place in places):
         return "ready"
     return "needs download"
@@ -198,9 +198,12 @@ def evaluators(workspace: Path) -> Rows:
 
 def models(workspace: Path) -> Rows:
     """Known model prefixes and the files of ``configs/models``."""
-    from bench.models.names import prefixes
+    from bench.models.names import BUILTINS, VENDORS
 
-    known: Rows = [{"name": f"{prefix}/", "description": text} for prefix, text in prefixes().items()]
+    known: Rows = [{"name": name, "description": "built in, no key"} for name in BUILTINS]
+    for prefix, vendor in VENDORS.items():
+        keys = " or ".join(vendor.key_variables) or "no key"
+        known.append({"name": f"{prefix}/MODEL", "description": f"{vendor.dialect} dialect; {keys}"})
     own: Rows = [
         {"name": f"{entry.name}/", "description": entry.description or entry.problem, "path": str(entry.path)}
         for entry in _catalog(workspace).models()

@@ -71,7 +71,7 @@ def results(
         replace_text(html, results_page(report))
         console.line(str(html))
     else:
-        show = [*overview(report), *matrix(report)]
+        show = [*overview(report, width=console.width()), *matrix(report)]
         for name in dimensions or BUILT_IN:
             show += breakdown(report, name)
         show_grids(show)

@@ -47,24 +47,24 @@ def eval_(benchmark: str | None = None, provider: str | None = None, /, *, flags
     if benchmark is not None:
         from dataclasses import replace
 
-        named = {"benchmarks": [benchmark], **({"providers": [provider]} if provider else {})}
-        clash = [name for name in named if getattr(flags, name) is not None]
-        if clash:
-            raise UsageError(f"{benchmark} and --{clash[0]} say the same thing", hint="give one of them")
-        flags = replace(flags, **named)
+        if flags.benchmarks is not None or (provider and flags.providers is not None):
+            raise UsageError(f"{benchmark} and --benchmarks or --providers say the same thing", hint="give one of them")
+        flags = replace(flags, benchmarks=[benchmark], providers=[provider] if provider else flags.providers)
     return run(flags=flags)
 
 
 def resume(run_id: str, /, *, flags: RunFlags | None = None) -> int:
     """Go on with a run: its plan is in its journal, run-time flags may change."""
-    from bench.engine.meta import request_of
-    from bench.plan import make_plan
-    from bench.report.runs import find_run
+    from bench.engine import resumed_plan
 
     catalog, environment = _surroundings()
-    folder = find_run(current.get().workspace, run_id)
-    request = anyio.run(request_of, folder, given(flags or RunFlags()))
-    return _carry_out(make_plan(catalog, request, environment), environment, resume=folder)
+
+    async def planned() -> tuple[Path, Plan]:
+        found = given(flags or RunFlags())
+        return await resumed_plan(run_id, catalog=catalog, flags=found, environment=environment)
+
+    folder, plan = anyio.run(planned)
+    return _carry_out(plan, environment, resume=folder)
 
 
 def plan(benchmark: str | None = None, provider: str | None = None, /, *, flags: RunFlags | None = None) -> int:
@@ -164,7 +164,7 @@ def _show(outcome: Outcome, report: Report, folder: Path) -> None:
         console.note(f"{outcome.status}: {outcome.message}")
     elif outcome.message:
         console.note(outcome.message)
-    show_grids([*overview(report), *matrix(report)])
+    show_grids([*overview(report, width=console.width()), *matrix(report)])
     if outcome.cost_usd != "0" or outcome.unknown_costs:
         unknown = f" (at least: {outcome.unknown_costs} calls without a known price)" if outcome.unknown_costs else ""
         console.note(f"cost USD {outcome.cost_usd}{unknown}")

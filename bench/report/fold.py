@@ -8,6 +8,7 @@ Every number comes from stored rows of the newest scoring; nothing is computed f
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -79,9 +80,11 @@ class JobReport:
 
     @property
     def headline(self) -> Measurement | None:
-        """The benchmark's first metric; None for a job that is INVALID or lists none."""
-        first = next(iter(self.metrics.values()), None)
-        return first if self.valid else None
+        """The benchmark's first metric that has a value; None for a job that is INVALID or lists no metric."""
+        if not self.valid:
+            return None
+        found = list(self.metrics.values())
+        return next((one for one in found if one.n), found[0] if found else None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,15 +202,16 @@ def _rows(batch: Values, names: Sequence[str]) -> list[FoldRow]:
 
 def measures(record: JobRecord) -> tuple[list[Measure], list[str]]:
     """The job's metrics ready to fold; a plug-in that is gone is folded as a plain mean, and said so."""
-    found: list[Measure] = []
-    notes: list[str] = []
-    for metric in record.metrics:
-        try:
-            found.extend(open_metrics([dict(metric.spec)], k=record.k, folder=Path(metric.folder or ".")))
-        except ConfigError as error:
-            found.append(_plain_mean(metric))
-            notes.append(f"{metric.name}: folded as a mean, its plug-in cannot be loaded ({error.message})")
-    return found, notes
+    folder = Path(record.metric_folder or ".")
+    try:
+        return open_metrics(record.metric_entries, k=record.k, folder=folder), []
+    except ConfigError as error:
+        note = f"a plug-in metric cannot be loaded and is folded as a mean ({error.message})"
+    opened: dict[str, Measure] = {}
+    for entry in record.metric_entries:
+        with contextlib.suppress(ConfigError):
+            opened |= {metric.name: metric for metric in open_metrics([entry], k=record.k, folder=folder)}
+    return [opened.get(metric.name) or _plain_mean(metric) for metric in record.metrics], [note]
 
 
 def _plain_mean(metric: MetricRecord) -> Measure:
@@ -272,7 +276,7 @@ async def _job_facts(reader: Reader, record: JobRecord) -> JobFacts:
 
 def _corpus_facts(stored: StoredCorpus) -> CorpusFacts:
     times = stored.times_us
-    named = {"ingest": times.get("ingest"), "searchable": times.get("to_searchable")}
+    named = {"ingest": times.get("ingest"), "searchable": times.get("searchable")}
     failed, ingested = stored.row(CorpusKind.FAILED), stored.row(CorpusKind.INGESTED)
     memories = ingested.data.get("memories") if ingested else None
     spent = [one for one in stored.spent.values() if one.calls]

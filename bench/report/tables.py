@@ -13,10 +13,12 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from bench.metrics.facts import NO_LABEL
 from bench.model import Measurement, State
 from bench.report.fold import JobReport, Report
 
-TOP_TYPES = 4
+TOP_TYPES = 6
+WIDE = 160
 SHARE_BOUND = 1.0
 MILLISECONDS = "ms"
 
@@ -31,10 +33,24 @@ class Grid:
     right: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
 
+    @property
+    def width(self) -> int:
+        """Characters of its longest line, with two between columns."""
+        columns = zip(self.head, *self.rows, strict=True)
+        return sum(max(map(len, column)) + 3 for column in columns)
 
-def overview(report: Report) -> list[Grid]:
-    """One grid a benchmark and track: provider, models, headline with interval, both denominators, top types."""
-    return [_benchmark_grid(report, jobs) for jobs in _by_benchmark(report)]
+
+def overview(report: Report, *, width: int = WIDE) -> list[Grid]:
+    """One grid a benchmark and track: provider, models, headline with interval, both denominators, top types.
+
+    ``width`` is the number of characters a line may have: as many types as fit are shown.
+    """
+    return [_fitting(report, jobs, width) for jobs in _by_benchmark(report)]
+
+
+def _fitting(report: Report, jobs: Sequence[JobReport], width: int) -> Grid:
+    grids = [_benchmark_grid(report, jobs, _top_types(jobs, count)) for count in range(TOP_TYPES, -1, -1)]
+    return next((grid for grid in grids if grid.width <= width), grids[-1])
 
 
 def matrix(report: Report) -> list[Grid]:
@@ -54,18 +70,16 @@ def _by_benchmark(report: Report) -> list[list[JobReport]]:
     return list(groups.values())
 
 
-def _benchmark_grid(report: Report, jobs: Sequence[JobReport]) -> Grid:
-    record = jobs[0].record
-    models = any(job.record.models.answering for job in jobs)
-    name = record.metrics[0].name if record.metrics else "no metric"
-    head = ["provider", *(["models"] if models else []), name, "failures as 0", "n", "failed", "excl.", "by type"]
-    rows = [_overview_row(job, models=models) for job in jobs]
+def _benchmark_grid(report: Report, jobs: Sequence[JobReport], types: Sequence[str]) -> Grid:
+    models = len({models_text(job) for job in jobs}) > 1
+    name = next((job.headline.metric for job in jobs if job.headline is not None), "no metric")
+    head = ["provider", *(["models"] if models else []), name, "failures as 0", "n", "failed", "excl.", *types]
     first = 2 if models else 1
     return Grid(
-        title=_title(report, jobs[0]),
+        title=_title(report, jobs[0]) + ("" if models else f" | models: {models_text(jobs[0])}"),
         head=tuple(head),
-        rows=tuple(rows),
-        right=tuple(range(first, first + 5)),
+        rows=tuple(_overview_row(job, types, models=models) for job in jobs),
+        right=tuple(range(first, len(head))),
         notes=tuple(dict.fromkeys(note for job in jobs for note in _notes(job))),
     )
 
@@ -88,16 +102,14 @@ def _plain(value: object) -> str:
     return " ".join(str(one) for one in value) if isinstance(value, list | tuple) else str(value)
 
 
-def _overview_row(job: JobReport, *, models: bool) -> tuple[str, ...]:
-    cells = [job.record.provider]
-    if models:
-        cells.append(models_text(job))
+def _overview_row(job: JobReport, types: Sequence[str], *, models: bool) -> tuple[str, ...]:
+    cells = [job.record.provider, *([models_text(job)] if models else [])]
+    blank = [""] * len(types)
     headline = job.headline
-    if job.record.skipped:
-        return (*cells, "skipped", "", "0", "", "", job.record.skipped)
-    if headline is None:
-        why = "INVALID" if job.invalid else "-"
-        return (*cells, why, "-", "0", str(_failed(job)), "0", "")
+    if job.record.skipped or headline is None:
+        why = "skipped" if job.record.skipped else "INVALID" if job.invalid else "-"
+        return (*cells, why, "-", "0", str(_failed(job)), "0", *blank)
+    labels = headline.breakdown.get("question_type", {})
     return (
         *cells,
         with_interval(headline),
@@ -105,7 +117,7 @@ def _overview_row(job: JobReport, *, models: bool) -> tuple[str, ...]:
         str(headline.n),
         str(headline.n_failed),
         str(headline.n_excluded),
-        _top_types(headline),
+        *(cell(labels.get(label)) for label in types),
     )
 
 
@@ -124,12 +136,13 @@ def models_text(job: JobReport) -> str:
     return ", ".join(named)
 
 
-def _top_types(headline: Measurement) -> str:
-    labels = headline.breakdown.get("question_type", {})
-    named = [(label, one) for label, one in labels.items() if one.value is not None and label != "(none)"]
-    largest = sorted(named, key=lambda pair: (-pair[1].n, pair[0]))[:TOP_TYPES]
-    text = ", ".join(f"{label} {number(one.value, one.unit)}" for label, one in largest)
-    return text + (f" +{len(named) - TOP_TYPES} more" if len(named) > TOP_TYPES else "")
+def _top_types(jobs: Sequence[JobReport], count: int) -> list[str]:
+    """The question types with the most items."""
+    sizes: dict[str, int] = {}
+    for job in jobs:
+        labels = job.headline.breakdown.get("question_type", {}) if job.headline else {}
+        sizes |= {label: one.n for label, one in labels.items() if one.value is not None and label != NO_LABEL}
+    return sorted(sizes, key=lambda label: (-sizes[label], label))[:count]
 
 
 def _notes(job: JobReport) -> list[str]:

@@ -1,0 +1,119 @@
+"""``bench plan``: what a run would do, cost and take, with each setting and where it comes from."""
+
+from __future__ import annotations
+
+from bench.cli import console
+from bench.cli.flags import RunFlags, given
+from bench.cli.globals import current
+from bench.config.run import RunRequest
+from bench.plan import Plan
+from bench.plan.estimate import Estimate, estimate
+
+
+def show_plan(plan: Plan, flags: RunFlags) -> None:
+    """Print the plan as tables or JSON."""
+    found = estimate(plan)
+    if current.get().json:
+        console.json_value(_json(plan, found, flags))
+        return
+    _jobs(plan)
+    _traffic(found)
+    _settings(plan, flags)
+    cost = "unknown (a model or provider without a known price)" if found.cost_usd is None else f"USD {found.cost_usd}"
+    console.line(f"items {found.items}, calls {found.calls}, cost at most {cost}, at least {found.least_s:.0f} s")
+    console.line(f"plan digest {plan.digest}")
+    for text in plan.notes:
+        console.line(f"note: {text}")
+
+
+def _jobs(plan: Plan) -> None:
+    rows = [
+        (
+            lane.benchmark.name,
+            lane.provider.label,
+            job.answering,
+            job.judge,
+            lane.provider.embedding or "-",
+            str(lane.benchmark.n_selected),
+            lane.skipped or f"k={lane.benchmark.k}, one memory a {lane.unit}",
+        )
+        for lane in plan.lanes
+        for job in lane.jobs
+    ]
+    head = ("benchmark", "provider", "answering", "judge", "embedding", "items", "how")
+    console.table(head, rows, title="jobs", right=(5,))
+
+
+def _traffic(found: Estimate) -> None:
+    rows = [
+        (
+            one.endpoint,
+            str(one.calls),
+            str(one.tokens_in or "-"),
+            str(one.tokens_out or "-"),
+            "unknown" if one.cost_usd is None else str(one.cost_usd),
+            "-" if one.rate_per_s is None else f"{one.rate_per_s:g}/s",
+            f"{one.least_s:.0f} s",
+        )
+        for one in found.endpoints
+    ]
+    head = ("endpoint", "calls", "tokens in", "tokens out", "USD", "limit", "at least")
+    console.table(head, rows, title="traffic", right=tuple(range(1, 7)))
+
+
+def _settings(plan: Plan, flags: RunFlags) -> None:
+    rows = [(name, value, origin) for name, value, origin in settings(plan, flags)]
+    console.table(("setting", "value", "from"), rows, title="settings")
+
+
+def settings(plan: Plan, flags: RunFlags) -> list[tuple[str, str, str]]:
+    """Each setting of the run with where it comes from: flag, run file, or default."""
+    on_line = given(flags)
+    found = []
+    for name in RunRequest.model_fields:
+        value = getattr(plan.request, name)
+        origin = "flag" if name in on_line else "run file" if name in plan.request.model_fields_set else "default"
+        if origin != "default" or value not in (None, (), {}, False):
+            found.append((name, " ".join(map(str, value)) if isinstance(value, tuple) else str(value), origin))
+    return found
+
+
+def _json(plan: Plan, found: Estimate, flags: RunFlags) -> dict[str, object]:
+    return {
+        "plan_digest": plan.digest,
+        "items": found.items,
+        "corpora": found.corpora,
+        "calls": found.calls,
+        "cost_usd": None if found.cost_usd is None else str(found.cost_usd),
+        "least_s": found.least_s,
+        "jobs": [
+            {
+                "benchmark": lane.benchmark.name,
+                "provider": lane.provider.label,
+                "models": {
+                    "embedding": lane.provider.embedding,
+                    "answering": None if job.answering == "none" else job.answering,
+                    "judge": None if job.judge == "none" else job.judge,
+                },
+                "n_planned": lane.benchmark.n_selected,
+                "k": lane.benchmark.k,
+                "skipped": lane.skipped,
+            }
+            for lane in plan.lanes
+            for job in lane.jobs
+        ],
+        "endpoints": [
+            {
+                "endpoint": one.endpoint,
+                "calls": one.calls,
+                "tokens_in": one.tokens_in,
+                "tokens_out": one.tokens_out,
+                "cost_usd": None if one.cost_usd is None else str(one.cost_usd),
+                "rate_per_s": one.rate_per_s,
+                "least_s": one.least_s,
+            }
+            for one in found.endpoints
+        ],
+        "settings": [{"name": name, "value": value, "from": origin} for name, value, origin in settings(plan, flags)],
+        "notes": list(plan.notes),
+    }
