@@ -149,7 +149,7 @@ class Event:
     at: datetime = field(default_factory=now)
 
 
-Row = Entry | CorpusRow | Probe | Event
+JournalRow = Entry | CorpusRow | Probe | Event
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

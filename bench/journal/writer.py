@@ -41,7 +41,7 @@ from bench.journal.queries import (
     read_resumes,
     run_meta,
 )
-from bench.journal.rows import CorpusRow, Entry, Finished, Key, Resume, Row, RunMeta, RunState, now
+from bench.journal.rows import CorpusRow, Entry, Finished, JournalRow, Key, Resume, RunMeta, RunState, now
 from bench.journal.sql import blocks
 from bench.model import Phase
 
@@ -64,7 +64,7 @@ class Journal:
         """phase rows made durable by this process, by (phase, outcome); see ``queries.STEP_PHASE``"""
         self.acknowledged = 0
         """rows made durable by this process"""
-        self.on_commit: Callable[[Sequence[Row]], None] | None = None
+        self.on_commit: Callable[[Sequence[JournalRow]], None] | None = None
         """called on the event loop after each commit with the rows that became durable"""
         self._new = new
         self._bound = bound
@@ -125,7 +125,7 @@ class Journal:
         """Count the rows that were appended and are not yet durable."""
         return len(self._queue) + len(self._committing)
 
-    def append(self, row: Row) -> None:
+    def append(self, row: JournalRow) -> None:
         """Enqueue a row; it is durable within about 10 ms. Raises what made the writer fail, if it failed."""
         self._enqueue(row)
 
@@ -135,7 +135,7 @@ class Journal:
             await self._acknowledged_up_to(self.acknowledged + self.pending - self._bound + 1)
         self._check()
 
-    async def put(self, row: Row) -> None:
+    async def put(self, row: JournalRow) -> None:
         """Enqueue a row and wait until it is durable: for intents."""
         self._enqueue(row)
         await self.flush()
@@ -334,7 +334,7 @@ class Journal:
         return DiskFull(f"the disk is full; {next(iter(safe))[0]} phases safe", where=str(self.path))
 
 
-def _ended(row: Row) -> tuple[Phase, str] | None:
+def _ended(row: JournalRow) -> tuple[Phase, str] | None:
     if isinstance(row, Entry):
         return row.key.phase, row.outcome
     if isinstance(row, CorpusRow) and (phase := STEP_PHASE.get(row.kind)) is not None:

@@ -6,7 +6,7 @@ CREATE TEMP TABLE stage (
   source INTEGER NOT NULL, old_entry INTEGER NOT NULL,
   owner TEXT NOT NULL, phase INTEGER NOT NULL, corpus TEXT NOT NULL, unit TEXT NOT NULL, epoch INTEGER NOT NULL,
   attempt INTEGER NOT NULL, outcome TEXT NOT NULL, generation INTEGER NOT NULL, started_us INTEGER NOT NULL,
-  scored INTEGER NOT NULL, content BLOB NOT NULL,
+  scoring TEXT, content TEXT NOT NULL, whole TEXT NOT NULL,
   PRIMARY KEY (source, old_entry)
 ) WITHOUT ROWID;
 CREATE TEMP TABLE step (
@@ -31,15 +31,21 @@ INSERT INTO payload (hash, bytes, body) SELECT hash, bytes, body FROM src.payloa
 ON CONFLICT (hash) DO UPDATE SET body = excluded.body WHERE payload.body IS NULL;
 
 -- name: stage
+-- content and scoring: what two sources must agree on (a scoring stays with the last attempt only);
+-- whole: the measured rest, which tells copies of one row from two rows
 INSERT INTO stage
 SELECT ?1, p.entry, o.name, p.phase, p.corpus, p.unit, p.epoch, p.attempt, p.outcome, e.generation, e.started_us,
-  s.entry IS NOT NULL,
-  digest(p.outcome, plain(e.data), s.state, l.data, h.names, s.packed, (
+  CASE WHEN s.entry IS NOT NULL THEN digest(s.state, l.data, h.names, s.packed) END,
+  digest(p.outcome, plain(e.data), (
     SELECT group_concat(digest(v.evaluator, v.value, v.correct), '') FROM (
-      SELECT * FROM src.verdict WHERE entry = p.entry ORDER BY seq) v))
+      SELECT * FROM src.verdict WHERE entry = p.entry ORDER BY seq) v)),
+  digest(m.text, e.times, plain(e.measured), e.payloads, (
+    SELECT group_concat(digest(c.endpoint, c.outcome, c.started_us, c.network_us, c.usage, c.cost_usd), '') FROM (
+      SELECT * FROM src.call WHERE entry = p.entry ORDER BY seq) c))
 FROM src.phase p
 JOIN src.owner o ON o.id = p.owner
 JOIN src.entry e ON e.id = p.entry
+LEFT JOIN src.message m ON m.id = e.message
 LEFT JOIN src.score s ON p.phase = 5 AND s.owner = p.owner AND s.corpus = p.corpus AND s.unit = p.unit
   AND s.epoch = p.epoch AND s.generation = e.generation AND s.entry = p.entry
 LEFT JOIN src.labels l ON l.id = s.labels
@@ -66,30 +72,31 @@ INSERT INTO again SELECT at_us, data FROM src.resume;
 -- name: choose
 -- the last ok attempt of each source stands for it; the earliest of these wins and becomes the last attempt
 CREATE TEMP TABLE candidate AS
-SELECT source, old_entry, owner, phase, corpus, unit, epoch, generation, started_us, content FROM (
+SELECT source, old_entry, owner, phase, corpus, unit, epoch, generation, started_us, scoring, content, whole FROM (
   SELECT *, row_number() OVER (
     PARTITION BY source, owner, phase, corpus, unit, epoch, generation ORDER BY attempt DESC) AS place
   FROM stage WHERE outcome = 'ok')
 WHERE place = 1;
-CREATE INDEX temp.candidate_by_key ON candidate (owner, phase, corpus, unit, epoch, generation, started_us, content);
+CREATE INDEX temp.candidate_by_key ON candidate (owner, phase, corpus, unit, epoch, generation, started_us, content, whole);
 CREATE TEMP TABLE chosen AS
-SELECT source, old_entry, owner, phase, corpus, unit, epoch, generation, outcome, scored,
+SELECT source, old_entry, owner, phase, corpus, unit, epoch, generation, outcome, scoring,
   row_number() OVER (
     PARTITION BY owner, phase, corpus, unit, epoch
-    ORDER BY generation, wins, started_us, content) AS attempt,
+    ORDER BY generation, wins, started_us, content, whole) AS attempt,
   row_number() OVER (
-    ORDER BY owner, phase, corpus, unit, epoch, generation, wins, started_us, content) AS entry
+    ORDER BY owner, phase, corpus, unit, epoch, generation, wins, started_us, content, whole) AS entry
 FROM (
   SELECT *, row_number() OVER (
-    PARTITION BY owner, phase, corpus, unit, epoch, generation, started_us, content ORDER BY source) AS copy
+    PARTITION BY owner, phase, corpus, unit, epoch, generation, started_us, content, whole
+    ORDER BY scoring IS NULL, source) AS copy
   FROM (
     SELECT s.*, EXISTS (
       SELECT 1 FROM (
-        SELECT c.started_us AS first_us, c.content AS first_content FROM candidate c
+        SELECT c.started_us AS first_us, c.content AS first_content, c.whole AS first_whole FROM candidate c
         WHERE c.owner = s.owner AND c.phase = s.phase AND c.corpus = s.corpus AND c.unit = s.unit
           AND c.epoch = s.epoch AND c.generation = s.generation
-        ORDER BY c.started_us, c.content LIMIT 1)
-      WHERE first_us = s.started_us AND first_content = s.content) AS wins
+        ORDER BY c.started_us, c.content, c.whole LIMIT 1)
+      WHERE first_us = s.started_us AND first_content = s.content AND first_whole = s.whole) AS wins
     FROM stage s))
 WHERE copy = 1;
 CREATE UNIQUE INDEX temp.chosen_by_source ON chosen (source, old_entry);
@@ -104,7 +111,7 @@ CREATE UNIQUE INDEX temp.chosen_step_by_source ON chosen_step (source, old_id);
 -- name: conflicts
 SELECT DISTINCT owner, phase, corpus, unit, epoch FROM candidate
 GROUP BY owner, phase, corpus, unit, epoch, generation
-HAVING min(content) <> max(content)
+HAVING min(content) <> max(content) OR min(scoring) <> max(scoring)
 ORDER BY owner, phase, corpus, unit, epoch;
 
 -- name: phases
@@ -153,7 +160,7 @@ JOIN shape h ON h.names = sh.names
 WHERE c.source = ?1 AND c.attempt = (
   SELECT max(d.attempt) FROM chosen d
   WHERE d.owner = c.owner AND d.phase = c.phase AND d.corpus = c.corpus AND d.unit = c.unit AND d.epoch = c.epoch
-    AND d.generation = c.generation AND d.scored = 1);
+    AND d.generation = c.generation AND d.scoring IS NOT NULL);
 
 -- name: steps
 INSERT INTO corpus_row (id, lane, corpus, origin, attempt, seq, kind, outcome, message, at_us, times, data)

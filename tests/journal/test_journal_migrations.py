@@ -1,0 +1,79 @@
+"""A file is always of exactly one version; each step is one transaction."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import aiosqlite
+import pytest
+from journal_samples import items_of, meta, scored
+
+from bench.journal import Journal
+from bench.journal.file import open_reading
+from bench.journal.migrations import APPLICATION_ID, MIGRATIONS, VERSION, migrate
+
+NEXT = {
+    **MIGRATIONS,
+    VERSION + 1: "ALTER TABLE event ADD COLUMN severity TEXT;",
+    VERSION + 2: "CREATE TABLE note (text TEXT);",
+}
+BROKEN = {**MIGRATIONS, VERSION + 1: "CREATE TABLE note (text TEXT); INSERT INTO nowhere VALUES (1);"}
+
+
+def version(file: Path) -> int:
+    connection = sqlite3.connect(file)
+    try:
+        return int(connection.execute("PRAGMA user_version").fetchone()[0])
+    finally:
+        connection.close()
+
+
+@pytest.fixture
+async def file(tmp_path: Path) -> Path:
+    async with Journal.create(tmp_path / "run", meta()) as journal:
+        journal.append(scored("q1"))
+    return tmp_path / "run" / "journal.sqlite"
+
+
+async def test_a_new_journal_has_the_newest_version_and_our_mark(file: Path) -> None:
+    assert version(file) == VERSION
+    assert int.from_bytes(file.read_bytes()[68:72], "big") == APPLICATION_ID
+
+
+async def test_an_older_journal_is_brought_up_with_its_rows(file: Path) -> None:
+    async with aiosqlite.connect(file) as connection:
+        assert await migrate(connection, NEXT) == VERSION
+    assert version(file) == VERSION + 2
+    connection_ = sqlite3.connect(file)
+    assert connection_.execute("SELECT count(*) FROM score").fetchone() == (1,)
+    assert connection_.execute("SELECT severity FROM event").fetchall() == []
+    connection_.close()
+
+
+async def test_a_step_that_fails_leaves_the_version_before_it(file: Path) -> None:
+    async with aiosqlite.connect(file) as connection:
+        with pytest.raises(sqlite3.OperationalError):
+            await migrate(connection, BROKEN)
+    assert version(file) == VERSION
+    connection_ = sqlite3.connect(file)
+    assert connection_.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'note'").fetchone() == (0,)
+    connection_.close()
+    assert len(await items_of(file)) == 1
+
+
+async def test_migrating_twice_changes_nothing(file: Path) -> None:
+    before = file.read_bytes()
+    async with aiosqlite.connect(file) as connection:
+        assert await migrate(connection) == VERSION
+    assert file.read_bytes() == before
+
+
+async def test_versions_are_numbered_without_gaps() -> None:
+    assert sorted(MIGRATIONS) == list(range(1, VERSION + 1))
+
+
+async def test_a_reading_connection_cannot_write(file: Path) -> None:
+    async with open_reading(file) as connection:
+        with pytest.raises(sqlite3.OperationalError, match="readonly"):
+            await connection.execute("DELETE FROM score")
