@@ -22,7 +22,7 @@ from bench.engine.isolation import samples
 from bench.engine.live import Failure
 from bench.engine.opaque import Veil
 from bench.journal import CorpusKind, CorpusRow, Event
-from bench.model import Corpus, Space
+from bench.model import Corpus, Phase, Space
 
 if TYPE_CHECKING:
     from bench.engine.lane import OpenLane
@@ -43,7 +43,7 @@ class Ready:
 
 
 async def prepare(lane: OpenLane, corpus_id: str) -> Ready | Failure | None:
-    """Do what is missing until the corpus is ready."""
+    """Do what is missing until the corpus is ready, or ingested where the run stops after that."""
     corpus = lane.corpus(corpus_id)
     work = Preparation(lane=lane, corpus=corpus, veil=lane.veil(corpus))
     history = History.of(await lane.live.journal.corpus(lane.key, corpus_id))
@@ -52,6 +52,8 @@ async def prepare(lane: OpenLane, corpus_id: str) -> Ready | Failure | None:
         ingest = await work.ingested(history, step)
         if not isinstance(ingest, Ingest):
             return ingest
+        if lane.last is Phase.INGEST:
+            return None
         failure = await work.indexed(ingest)
         if failure is not None or lane.halted:
             return failure

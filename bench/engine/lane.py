@@ -100,7 +100,7 @@ class OpenLane:
             if self.halted:
                 return
             outcome = await prepare(self, corpus_id)
-            if isinstance(outcome, Ready):
+            if isinstance(outcome, Ready) and self.asks:
                 outcome.open_items = self.todo.count_of(corpus_id)
                 await handover.put(outcome, self.todo.items(corpus_id))
             elif isinstance(outcome, Failure):
@@ -118,7 +118,8 @@ class OpenLane:
         while not self.halted and (work := await handover.take()) is not None:
             ready, ref = work
             await self.live.journal.room()
-            ready.all_good &= await ask(self, ready, ref)
+            good = await ask(self, ready, ref)
+            ready.all_good = ready.all_good and good
             ready.open_items -= 1
             if not ready.open_items and ready.all_good and not self.halted:
                 await self._leave(ready)
@@ -153,6 +154,11 @@ class OpenLane:
             self.stop(Failure(kind="circuit_breaker", message=text))
 
     # ---- what workers ask for
+
+    @property
+    def asks(self) -> bool:
+        """Items are asked: the run does not stop after ingest or index."""
+        return self.last not in (Phase.INGEST, Phase.INDEX)
 
     @property
     def key(self) -> str:
