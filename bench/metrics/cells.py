@@ -34,7 +34,7 @@ class Cell:
     reason: str
     columns: list[array[float]]
     count: int = 0
-    clusters: array[int] = field(default_factory=lambda: array("l"))
+    clusters: array[int] = field(default_factory=lambda: array("i"))
     """a code for each row's corpus; empty when not clustered"""
 
     @property

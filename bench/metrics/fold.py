@@ -101,7 +101,7 @@ def _one(column: Column, cells: Sequence[Cell], job: JobFacts, options: Options,
 
 
 def _sample(column: Column, cells: Sequence[Cell], options: Options) -> tuple[Sample, Counter[str]]:
-    values, failed_values, clusters = array("d"), array("d"), array("l")
+    values, failed_values, clusters = array("d"), array("d"), array("i")
     reasons: Counter[str] = Counter()
     n_failed = n_correct = 0
     for cell in cells:

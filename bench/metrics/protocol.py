@@ -105,6 +105,8 @@ class Entry:
     """a missing value means that the number is unknown, not that it does not apply"""
     dimensions: tuple[str, ...] = ()
     """breakdowns that always go with it"""
+    title: str = ""
+    """how it is printed, with ``{k}`` and parameters; empty = its name"""
 
     def definition(self, k: int | str | None, params: Mapping[str, object]) -> str:
         """``NAME[@K][options]/VERSION``; options are the parameters that change the arithmetic."""
@@ -131,6 +133,8 @@ class MetricInfo:
     lower_is_better: bool
     summary: str = ""
     params: Mapping[str, object] = field(default_factory=dict)
+    title: str = ""
+    """how it is printed, e.g. ``recall@5 (any)``"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -80,6 +80,8 @@ class Registry:
             return Request(spelled, entry, None, preset)
         base, k = split_cut(spelled)
         found = self._known.get(base) if k is not None else self._dotted(spelled)
+        if k == 0:
+            raise UnknownMetric(f'metric "{spelled}": K must be 1 or more')
         if found is None or (k is not None and found[0].cut == "none"):
             return None
         return Request(spelled, found[0], k, found[1])
@@ -201,7 +203,8 @@ class Registry:
         entry, params = request.entry, self._checked(request, {})
         k = request.k if isinstance(request.k, int) else "K" if request.k or entry.cut == "required" else None
         same = [n for n, (e, preset) in self._known.items() if e is entry and preset == request.preset]
-        first, *others = [with_cut(n, request.k) for n in same or [request.name]]
+        cut = "K" if request.k == "k" else request.k
+        first, *others = [with_cut(n, cut) for n in same or [request.name]]
         return MetricInfo(
             name=first,
             definition=entry.definition(k, params),
@@ -211,6 +214,7 @@ class Registry:
             lower_is_better=entry.lower_is_better,
             summary=entry.summary,
             params=params,
+            title=entry.title.format(k=k, **params) or first,
         )
 
 
@@ -271,7 +275,7 @@ def registry() -> Registry:
 def catalog() -> list[MetricInfo]:
     """Every metric once, sorted by name; an installed plug-in is named, not imported."""
     known = registry()
-    own = [known.info(entry.name) for entry in known.entries]
+    own = [known.info(with_cut(e.name, "K" if e.cut == "required" else None)) for e in known.entries]
     others = [
         MetricInfo(
             name=plugin.name,

@@ -157,6 +157,7 @@ ENTRIES = (
         category="retrieval",
         build=_built(recall),
         define=_recall_definition,
+        title="recall@{k} ({variant})",
         cut="required",
         aliases={f"recall_{v}": {"variant": v} for v in ("fraction", "all", "capped")},
         parameters={

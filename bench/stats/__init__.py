@@ -14,10 +14,11 @@ from bench.stats.comparing import Comparison, compare, compare_times
 from bench.stats.correlation import kendall_tau_b, pearson, spearman
 from bench.stats.descriptive import mean, percentile, stderr, stderr_clustered
 from bench.stats.intervals import interval, interval_cluster, interval_macro, interval_t, interval_wilson
-from bench.stats.resampling import bootstrap_interval, percentile_interval
+from bench.stats.resampling import ORDER_STATISTIC_FROM, bootstrap_interval, percentile_interval
 from bench.stats.significance import McNemar, PairedT, SignFlip, holm, mcnemar, mde, paired_t, sign_flip
 
 __all__ = [
+    "ORDER_STATISTIC_FROM",
     "Comparison",
     "McNemar",
     "PairedT",

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from bench.model import Interval
 from bench.stats.correlation import pearson
-from bench.stats.descriptive import DEGENERATE
+from bench.stats.descriptive import DEGENERATE, are_binary
 from bench.stats.intervals import around, interval_wilson
 from bench.stats.significance import SIGN_FLIP_LIMIT, PairedT, mcnemar, mde, paired_t, sign_flip
 
@@ -129,7 +129,7 @@ def _unclustered(
         interval=_difference_interval(pairs, base.n, level, "t"),
         mde=mde(pairs.se, None, alpha, power),
     )
-    if all(v in (0, 1) for v in (*left, *right)):
+    if are_binary(left) and are_binary(right):
         exact = mcnemar(base.wins, base.losses)
         smallest = mcnemar(base.wins + base.losses, 0).p
         return replace(base, p=exact.p, mid_p=exact.mid_p, test="mcnemar_exact", smallest_p=smallest)

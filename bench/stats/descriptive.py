@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from fractions import Fraction
+from itertools import chain, groupby, repeat
 from typing import Literal
 
 DEGENERATE = 1e-15
@@ -28,7 +29,7 @@ def stderr(values: Sequence[float]) -> float | None:
     if n < 2:
         return None
     centre = math.fsum(values) / n
-    return math.sqrt(math.fsum((v - centre) ** 2 for v in values) / (n - 1) / n)
+    return math.sqrt(math.fsum((d := v - centre) * d for v in values) / (n - 1) / n)
 
 
 def stderr_clustered(
@@ -51,15 +52,31 @@ def cluster_deviations(values: Sequence[float], clusters: Sequence[Hashable]) ->
     centre = mean(values)
     if centre is None:
         return []
-    return [math.fsum(v - centre for v in members) for members in by_cluster(values, clusters).values()]
+    groups = by_cluster(values, clusters).values()
+    return [math.fsum(chain(members, repeat(-centre, len(members)))) for members in groups]
 
 
 def by_cluster(values: Sequence[float], clusters: Sequence[Hashable]) -> dict[Hashable, list[float]]:
-    """The values of each cluster, clusters in order of first appearance."""
+    """The values of each cluster, clusters in order of first appearance; fast where clusters stand together."""
+    if len(values) != len(clusters):
+        raise ValueError(f"{len(values)} values and {len(clusters)} clusters do not pair")
     members: dict[Hashable, list[float]] = {}
-    for value, cluster in zip(values, clusters, strict=True):
-        members.setdefault(cluster, []).append(value)
+    start = 0
+    for cluster, run in groupby(clusters):
+        end = start + len(list(run))
+        members.setdefault(cluster, []).extend(values[start:end])
+        start = end
     return members
+
+
+def are_binary(values: Sequence[float]) -> bool:
+    """Nothing but 0 and 1."""
+    return values.count(0) + values.count(1) == len(values)
+
+
+def are_bounded(values: Sequence[float]) -> bool:
+    """Everything in 0..1."""
+    return not values or (min(values) >= 0 and max(values) <= 1)
 
 
 def percentile(

@@ -14,7 +14,7 @@ import math
 from collections.abc import Hashable, Sequence
 
 from bench.model import Interval
-from bench.stats.descriptive import DEGENERATE, mean, stderr, stderr_clustered
+from bench.stats.descriptive import DEGENERATE, are_binary, are_bounded, mean, stderr, stderr_clustered
 from bench.stats.distributions import normal_quantile, t_quantile
 
 
@@ -54,13 +54,13 @@ def interval(
     """The interval that fits the data (metrics.md 8), or None where none can be given."""
     if not values:
         return None
-    bounded = all(0 <= v <= 1 for v in values)
+    bounded = are_bounded(values)
     count = len(set(clusters)) if clusters is not None else len(values)
     if clusters is not None and count < len(values):
         if count < 2:
             return None
         return _t_or_degenerate(values, interval_cluster(values, clusters, level), count, bounded, level)
-    if all(v in (0, 1) for v in values):
+    if are_binary(values):
         return interval_wilson(math.fsum(values), len(values), level)
     return _t_or_degenerate(values, interval_t(values, level), len(values), bounded, level)
 
@@ -93,14 +93,14 @@ def interval_macro(
     found = around(
         math.fsum(means) / len(means), se, df=(len(pooled) if clustered else n) - 1, level=level, method="macro_t"
     )
-    return clip(found, 0, 1) if all(0 <= v <= 1 for i in filled for v in groups[i]) else found
+    return clip(found, 0, 1) if all(are_bounded(groups[i]) for i in filled) else found
 
 
 def _group_error(values: Sequence[float], clusters: Sequence[Hashable] | None, level: float) -> float | None:
     se = stderr(values) if clusters is None else stderr_clustered(values, clusters)
     if se is not None and se >= DEGENERATE:
         return se
-    if not all(0 <= v <= 1 for v in values):
+    if not are_bounded(values):
         return None
     count = len(values) if clusters is None else len(set(clusters))
     wilson = interval_wilson(math.fsum(values) / len(values) * count, count, level)

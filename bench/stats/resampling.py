@@ -82,10 +82,9 @@ def percentile_interval(
     n = len(values)
     if n < 2:
         return None
-    clustered = clusters is not None and len(set(clusters)) < n
-    if n > ORDER_STATISTIC_FROM and not clustered:
+    if n > ORDER_STATISTIC_FROM:
         return _order_statistic_interval(sorted(values), p, level)
-    if clustered and clusters is not None:
+    if clusters is not None and len(set(clusters)) < n:
         if len(set(clusters)) < 2:
             return None
         draws = _cluster_percentiles(values, clusters, p, resamples, seed)
