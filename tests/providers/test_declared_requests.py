@@ -405,7 +405,11 @@ async def test_optional_operations_exist_only_when_the_file_has_them() -> None:
             "response": {"results": "$", "contentField": "$"},
         },
     }
-    answers = {"GET /count": [{"n": 3}, {"n": [1, 2]}, (404, {})], "GET /version": {"v": "1.2"}, "GET /m": lambda _: ["a", "b"]}
+    answers = {
+        "GET /count": [{"n": 3}, {"n": [1, 2]}, (404, {})],
+        "GET /version": {"v": "1.2"},
+        "GET /m": lambda _: ["a", "b"],
+    }
     async with playing(calls, answers) as play:
         provider = play.provider
         assert isinstance(provider, Counts) and isinstance(provider, Versioned) and isinstance(provider, Deletes)

@@ -1,0 +1,394 @@
+"""How answers become hits: every response key, and every way in which a body can fail to fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+from aiohttp import web
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.errors import (
+    AuthError,
+    CallError,
+    IngestFailed,
+    MappingError,
+    QuotaError,
+    RateLimited,
+    Rejected,
+    Unavailable,
+)
+from bench.model import Found, Hit
+from bench.providers.declarative.answer import as_ids, as_instant
+from tests.providers.declared import playing
+
+R = "endpoints.search.response"
+
+
+async def asked(changes: dict[str, object], answer: object, k: int = 3, sent: int = 1) -> Found:
+    """Search after ``sent`` memories m0, m1, ... were added."""
+    async with playing(changes, {"POST /search": answer}) as play:
+        for index in range(sent):
+            from bench.model import Memory
+
+            await play.ingest(Memory(id=f"m{index}", content=f"text {index}"))
+        found = await play.search(k=k)
+        assert isinstance(found, Found)
+        return found
+
+
+async def hits(changes: dict[str, object], *rows: object, **more: int) -> tuple[Hit, ...]:
+    return (await asked(changes, {"results": list(rows)}, **more)).hits
+
+
+# ------------------------------------------------------------------ rows
+
+
+async def test_over_return_is_cut_and_counted() -> None:
+    found = await asked({}, {"results": [{"text": str(i)} for i in range(30)]}, k=10)
+    assert (found.requested, found.returned, len(found.hits)) == (10, 30, 10)
+    assert [hit.content for hit in found.hits] == [str(i) for i in range(10)]
+
+
+async def test_empty_result_is_a_result_and_a_missing_list_is_not() -> None:
+    assert (await asked({}, {"results": []})).hits == ()
+    for body, said in (
+        ({"hits": []}, "nothing there"),
+        ({"results": {}}, "no list but an object"),
+        ({"results": None}, "null"),
+    ):
+        with pytest.raises(MappingError, match=rf'search.response.results "\$.results": .*{said}'):
+            await asked({}, body)
+    assert (await asked({f"{R}.missing_is_empty": True}, {})).hits == ()
+    assert (await asked({f"{R}.missing_is_empty": True}, {"results": None})).hits == ()
+
+
+async def test_star_path_collects_rows() -> None:
+    found = await asked(
+        {f"{R}.results": "$.groups[*].text", f"{R}.contentField": "$"}, {"groups": [{"text": "a"}, {"text": "b"}]}
+    )
+    assert [hit.content for hit in found.hits] == ["a", "b"]
+
+
+async def test_zip_joins_parallel_arrays_and_a_null_array_gives_nulls() -> None:
+    changes: dict[str, object] = {
+        f"{R}.results": ...,
+        f"{R}.zip": {"id": "$.ids[0]", "text": "$.docs[0]", "d": "$.dist[0]"},
+        f"{R}.score": {"field": "$.d", "transform": "1-x"},
+    }
+    body: dict[str, object] = {"ids": [["a", "b"]], "docs": [["x", "y"]], "dist": [[0.25, 1]]}
+    found = await asked(changes, body)
+    assert [(hit.id, hit.content, hit.score) for hit in found.hits] == [("a", "x", 0.75), ("b", "y", 0.0)]
+    found = await asked(changes, {**body, "dist": [None]})
+    assert [hit.score for hit in found.hits] == [None, None]
+    with pytest.raises(MappingError, match="lengths differ"):
+        await asked(changes, {**body, "docs": [["x"]]})
+    with pytest.raises(MappingError, match=r'zip.d "\$.dist\[0\]": nothing there'):
+        await asked(changes, {"ids": [["a"]], "docs": [["x"]]})
+
+
+async def test_flatten_yields_children_with_kept_fields() -> None:
+    changes: dict[str, object] = {
+        f"{R}.flatten": {"path": "$.chunks", "keep": {"file": "$.id"}},
+        f"{R}.id_from": [{"field": "$.file"}],
+    }
+    rows = [{"id": "m0", "chunks": [{"text": "a"}, {"text": "b"}]}, {"id": "m1", "chunks": [{"text": "c"}]}]
+    found = await hits(changes, *rows, sent=2)
+    assert [(hit.content, hit.source_ids) for hit in found] == [("a", ("m0",)), ("b", ("m0",)), ("c", ("m1",))]
+
+
+async def test_pages_are_asked_until_k_hits_are_there() -> None:
+    changes: dict[str, object] = {"endpoints.search.page": {"cursor": "$.next", "param": "after", "max_pages": 3}}
+    pages = [
+        {"results": [{"text": "a"}], "next": "p2"},
+        {"results": [{"text": "b"}], "next": "p3"},
+        {"results": [{"text": "c"}], "next": "p4"},
+    ]
+    async with playing(changes, {"POST /search": pages}) as play:
+        found = await play.search(k=5)
+        assert [hit.content for hit in found.hits] == ["a", "b", "c"]
+        assert [one.query for one in play.service.seen] == [[], [("after", "p2")], [("after", "p3")]]
+    async with playing(changes, {"POST /search": [*pages]}) as play:
+        await play.search(k=1)
+        assert len(play.service.seen) == 1
+
+
+# --------------------------------------------------------------- content
+
+
+async def test_content_takes_the_first_path_that_has_text() -> None:
+    changes: dict[str, object] = {f"{R}.contentField": ["$.memory", "$.chunk"]}
+    found = await hits(
+        changes, {"memory": "", "chunk": "b"}, {"chunk": "c"}, {"memory": "a", "chunk": "x"}, {"memory": ""}, k=9
+    )
+    assert [hit.content for hit in found] == ["b", "c", "a", ""]
+    with pytest.raises(MappingError, match=r'contentField "\$.memory", "\$.chunk": nothing there'):
+        await hits(changes, {"memory": None})
+
+
+async def test_several_matches_are_joined() -> None:
+    rows = [{"content": [{"text": "a"}, {"text": "b"}]}]
+    assert (await hits({f"{R}.contentField": "$.content[*].text"}, *rows))[0].content == "a\nb"
+    joined: dict[str, object] = {f"{R}.contentField": "$.content[*].text", f"{R}.content_join": " | "}
+    assert (await hits(joined, *rows))[0].content == "a | b"
+
+
+async def test_renamed_field_is_a_mapping_error_that_shows_path_and_body() -> None:
+    with pytest.raises(MappingError) as caught:
+        await hits({}, {"id": "x1", "txet": "us"})
+    assert str(caught.value).startswith(
+        'search.response.contentField "$.text": nothing there; body: {"results": [{"id"'
+    )
+
+
+async def test_body_in_an_error_is_short_and_without_keys() -> None:
+    key = "sk-0123456789abcdefghijklmnop"
+    with pytest.raises(MappingError) as caught:
+        await hits({}, {"note": key + "x" * 5000})
+    assert key not in str(caught.value)
+    assert len(str(caught.value)) < 420
+
+
+async def test_content_that_is_an_object_is_no_text() -> None:
+    with pytest.raises(MappingError, match="is no text but an object"):
+        await hits({}, {"text": {"a": 1}})
+
+
+# ----------------------------------------------------------------- score
+
+
+async def test_score_missing_is_none_and_text_is_a_number() -> None:
+    changes: dict[str, object] = {f"{R}.scoreField": "$.s"}
+    found = await hits(
+        changes, {"text": "a", "s": 0.7}, {"text": "b", "s": "0.6"}, {"text": "c", "s": None}, {"text": "d"}, k=9
+    )
+    assert [hit.score for hit in found] == [0.7, 0.6, None, None]
+
+
+@pytest.mark.parametrize("score", ["NaN", "high", True, [1], "inf"])
+async def test_score_that_is_no_finite_number_is_a_mapping_error(score: object) -> None:
+    with pytest.raises(MappingError, match=r'scoreField "\$.s": is no finite number'):
+        await hits({f"{R}.scoreField": "$.s"}, {"text": "a", "s": score})
+
+
+async def test_nan_as_a_json_number_is_a_mapping_error() -> None:
+    answer: Callable[[object], web.Response] = lambda _: web.Response(text='{"results": [{"text": "a", "s": NaN}]}')  # noqa: E731
+    with pytest.raises(MappingError):
+        await asked({f"{R}.scoreField": "$.s"}, answer)
+
+
+@pytest.mark.parametrize(
+    ("transform", "wanted"),
+    [("none", [0.25, 1.0]), ("1-x", [0.75, 0.0]), ("-x", [-0.25, -1.0]), ("1/(1+x)", [0.8, 0.5])],
+)
+async def test_transform_changes_the_score_and_not_the_order(transform: str, wanted: list[float]) -> None:
+    changes: dict[str, object] = {f"{R}.score": {"field": "$.s", "kind": "distance", "transform": transform}}
+    found = await hits(changes, {"text": "a", "s": 0.25}, {"text": "b", "s": 1})
+    assert [hit.score for hit in found] == wanted
+
+
+async def test_order_sorts_only_when_asked_and_is_stable() -> None:
+    rows = [{"text": "a", "s": 1}, {"text": "b", "s": 3}, {"text": "c"}, {"text": "d", "s": 3}]
+
+    async def order(rule: str) -> str:
+        found = await hits({f"{R}.score": {"field": "$.s", "order": rule}}, *rows, k=9)
+        return "".join(hit.content for hit in found)
+
+    assert [await order(rule) for rule in ("as_returned", "desc", "asc")] == ["abcd", "bdac", "abdc"]
+
+
+async def test_rank_has_no_scores() -> None:
+    assert (await hits({f"{R}.score": {"field": "$.s", "kind": "rank"}}, {"text": "a", "s": 1}))[0].score is None
+
+
+# ---------------------------------------------------------- dates, chunks
+
+
+@pytest.mark.parametrize(
+    "value", ["2023-05-08T13:56:00Z", "2023-05-08T13:56:00", 1683554160, 1683554160000, "1683554160"]
+)
+async def test_dates_of_hits_are_read_in_every_form(value: object) -> None:
+    (hit,) = await hits({f"{R}.when": "$.at"}, {"text": "a", "at": value})
+    assert hit.when == datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
+
+
+async def test_missing_date_is_none_and_an_unreadable_one_an_error() -> None:
+    found = await hits({f"{R}.when": "$.at"}, {"text": "a"}, {"text": "b", "at": None})
+    assert [hit.when for hit in found] == [None, None]
+    with pytest.raises(MappingError, match=r'when "\$.at": is no date: soon'):
+        await hits({f"{R}.when": "$.at"}, {"text": "a", "at": "soon"})
+
+
+async def test_chunks_are_kept_with_the_hit() -> None:
+    found = await hits(
+        {f"{R}.chunksField": "$.chunks"}, {"text": "a", "chunks": ["x", {"content": "y"}, {"n": 1}]}, {"text": "b"}
+    )
+    assert [hit.chunks for hit in found] == [("x", "y", '{"n":1}'), ()]
+
+
+# --------------------------------------------------------------- sources
+
+
+@pytest.mark.parametrize(
+    ("form", "row"),
+    [
+        ({"field": "$.id"}, {"id": "m1"}),
+        ({"field": "$.ids"}, {"ids": ["zz", "m1", "m1"]}),
+        ({"metadata": "bench_id"}, {"metadata": {"bench_id": "m1"}}),
+        ({"tag_prefix": "bench:", "field": "$.tags"}, {"tags": ["a", "bench:m1"]}),
+        ({"content_hash": True}, {"text": "text 1"}),
+    ],
+)
+async def test_each_form_leads_back_to_the_memory(form: dict[str, object], row: dict[str, object]) -> None:
+    found = await hits({f"{R}.id_from": [form]}, {"text": "other", **row}, sent=2)
+    assert found[0].source_ids == ("m1",)
+
+
+async def test_captured_map_leads_back_over_the_ids_of_the_service() -> None:
+    changes: dict[str, object] = {
+        "endpoints.add.response": {"id_map": {"name": "episodes", "key": "$.uuid", "value": "sent"}},
+        f"{R}.id_from": [{"captured": "episodes", "field": "$.episode_uuids"}],
+    }
+    answers: dict[str, object] = {
+        "POST /add": [{"uuid": "u0"}, {"uuid": "u1"}],
+        "POST /search": {"results": [{"text": "fact", "episode_uuids": ["u1", "u0"]}]},
+    }
+    async with playing(changes, answers) as play:
+        first = await play.add("a")
+        assert first.ids == {"m0": ("u0",)}
+        assert first.captures["episodes"] == {"u0": "m0"}
+        from bench.model import Memory
+
+        await play.ingest(Memory(id="m1", content="b"))
+        found = await play.search()
+        assert found.hits[0].source_ids == ("m1", "m0")
+
+
+async def test_id_map_of_another_length_is_a_mapping_error() -> None:
+    changes: dict[str, object] = {
+        "endpoints.add.response": {"id_map": {"name": "e", "key": "$.uuids", "value": "sent"}}
+    }
+    async with playing(changes, {"POST /add": {"uuids": ["a", "b"]}}) as play:
+        with pytest.raises(MappingError, match="2 ids for 1 memories"):
+            await play.add("x")
+
+
+async def test_first_form_that_gives_a_sent_id_wins() -> None:
+    forms = [{"metadata": "bench_id"}, {"field": "$.id"}]
+    found = await hits({f"{R}.id_from": forms}, {"text": "a", "id": "m0", "metadata": {"bench_id": "foreign"}}, sent=2)
+    assert found[0].source_ids == ("m0",)
+
+
+async def test_given_forms_that_map_nothing_are_a_mapping_error_and_some_are_counted() -> None:
+    changes: dict[str, object] = {f"{R}.id_from": [{"field": "$.id"}]}
+    with pytest.raises(MappingError, match="search.response.id_from: none of 1 hits maps"):
+        await hits(changes, {"text": "a", "id": "zz"})
+    found = await asked(changes, {"results": [{"text": "a", "id": "zz"}, {"text": "b", "id": "m0"}]})
+    assert (found.unmapped, found.ids_available) == (1, True)
+
+
+async def test_before_ingest_a_foreign_hit_is_a_hit_and_no_mapping_error() -> None:
+    found = await asked({f"{R}.id_from": [{"field": "$.id"}]}, {"results": [{"text": "a", "id": "zz"}]}, sent=0)
+    assert (len(found.hits), found.unmapped) == (1, 1)
+
+
+async def test_without_forms_a_service_without_our_ids_has_no_source_ids() -> None:
+    found = await asked({}, {"results": [{"text": "a", "id": "own"}]})
+    assert (found.ids_available, found.unmapped) == (False, 1)
+    assert (await asked({}, {"results": [{"text": "a", "id": "m0"}]})).ids_available
+    assert not (await asked({f"{R}.id_from": "none"}, {"results": [{"text": "a", "id": "m0"}]})).ids_available
+    short: dict[str, object] = {f"{R}.idField": "$.key"}
+    assert (await hits(short, {"text": "a", "key": "m0"}))[0].source_ids == ("m0",)
+
+
+# ---------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize(
+    ("rule", "body", "error"),
+    [
+        ({"path": "$.errno", "not_equals": 0}, {"errno": 5}, Rejected),
+        ({"path": "$.code", "not_in": [200, 201]}, {"code": 500}, Rejected),
+        ({"path": "$.code", "in": [402], "kind": "quota"}, {"code": 402}, QuotaError),
+        ({"path": "$.status", "equals": "denied", "kind": "auth"}, {"status": "denied"}, AuthError),
+        ({"path": "$.errors", "non_empty": True}, {"errors": ["x"]}, Rejected),
+        ({"path": "$.error", "exists": True, "kind": "ingest_failed"}, {"error": None}, IngestFailed),
+        ({"path": "$.error", "exists": True, "kind": "unavailable"}, {"error": 1}, Unavailable),
+        ({"path": "$.error", "exists": True, "kind": "rate_limited"}, {"error": 1}, RateLimited),
+    ],
+)
+async def test_error_inside_a_good_status_is_an_error(
+    rule: dict[str, object], body: dict[str, object], error: type[CallError]
+) -> None:
+    changes: dict[str, object] = {"errors.error_when": [{**rule, "message": "$.said"}]}
+    with pytest.raises(error, match=r"errors.error_when\[0\].*no luck"):
+        await asked(changes, {**body, "said": "no luck"}, sent=0)
+
+
+async def test_error_that_may_pass_is_retried_inside_the_call() -> None:
+    changes: dict[str, object] = {"errors.error_when": [{"path": "$.busy", "equals": True, "kind": "unavailable"}]}
+    async with playing(changes, {"POST /search": [{"busy": True}, {"results": []}]}) as play:
+        await play.search()
+        assert len(play.service.seen) == 2
+
+
+async def test_fine_body_passes_every_rule() -> None:
+    rules = [
+        {"path": "$.errno", "not_equals": 0},
+        {"path": "$.errors", "non_empty": True},
+        {"path": "$.e", "exists": True},
+    ]
+    changes: dict[str, object] = {"errors.error_when": rules}
+    assert (await asked(changes, {"results": [], "errno": 0, "errors": []}, sent=0)).hits == ()
+
+
+async def test_partial_failure_is_matched_by_id() -> None:
+    changes: dict[str, object] = {
+        "ingest.batch": {"max_items": 9},
+        "endpoints.add.body": {"docs": {"$column": "content"}},
+        "endpoints.add.partial": {
+            "items": "$.r",
+            "id": "$.id",
+            "failed_when": {"$.status": ["failed"]},
+            "message": "$.error",
+        },
+    }
+    body = {"r": [{"id": "m1", "status": "ok"}, {"id": "m0", "status": "failed", "error": "too long"}]}
+    async with playing(changes, {"POST /add": body}) as play:
+        got = await play.add("a", "b")
+        assert dict(got.rejected) == {"m0": "too long"}
+        assert set(got.ids) == {"m1"}
+        assert play.space.captures["$sent"] == ["m1"]
+    async with playing(changes, {"POST /add": {"r": [{"id": "??", "status": "failed"}]}}) as play:
+        with pytest.raises(MappingError, match="no id that was sent"):
+            await play.add("a", "b")
+
+
+async def test_answer_above_the_limit_is_a_mapping_error() -> None:
+    changes: dict[str, object] = {"connection.max_response_bytes": 2000}
+    with pytest.raises(MappingError, match="max_response_bytes|larger than 2000"):
+        await asked(changes, {"results": [], "pad": "x" * 5000}, sent=0)
+
+
+@pytest.mark.parametrize("body", ["<html>busy</html>", "", '{"results": [', "null"])
+async def test_body_that_is_no_json_object_is_a_mapping_error(body: str) -> None:
+    with pytest.raises(MappingError):
+        await asked({}, lambda _: web.Response(text=body), sent=0)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(value=json_values)
+def test_ids_and_dates_of_any_value_never_crash(value: object) -> None:
+    assert all(isinstance(one, str) for one in as_ids(value))
+    try:
+        assert as_instant(value).tzinfo is not None
+    except (ValueError, OverflowError, OSError):
+        pass

@@ -1,0 +1,206 @@
+"""When a service is ready, and when a namespace is gone."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.errors import IngestFailed, MappingError, NotCleared, NotReady
+from bench.model import Ingested, Memory
+from tests.providers.declared import SPACE, playing
+
+STATUS = {
+    "endpoints.add.response": {"ids": "$.job"},
+    "wait": {
+        "request": {"method": "GET", "path": "/jobs/${jobId}"},
+        "until": {"$.s": "done"},
+        "fail_on": {"$.s": ["failed"]},
+    },
+}
+NS = "ns%2F1%20%C3%BC"
+
+
+async def test_without_wait_nothing_is_waited_for() -> None:
+    async with playing() as play:
+        assert play.provider.wait.by == "nothing"
+        assert (await play.provider.ready(play.space, await play.add("x"))).state == "ready"
+
+
+@pytest.mark.parametrize("wait", ["sentinel", {}, {"timeout_s": 5}])
+async def test_wait_without_request_is_a_sentinel(wait: object) -> None:
+    async with playing({"wait": wait}) as play:
+        assert play.provider.wait.by == "sentinel"
+
+
+async def test_wait_settings_reach_the_engine() -> None:
+    wait = {"interval_ms": 100, "max_interval_ms": 900, "timeout_s": 7, "settle_ms": 50}
+    async with playing({"wait": wait}) as play:
+        rule = play.provider.wait
+        assert (rule.interval_s, rule.max_interval_s, rule.timeout_s, rule.settle_s) == (0.1, 0.9, 7, 0.05)
+
+
+async def test_every_job_must_be_done_and_a_done_one_is_not_asked_again() -> None:
+    answers = {
+        "POST /add": [{"job": "j0"}, {"job": "j1"}],
+        "GET /jobs/j0": {"s": "done"},
+        "GET /jobs/j1": [{"s": "queued"}, {"s": "done"}],
+    }
+    async with playing(STATUS, answers) as play:
+        jobs = (*(await play.add("a")).jobs, *(await play.add("b")).jobs)
+        everything = Ingested(ids={"m0": ("m0",)}, jobs=jobs)
+        first = await play.provider.ready(play.space, everything)
+        assert (first.state, first.detail) == ("pending", "1 of 2 ready")
+        assert (await play.provider.ready(play.space, everything)).state == "ready"
+        assert play.service.calls().count("GET /jobs/j0") == 1
+
+
+async def test_failed_job_is_failed_and_looked_at_first() -> None:
+    changes = {**STATUS, "wait": {**STATUS["wait"], "until": {"$.s": ["done", "failed"]}}}  # type: ignore[dict-item]
+    async with playing(changes, {"POST /add": {"job": "j0"}, "GET /jobs/j0": {"s": "failed", "why": "bad"}}) as play:
+        seen = await play.provider.ready(play.space, await play.add("a"))
+        assert seen.state == "failed"
+        assert "j0" in seen.detail and "bad" in seen.detail
+
+
+async def test_all_of_until_must_hold() -> None:
+    changes = {**STATUS, "wait": {**STATUS["wait"], "until": {"$.s": "done", "$.dream": "done"}}}  # type: ignore[dict-item]
+    async with playing(changes, {"POST /add": {"job": "j0"}, "GET /jobs/j0": {"s": "done", "dream": "queued"}}) as play:
+        assert (await play.provider.ready(play.space, await play.add("a"))).state == "pending"
+
+
+async def test_missing_status_field_is_a_mapping_error() -> None:
+    async with playing(STATUS, {"POST /add": {"job": "j0"}, "GET /jobs/j0": {"state": "done"}}) as play:
+        got = await play.add("a")
+        with pytest.raises(MappingError, match=r'wait.until "\$.s": nothing there'):
+            await play.provider.ready(play.space, got)
+
+
+async def test_missing_job_id_is_a_mapping_error() -> None:
+    async with playing(STATUS, {"POST /add": {"ok": 1}}) as play:
+        with pytest.raises(MappingError, match=r'add.response.ids "\$.job": nothing there'):
+            await play.add("a")
+
+
+async def test_many_jobs_end_the_round_at_the_first_that_wait() -> None:
+    answers = {
+        "POST /add": {"jobs": [f"j{i}" for i in range(40)]},
+        **{f"GET /jobs/j{i}": {"s": "done" if i < 16 else "queued"} for i in range(40)},
+    }
+    async with playing({**STATUS, "endpoints.add.response": {"ids": "$.jobs"}}, answers) as play:
+        seen = await play.provider.ready(play.space, await play.add("a"))
+        assert seen.detail == "16 of 40 ready"
+        assert len([call for call in play.service.calls() if "jobs" in call]) == 32
+
+
+async def test_namespace_scope_counts_what_was_sent() -> None:
+    changes = {
+        "wait": {
+            "request": {"method": "GET", "path": "/episodes", "query": {"n": "$.sent"}},
+            "count_at_least": "$.episodes",
+        }
+    }
+    answers = {"GET /episodes": [{"episodes": [1]}, {"episodes": [1, 2]}]}
+    async with playing(changes, answers) as play:
+        everything = Ingested(ids={"m0": (), "m1": ()})
+        assert (await play.provider.ready(play.space, everything)).state == "pending"
+        assert (await play.provider.ready(play.space, everything)).state == "ready"
+        assert play.service.seen[0].query == [("n", "2")]
+
+
+async def test_ids_that_only_the_status_call_shows_are_captured() -> None:
+    changes = {
+        "wait": {
+            "request": {"method": "GET", "path": "/episodes"},
+            "count_at_least": "$.episodes",
+            "id_map": {"name": "episodes", "key": "$.episodes[*].uuid", "value": "$.episodes[*].name"},
+        },
+        "endpoints.search.response.id_from": [{"captured": "episodes", "field": "$.e"}],
+    }
+    answers = {
+        "GET /episodes": {"episodes": [{"uuid": "u0", "name": "m0"}]},
+        "POST /search": {"results": [{"text": "fact", "e": ["u0"]}]},
+    }
+    async with playing(changes, answers) as play:
+        got = await play.add("a")
+        seen = await play.provider.ready(play.space, got)
+        assert dict(seen.captures) == {"episodes": {"u0": "m0"}}
+        play.take(seen.captures)
+        assert (await play.search()).hits[0].source_ids == ("m0",)
+
+
+async def test_resumed_provider_waits_for_the_jobs_of_every_session() -> None:
+    """R7: job ids come back from the journal, not from this process."""
+    answers = {f"GET /jobs/j{i}": {"s": "done"} for i in range(10)}
+    async with playing(STATUS, answers) as play:
+        everything = Ingested(ids={}, jobs=tuple(f"j{i}" for i in range(10)))
+        assert (await play.provider.ready(play.space, everything)).state == "ready"
+        assert sorted(play.service.calls()) == [f"GET /jobs/j{i}" for i in range(10)]
+
+
+# ------------------------------------------------------------------ clear
+
+
+async def test_clear_of_what_is_gone_is_success() -> None:
+    async with playing(answers={f"DELETE /users/{NS}": (404, {})}) as play:
+        assert await play.provider.clear(play.space) is None
+
+
+async def test_clear_gets_every_stored_id() -> None:
+    changes = {"endpoints.clear": {"method": "DELETE", "path": "/m", "query": {"id": "$.ids"}}}
+    async with playing(changes) as play:
+        await play.ingest(Memory(id="m0", content="a"))
+        await play.ingest(Memory(id="m1", content="b"))
+        await play.provider.clear(play.space)
+        assert play.service.seen[-1].query == [("id", "m0"), ("id", "m1")]
+
+
+async def test_clear_that_needs_what_setup_never_captured_removes_nothing() -> None:
+    changes = {
+        "setup": [{"name": "agent", "method": "POST", "path": "/agents", "capture": {"agent": "$.id"}}],
+        "endpoints.clear": {"method": "DELETE", "path": "/agents/${agent}"},
+    }
+    async with playing(changes) as play:
+        assert await play.provider.clear(SPACE) is None
+        assert play.service.calls() == []
+
+
+async def test_clear_waits_for_its_own_job() -> None:
+    clear = {
+        "method": "DELETE",
+        "path": "/m",
+        "response": {"ids": "$.job"},
+        "wait": {
+            "request": {"method": "GET", "path": "/jobs/${jobId}"},
+            "until": {"$.s": "done"},
+            "fail_on": {"$.s": "failed"},
+            "interval_ms": 1,
+            "timeout_s": 0.5,
+        },
+    }
+    answers = {"DELETE /m": {"job": "c1"}, "GET /jobs/c1": [{"s": "busy"}, {"s": "done"}]}
+    async with playing({"endpoints.clear": clear}, answers) as play:
+        await play.provider.clear(play.space)
+        assert play.service.calls() == ["DELETE /m", "GET /jobs/c1", "GET /jobs/c1"]
+    for answer, error in (({"s": "failed"}, IngestFailed), ({"s": "busy"}, NotReady)):
+        async with playing({"endpoints.clear": clear}, {"DELETE /m": {"job": "c1"}, "GET /jobs/c1": answer}) as play:
+            with pytest.raises(error):
+                await play.provider.clear(play.space)
+
+
+@pytest.mark.parametrize(
+    ("verify", "left", "gone"),
+    [
+        ({"empty": "$.n", "timeout_s": 0.3}, {"n": 2}, {"n": 0}),
+        ({"empty": "$.items", "timeout_s": 0.3}, {"items": [1]}, {"items": []}),
+        ({"empty": "$.items", "timeout_s": 0.3}, {"items": [1]}, {}),
+        ({"empty": "$.items", "timeout_s": 0.3}, {"items": [1]}, {"items": None}),
+        ({"ok_status": [404], "timeout_s": 0.3}, {"id": 1}, (404, {})),
+    ],
+)
+async def test_clear_is_verified_until_nothing_is_left(verify: dict[str, object], left: object, gone: object) -> None:
+    changes = {"endpoints.verify_clear": {"method": "GET", "path": "/m", **verify}}
+    async with playing(changes, {"GET /m": [left, gone]}) as play:
+        await play.provider.clear(play.space)
+        assert play.service.calls().count("GET /m") == 2
+    async with playing(changes, {"GET /m": left}) as play:
+        with pytest.raises(NotCleared, match=r"still holds something 0.3 s after"):
+            await play.provider.clear(play.space)
