@@ -1,0 +1,187 @@
+"""Classes behind a config: files, modules, entry points, their own ``local`` block, and what a broken one says."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from bench.config.catalog import Catalog
+from bench.config.provider import ProviderConfig, load_provider
+from bench.config.source import Source
+from bench.errors import ConfigError
+from bench.model import Memory, Query, Space
+from bench.providers import adapters, facts
+from bench.providers.adapters import builtin_config, plugged_config, provider_class
+from bench.providers.doctor import examine
+from tests.contract.running import context_for, opened
+from tests.providers.declared import declared
+
+SPACE = Space(namespace="ns", run_id="r", benchmark="b", corpus="c")
+
+OWN = '''
+"""A provider of forty lines: keeps lists in memory and finds by common words."""
+from bench.config.source import ConfigModel
+from bench.model import Found, Hit, Ingested, Readiness
+from bench.providers import Batching, Capabilities, Waiting
+from bench.providers.adapters import declared_capabilities, local_of
+
+
+class OwnLocal(ConfigModel):
+    least: int = 1
+
+
+class Own:
+    version, durability, on_unknown = "1", "process", "repeat"
+    keeps_store, unbounded = True, False
+    wait, batching = Waiting(), Batching(max_items=2)
+
+    def __init__(self, config, context):
+        self.name, self.capabilities = config.name, declared_capabilities(config)
+        self.least = local_of(config, OwnLocal).least
+        self.spaces = {}
+
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *exc):
+        return None
+
+    async def ingest(self, space, memories):
+        self.spaces.setdefault(space.namespace, {}).update({one.id: one for one in memories})
+        return Ingested(ids={one.id: (one.id,) for one in memories})
+
+    async def ready(self, space, ingested):
+        return Readiness(state="ready")
+
+    async def search(self, space, query):
+        words = set(query.text.lower().split())
+        rank = lambda one: len(words & set(one.content.lower().split()))
+        known = sorted(self.spaces.get(space.namespace, {}).values(), key=rank, reverse=True)
+        hits = tuple(Hit(id=one.id, content=one.content, source_ids=(one.id,), when=one.when) for one in known if rank(one) >= self.least)
+        return Found(hits=hits[: query.k], requested=query.k, returned=len(hits))
+
+    async def clear(self, space):
+        return len(self.spaces.pop(space.namespace, {}))
+
+    async def delete(self, space, memory_ids):
+        for one in memory_ids:
+            self.spaces.get(space.namespace, {}).pop(one, None)
+'''
+
+
+def own(folder: Path, text: str = OWN, extra: str = "") -> ProviderConfig:
+    (folder / "own.py").write_text(textwrap.dedent(text), encoding="utf-8")
+    tree = f"name: acme\ntype: local\nadapter: ./own.py:Own\n{extra}"
+    return load_provider(Source.parse(tree, folder / "acme.yaml"))
+
+
+async def test_file_beside_the_config_is_a_provider(tmp_path: Path) -> None:
+    config = own(tmp_path)
+    async with opened(config, tmp_path) as provider:
+        await provider.ingest(SPACE, [Memory(id="a", content="Ana lives here")])
+        assert (await provider.search(SPACE, Query(text="where is Ana", k=1))).hits[0].id == "a"
+    assert facts.capabilities(config).operations == {"add_memory", "retrieve_memory", "delete_memory"}
+
+
+async def test_file_beside_the_config_passes_the_same_contract(tmp_path: Path) -> None:
+    config = own(tmp_path)
+    async with context_for(config, tmp_path, {}) as context:
+        report = await examine(config, context)
+    assert report.ok, report.as_json()
+    assert json.loads(json.dumps(report.as_json()))["provider"] == "acme"
+
+
+async def test_local_block_is_read_by_the_class_with_places(tmp_path: Path) -> None:
+    assert (await _least(own(tmp_path, extra="local: {least: 2}\n"), tmp_path)) == 2
+    with pytest.raises(ConfigError, match=r'acme.yaml:5:3: unknown field "leest".*did you mean "least"'):
+        await _least(own(tmp_path, extra="local:\n  leest: 2\n"), tmp_path)
+
+
+async def _least(config: ProviderConfig, folder: Path) -> int:
+    async with opened(config, folder) as provider:
+        return int(provider.least)  # type: ignore[attr-defined]
+
+
+async def test_declared_durability_wins_over_the_class(tmp_path: Path) -> None:
+    async with opened(own(tmp_path, extra="local: {durability: file}\n"), tmp_path) as provider:
+        assert provider.durability == "file"
+    with pytest.raises(ConfigError, match="must be process, file or service"):
+        own(tmp_path, extra="local: {durability: forever}\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("import nowhere_at_all\nclass Own: ...\n", "own.py fails: ModuleNotFoundError"),
+        ("raise RuntimeError('no')\nclass Own: ...\n", "own.py fails: RuntimeError: no"),
+        ("class Own: ...\n", "lacks ingest, ready, search, clear"),
+    ],
+)
+def test_broken_adapter_is_a_config_error_at_its_line(text: str, said: str, tmp_path: Path) -> None:
+    folder = tmp_path / said[:6].strip()
+    folder.mkdir()
+    with pytest.raises(ConfigError, match=said) as caught:
+        provider_class(own(folder, text))
+    assert "acme.yaml:3:1" in str(caught.value)
+
+
+def test_module_that_is_not_installed_names_the_module() -> None:
+    config = declared({"type": "local", "adapter": "nowhere_at_all:Thing", "endpoints": ..., "connection": ...})
+    with pytest.raises(ConfigError, match="cannot import nowhere_at_all"):
+        provider_class(config)
+
+
+def test_entry_points_are_found_by_name_and_a_broken_one_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = [
+        importlib.metadata.EntryPoint("plugged", "bench.providers.builtin.bm25:Bm25", adapters.GROUP),
+        importlib.metadata.EntryPoint("broken", "nowhere_at_all:Thing", adapters.GROUP),
+    ]
+    monkeypatch.setattr(adapters, "entry_points", lambda group: points if group == adapters.GROUP else [])
+    found = plugged_config("plugged")
+    assert found is not None
+    assert provider_class(found).__name__ == "Bm25"  # type: ignore[attr-defined]
+    assert plugged_config("unknown") is None
+    names = [row["name"] for row in facts.listing([])]
+    assert {"plugged", "broken", "bm25"} <= set(names)
+    broken = plugged_config("broken")
+    assert broken is not None
+    with pytest.raises(ConfigError, match="nowhere_at_all"):
+        provider_class(broken)
+
+
+def test_list_has_a_row_for_every_provider_and_names_what_each_needs(root: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "configs" / "providers"
+    folder.mkdir(parents=True)
+    (folder / "bad.yaml").write_text("name: bad\ntype: cloud\n", encoding="utf-8")
+    rows = {str(row["name"]): row for row in facts.listing(Catalog.load(tmp_path).providers())}
+    assert '"hosted"' in str(rows["bad"]["problem"])
+    chroma, bm25 = rows["chroma"], rows["bm25"]
+    assert (chroma["type"], chroma["first_class"], chroma["needs"]) == ("docker", True, [])
+    assert rows["pgvector"]["needs"] == ["PGVECTOR_URL"]
+    assert bm25["verified"] == {"level": "live", "date": "2026-11-27", "upstream": "bench"}
+    assert bm25["aliases"] == ["local-baseline", "LocalBaseline"]
+    assert {"bm25", "vector", "full-context", "oracle", "random", "no-memory"} <= set(rows)
+    assert json.dumps(list(rows.values()))
+
+
+def test_described_says_what_a_reader_asks_next() -> None:
+    config = declared({"auth": {"type": "bearer", "envVar": "ACME_KEY"}})
+    shown = facts.described(config)
+    assert shown["variables"] == {"ACME_KEY": True, "ACME_URL": True}
+    assert shown["needs"] == ["ACME_KEY", "ACME_URL"]
+    assert facts.lacks(config, frozenset({"add_memory", "delete_memory"})) == ("delete_memory",)
+    assert facts.embedding(config) is None
+    assert facts.embedding_model(builtin_config("vector")) == "openai/text-embedding-3-small"
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    import subprocess
+    import sys
+
+    code = "import sys, bench.providers, bench.providers.names; print([m for m in ('aiohttp', 'pydantic', 'aiosqlite', 'psycopg') if m in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
