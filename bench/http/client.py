@@ -31,7 +31,7 @@ from bench.events import log, redact
 from bench.http import classify, ledger
 from bench.http.classify import AttemptFailed
 from bench.http.endpoint import Endpoint, Limits
-from bench.http.gate import Gate
+from bench.http.gate import ClosedTooLong, Gate
 from bench.http.message import Metered, Request, Response, Timings
 from bench.http.retry_after import wait_of
 from bench.http.window import CEILING, Slots
@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 
     from bench.http.transport import Answer, Stamps, Transport
 
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+_encode_ascii = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+_logger = logging.getLogger("bench")
 JITTER_AFTER_WAIT_S = 1.0
 """after a Retry-After the calls come back spread over at most this long, so that the herd does not return at once"""
 
@@ -67,6 +70,11 @@ class Trip:
     started_at: datetime | None = None
     received: int = 0
     """bytes of the last answer"""
+
+    @property
+    def patience_s(self) -> float:
+        """A pause that is longer fails the call at once."""
+        return self.endpoint.call_s
 
     @property
     def label(self) -> str:
@@ -186,9 +194,10 @@ class Http:
         from bench.http.transport import Stamps
 
         trip.attempts += 1
-        if trip.gate.closed_for() > trip.endpoint.call_s:
-            raise _closed(trip)
-        await trip.gate.enter(trip)
+        try:
+            await trip.gate.enter(trip)
+        except ClosedTooLong as closed:
+            raise _closed(trip, closed.wait_s) from None
         stamps = Stamps()
         try:
             answer = await self._send(trip, stamps)
@@ -290,9 +299,9 @@ class Http:
         response: Response | None = None,
         metered: Metered | None = None,
     ) -> None:
-        if ledger.wanted():
+        if ledger.wanted() or _logger.isEnabledFor(logging.DEBUG):
             timings = response.timings if response is not None else _timings(trip, stamps)
-            ledger.record(
+            _write(
                 Call(
                     endpoint=trip.endpoint.name,
                     role=trip.endpoint.role,
@@ -333,6 +342,20 @@ class Http:
         return gate
 
 
+def _write(call: Call) -> None:
+    ledger.record(call)
+    if _logger.isEnabledFor(logging.DEBUG):
+        log().debug(
+            "call",
+            endpoint=call.endpoint,
+            attempt=call.attempt,
+            status=call.status,
+            outcome=call.outcome,
+            latency_us=call.network_us + call.provider_us,
+            waited_us=call.queue_us + call.limiter_us,
+        )
+
+
 async def _back_off(trip: Trip, seconds: float) -> None:
     started = time.perf_counter()
     await anyio.sleep(seconds)
@@ -354,16 +377,15 @@ def _failure(state: RetryCallState) -> AttemptFailed:
 
 
 def _tell(trip: Trip, failed: AttemptFailed, sleep_s: float) -> None:
-    if logging.getLogger("bench").isEnabledFor(logging.INFO):
+    if _logger.isEnabledFor(logging.INFO):
         log().info(
             "retry", endpoint=trip.endpoint.name, attempt=trip.attempts, status=failed.status, wait_s=round(sleep_s, 3)
         )
 
 
-def _closed(trip: Trip) -> AttemptFailed:
-    wait_s = trip.gate.closed_for()
+def _closed(trip: Trip, wait_s: float) -> AttemptFailed:
     text = f"{trip.endpoint.name}: closed for another {wait_s:.0f} s by Retry-After, longer than a call may take"
-    return AttemptFailed(RateLimited(text, retry_after_s=wait_s), repeat=False, status=None)
+    return AttemptFailed(RateLimited(text, retry_after_s=wait_s), repeat=False)
 
 
 def _timings(trip: Trip, stamps: Stamps) -> Timings:
@@ -403,13 +425,13 @@ def _body(endpoint: Endpoint, request: Request) -> bytes | None:
     if request.json is None:
         return request.body
     try:
-        text = json.dumps(request.json, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text = _encode(request.json)
     except (TypeError, ValueError) as error:
         raise MappingError(f"{endpoint.name}: the request body is no JSON: {error}") from error
     try:
         return text.encode()
     except UnicodeEncodeError:  # a lone surrogate: legal in JSON only as an escape
-        return json.dumps(request.json, allow_nan=False, separators=(",", ":")).encode()
+        return _encode_ascii(request.json).encode()
 
 
 def _unseeded() -> random.Random:

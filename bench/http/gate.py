@@ -29,6 +29,8 @@ SLACK = 0.25
 """of a token: what a late timer may catch up; less than one call, so no window of whole calls grows"""
 LOOKS_PER_TOKEN = 50
 WAIT_WITHOUT_RESET_S = 1.0
+LONGEST_NAP_S = 1.0
+"""a pause may grow while we sleep"""
 SHORTEST_LOOK_S = 0.001
 TOKEN_BURST_S = 6.0
 """seconds of the token rate that may go at once"""
@@ -40,7 +42,18 @@ class Passenger(Protocol):
     @property
     def tokens(self) -> int: ...
 
+    @property
+    def patience_s(self) -> float: ...
+
     limiter_s: float
+
+
+class ClosedTooLong(Exception):
+    """The endpoint stays closed for longer than this passenger may wait."""
+
+    def __init__(self, wait_s: float) -> None:
+        super().__init__(f"closed for another {wait_s:.0f} s")
+        self.wait_s = wait_s
 
 
 class Gate:
@@ -60,7 +73,11 @@ class Gate:
         self._places: Slots | None = self.window or (Slots(limits.concurrency) if limits.concurrency else None)
 
     async def enter(self, passenger: Passenger) -> None:
-        """Return with a place and a slot held and the token spent at this instant."""
+        """Return with a place and a slot held and the token spent at this instant.
+
+        Raises:
+            ClosedTooLong: a pause lasts longer than the passenger's patience.
+        """
         if self._places is not None:
             await self._places.take(passenger)
         try:
@@ -104,7 +121,7 @@ class Gate:
         async with self._turn:
             await self._buy_tokens(passenger.tokens)
             while True:
-                await self._until_open()
+                await self._until_open(passenger.patience_s)
                 asked = time.perf_counter()
                 await self._slots.take(passenger)
                 slot_s += time.perf_counter() - asked
@@ -114,9 +131,11 @@ class Gate:
         if not (self._unpaced and self._closed_until < started):
             passenger.limiter_s += time.perf_counter() - started - slot_s
 
-    async def _until_open(self) -> None:
-        while (wait_s := self._wait_s()) > 0:  # noqa: ASYNC110 - time opens the gate, no event does
-            await anyio.sleep(wait_s)
+    async def _until_open(self, patience_s: float) -> None:
+        while (wait_s := self._wait_s()) > 0:
+            if wait_s > patience_s and self.closed_for() > patience_s:
+                raise ClosedTooLong(wait_s)
+            await anyio.sleep(min(wait_s, LONGEST_NAP_S))
 
     def _wait_s(self) -> float:
         """Seconds until it is worth looking again: exact for a pause, a fraction of a token for the rate."""

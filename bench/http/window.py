@@ -13,7 +13,7 @@ from anyio import CapacityLimiter, WouldBlock
 CEILING = 256
 """the most that ``auto`` ever has in flight, over all endpoints"""
 START = 2
-SLOW_STEP = 0.125
+SLOW_STEP = 1 / 32
 """growth per round near the size that was refused last"""
 
 

@@ -50,7 +50,7 @@ def open_model(
     *,
     http: Http,
     environment: Environment,
-    role: Literal["answering", "judge"],
+    role: Literal["answering", "judge", "provider"],
     files: Mapping[str, ModelFile] | None = None,
     price: Price | None = None,
 ) -> Model:

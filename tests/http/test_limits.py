@@ -197,6 +197,15 @@ async def test_a_retry_after_beyond_the_deadline_fails_at_once(fault_server: Sta
     assert seen(url)["calls"] == 1
 
 
+async def test_a_pause_that_grows_too_long_frees_those_who_wait_already(fault_server: Starter, seen: Seen) -> None:
+    url = fault_server("search:status:code=429,retry_after=3600,skip=1", "search:latency:ms=200")
+    where = Endpoint(name="p.search", role="provider", limits=Limits(concurrency=1), timeouts=Timeouts(call_s=5))
+    async with Http(concurrency=4) as http:
+        with anyio.fail_after(3):
+            assert await many(http, where, search(url), 6, 6) == 5
+    assert seen(url)["calls"] == 2
+
+
 async def test_l5_a_provider_that_pushes_back_takes_nothing_from_another(fault_server: Starter) -> None:
     url = fault_server("a/search:status:code=429,retry_after=5", "search:latency:ms=20")
     request = search(url, "/p/b/v1/search")
@@ -220,7 +229,7 @@ async def test_l4_auto_finds_the_place_below_a_limit_of_concurrency(
     url = fault_server("search:concurrency:limit=5", "search:latency:ms=20")
     where = Endpoint(name="p.search", role="provider", retry=Retry(max_retries=8, delay_s=0.05))
     async with Http(concurrency="auto", random=random.Random(3)) as http:
-        failed = await many(http, where, search(url), 100, 20)
+        failed = await many(http, where, search(url), 300, 20)
         reset(url)
         failed += await many(http, where, search(url), 500, 20)
         assert 1 <= (http.window("p.search") or 0) <= 6
