@@ -68,10 +68,10 @@ async def read_finished(connection: aiosqlite.Connection, owner: str, phase: Pha
     """Load the units with an ok row; unit ids come back as SQLite holds them."""
     rows = await connection.execute_fetchall(READ["finished"], (clean(owner), PHASES[phase]))
     first, others = next(iter(rows))
-    by_epoch: dict[int, set[str]] = {1: set(json.loads(first))}
+    later: dict[int, list[str]] = {}
     for unit, epoch in json.loads(others):
-        by_epoch.setdefault(epoch, set()).add(unit)
-    return Finished({epoch: frozenset(units) for epoch, units in by_epoch.items()})
+        later.setdefault(epoch, []).append(unit)
+    return Finished({1: frozenset(json.loads(first)), **{epoch: frozenset(found) for epoch, found in later.items()}})
 
 
 async def read_latest(connection: aiosqlite.Connection, keys: Iterable[Key], *, payloads: bool) -> dict[Key, Entry]:
