@@ -75,8 +75,8 @@ class LaneProgress:
 class Progress:
     """Counters of one run. ``rate`` and ``eta_s`` look at the last half minute."""
 
-    def __init__(self, run_id: str, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self.run_id = run_id
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self.run_id = ""
         self.lanes: dict[str, LaneProgress] = {}
         self.jobs: dict[str, JobProgress] = {}
         self.cost_usd = Decimal(0)

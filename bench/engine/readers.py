@@ -20,6 +20,7 @@ from bench.plan import NONE, Lane
 
 if TYPE_CHECKING:
     from bench.engine.live import Live
+    from bench.config.provider.sections import ClientEmbeddings
     from bench.models.embedding import EmbeddingOptions
 
 
@@ -94,18 +95,9 @@ class Opening:
 
     def embedder(self, lane: Lane) -> Embedder:
         """The client-side embedder of a provider, with the options of its config."""
-        from bench.models.embedding import EmbeddingOptions
-
         rule = lane.provider.config.client_embeddings
         assert rule is not None and lane.provider.embedding is not None
-        options = EmbeddingOptions(
-            dimensions=rule.dimensions,
-            batch=rule.batch,
-            normalize=rule.normalize,
-            query_prefix=rule.query_prefix,
-            document_prefix=rule.document_prefix,
-        )
-        return self._embedder(lane.provider.embedding, options)
+        return self._embedder(lane.provider.embedding, embedding_options(rule))
 
     def scorer(self, lane: Lane) -> Embedder | None:
         """The embedder of evaluators that compare by meaning."""
@@ -119,3 +111,16 @@ class Opening:
         return open_embedder(
             name, http=live.http, environment=live.environment, files=files, options=options, price=self.price
         )
+
+
+def embedding_options(rule: ClientEmbeddings) -> EmbeddingOptions:
+    """What a provider's config says of its vectors, as its embedder takes it."""
+    from bench.models.embedding import EmbeddingOptions
+
+    return EmbeddingOptions(
+        dimensions=rule.dimensions,
+        batch=rule.batch,
+        normalize=rule.normalize,
+        query_prefix=rule.query_prefix,
+        document_prefix=rule.document_prefix,
+    )

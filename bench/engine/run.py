@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import secrets
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
@@ -71,13 +70,14 @@ async def execute(
     else:
         folder = resume if resume.is_dir() else resume.parent
         journal = Journal.resume(resume, bound=bound)
-    work = Execution(plan=plan, environment=environment, observer=observer or Silent(), folder=folder, share=share)
+    work = Execution(plan, environment, observer or Silent(), folder, share)
     try:
-        async with journal:
-            if resume is not None:
-                check_identity(journal.meta, plan)
-                await journal.record_resume(resume_data(plan, code))
-            outcome = await work.run(journal, resumed=resume is not None)
+        async with watching(work.stopping, pause_file=folder / PAUSE_FILE, max_time_s=plan.request.max_time):
+            async with journal:
+                if resume is not None:
+                    check_identity(journal.meta, plan)
+                    await journal.record_resume(resume_data(plan, code))
+                outcome = await work.run(journal, resumed=resume is not None)
     except DiskFull as full:
         outcome = await work.disk_full(full)
     except BaseExceptionGroup as group:
@@ -100,30 +100,33 @@ def inmost(group: BaseExceptionGroup[BaseException]) -> BaseException:
     return inmost(first) if isinstance(first, BaseExceptionGroup) else first
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
     """One process's work on one run."""
 
-    plan: Plan
-    environment: Environment
-    observer: Observer
-    folder: Path
-    share: float
+    def __init__(
+        self, plan: Plan, environment: Environment, observer: Observer, folder: Path, share: float
+    ) -> None:
+        self.plan = plan
+        self.environment = environment
+        self.observer = observer
+        self.folder = folder
+        self.share = share
+        self.progress = Progress()
+        self.stopping = Stopping(on_stop=lambda reason: observer.stopping(reason, self.progress.in_flight))
 
     async def run(self, journal: Journal, *, resumed: bool) -> Outcome:
         """Open everything, let the lanes work, and say how it ended."""
         request, run_id = self.plan.request, journal.meta.run_id
-        progress = Progress(run_id)
-        stopping = Stopping(on_stop=lambda reason: self.observer.stopping(reason, progress.in_flight))
+        self.progress.run_id = run_id
         budget = Budget(
             max_usd=None if request.max_cost is None else Decimal(str(request.max_cost)),
-            stopping=stopping,
-            progress=progress,
+            stopping=self.stopping,
+            progress=self.progress,
         )
         rates = {name: Limits(rps=rate) for name, rate in request.rates_per_s().items()}
         traffic = Http(concurrency=request.concurrency, rates=rates, share=self.share)
         async with traffic as http, AsyncExitStack() as stack:
-            progress.watch(http)
+            self.progress.watch(http)
             live = Live(
                 run_id=run_id,
                 folder=self.folder,
@@ -131,8 +134,8 @@ class Execution:
                 journal=journal,
                 http=http,
                 environment=self.environment,
-                progress=progress,
-                stopping=stopping,
+                progress=self.progress,
+                stopping=self.stopping,
                 budget=budget,
                 resumed=resumed,
             )
@@ -154,15 +157,13 @@ class Execution:
         await live.journal.set_state(RunState.RUNNING)
         self.observer.launched(live.progress)
         log().info("run_started", digest=live.plan.digest, lanes=len(lanes), resumed=live.resumed)
-        max_time_s = live.plan.request.max_time
-        async with watching(live.stopping, pause_file=self.folder / PAUSE_FILE, max_time_s=max_time_s):
-            with live.stopping.scope:
-                for lane in live.plan.lanes:
-                    if lane.skipped is not None:
-                        await skip_lane(live, lane)
-                async with anyio.create_task_group() as workers:
-                    for open_one in lanes:
-                        workers.start_soon(open_one.run)
+        with live.stopping.scope:
+            for lane in live.plan.lanes:
+                if lane.skipped is not None:
+                    await skip_lane(live, lane)
+            async with anyio.create_task_group() as workers:
+                for open_one in lanes:
+                    workers.start_soon(open_one.run)
 
     async def _ended(self, live: Live, lanes: list[OpenLane]) -> Outcome:
         """Make everything durable, then read from the journal how the run stands."""

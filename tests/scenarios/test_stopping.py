@@ -1,0 +1,166 @@
+"""C: signals, pauses and budgets stop a run cleanly; nothing in flight becomes an error."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from collections.abc import Callable
+
+import pytest
+from small_world import World, ended, kill, wait_for
+
+from bench.engine import Outcome, Progress, Stop
+from bench.errors import DataError, UsageError
+from bench.journal import Reader, RunState
+from bench.model import State
+
+Worlds = Callable[..., World]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+async def test_C1_a_signalled_run_says_so_and_is_never_complete(world_of: Worlds, number: int, code: int) -> None:
+    world = world_of("search:latency:ms=100", corpora=3, items=10)
+    moments = random.Random(number)
+    for run in range(4):
+        process = world.start(providers="faulty", run_id=f"c1-{run}", concurrency=2)
+        wait_for(lambda run=run: (world.workspace / f"checkpoints/c1-{run}/journal.sqlite").exists())
+        time.sleep(moments.uniform(0.3, 1.0))
+        process.send_signal(number)
+        out, _ = process.communicate(timeout=30)
+        assert process.returncode == code
+        assert f"done paused {code}" in out
+        async with Reader.open(world.workspace / f"checkpoints/c1-{run}") as reader:
+            assert (await reader.status()).state is RunState.PAUSED
+
+
+async def test_C2_the_first_signal_is_answered_at_once_and_the_second_ends_the_run(world_of: Worlds) -> None:
+    world = world_of("search:hang:match=What", corpora=2, items=4)
+    world.provider("faulty", **{"timeout: 2000": "timeout: 60000"})
+    process = world.start(providers="faulty", run_id="c2", concurrency=3, isolation="off")
+    wait_for(lambda: world.calls("search") >= 3)
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    assert process.stdout is not None
+    said = ""
+    while "stopping" not in said:
+        said = process.stdout.readline()
+    assert time.monotonic() - began < 0.5
+    assert said.split() == ["stopping", "sigint", "3"]
+    process.send_signal(signal.SIGINT)
+    assert ended(process) == 130
+    assert time.monotonic() - began < 2.5
+    world.heal()
+    assert (await world.resume("c2")).exit_code == 0
+
+
+@pytest.mark.slow
+async def test_C3_a_hanging_call_does_not_keep_a_terminated_run_beyond_its_grace(world_of: Worlds) -> None:
+    world = world_of("search:hang:match=What opens the vault K0x0", corpora=1, items=4)
+    world.provider("faulty", **{"timeout: 2000": "timeout: 60000"})
+    process = world.start(providers="faulty", run_id="c3", concurrency=2, isolation="off")
+    wait_for(lambda: world.calls("search") >= 4)
+    began = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    assert ended(process) == 143
+    assert time.monotonic() - began < 10
+    async with Reader.open(world.workspace / "checkpoints/c3") as reader:
+        states = await reader.states("facts/faulty|none|none")
+    assert State.ERROR not in states
+
+
+async def test_C4_rows_that_are_finished_when_a_run_is_cancelled_are_kept(world_of: Worlds) -> None:
+    world = world_of("clear:latency:ms=2000", corpora=3, items=2)
+    process = world.start(providers="faulty", run_id="c4", concurrency=2)
+    wait_for(lambda: world.calls("clear") >= 1)
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGINT)
+    ended(process)
+    async with Reader.open(world.workspace / "checkpoints/c4") as reader:
+        assert sum((await reader.states("facts/faulty|none|none")).values()) >= 2
+
+
+async def test_C6_an_empty_selection_or_missing_data_is_refused(world_of: Worlds) -> None:
+    world = world_of(corpora=1)
+    with pytest.raises(UsageError):
+        world.plan(providers="faulty", question_type=["three"])
+    with pytest.raises(UsageError, match="range"):
+        world.plan(providers="faulty", start=90)
+    (world.workspace / "datasets/facts.jsonl").unlink()
+    with pytest.raises(DataError):
+        world.plan(providers="faulty")
+
+
+async def test_C6_a_run_in_which_everything_failed_is_exit_4(world_of: Worlds) -> None:
+    world = world_of("search:status:code=422,match=What", corpora=1, items=4)
+    outcome = await world.run(providers="faulty")
+    assert outcome.exit_code == 4
+    assert outcome.jobs[0].states == {State.ERROR: 4}
+    assert not outcome.jobs[0].valid
+
+
+async def test_C8_a_time_budget_lets_what_is_in_flight_end(world_of: Worlds) -> None:
+    world = world_of("search:latency:ms=300", corpora=2, items=20)
+    outcome = await world.run(providers="faulty", max_time=2, concurrency=2)
+    assert (outcome.status, outcome.exit_code, outcome.stop) == (RunState.STOPPED, 3, Stop.MAX_TIME)
+    assert State.ERROR not in outcome.jobs[0].states
+    assert outcome.resume == f"bench run --resume {outcome.run_id}"
+    world.heal()
+    assert (await world.resume(outcome.run_id, max_time=600)).exit_code == 0
+
+
+async def test_C8_a_cost_budget_overshoots_by_no_more_than_what_is_in_flight(world_of: Worlds) -> None:
+    world = world_of("chat:latency:ms=50", corpora=1, items=12)
+    world.variables["OPENAI_BASE_URL"] = f"{world.url}/v1"
+    world.variables["OPENAI_API_KEY"] = "test-key-of-nobody"
+    prices = {"openai/stub-echo": {"input": 10_000, "output": 10_000}}
+    flags = {"providers": "faulty", "answering_model": "openai/stub-echo", "prices": prices, "concurrency": 2}
+    outcome = await world.run(**flags, max_cost=0.5)
+    assert (outcome.status, outcome.exit_code, outcome.stop) == (RunState.STOPPED, 3, Stop.MAX_COST)
+    each = float(outcome.cost_usd) / world.calls("chat")
+    assert 0.5 <= float(outcome.cost_usd) <= 0.5 + 2 * each * 1.5
+
+
+async def test_a_pause_file_stops_the_run_and_resume_ends_it(world_of: Worlds) -> None:
+    world = world_of("search:latency:ms=150", corpora=2, items=20)
+
+    class Pausing:
+        def launched(self, progress: Progress) -> None:
+            (world.workspace / "checkpoints" / progress.run_id / "pause").touch()
+
+        def stopping(self, reason: Stop, in_flight: int) -> None:
+            assert reason is Stop.PAUSED
+
+        def finished(self, outcome: Outcome) -> None:
+            assert outcome.status is RunState.PAUSED
+
+    outcome = await world.run(Pausing(), providers="faulty", concurrency=1)
+    assert (outcome.status, outcome.exit_code) == (RunState.PAUSED, 3)
+    world.heal()
+    assert (await world.resume(outcome.run_id)).status is RunState.COMPLETE
+
+
+async def test_J6_rows_acknowledged_before_a_signal_are_in_the_journal(world_of: Worlds) -> None:
+    world = world_of(corpora=4, items=50)
+    for run in range(3):
+        process = world.start(providers="faulty", run_id=f"j6-{run}", concurrency=8)
+        before = world.calls("search")
+        wait_for(lambda before=before: world.calls("search") >= before + 60)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+        async with Reader.open(world.workspace / f"checkpoints/j6-{run}") as reader:
+            states = await reader.states("facts/faulty|none|none")
+        answered = world.calls("search") - before
+        assert sum(states.values()) >= answered - 4 - 8 - 8, "only sentinels and what was in flight may be missing"
+
+
+async def test_J7_a_second_process_is_refused_and_a_killed_holder_is_taken_over(world_of: Worlds) -> None:
+    world = world_of("search:latency:ms=200", corpora=1, items=20)
+    process = world.start(providers="faulty", run_id="j7", concurrency=1)
+    wait_for(lambda: world.calls("search") >= 3)
+    second = world.start(resume="j7")
+    _, said = second.communicate(timeout=30)
+    assert str(process.pid) in said
+    kill(process)
+    world.heal()
+    assert (await world.resume("j7")).exit_code == 0
