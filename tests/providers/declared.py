@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -101,6 +101,7 @@ async def playing(
 ) -> AsyncIterator[Playing]:
     """Open a changed provider against a service with these answers."""
     config = declared(changes or {})
-    async with recorder({"POST /search": {"results": []}, **(answers or {})}) as service:
-        async with opened(config, folder, {"ACME_URL": service.url + "/", **(variables or {})}) as provider:
-            yield Playing(provider, service)
+    async with AsyncExitStack() as stack:
+        service = await stack.enter_async_context(recorder({"POST /search": {"results": []}, **(answers or {})}))
+        known = {"ACME_URL": service.url + "/", **(variables or {})}
+        yield Playing(await stack.enter_async_context(opened(config, folder, known)), service)

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.config.provider.trees import Compiler, Missing, Scope, TreeError, compile_tree
+from bench.config.provider.nodes import Missing, Scope
+from bench.config.provider.trees import Compiler, TreeError, compile_tree
 from bench.model import Memory, Message, Query, Space
 from bench.providers.declarative.variables import BENCH_ID, Shape, kept
 
@@ -70,7 +71,7 @@ def test_nested_each_sees_the_inner_element() -> None:
 
 
 def test_missing_below_a_variable_is_an_error_of_the_run() -> None:
-    with pytest.raises(Missing, match="metadata.lang"):
+    with pytest.raises(Missing, match=r"metadata\.lang"):
         fill("$.metadata.lang", metadata={})
     with pytest.raises(Missing, match="is no list"):
         fill({"$each": "$.k", "$do": "@"}, k=5)

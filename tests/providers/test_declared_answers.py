@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import pytest
@@ -283,7 +284,7 @@ async def test_first_form_that_gives_a_sent_id_wins() -> None:
 
 async def test_given_forms_that_map_nothing_are_a_mapping_error_and_some_are_counted() -> None:
     changes: dict[str, object] = {f"{R}.id_from": [{"field": "$.id"}]}
-    with pytest.raises(MappingError, match="search.response.id_from: none of 1 hits maps"):
+    with pytest.raises(MappingError, match=r"search\.response\.id_from: none of 1 hits maps"):
         await hits(changes, {"text": "a", "id": "zz"})
     found = await asked(changes, {"results": [{"text": "a", "id": "zz"}, {"text": "b", "id": "m0"}]})
     assert (found.unmapped, found.ids_available) == (1, True)
@@ -368,7 +369,7 @@ async def test_partial_failure_is_matched_by_id() -> None:
 
 async def test_answer_above_the_limit_is_a_mapping_error() -> None:
     changes: dict[str, object] = {"connection.max_response_bytes": 2000}
-    with pytest.raises(MappingError, match="max_response_bytes|larger than 2000"):
+    with pytest.raises(MappingError, match="larger than 2000"):
         await asked(changes, {"results": [], "pad": "x" * 5000}, sent=0)
 
 
@@ -388,7 +389,5 @@ json_values = st.recursive(
 @given(value=json_values)
 def test_ids_and_dates_of_any_value_never_crash(value: object) -> None:
     assert all(isinstance(one, str) for one in as_ids(value))
-    try:
+    with suppress(ValueError, OverflowError, OSError):
         assert as_instant(value).tzinfo is not None
-    except (ValueError, OverflowError, OSError):
-        pass

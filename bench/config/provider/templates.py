@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 from bench.config.findings import did_you_mean
 from bench.config.jsontext import TreePath
+from bench.config.provider.nodes import Node
 from bench.config.provider.terms import ADD, CLEAR, DELETE, EACH, ELEMENT, EVERYWHERE, LIST, SEARCH, WAIT
-from bench.config.provider.trees import Compiler, Node, TreeError
+from bench.config.provider.trees import Compiler, TreeError
 from bench.config.source import Source, fold
 from bench.errors import ConfigError
 

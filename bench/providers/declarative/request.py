@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import quote
 
 from bench.config.provider.calls import Call, Part
+from bench.config.provider.nodes import ABSENT, Missing, Node, Scope, Text, as_text
 from bench.config.provider.sections import Auth
-from bench.config.provider.trees import ABSENT, Compiler, Missing, Node, Scope, Text, as_text
+from bench.config.provider.trees import Compiler
 from bench.errors import ConfigError, MappingError
 from bench.events import redactor
 from bench.http import Endpoint, Feedback, Limits, Request, Retry, Timeouts

@@ -1,0 +1,161 @@
+"""The namespaces of an examination, and what every question needs: fill one, wait for it, search it."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import anyio
+
+from bench.errors import BenchError, CallError, NotReady
+from bench.events import redact
+from bench.model import Hit, Ingested, Memory, Query, Space
+from bench.providers.batching import batches, pieces
+from bench.providers.doctor.report import Check, Outcome
+from bench.providers.protocol import Counts, Finishes, Prepares, Provider, merge_captures, merge_ingested
+from bench.providers.scoping import namespace
+
+if TYPE_CHECKING:
+    from bench.config.provider import ProviderConfig
+
+FACTS = (
+    ("Ana moved to Lisbon in May because of a new job at a harbour office.", datetime(2023, 5, 8, 13, 56, tzinfo=UTC)),
+    ("Bruno is allergic to peanuts and carries a spray wherever he goes.", datetime(2023, 6, 2, 9, 5, tzinfo=UTC)),
+    ("Carla adopted a grey cat called Miso from the shelter on Sunday.", datetime(2023, 7, 16, 18, 30, tzinfo=UTC)),
+)
+"""three dated memories that share no word of weight"""
+OTHER = "Dmitri repairs old clocks in a workshop behind the station."
+
+
+class Failed(Exception):
+    """The provider does not do what this check asks."""
+
+
+class Skipped(Exception):
+    """The check does not apply to this provider."""
+
+
+@dataclass(slots=True)
+class Room:
+    """One namespace of the examination and what it was given."""
+
+    space: Space
+    ingested: Ingested = field(default_factory=Ingested)
+
+
+class Examination:
+    """The state that the questions share."""
+
+    def __init__(self, config: ProviderConfig, provider: Provider, log: list[str]) -> None:
+        self.config = config
+        self.provider = provider
+        self.log = log
+        self.version = provider.version
+        self.run_id = f"doctor-{uuid.uuid4().hex[:8]}"
+        self.memories = [
+            Memory(id=f"m{index}-{uuid.uuid4().hex[:8]}", content=text, when=when, session_id=f"s{index}")
+            for index, (text, when) in enumerate(FACTS)
+        ]
+        self.first = self.room("first")
+        self.second = self.room("second")
+        self.texts: list[str] = []
+        self.rewrites = False
+        """the service stores something else than it was given, so texts cannot be compared"""
+
+    def room(self, corpus: str, attempt: int = 1) -> Room:
+        """A namespace that nobody has used."""
+        name = namespace(
+            self.config, run_id=self.run_id, benchmark="doctor", lane="doctor", corpus=corpus, attempt=attempt
+        )
+        return Room(Space(namespace=name, run_id=self.run_id, benchmark="doctor", corpus=corpus, attempt=attempt))
+
+    async def ask(self, name: str, question: Question) -> Check:
+        """Ask one question and time the answer."""
+        started = time.perf_counter()
+        outcome: Outcome = "pass"
+        try:
+            detail = await question(self)
+        except Skipped as skipped:
+            outcome, detail = "skip", str(skipped)
+        except Failed as failed:
+            outcome, detail = "fail", str(failed)
+        except BenchError as error:
+            outcome, detail = "fail", f"{error.kind}: {error}"
+        self.texts.append(detail)
+        took_ms = (time.perf_counter() - started) * 1000
+        return Check(name=name, outcome=outcome, detail=redact(detail), latency_ms=took_ms)
+
+    async def leave(self) -> None:
+        """Clear what was made; a provider that cannot clear keeps it."""
+        for room in (self.first, self.second):
+            try:
+                await self.provider.clear(room.space)
+            except CallError as error:
+                self.texts.append(str(error))
+
+    async def prepare(self, room: Room) -> None:
+        """Set a namespace up."""
+        if isinstance(self.provider, Prepares):
+            room.space = replace(room.space, captures=dict(await self.provider.prepare(room.space)))
+
+    async def fill(self, room: Room, memories: Sequence[Memory]) -> None:
+        """Add memories and wait until they can be found."""
+        added = Ingested()
+        for batch in batches(pieces(memories, self.provider.batching), self.provider.batching):
+            added = merge_ingested(added, await self.provider.ingest(room.space, batch))
+        if isinstance(self.provider, Finishes):
+            added = merge_ingested(added, await self.provider.finish(room.space, added))
+        if added.rejected:
+            raise Failed(f"rejected: {dict(added.rejected)}")
+        room.space = replace(room.space, captures=merge_captures(room.space.captures, added.captures))
+        room.ingested = merge_ingested(room.ingested, added)
+
+    async def until_ready(self, room: Room, wanted: Sequence[str]) -> str:
+        """Ask the status calls, then read; give how long it took.
+
+        Raises:
+            NotReady: not in time.
+        """
+        wait, started = self.provider.wait, time.perf_counter()
+        pause_s, detail = wait.interval_s, ""
+        with anyio.move_on_after(wait.timeout_s):
+            while True:
+                seen = await self.provider.ready(room.space, room.ingested)
+                if seen.state == "failed":
+                    raise Failed(f"the provider says that indexing failed: {seen.detail}")
+                room.space = replace(room.space, captures=merge_captures(room.space.captures, seen.captures))
+                detail = seen.detail
+                if seen.state == "ready" and await self._readable(room, wanted):
+                    await anyio.sleep(wait.settle_s)
+                    return f"after {time.perf_counter() - started:.1f} s"
+                await anyio.sleep(pause_s)
+                pause_s = min(pause_s * 1.5, wait.max_interval_s)
+        raise NotReady(f"not ready within {wait.timeout_s:g} s: {detail or 'nothing found'}")
+
+    async def _readable(self, room: Room, wanted: Sequence[str]) -> bool:
+        if self.provider.wait.by != "sentinel":
+            return True
+        return all([bool(await self.hits(room, text)) for text in wanted])
+
+    async def hits(self, room: Room, text: str, k: int = 3) -> tuple[Hit, ...]:
+        """Search a namespace."""
+        return (await self.provider.search(room.space, Query(text=text, k=k, key=text[:40]))).hits
+
+    async def held(self, room: Room, text: str) -> int:
+        """How much a namespace holds, by its count or else by a search."""
+        if isinstance(self.provider, Counts):
+            return await self.provider.count(room.space)
+        return len(await self.hits(room, text, 10))
+
+    def needs_store(self) -> None:
+        """Skip what cannot be asked of a provider that remembers nothing."""
+        if not self.provider.keeps_store:
+            raise Skipped("keeps no store")
+
+
+Question = Callable[[Examination], Awaitable[str]]
+"""gives the detail of a pass; raises Failed, Skipped or an error of the call"""

@@ -1,0 +1,189 @@
+"""The fourteen questions in their order. Each is a function of the examination; a new one is added to ``QUESTIONS``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+from bench.errors import Rejected
+from bench.events import redactor
+from bench.model import Hit, Memory
+from bench.providers.batching import pieces, whole_id
+from bench.providers.doctor.examination import FACTS, OTHER, Examination, Failed, Question, Skipped
+from bench.providers.protocol import Versioned
+
+AWKWARD = (
+    "Line one\nline \"two\" with 'quotes' and \\ back\\slashes; \U0001f408 cat, \u05e2\u05d1\u05e8\u05d9\u05ea, "
+    "${x} and $.x, {{y}} & <b>\u00e9</b> zephyrine"
+)
+LONG = "The marmalade ledger begins here. " + "Every line of the marmalade ledger names one jar and one shelf. " * 156
+
+
+async def _version(exam: Examination) -> str:
+    if isinstance(exam.provider, Versioned):
+        exam.version = await exam.provider.upstream_version()
+        if not exam.version.strip():
+            raise Failed("the version is empty")
+    return exam.version
+
+
+async def _setup(exam: Examination) -> str:
+    await exam.prepare(exam.first)
+    await exam.prepare(exam.first)
+    await exam.prepare(exam.second)
+    return f"captured {', '.join(exam.first.space.captures)}" if exam.first.space.captures else "nothing to set up"
+
+
+async def _empty(exam: Examination) -> str:
+    exam.needs_store()
+    held = await exam.held(exam.first, FACTS[0][0])
+    found = len(await exam.hits(exam.first, FACTS[0][0]))
+    if held or found:
+        raise Failed(f"a new namespace holds {held}, a search finds {found}")
+    return "holds nothing"
+
+
+async def _add(exam: Examination) -> str:
+    await exam.fill(exam.first, exam.memories)
+    return f"{len(exam.memories)} memories"
+
+
+async def _ready(exam: Examination) -> str:
+    if not exam.provider.keeps_store:
+        raise Skipped("keeps no store")
+    return await exam.until_ready(exam.first, [text for text, _ in FACTS])
+
+
+async def _found(exam: Examination) -> str:
+    exam.needs_store()
+    mapped = True
+    for memory in exam.memories:
+        hits = await exam.hits(exam.first, memory.content)
+        if not hits:
+            raise Failed(f'nothing found for "{memory.content[:40]}"')
+        own = [hit for hit in hits if memory.id in map(whole_id, hit.source_ids)]
+        mapped = mapped and any(hit.source_ids for hit in hits)
+        if any(hit.source_ids for hit in hits) and not own:
+            raise Failed(f'"{memory.content[:40]}" is not among its first 3 hits by id')
+        exam.rewrites = exam.rewrites or not any(hit.content == memory.content for hit in own or hits)
+        _check_date(exam, memory, own)
+    return "by id" if mapped else "by text; hits carry no id that we sent, so retrieval metrics do not apply"
+
+
+def _check_date(exam: Examination, memory: Memory, own: Sequence[Hit]) -> None:
+    endpoints = exam.config.endpoints
+    declared = endpoints is not None and endpoints.search.response.when is not None
+    for hit in own[:1]:
+        if hit.when is None and declared:
+            raise Failed(f"the hit of {memory.id} has no date, though search.response.when is given")
+        if hit.when is not None and memory.when is not None and hit.when.date() != memory.when.date():
+            raise Failed(f"the hit of {memory.id} is dated {hit.when.isoformat()}, sent {memory.when.isoformat()}")
+
+
+async def _cut(exam: Examination) -> str:
+    if exam.provider.unbounded:
+        raise Skipped("returns everything by design")
+    exam.needs_store()
+    counts = [len(await exam.hits(exam.first, FACTS[0][0], k)) for k in (1, 2)]
+    if counts[0] != 1 or counts[1] > 2:
+        raise Failed(f"k = 1 gives {counts[0]}, k = 2 gives {counts[1]}")
+    return f"1 and {counts[1]}"
+
+
+async def _apart(exam: Examination) -> str:
+    exam.needs_store()
+    found = await exam.hits(exam.second, FACTS[0][0])
+    if found:
+        raise Failed(f"a second namespace finds {len(found)} memories of the first")
+    await exam.fill(exam.second, [Memory(id="other-1", content=OTHER, when=FACTS[0][1])])
+    await exam.until_ready(exam.second, [OTHER])
+    return "sees nothing of the first"
+
+
+async def _again(exam: Examination) -> str:
+    exam.needs_store()
+    rule = exam.provider.on_unknown
+    if rule != "repeat":
+        await exam.provider.clear(exam.first.space)
+        exam.first = exam.room("first", attempt=2)
+        await exam.prepare(exam.first)
+    await exam.fill(exam.first, exam.memories)
+    await exam.until_ready(exam.first, [text for text, _ in FACTS])
+    hits = await exam.hits(exam.first, FACTS[1][0], 10)
+    sources = [source for hit in hits for source in set(map(whole_id, hit.source_ids))]
+    if rule == "repeat" and len(sources) != len(set(sources)):
+        raise Failed(f"on_unknown says repeat, but a repeated batch is stored twice: {sources}")
+    return f"{rule}: each memory once" if sources else rule
+
+
+async def _survives(exam: Examination) -> str:
+    exam.needs_store()
+    if exam.rewrites:
+        raise Skipped("the service rewrites what it stores")
+    awkward = [Memory(id="awkward-1", content=AWKWARD), Memory(id="long-1", content=LONG[:10_000])]
+    dated = [replace(memory, when=FACTS[0][1]) for memory in awkward]
+    await exam.fill(exam.first, dated)
+    await exam.until_ready(exam.first, [memory.content for memory in dated])
+    for memory in pieces(dated, exam.provider.batching):
+        hits = await exam.hits(exam.first, memory.content[:200], 10)
+        if all(hit.content != memory.content for hit in hits):
+            shown = json.dumps([hit.content[:60] for hit in hits], ensure_ascii=False)
+            raise Failed(f"{memory.id} does not come back as it was sent; found {shown}")
+    return "newlines, quotes, emoji, right-to-left text, placeholders, 10,000 characters"
+
+
+async def _nothing_asked(exam: Examination) -> str:
+    try:
+        found = await exam.hits(exam.first, "")
+    except Rejected as error:
+        return f"Rejected: {str(error)[:80]}"
+    return f"{len(found)} hits"
+
+
+async def _clear(exam: Examination) -> str:
+    if not exam.provider.capabilities.clear:
+        raise Skipped("declares that it cannot clear")
+    await exam.provider.clear(exam.first.space)
+    await exam.provider.clear(exam.first.space)
+    if not exam.provider.keeps_store:
+        return "nothing to clear"
+    await exam.prepare(exam.first)
+    held = await exam.held(exam.first, FACTS[0][0])
+    if held:
+        raise Failed(f"{held} memories are left after clear")
+    return "twice; nothing is left"
+
+
+async def _other_lives(exam: Examination) -> str:
+    exam.needs_store()
+    found = await exam.hits(exam.second, OTHER)
+    if not found:
+        raise Failed("clearing one namespace emptied the other")
+    return "still there"
+
+
+async def _no_secret(exam: Examination) -> str:
+    kept = [repr((room.space.captures, room.ingested)) for room in (exam.first, exam.second)]
+    for place, texts in (("an error or detail", exam.texts), ("the journal", kept), ("the log", exam.log)):
+        if any(redactor.holds_secret(text) for text in texts):
+            raise Failed(f"a secret stands in {place}")
+    return "in no log, journal or error"
+
+
+QUESTIONS: tuple[tuple[str, Question], ...] = (
+    ("version", _version),
+    ("setup twice", _setup),
+    ("empty namespace", _empty),
+    ("add", _add),
+    ("ready", _ready),
+    ("found by own text", _found),
+    ("k is kept", _cut),
+    ("namespaces apart", _apart),
+    ("adding again", _again),
+    ("text survives", _survives),
+    ("empty query", _nothing_asked),
+    ("clear", _clear),
+    ("other namespace lives", _other_lives),
+    ("no secret shown", _no_secret),
+)
