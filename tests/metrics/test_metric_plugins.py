@@ -1,0 +1,127 @@
+"""Metrics that others bring: beside a config, or as an installed distribution."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench import metrics
+from bench.errors import ConfigError, EvaluatorFailed
+from bench.metrics import FoldRow, fold, open_metrics
+from bench.model import Row
+
+SHOUTING = """
+class Shouting:
+    name, definition, category = "shouting", "shouting/3", "custom"
+    unit, lower_is_better, params = None, True, {}
+
+    def __init__(self, bonus=0.0):
+        self.bonus = bonus
+
+    def score(self, row):
+        return None if row.prediction is None else float(row.prediction.isupper()) + self.bonus
+"""
+LARGEST = """
+class Largest:
+    name, definition = "largest", "largest/1"
+
+    def score(self, row):
+        return float(len(row.prediction))
+
+    def aggregate(self, values):
+        return max(values)
+"""
+
+
+def row(prediction: str | None) -> Row:
+    return Row(benchmark="b", corpus="c", item_id="i", prediction=prediction)
+
+
+def install(folder: Path, distribution: str, group: str, name: str, module: str, source: str) -> None:
+    """Lay a distribution with one entry point into a folder of sys.path."""
+    (folder / f"{module}.py").write_text(source, encoding="utf-8")
+    info = folder / f"{distribution}-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1\n", encoding="utf-8")
+    (info / "entry_points.txt").write_text(f"[{group}]\n{name} = {module}\n", encoding="utf-8")
+
+
+def test_a_class_beside_the_config_is_a_metric(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(SHOUTING, encoding="utf-8")
+    spec = {"name": "my_metric", "method": "custom", "evaluator": "./mine.py:Shouting", "config": {"bonus": 1.0}}
+    (metric,) = open_metrics([spec], k=5, folder=tmp_path)
+    assert (metric.name, metric.definition, metric.lower_is_better) == ("my_metric", "shouting/3", True)
+    assert metrics.values([metric], row("LOUD")) == {"my_metric": 2.0}
+    assert metrics.values([metric], row(None)) == {"my_metric": None}
+
+
+def test_its_own_aggregate_is_used(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(LARGEST, encoding="utf-8")
+    (metric,) = open_metrics([{"name": "largest", "evaluator": "./mine.py:Largest"}], k=5, folder=tmp_path)
+    rows = [FoldRow(str(i), "c", 1, "correct", (), (float(i),)) for i in range(5)]
+    found = fold([metric], rows)["largest"]
+    assert (found.value, found.n, found.interval) == (4.0, 5, None)
+
+
+@pytest.mark.parametrize("said", ["float('nan')", "float('inf')", "'high'"])
+def test_nan_infinity_and_other_types_are_errors_of_the_item(tmp_path: Path, said: str) -> None:
+    source = f"class Bad:\n    name, definition = 'bad', 'bad/1'\n    def score(self, row):\n        return {said}\n"
+    (tmp_path / "bad.py").write_text(source, encoding="utf-8")
+    (metric,) = open_metrics([{"name": "bad", "evaluator": "./bad.py:Bad"}], k=5, folder=tmp_path)
+    with pytest.raises(EvaluatorFailed, match="bad"):
+        metrics.values([metric], row("x"))
+
+
+@pytest.mark.parametrize(
+    ("source", "reference", "text"),
+    [
+        ("import nonexistent_module_xyz\n", "./m.py:C", "cannot be imported"),
+        ("class D: pass\n", "./m.py:C", "no class C"),
+        ("class C: pass\n", "./m.py:C", "has no name"),
+        ("class C:\n  name = definition = 'x'\n", "./m.py:C", "has no score"),
+        ("class C: pass\n", "./m.py", "expected"),
+    ],
+)
+def test_a_broken_file_is_a_config_error_that_names_it(tmp_path: Path, source: str, reference: str, text: str) -> None:
+    (tmp_path / "m.py").write_text(source, encoding="utf-8")
+    with pytest.raises(ConfigError, match=text):
+        open_metrics([{"name": "x", "evaluator": reference}], k=5, folder=tmp_path)
+
+
+def test_an_installed_plugin_is_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path, "loud-metrics", "bench.metrics", "shouting", "loud_metrics_mod:Shouting", "")
+    (tmp_path / "loud_metrics_mod:Shouting.py").unlink()
+    (tmp_path / "loud_metrics_mod.py").write_text(SHOUTING, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert metrics.resolve("Shouting").definition == "shouting/3"
+    assert "shouting" in metrics.names()
+    assert "loud_metrics_mod" in sys.modules
+    (metric,) = open_metrics(["shouting"], k=5, folder=tmp_path)
+    assert metric.score(row("LOUD")) == 1.0
+
+
+def test_a_broken_distribution_is_named_and_hides_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path, "broken-metrics", "bench.metrics", "broken", "broken_metrics_mod", "import nothing_like_it\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert metrics.resolve("accuracy").name == "accuracy"
+    assert "broken" in [info.name for info in metrics.catalog()]
+    with pytest.raises(ConfigError, match="broken-metrics"):
+        metrics.resolve("broken")
+
+
+def test_two_distributions_with_one_name_are_both_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path, "first-dist", "bench.metrics", "mine", "first_mod", "")
+    install(tmp_path, "second-dist", "bench.metrics", "mine", "second_mod", "")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(ConfigError, match="first-dist") as caught:
+        metrics.resolve("mine")
+    assert "second-dist" in str(caught.value)
+
+
+def test_a_plugin_cannot_take_a_built_in_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path, "greedy-dist", "bench.metrics", "accuracy", "greedy_mod", "")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(ConfigError, match="greedy-dist"):
+        metrics.names()

@@ -1,0 +1,214 @@
+"""What must hold of every statistic, whatever the data."""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench import stats
+from bench.stats import distributions
+
+VALUES = st.lists(st.floats(-1e6, 1e6, allow_nan=False), min_size=1, max_size=40)
+SHARES = st.lists(st.floats(0, 1, allow_nan=False), min_size=1, max_size=40)
+BINARY = st.lists(st.sampled_from([0, 1]), min_size=1, max_size=40)
+
+
+def shuffled(values: list[float], seed: int) -> list[float]:
+    mixed = list(values)
+    random.Random(seed).shuffle(mixed)
+    return mixed
+
+
+@given(values=st.one_of(VALUES, SHARES, BINARY), codes=st.lists(st.integers(0, 5), min_size=40, max_size=40))
+def test_an_interval_is_never_of_zero_width_nor_nan(values: list[float], codes: list[int]) -> None:
+    for clusters in (None, codes[: len(values)]):
+        found = stats.interval(values, clusters)
+        if found is not None:
+            assert math.isfinite(found.low) and math.isfinite(found.high)
+            assert found.low < found.high
+
+
+@given(values=st.one_of(SHARES, BINARY), codes=st.lists(st.integers(0, 5), min_size=40, max_size=40))
+def test_an_interval_of_shares_stays_between_0_and_1_and_holds_the_mean(values: list[float], codes: list[int]) -> None:
+    found = stats.interval(values, codes[: len(values)])
+    if found is not None:
+        assert 0 <= found.low <= found.high <= 1
+        centre = math.fsum(values) / len(values)
+        assert found.low - 1e-12 <= centre <= found.high + 1e-12
+
+
+@given(values=VALUES, seed=st.integers(0, 9))
+def test_order_changes_no_bit(values: list[float], seed: int) -> None:
+    mixed = shuffled(values, seed)
+    assert stats.mean(values) == stats.mean(mixed)
+    assert stats.stderr(values) == stats.stderr(mixed)
+    assert stats.interval(values) == stats.interval(mixed)
+    assert stats.percentile(values, 95) == stats.percentile(mixed, 95)
+    assert stats.percentile_interval(values, 50) == stats.percentile_interval(mixed, 50)
+
+
+@given(values=VALUES, seed=st.integers(0, 9), codes=st.lists(st.integers(0, 5), min_size=40, max_size=40))
+def test_order_changes_no_bit_of_clustered_numbers(values: list[float], seed: int, codes: list[int]) -> None:
+    clusters = codes[: len(values)]
+    order = [int(i) for i in shuffled(list(range(len(values))), seed)]
+    mixed, mixed_clusters = [values[i] for i in order], [clusters[i] for i in order]
+    assert stats.stderr_clustered(values, clusters) == stats.stderr_clustered(mixed, mixed_clusters)
+    assert stats.percentile_interval(values, 90, clusters) == stats.percentile_interval(mixed, 90, mixed_clusters)
+
+
+@given(values=VALUES, p=st.floats(0, 100))
+def test_a_nearest_rank_percentile_is_one_of_the_values(values: list[float], p: float) -> None:
+    assert stats.percentile(values, p) in values
+
+
+@given(values=VALUES)
+def test_percentiles_grow_with_p(values: list[float]) -> None:
+    found = [stats.percentile(values, p) for p in (0, 10, 50, 90, 95, 99, 99.9, 100)]
+    assert found == sorted(found)  # type: ignore[type-var]
+    assert found[-1] == max(values)
+
+
+def test_rank_of_99_9_is_exact() -> None:
+    assert stats.percentile(list(range(1, 1001)), 99.9) == 999
+
+
+def test_the_bootstrap_is_the_same_for_the_same_seed() -> None:
+    values = [random.Random(3).random() for _ in range(60)]
+    assert stats.bootstrap_interval(values, seed=4) == stats.bootstrap_interval(values, seed=4)
+    assert stats.percentile_interval(values, 95, seed=4) == stats.percentile_interval(values, 95, seed=4)
+
+
+def test_a_percentile_of_many_values_gets_the_order_statistic_interval() -> None:
+    values = [float(i) for i in range(6_000)]
+    for p in (50, 95):
+        found = stats.percentile_interval(values, p)
+        assert found is not None and found.method == "order_statistic"
+        assert found.low < float(stats.percentile(values, p) or 0) < found.high
+
+
+def test_the_percentile_bootstrap_agrees_with_plain_resampling() -> None:
+    rng = random.Random(8)
+    values = [rng.lognormvariate(3, 1) for _ in range(300)]
+    found = stats.percentile_interval(values, 90, resamples=4_000)
+    draws = sorted(float(stats.percentile(rng.choices(values, k=300), 90) or 0) for _ in range(1_000))
+    assert found is not None
+    assert found.low == pytest.approx(draws[25], rel=0.1)
+    assert found.high == pytest.approx(draws[975], rel=0.1)
+
+
+@given(pairs=st.lists(st.tuples(st.sampled_from([0, 1]), st.sampled_from([0, 1])), min_size=1, max_size=30))
+def test_compare_is_antisymmetric(pairs: list[tuple[int, int]]) -> None:
+    a = {str(i): float(x) for i, (x, _) in enumerate(pairs)}
+    b = {str(i): float(y) for i, (_, y) in enumerate(pairs)}
+    forth, back = stats.compare(a, b), stats.compare(b, a)
+    assert forth.p == back.p
+    assert forth.delta == -float(back.delta or 0)
+    assert (forth.wins, forth.losses) == (back.losses, back.wins)
+
+
+def test_compare_counts_ids_that_do_not_pair() -> None:
+    found = stats.compare({"x": 1.0, "y": None, "z": 0.0}, {"x": 0.0, "y": 1.0, "w": 1.0})
+    assert (found.n, found.excluded) == (1, 3)
+
+
+def test_one_cluster_is_not_testable() -> None:
+    found = stats.compare({"x": 1.0, "y": 0.0}, {"x": 0.0, "y": 0.0}, clusters={"x": "k", "y": "k"})
+    assert found.p is None and found.interval is None
+    assert found.note == "not testable: one cluster"
+
+
+def test_nothing_paired_gives_no_number() -> None:
+    found = stats.compare({"x": 1.0}, {"y": 1.0})
+    assert (found.n, found.delta, found.p) == (0, None, None)
+
+
+def test_ten_clusters_cannot_go_below_two_in_two_to_the_ten() -> None:
+    a = {str(i): 1.0 for i in range(20)}
+    b = {str(i): 0.0 for i in range(20)}
+    found = stats.compare(a, b, clusters={str(i): i // 2 for i in range(20)})
+    assert found.p == found.smallest_p == 2 / 2**10
+
+
+def test_times_are_compared_by_their_ratio() -> None:
+    a = {str(i): 200.0 + i for i in range(30)}
+    b = {str(i): 100.0 + i / 2 for i in range(30)}
+    found = stats.compare_times(a, b)
+    assert found.delta == pytest.approx(1.0)
+
+
+@given(p=st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_holm_never_lowers_a_p_and_keeps_their_order(p: list[float]) -> None:
+    adjusted = stats.holm(p)
+    assert all(a is not None and a >= x for a, x in zip(adjusted, p, strict=True))
+    order = sorted(range(len(p)), key=lambda i: p[i])
+    ranked = [adjusted[i] for i in order]
+    assert ranked == sorted(ranked)  # type: ignore[type-var]
+
+
+def test_holm_leaves_what_was_not_tested_out_of_the_family() -> None:
+    assert stats.holm([0.04, None]) == [0.04, None]
+
+
+def test_the_sign_flip_refuses_more_clusters_than_it_enumerates() -> None:
+    with pytest.raises(ValueError, match="at most 20"):
+        stats.sign_flip([1.0] * 21, [0.0] * 21)
+
+
+@given(p=st.floats(0.001, 0.999), df=st.integers(1, 200))
+def test_the_t_quantile_inverts_the_t_distribution(p: float, df: int) -> None:
+    x = distributions.t_quantile(p, df=df)
+    tail = distributions.t_two_sided(x, df=df) / 2
+    assert (1 - tail if x >= 0 else tail) == pytest.approx(p, abs=1e-9)
+
+
+@given(n=st.integers(1, 300), data=st.data())
+def test_both_ways_to_a_binomial_tail_agree(n: int, data: st.DataObject) -> None:
+    k = data.draw(st.integers(0, n - 1))
+    assert distributions.fair_tail(k, n) == pytest.approx(distributions.beta_cdf(0.5, n - k, k + 1), rel=1e-9)
+
+
+def test_large_mcnemar_uses_the_beta_function_and_agrees_with_the_normal_limit() -> None:
+    found = stats.mcnemar(10_200, 9_900)
+    z = 299 / math.sqrt(20_100)
+    assert found.p == pytest.approx(2 * (1 - statistics.NormalDist().cdf(z)), rel=0.02)
+
+
+@given(
+    x=st.lists(st.integers(-5, 5), min_size=2, max_size=15), y=st.lists(st.integers(-5, 5), min_size=15, max_size=15)
+)
+def test_correlations_are_within_minus_1_and_1_and_symmetric(x: list[float], y: list[float]) -> None:
+    other = y[: len(x)]
+    for measure in (stats.pearson, stats.spearman, stats.kendall_tau_b):
+        found = measure(x, other)
+        assert found is None or -1 <= found <= 1
+        assert found == pytest.approx(measure(other, x)) if found is not None else measure(other, x) is None
+
+
+def test_columns_of_different_length_are_refused() -> None:
+    for measure in (stats.pearson, stats.kendall_tau_b):
+        with pytest.raises(ValueError, match="do not pair"):
+            measure([1.0, 2.0], [1.0])
+
+
+def test_a_macro_interval_uses_the_errors_of_its_groups() -> None:
+    groups = [[1.0, 0.0, 1.0, 1.0], [0.0, 1.0, 0.0, 0.0, 1.0]]
+    found = stats.interval_macro(groups)
+    assert found is not None and found.method == "macro_t"
+    errors = [stats.stderr(group) or 0 for group in groups]
+    half = distributions.t_quantile(0.975, df=8) * math.hypot(*errors) / 2
+    assert found.high == pytest.approx((0.75 + 0.4) / 2 + half)
+
+
+def test_a_macro_interval_of_one_cluster_or_of_nothing_is_none() -> None:
+    assert stats.interval_macro([[], []]) is None
+    assert stats.interval_macro([[1.0, 0.0], [1.0]], [["a", "a"], ["a"]]) is None
+
+
+def test_a_macro_interval_survives_a_group_without_spread() -> None:
+    found = stats.interval_macro([[1.0, 1.0, 1.0], [0.0, 1.0]])
+    assert found is not None and found.low < found.high
