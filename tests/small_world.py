@@ -111,7 +111,9 @@ class World:
     variables: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def make(cls, folder: Path, url: str | None = None, *, corpora: int = 2, items: int = 4, sessions: int = 3) -> World:
+    def make(
+        cls, folder: Path, url: str | None = None, *, corpora: int = 2, items: int = 4, sessions: int = 3
+    ) -> World:
         """Write configs and data; each corpus has ``items`` questions, one fact each, spread over its sessions."""
         world = cls(workspace=folder, url=url, variables={} if url is None else {"FAULT_URL": url})
         world.write("configs/benchmarks/facts.yaml", BENCHMARK)

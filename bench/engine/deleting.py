@@ -64,6 +64,4 @@ def _pause_s(lane: OpenLane) -> float:
 def _holds(found: Found, deletion: Deletion, targets: tuple[str, ...]) -> bool:
     """Say whether a search shows the content that is to be deleted."""
     wanted = deletion.deleted_content.strip().lower()
-    return any(
-        set(targets) & set(hit.source_ids) or (wanted and wanted in hit.content.lower()) for hit in found.hits
-    )
+    return any(set(targets) & set(hit.source_ids) or (wanted and wanted in hit.content.lower()) for hit in found.hits)

@@ -134,9 +134,7 @@ def scored_item(ready: Ready, item: Item) -> ScoredItem:
     )
 
 
-def _state(
-    evaluators: Sequence[Evaluator], verdicts: Sequence[Verdict], item: Item, found: SearchResult
-) -> State:
+def _state(evaluators: Sequence[Evaluator], verdicts: Sequence[Verdict], item: Item, found: SearchResult) -> State:
     """The state by the benchmark's first evaluator that could run."""
     if found.reason == MISSING:
         return State.UNSCORED

@@ -21,6 +21,7 @@ from bench.model import Found, Hit, Item, Query
 if TYPE_CHECKING:
     from bench.engine.lane import OpenLane
 
+
 def query_of(lane: OpenLane, item: Item, text: str) -> Query:
     """A question as a provider may see it."""
     benchmark = lane.plan.benchmark

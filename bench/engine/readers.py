@@ -89,9 +89,7 @@ class Opening:
         from bench.models import open_model
 
         live, files = self.live, self.live.plan.model_files
-        return open_model(
-            name, http=live.http, environment=live.environment, role=role, files=files, price=self.price
-        )
+        return open_model(name, http=live.http, environment=live.environment, role=role, files=files, price=self.price)
 
     def embedder(self, lane: Lane) -> Embedder:
         """The client-side embedder of a provider, with the options of its config."""

@@ -103,9 +103,7 @@ def inmost(group: BaseExceptionGroup[BaseException]) -> BaseException:
 class Execution:
     """One process's work on one run."""
 
-    def __init__(
-        self, plan: Plan, environment: Environment, observer: Observer, folder: Path, share: float
-    ) -> None:
+    def __init__(self, plan: Plan, environment: Environment, observer: Observer, folder: Path, share: float) -> None:
         self.plan = plan
         self.environment = environment
         self.observer = observer

@@ -92,7 +92,7 @@ def _by_label(labels: Sequence[str], overrides: Mapping[str, object]) -> dict[st
         exact = [label for label in owners if key.startswith(f"{label}.")] or owners
         if not exact:
             raise UsageError(
-                f'--set {key}: no provider of this run is called so{did_you_mean(key.partition(".")[0], labels)}',
+                f"--set {key}: no provider of this run is called so{did_you_mean(key.partition('.')[0], labels)}",
                 hint="write PROVIDER.path=VALUE with a provider of this run",
             )
         for label in exact:

@@ -17,6 +17,8 @@ def world_of(tmp_path: Path, fault_server: Callable[..., str]) -> Worlds:
 
     def make(*faults: str, corpora: int = 2, items: int = 4, sessions: int = 3, flags: tuple[str, ...] = ()) -> World:
         url = fault_server(*faults, *flags)
-        return World.make(tmp_path / f"w{len(list(tmp_path.iterdir()))}", url, corpora=corpora, items=items, sessions=sessions)
+        return World.make(
+            tmp_path / f"w{len(list(tmp_path.iterdir()))}", url, corpora=corpora, items=items, sessions=sessions
+        )
 
     return make

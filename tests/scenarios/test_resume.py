@@ -17,8 +17,6 @@ from bench.model import State
 Worlds = Callable[..., World]
 
 
-
-
 async def results_of(world: World, run_id: str) -> list[object]:
     """Everything deterministic of every item of every job, as a report would see it."""
     from bench.journal import Chain
@@ -151,14 +149,19 @@ async def test_R9_a_late_answer_of_a_timed_out_call_changes_nothing(world_of: Wo
     world.provider("faulty", **{"timeout: 2000": "timeout: 500"})
     outcome = await world.run(providers="faulty", concurrency=1, isolation="off")
     assert outcome.jobs[0].states == {State.MEASURED: 3}
-    searched = world.query(outcome.run_id, "select unit, count(*) from phase where phase = 3 group by unit, owner, epoch")
+    searched = world.query(
+        outcome.run_id, "select unit, count(*) from phase where phase = 3 group by unit, owner, epoch"
+    )
     assert all(n == 1 for _, n in searched)
 
 
 async def test_R10_a_used_run_id_is_refused_and_nothing_is_called(world_of: Worlds) -> None:
     world = world_of()
     await world.run(providers="faulty", run_id="mine")
-    before, content = world.control("stats")["requests"], (world.workspace / "checkpoints/mine/journal.sqlite").read_bytes()
+    before, content = (
+        world.control("stats")["requests"],
+        (world.workspace / "checkpoints/mine/journal.sqlite").read_bytes(),
+    )
     with pytest.raises(UsageError, match="mine"):
         await world.run(providers="faulty", run_id="mine", k=3)
     assert world.control("stats")["requests"] == before
@@ -171,7 +174,9 @@ async def test_R11_a_batch_in_doubt_is_in_the_searched_namespace_once(world_of: 
     world.provider("faulty", **{"on_unknown: reset": f"on_unknown: {rule}"})
     outcome = await world.run(providers="faulty", cleanup="never")
     assert outcome.exit_code == 0
-    held = {name: space["count"] for name, space in world.control("namespaces?provider=default").items() if space["count"]}
+    held = {
+        name: space["count"] for name, space in world.control("namespaces?provider=default").items() if space["count"]
+    }
     assert list(held.values()) == [3]
 
 

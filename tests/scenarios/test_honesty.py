@@ -1,0 +1,280 @@
+"""S, P, I: failures are never scores, providers are believed only as far as they can show it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from small_world import WAITING, World
+
+from bench.errors import IdentityError
+from bench.journal import RunState
+from bench.model import State
+
+Worlds = Callable[..., World]
+
+
+async def test_S1_an_outage_gives_no_score(world_of: Worlds) -> None:
+    world = world_of("search:status:code=503,match=What", corpora=1, items=6)
+    outcome = await world.run(providers="faulty", answering_model="builtin/extractive", isolation="off")
+    job = outcome.jobs[0]
+    assert (outcome.exit_code, job.valid, job.states) == (4, False, {State.ERROR: 6})
+    assert world.query(outcome.run_id, "select count(*) from verdict") == [(0,)]
+
+
+async def test_S2_failed_items_stay_in_the_count_and_make_a_job_invalid(world_of: Worlds) -> None:
+    world = world_of("search:status:code=400,match=opens the vault K0x[0-3][?]", corpora=1, items=20)
+    outcome = await world.run(providers="faulty", answering_model="builtin/extractive")
+    job = outcome.jobs[0]
+    assert sum(job.states.values()) == job.planned == 20
+    assert job.states[State.ERROR] == 4
+    assert job.invalid is not None and outcome.exit_code == 4
+
+
+async def test_S5_a_judge_that_says_nothing_leaves_the_item_unscored(world_of: Worlds) -> None:
+    world = world_of("chat:reply:text=hm", corpora=1, items=3)
+    world.variables.update(OPENAI_BASE_URL=f"{world.url}/v1", OPENAI_API_KEY="test-key-of-nobody")
+    world.write(
+        "configs/benchmarks/judged.yaml",
+        "name: judged\nversion: '1'\nextends: facts\nevaluation: {method: llm-judge}\n",
+    )
+    outcome = await world.run(
+        benchmarks="judged", providers="faulty", answering_model="builtin/extractive", judge_model="openai/stub-echo"
+    )
+    assert outcome.jobs[0].states == {State.UNSCORED: 3}
+    assert world.query(outcome.run_id, "select count(*) from verdict") == [(3,)]
+
+
+async def test_S6_a_dead_retrieval_stops_the_job_with_an_explanation(world_of: Worlds) -> None:
+    world = world_of("search:empty:match=What", corpora=2, items=30)
+    outcome = await world.run(providers="faulty", concurrency=2)
+    assert (outcome.exit_code, outcome.status) == (3, RunState.STOPPED)
+    assert "found nothing" in outcome.message
+    assert 18 <= outcome.jobs[0].states[State.MEASURED] <= 24
+    free = await world.run(providers="faulty", circuit_breaker=False)
+    assert free.jobs[0].states == {State.MEASURED: 60}
+
+
+async def test_S7_more_hits_than_asked_for_are_cut_and_flagged(world_of: Worlds) -> None:
+    world = world_of("search:over:n=30", corpora=1, items=3)
+    outcome = await world.run(providers="faulty", k=2)
+    rows = world.query(outcome.run_id, "select unit, entry from phase where phase = 3")
+    assert len(rows) == 3
+    for data in await searches(world, outcome.run_id):
+        assert (data["requested"], data["returned"], len(data["retrieved"])) == (2, 30, 2)
+        assert "over_returned" in data["flags"]
+
+
+async def test_S8_duplicate_hits_gain_nothing(world_of: Worlds) -> None:
+    world = world_of("search:dup:n=3", corpora=1, items=6)
+    outcome = await world.run(providers="faulty", metrics=["ndcg@10", "recall_fraction_at_10"])
+    from bench.journal import Reader
+
+    async with Reader.open(world.workspace / "checkpoints" / outcome.run_id) as reader:
+        columns = [batch async for batch in reader.values("facts/faulty|none|none")]
+    assert all(0 <= value <= 1 for batch in columns for column in batch.values.values() for value in column)
+
+
+async def test_S11_an_abstention_item_with_nothing_found_is_judged_right(world_of: Worlds) -> None:
+    world = world_of(corpora=1, items=2)
+    path = world.workspace / "datasets" / "facts.jsonl"
+    row = json.loads(path.read_text())
+    row["qa"].append({"id": "c0q9_abs", "q": "zzz qqq?", "a": "was never said", "evidence": [], "type": "one"})
+    path.write_text(json.dumps(row) + "\n")
+    with (world.workspace / "configs/benchmarks/facts.yaml").open("a") as config:
+        config.write("abstention: {idPattern: _abs$}\n")
+    outcome = await world.run(providers="faulty", answering_model="builtin/extractive")
+    assert outcome.jobs[0].states == {State.CORRECT: 3}
+
+
+async def test_P1_a_renamed_field_is_a_mapping_error_that_names_it(world_of: Worlds) -> None:
+    world = world_of("search:rename:from=memory,to=chunk,match=What", corpora=1, items=2)
+    outcome = await world.run(providers="faulty", isolation="off")
+    assert outcome.jobs[0].states == {State.ERROR: 2}
+    messages = [text for (text,) in world.query(outcome.run_id, "select text from message")]
+    assert any("contentField" in text and "$.memory" in text for text in messages)
+
+
+async def test_P2_what_is_not_searchable_yet_is_waited_for(world_of: Worlds) -> None:
+    world = world_of("add:stale:ms=1500", corpora=1, items=3)
+    outcome = await world.run(providers="faulty", answering_model="builtin/extractive")
+    assert outcome.jobs[0].states == {State.CORRECT: 3}
+
+
+async def test_P2_what_is_never_kept_is_not_ready_and_never_wrong(world_of: Worlds) -> None:
+    world = world_of("add:drop", corpora=1, items=3)
+    world.provider("faulty", extra=WAITING)
+    outcome = await world.run(providers="faulty", answering_model="builtin/extractive")
+    assert outcome.jobs[0].states == {State.NOT_READY: 3}
+    assert outcome.exit_code == 4
+    world.heal()
+    assert world.calls("search") > 1
+
+
+async def test_P3_a_slow_index_is_waited_for_and_a_failed_one_is_an_error(world_of: Worlds) -> None:
+    world = world_of("add:lag:ms=800", corpora=1, items=3)
+    world.provider("faulty", extra=WAITING)
+    outcome = await world.run(providers="faulty")
+    assert outcome.jobs[0].states == {State.MEASURED: 3}
+    world.heal()
+    world.fault("add:failindex")
+    outcome = await world.run(providers="faulty")
+    assert outcome.jobs[0].states == {State.ERROR: 3}
+    kinds = world.query(outcome.run_id, "select distinct outcome from phase where phase = 5")
+    assert kinds == [("ingest_failed",)]
+
+
+async def test_P4_memories_of_another_namespace_are_found_before_ingest(world_of: Worlds) -> None:
+    world = world_of("search:leak:n=3", corpora=3, items=2)
+    base = (world.workspace / "configs/providers/faulty.yaml").read_text().splitlines(keepends=True)
+    world.write("configs/providers/faulty.yaml", "".join(line for line in base if not line.startswith("  count:")))
+    outcome = await world.run(providers="faulty", concurrency=1, ingest_concurrency=1, cleanup="never")
+    assert outcome.exit_code == 4
+    assert outcome.jobs[0].invalid is not None and "foreign" in outcome.jobs[0].invalid
+    probes = world.query(outcome.run_id, "select kind, passed from probe where passed = 0")
+    assert ("emptiness", 0) in probes
+
+
+async def test_P4_the_canary_finds_a_leak_that_a_count_cannot_see(world_of: Worlds) -> None:
+    world = world_of("search:leak:n=3", corpora=3, items=2)
+    outcome = await world.run(
+        providers="faulty", concurrency=1, ingest_concurrency=1, cleanup="never", isolation="full"
+    )
+    assert outcome.exit_code == 4
+    assert ("canary", 0) in world.query(outcome.run_id, "select kind, passed from probe")
+
+
+async def test_P4_a_clean_provider_passes_every_look_with_one_namespace_a_corpus(world_of: Worlds) -> None:
+    world = world_of(corpora=3, items=2)
+    outcome = await world.run(providers="faulty", isolation="full", ingest_concurrency=1)
+    assert outcome.exit_code == 0
+    assert world.query(outcome.run_id, "select count(*) from probe where passed = 0") == [(0,)]
+    assert len(world.control("namespaces?provider=default")) == 3
+
+
+async def test_P5_no_gold_reaches_a_provider(world_of: Worlds) -> None:
+    world = world_of(corpora=1, items=3, flags=("--record",))
+    path = world.workspace / "datasets" / "facts.jsonl"
+    row = json.loads(path.read_text())
+    for number, asked in enumerate(row["qa"]):
+        asked["type"], asked["id"] = "GOLDTYPE", f"GOLDITEM{number}"
+    row["session_ids"] = [f"answer_GOLD{number}" for number in range(3)]
+    path.write_text(json.dumps(row) + "\n")
+    await world.run(providers="faulty", answering_model="builtin/extractive", isolation="full")
+    sent = json.dumps(world.control("received"))
+    assert "What opens the vault" in sent
+    assert "GOLD" not in sent and "answer_" not in sent
+
+
+@pytest.mark.parametrize("fault", ["html", "blank", "badjson", "truncate"])
+async def test_P6_a_body_that_is_no_answer_is_an_error_of_the_item(world_of: Worlds, fault: str) -> None:
+    world = world_of(f"search:{fault}:match=vault K0x0", corpora=1, items=2)
+    outcome = await world.run(providers="faulty", isolation="off")
+    assert outcome.jobs[0].states == {State.ERROR: 1, State.MEASURED: 1}
+    kinds = {kind for (kind,) in world.query(outcome.run_id, "select outcome from phase where phase = 3")}
+    assert kinds <= {"ok", "mapping", "unavailable"}
+
+
+async def test_I1_every_setting_that_can_change_a_result_changes_the_digest(world_of: Worlds) -> None:
+    world = world_of()
+    world.write(
+        "configs/benchmarks/judged.yaml",
+        "name: judged\nversion: '1'\nextends: facts\nevaluation: {method: llm-judge}\n",
+    )
+    world.variables["OPENAI_API_KEY"] = "test-key-of-nobody"
+    base = {"benchmarks": "judged", "providers": "faulty", "answering_model": "openai/m1", "judge_model": "openai/j1"}
+    changed: list[dict[str, object]] = [
+        {},
+        {"answering_model": "openai/m2"},
+        {"judge_model": "openai/j2"},
+        {"k": 3},
+        {"seed": 2},
+        {"epochs": 2},
+        {"answer_prompt": "Say ${question}"},
+        {"judge_prompt": "Is ${response} right?"},
+        {"context_budget": 50},
+        {"metrics": "mrr"},
+        {"limit": 2},
+        {"set": {"faulty.ingest.text": "dated"}},
+    ]
+    digests = [world.plan(**{**base, **one}).digest for one in changed]
+    world.variables["OPENAI_BASE_URL"] = "http://127.0.0.1:9/v1"
+    digests.append(world.plan(**base).digest)
+    world.variables["FAULT_URL"] = "http://127.0.0.1:9"
+    digests.append(world.plan(**base).digest)
+    with (world.workspace / "datasets/facts.jsonl").open("a") as data:
+        data.write("\n")
+    digests.append(world.plan(**base).digest)
+    assert len(set(digests)) == len(digests)
+
+
+async def test_I1_what_cannot_change_a_result_does_not(world_of: Worlds) -> None:
+    world = world_of()
+    digest = world.plan(providers="faulty").digest
+    for one in (
+        {"concurrency": 3},
+        {"rate": ["faulty=5/s"]},
+        {"timeout": 3},
+        {"note": "x"},
+        {"start": 2},
+        {"shard": "1/2"},
+    ):
+        assert world.plan(providers="faulty", **one).digest == digest
+
+
+@pytest.mark.parametrize(
+    "change", [{"k": 3}, {"answering_model": "builtin/scripted"}, {"answer_prompt": "${question}"}]
+)
+async def test_I2_a_changed_experiment_is_refused_with_old_and_new(world_of: Worlds, change: dict[str, object]) -> None:
+    world = world_of(corpora=1)
+    script = world.write("script.jsonl", '{"match": ".", "reply": "x"}\n')
+    world.variables["MEMORYBENCH_SCRIPT"] = str(script)
+    outcome = await world.run(providers="faulty", answering_model="builtin/extractive", limit=2)
+    with pytest.raises(IdentityError) as refused:
+        await world.resume(outcome.run_id, **change)
+    assert refused.value.changes
+    assert all(old != new for _, old, new in refused.value.changes)
+
+
+async def test_I2_another_concurrency_is_allowed_and_recorded(world_of: Worlds) -> None:
+    world = world_of("search:status:code=400,calls=1,match=What", corpora=1)
+    outcome = await world.run(providers="faulty", max_error_rate=1)
+    await world.resume(outcome.run_id, concurrency=3, timeout=7)
+    recorded = [json.loads(data) for (data,) in world.query(outcome.run_id, "select data from resume")]
+    assert recorded[0]["operation"]["concurrency"] == 3
+
+
+async def test_I3_an_error_in_a_200_is_asked_again(world_of: Worlds) -> None:
+    world = world_of("search:error200:calls=1,match=vault K0x1", corpora=1, items=3)
+    outcome = await world.run(providers="faulty", max_error_rate=1)
+    assert outcome.jobs[0].states[State.ERROR] == 1
+    outcome = await world.resume(outcome.run_id)
+    assert outcome.jobs[0].states == {State.MEASURED: 3}
+
+
+async def test_I4_each_epoch_is_a_call_and_a_row_of_its_own(world_of: Worlds) -> None:
+    world = world_of(corpora=1, items=3)
+    outcome = await world.run(providers="faulty", epochs=3, isolation="off")
+    assert world.calls("search") == 9
+    assert world.query(outcome.run_id, "select count(*) from phase where phase = 3") == [(9,)]
+    assert outcome.status is RunState.COMPLETE
+
+
+async def test_I5_two_runs_of_one_plan_share_no_namespace(world_of: Worlds) -> None:
+    world = world_of(corpora=2)
+    first, second = await world.run(providers="faulty"), await world.run(providers="faulty")
+    assert first.run_id != second.run_id
+    assert len(world.control("namespaces?provider=default")) == 4
+
+
+async def searches(world: World, run_id: str) -> list[dict[str, object]]:
+    """What every search of the one job came to."""
+    from bench.journal import Chain, Reader
+    from bench.model import Phase
+    from bench.plan.record import read
+
+    async with Reader.open(world.workspace / "checkpoints" / run_id) as reader:
+        (job,) = read(reader.meta.extra)
+        chain = Chain(lane=job.lane, answering=job.answer_owner, job=job.key)
+        return [dict(one.phases[Phase.SEARCH].data) async for one in reader.items(chain)]

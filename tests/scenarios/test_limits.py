@@ -1,0 +1,110 @@
+"""L: concurrency, lost answers, refusals. What a server counts is what was asked for; one failure stays one failure."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+from small_world import World
+
+from bench.engine import Outcome, Progress, Stop
+from bench.journal import RunState
+from bench.model import State
+
+Worlds = Callable[..., World]
+
+
+@pytest.mark.parametrize(("asked", "least", "most"), [(1, 1, 1), (8, 6, 8)])
+async def test_L1_concurrency_is_what_the_server_sees(world_of: Worlds, asked: int, least: int, most: int) -> None:
+    world = world_of("*:latency:ms=30", corpora=4, items=10)
+    outcome = await world.run(providers="faulty", concurrency=asked)
+    assert outcome.exit_code == 0
+    assert least <= world.control("stats")["max_in_flight"] <= most
+
+
+async def test_L5_a_provider_that_is_always_refused_slows_no_other(world_of: Worlds) -> None:
+    world = world_of("search:latency:ms=40", corpora=2, items=12)
+    alone = time.monotonic()
+    await world.run(providers="faulty", concurrency=4)
+    alone = time.monotonic() - alone
+    world.provider("busy", **{"${FAULT_URL}": "${FAULT_URL}/p/busy"})
+    world.fault("search:latency:ms=40", "busy/search:status:code=429,retry_after=5")
+
+    class Watch:
+        ended_s = 0.0
+
+        def launched(self, progress: Progress) -> None:
+            self.progress = progress
+
+        def stopping(self, reason: Stop, in_flight: int) -> None:
+            self.ended = self.progress.jobs["facts/faulty|none|none"].ended
+
+        def finished(self, outcome: Outcome) -> None: ...
+
+    watch = Watch()
+    await world.run(watch, providers=["busy", "faulty"], concurrency=4, max_time=alone * 1.5 + 1)
+    assert watch.ended == 24
+
+
+async def test_L6_an_item_that_hangs_ends_at_its_deadline_and_the_run_ends(world_of: Worlds) -> None:
+    world = world_of(
+        "search:hang:match=What opens the vault K0x0",
+        "search:drip:bytes=1,ms=10000,match=vault K0x1",
+        corpora=1,
+        items=6,
+    )
+    outcome = await world.run(providers="faulty", item_timeout=1, isolation="off")
+    assert outcome.jobs[0].states == {State.ERROR: 2, State.MEASURED: 4}
+    kinds = world.query(outcome.run_id, "select outcome, count(*) from phase where phase = 3 group by outcome")
+    assert dict(kinds) == {"ok": 4, "timeout": 2}
+
+
+async def test_L7_a_bad_key_stops_its_provider_and_no_other(world_of: Worlds) -> None:
+    world = world_of(corpora=2, items=20)
+    world.provider("locked", **{"${FAULT_URL}": "${FAULT_URL}/p/locked"})
+    world.fault("locked/search:status:code=401,match=What")
+    outcome = await world.run(providers=["locked", "faulty"], concurrency=2)
+    locked, healthy = outcome.jobs
+    assert (outcome.exit_code, outcome.status) == (3, RunState.STOPPED)
+    assert healthy.states == {State.MEASURED: 40}
+    assert locked.stopped is not None and locked.pending > 30
+    seen = world.control("stats")["providers"]["locked"]["endpoints"]["search"]["statuses"]["401"]
+    assert seen <= 4
+
+
+@pytest.mark.parametrize("code", [400, 404, 422])
+async def test_L7_a_wrong_request_is_one_call_an_item(world_of: Worlds, code: int) -> None:
+    world = world_of(f"search:status:code={code},match=What", corpora=1, items=5)
+    outcome = await world.run(providers="faulty", isolation="off")
+    assert outcome.jobs[0].states == {State.ERROR: 5}
+    assert world.calls("search") == 5
+
+
+async def test_L8_an_add_that_may_not_be_repeated_is_reset_and_stored_once(world_of: Worlds) -> None:
+    world = world_of("add:status:code=503,effect=1,calls=1", corpora=1, items=6)
+    outcome = await world.run(providers="faulty", cleanup="never")
+    assert outcome.exit_code == 0
+    spaces = world.control("namespaces?provider=default")
+    assert [space["count"] for space in spaces.values() if space["count"]] == [3]
+    assert world.calls("clear") == 1
+    events = world.query(outcome.run_id, "select kind from event")
+    assert ("corpus_reset",) in events
+
+
+async def test_L8_an_add_with_an_idempotency_key_is_repeated(world_of: Worlds) -> None:
+    world = world_of("add:status:code=503,effect=1,per_key=1", corpora=1, items=6)
+    world.provider("faulty", **{"path: /v1/add": "path: /v1/add\n    idempotency: {header: Idempotency-Key}"})
+    outcome = await world.run(providers="faulty", cleanup="never")
+    assert outcome.exit_code == 0
+    spaces = world.control("namespaces?provider=default")
+    assert [space["count"] for space in spaces.values()] == [3]
+
+
+async def test_L11_one_corpus_that_is_refused_aborts_no_other(world_of: Worlds) -> None:
+    world = world_of("add:status:code=400,match=vault K3x", corpora=8, items=3)
+    outcome = await world.run(providers="faulty", max_error_rate=0.5)
+    assert outcome.exit_code == 0
+    assert outcome.jobs[0].states == {State.MEASURED: 21, State.ERROR: 3}
+    kinds = world.query(outcome.run_id, "select distinct outcome from phase where phase = 5")
+    assert set(kinds) == {("ok",), ("rejected",)}
