@@ -8,48 +8,55 @@ such runs came to the same deterministic result, whether killed, resumed, sharde
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from bench.canonical import JSON, digest
-from bench.receipt.schema import Body, Score
+from bench.receipt.schema import Benchmark, Body, MetricUse, ModelUse, PromptUse, Provider, Run, Score
 from bench.receipt.wire import emit
 
 
 def config_digest(body: Body) -> str:
     """Hash what was measured and how (receipt fields copied, nothing measured)."""
-    return digest(
-        {
-            "schema": "bench.config/1",
-            "benchmark": {
-                "name": body.benchmark.name,
-                "version": body.benchmark.version,
-                "split": body.benchmark.split,
-                "configSha256": body.benchmark.config_sha256,
-                "datasetSha256": body.benchmark.dataset.sha256,
-            },
-            "provider": {
-                "name": body.provider.name,
-                "version": body.provider.version,
-                "configSha256": body.provider.config_sha256,
-            },
-            "models": [
-                {
-                    "role": model.role,
-                    "provider": model.provider,
-                    "requested": model.requested,
-                    "params": dict(model.params),
-                }
-                for model in body.models
-            ],
-            "prompts": [{"role": prompt.role, "sha256": prompt.sha256} for prompt in body.prompts],
-            "metrics": [emit(metric) for metric in body.metrics],
-            "settings": {
-                "seed": body.run.seed,
-                "epochs": body.run.epochs,
-                "k": body.run.k,
-                "contextBudgetTokens": body.run.context_budget_tokens,
-                "track": body.run.track,
-            },
-        }
-    )
+    return digest(config_tree(body.benchmark, body.provider, body.models, body.prompts, body.metrics, body.run))
+
+
+def config_tree(
+    benchmark: Benchmark,
+    provider: Provider,
+    models: Sequence[ModelUse],
+    prompts: Sequence[PromptUse],
+    metrics: Sequence[MetricUse],
+    run: Run,
+) -> dict[str, JSON]:
+    """The value under the config digest."""
+    return {
+        "schema": "bench.config/1",
+        "benchmark": {
+            "name": benchmark.name,
+            "version": benchmark.version,
+            "split": benchmark.split,
+            "configSha256": benchmark.config_sha256,
+            "datasetSha256": benchmark.dataset.sha256,
+        },
+        "provider": {
+            "name": provider.name,
+            "version": provider.version,
+            "configSha256": provider.config_sha256,
+        },
+        "models": [
+            {name: emit(model)[name] for name in ("role", "provider", "requested", "params")}  # type: ignore[misc]
+            for model in models
+        ],
+        "prompts": [{"role": prompt.role, "sha256": prompt.sha256} for prompt in prompts],
+        "metrics": [{"name": metric.name, "definition": metric.definition} for metric in metrics],
+        "settings": {
+            "seed": run.seed,
+            "epochs": run.epochs,
+            "k": run.k,
+            "contextBudgetTokens": run.context_budget_tokens,
+            "track": run.track,
+        },
+    }
 
 
 def result_digest(body: Body) -> str:

@@ -13,10 +13,12 @@ from dataclasses import dataclass, field
 from typing import Literal, cast
 from urllib.parse import urlsplit
 
+from bench.canonical import JSON
 from bench.journal import Resume as StoredResume
 from bench.journal import RunMeta
 from bench.plan.record import BUILT_IN_EMBEDDING, JobRecord
 from bench.receipt import schema
+from bench.receipt.digests import config_tree
 from bench.receipt.wire import stamp
 
 UNKNOWN = "unknown"
@@ -185,6 +187,13 @@ class Facts:
             if metric.category in SCORE_CATEGORIES
         ]
         return tuple(sorted(used, key=lambda use: use.name))
+
+    def config_tree(self) -> dict[str, JSON]:
+        """What the config digest will be taken over, known before the run."""
+        proof = schema.IsolationProof(probed=0, passed=0, failed=0)
+        return config_tree(
+            self.benchmark(), self.provider(), self.models(), self.prompts(), self.metrics(), self.run(proof, None)
+        )
 
     # ---- where
 

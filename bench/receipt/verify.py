@@ -26,6 +26,7 @@ from bench.receipt.trusted import TrustStore
 from bench.receipt.wire import Misfit
 
 CHECKLIST = ("tagged_commit", "clean_tree", "container_image", "dataset_matches", "signature", "rerun_identical")
+NO_LOG = "no log at hand, publication and other runs not checked"
 Answer = Literal["yes", "no", "unknown"]
 
 
@@ -76,7 +77,7 @@ class Outcome:
     @property
     def unchecked(self) -> tuple[str, ...]:
         """What the verdict says nothing about."""
-        return tuple(finding.detail for finding in self.findings if finding.status == "skip")
+        return tuple(dict.fromkeys(finding.detail for finding in self.findings if finding.status == "skip"))
 
     def value(self) -> dict[str, object]:
         """The JSON value."""
@@ -190,8 +191,8 @@ def _check_own(
         *checks.items_and_scores(receipt, question.items or path.parent / receipt.per_query.file),
         *checks.digests(receipt, question.dataset),
         *checks.invariants_of(receipt),
-        *(place.findings(document, receipt) if place else [skip("log", "no log at hand, publication not checked")]),
-        *(place.attempts(receipt) if place else [skip("runs", "no log at hand, other runs not counted")]),
+        *(place.findings(document, receipt) if place else [skip("log", NO_LOG)]),
+        *(place.attempts(receipt) if place else [skip("runs", NO_LOG)]),
         *checks.policy(receipt),
     ]
     return findings, receipt

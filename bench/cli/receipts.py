@@ -1,0 +1,528 @@
+"""``bench sign``, ``verify``, ``reproduce``, ``diff``, ``publish``, ``log``, ``keys``: from flags to the receipt room.
+
+Nothing is decided here: the room returns values, this module prints them and turns verdicts into exit codes.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import anyio
+from cyclopts import App, Parameter
+
+from bench.cli import console
+from bench.cli.globals import current
+from bench.errors import UsageError
+
+if TYPE_CHECKING:
+    from bench.receipt.diff import Difference
+    from bench.receipt.findings import Finding
+    from bench.receipt.keyring import Keyring
+    from bench.receipt.keys import KeyChange
+    from bench.receipt.log.check import LogOutcome
+    from bench.receipt.reproduce import Reproduction
+    from bench.receipt.trusted import TrustStore
+    from bench.receipt.verify import Outcome
+
+Switch = Annotated[bool, Parameter(negative=())]
+Many = Parameter(consume_multiple=True, negative=())
+ROLES = ("receipt", "log")
+
+
+# ---------------------------------------------------------------------------- sign
+
+
+def sign(
+    run_id: str,
+    *,
+    key: Path | None = None,
+    benchmark: str | None = None,
+    provider: str | None = None,
+    output: Path | None = None,
+    with_answers: Switch = False,
+    allow_partial: Switch = False,
+) -> int:
+    """One signed receipt a job, verified before it is reported.
+
+    Parameters
+    ----------
+    run_id
+        A run of this workspace, or a path to its journal.
+    key
+        Private key file; else the environment, else the only active key of the key folder.
+    benchmark
+        Only this benchmark's jobs.
+    provider
+        Only this provider's jobs.
+    output
+        A folder, or FILE.json for a single job. Default: results/RUN_ID/receipts.
+    with_answers
+        Put the answers' texts into the items file.
+    allow_partial
+        Sign what has ended so far, as kind partial: never publishable.
+    """
+    from bench.receipt.sign import Request, sign_run
+    from bench.report.runs import find_run
+
+    ring = keyring()
+    signing_key = ring.signing_key("receipt", key)
+    run = find_run(ring.workspace, run_id)
+    name = run.name if run.is_dir() else run.parent.name
+    request = Request(
+        output=output or ring.workspace / "results" / name / "receipts",
+        benchmark=benchmark,
+        provider=provider,
+        with_answers=with_answers,
+        allow_partial=allow_partial,
+        log=ring.log_folder,
+    )
+    outcome = anyio.run(sign_run, run, signing_key, request)
+    if current.get().json:
+        console.json_value(outcome.value())
+        return outcome.exit_code
+    for made in outcome.receipts:
+        console.line(f"signed   {made.benchmark} x {made.provider}  {made.file}")
+    for refused in outcome.refused:
+        console.line(f"refused  {refused.benchmark} x {refused.provider}  {refused.code}: {refused.message}")
+        console.note(f"hint: {refused.hint}")
+    return outcome.exit_code
+
+
+# -------------------------------------------------------------------------- verify
+
+
+def verify(
+    *receipts: Path,
+    trusted: Path | None = None,
+    pubkey: Annotated[list[Path] | None, Many] = None,
+    items: Path | None = None,
+    dataset: Path | None = None,
+    log: Path | None = None,
+    policy: Literal["default", "strict"] = "default",
+    profile: Literal["bench", "przm-p1", "przm-p2"] = "bench",
+    export: Path | None = None,
+) -> int:
+    """Check receipts offline. Exit 0 valid, 3 untrusted key, 4 superseded or retracted, 5 invalid, 7 policy, 2 usage.
+
+    Parameters
+    ----------
+    receipts
+        Receipt files; a folder stands for each *.json in it and, with a log in it, for that log.
+    trusted
+        Trusted keys. Default: keys/trusted.json of the workspace.
+    pubkey
+        Trust exactly these public keys for this call.
+    items
+        The items file, when it does not lie beside the receipt.
+    dataset
+        The dataset file, to be compared by its bytes.
+    log
+        Folder of the public log. Default: results/published of the workspace.
+    policy
+        strict: every warning fails.
+    profile
+        przm-p1 or przm-p2: a receipt of the original system.
+    export
+        Write canonical.bin, sig.bin and pub.pem here and print the openssl command.
+    """
+    from bench.receipt.export import export as export_files
+    from bench.receipt.verify import Question
+    from bench.receipt.verify import verify as verify_all
+
+    if not receipts:
+        raise UsageError("no receipt was named", hint="bench verify RECEIPT.json, or a folder of receipts")
+    question = Question(
+        trust=trust(trusted, pubkey or ()),
+        items=existing(items),
+        dataset=existing(dataset),
+        log=log or (None if pubkey else keyring().log_folder),
+        policy=policy,
+        profile=profile,
+    )
+    found = verify_all(receipts, question)
+    if current.get().json:
+        console.json_value(found.value())
+    else:
+        for outcome in found.outcomes:
+            show_outcome(outcome)
+        for checked in found.logs:
+            show_log(checked)
+    if export is not None:
+        if len(found.outcomes) != 1:
+            raise UsageError("--export takes one receipt", hint="name a single receipt file")
+        command = export_files(found.outcomes[0], question, export)
+        say = console.note if current.get().json else console.line
+        say(f"cd {export} && {command}")
+    return found.verdict.exit_code
+
+
+def show_outcome(outcome: Outcome) -> None:
+    """The verdict, what it does not cover, what was found and, only below VALID, the scores."""
+    unchecked = f" ({'; '.join(outcome.unchecked)})" if outcome.unchecked else ""
+    console.line(f"{outcome.verdict}  {outcome.file}{unchecked}")
+    if outcome.fingerprint:
+        console.line(f"  key      {outcome.fingerprint}")
+    show_findings(outcome.findings)
+    if outcome.verdict == "VALID" and outcome.receipt is not None:
+        scores = outcome.receipt.scores
+        for kind, group in (("deterministic", scores.deterministic), ("judged", scores.judged)):
+            for name, score in group.items():
+                value = "none" if score.value is None else f"{score.value:.4f}"
+                console.line(f"  {kind:13}  {name} = {value}  (n {score.n}, definition {score.definition})")
+    answers = ", ".join(f"{name} {answer}" for name, answer in outcome.checklist.items())
+    console.line(f"  defensible: {'yes' if outcome.defensible else 'no'} ({answers})")
+
+
+def show_findings(findings: Sequence[Finding]) -> None:
+    """Every failure and warning, a line each."""
+    for finding in findings:
+        if finding.status in ("fail", "warn"):
+            console.line(f"  {finding.status}  {finding.check}  {finding.code}: {finding.detail}")
+
+
+def show_log(outcome: LogOutcome) -> None:
+    """The verdict over a log."""
+    console.line(f"{outcome.verdict}  {outcome.folder}: log of {outcome.size} entries, root {outcome.root_hash}")
+    show_findings(outcome.findings)
+
+
+# --------------------------------------------------------------- reproduce and diff
+
+
+def reproduce(
+    receipt: Path,
+    *,
+    sign: Switch = False,
+    key: Path | None = None,
+    trusted: Path | None = None,
+    pubkey: Annotated[list[Path] | None, Many] = None,
+    items: Path | None = None,
+) -> int:
+    """Run again what a receipt states and compare. Exit 0 same, 8 differs, 2 cannot run here, 5 not valid.
+
+    Parameters
+    ----------
+    receipt
+        The receipt file.
+    sign
+        Sign a receipt of the rerun that names this one.
+    key
+        Private key file for --sign.
+    trusted
+        Trusted keys. Default: keys/trusted.json of the workspace.
+    pubkey
+        Trust exactly these public keys for this call.
+    items
+        The items file, when it does not lie beside the receipt.
+    """
+    from bench import events
+    from bench.receipt.reproduce import Setting
+    from bench.receipt.reproduce import reproduce as rerun
+    from bench.receipt.verify import Question
+
+    flags, ring = current.get(), keyring()
+    events.configure(verbose=flags.verbose, quiet=flags.quiet, log_file=flags.log_file)
+    question = Question(trust=trust(trusted, pubkey or ()), items=existing(items))
+    setting = Setting(
+        workspace=ring.workspace, question=question, key=ring.signing_key("receipt", key) if sign else None
+    )
+    found: Reproduction = anyio.run(rerun, receipt, setting)
+    events.close()
+    if current.get().json:
+        console.json_value(found.value())
+        return found.exit_code
+    console.line(f"{'same' if found.same else 'differs'}  {receipt}  rerun {found.run_id}")
+    for text in (*found.differs, *(f"item {name}" for name in found.items)):
+        console.line(f"  {text}")
+    for text in found.notes:
+        console.note(f"note: {text}")
+    if found.signed is not None:
+        console.line(f"signed  {found.signed.file}")
+    return found.exit_code
+
+
+def diff(a: Path, b: Path) -> int:
+    """What differs between two receipts. Exit 0 for equal result digests, else 8.
+
+    Parameters
+    ----------
+    a
+        One receipt file.
+    b
+        Another one.
+    """
+    from bench.receipt.diff import SHOWN
+    from bench.receipt.diff import diff as compare
+
+    found: Difference = compare(a, b)
+    if current.get().json:
+        console.json_value(found.value())
+        return found.exit_code
+    console.line("same result digest" if found.equal else "the result digests differ")
+    console.line("like for like" if found.like_for_like else "not like for like")
+    console.table(("part", "field", "a", "b"), [(one.part, one.path, one.a, one.b) for one in found.changes])
+    if found.items is None:
+        console.line("items not compared: an items file is not there")
+    elif found.items:
+        more = f" and {len(found.items) - SHOWN} more" if len(found.items) > SHOWN else ""
+        console.line(f"items that differ: {', '.join(found.items[:SHOWN])}{more}")
+    return found.exit_code
+
+
+# ---------------------------------------------------------------------- the public log
+
+
+def publish(
+    receipt: Path | None = None,
+    *,
+    supersedes: str | None = None,
+    retract: str | None = None,
+    reason: str | None = None,
+) -> int:
+    """Append a receipt to the public log, or take one back. Nothing is ever deleted.
+
+    Parameters
+    ----------
+    receipt
+        A valid receipt of kind run, its items file beside it.
+    supersedes
+        Id of the published receipt whose place it takes.
+    retract
+        Id of a published receipt to take back.
+    reason
+        Why, for --supersedes and --retract.
+    """
+    from bench.receipt.publish import publish as publish_receipt
+    from bench.receipt.publish import retract as take_back
+
+    ring, at = keyring(), now()
+    if (receipt is None) is (retract is None):
+        raise UsageError("name a receipt to publish, or --retract ID", hint="bench publish RECEIPT.json")
+    if retract is not None:
+        done = take_back(retract, ring, reason=reason, at=at)
+    else:
+        assert receipt is not None
+        done = publish_receipt(receipt, ring, at=at, supersedes=supersedes, reason=reason)
+    if current.get().json:
+        console.json_value({"logIndex": done.index, "fresh": done.fresh, "log": str(done.folder)})
+    else:
+        console.line(f"{'logged' if done.fresh else 'already'} at index {done.index} of {done.folder}")
+    return 0
+
+
+log_app = App(name="log", help="Check the public log, or abandon a registered run.")
+keys_app = App(name="keys", help="Make, list, rotate and revoke signing keys.")
+
+
+@log_app.command(name="verify")
+def log_verify(folder: Path | None = None, *, since: Path | None = None) -> int:
+    """Check a public log: every line, root, signature, past and file. Exit 0, 3 (log key not trusted) or 5.
+
+    Parameters
+    ----------
+    folder
+        The log's folder. Default: results/published of the workspace.
+    since
+        A checkpoint file that you kept.
+    """
+    from bench.receipt.keyring import PUBLISHED
+    from bench.receipt.log.check import check_log
+    from bench.receipt.log.store import read_log
+
+    ring = keyring()
+    outcome = check_log(read_log(folder or ring.workspace / PUBLISHED), ring.trusted(), since)
+    if current.get().json:
+        console.json_value(outcome.value())
+    else:
+        show_log(outcome)
+    return outcome.verdict.exit_code
+
+
+@log_app.command(name="abandon")
+def log_abandon(run_id: str, *, reason: str | None = None) -> int:
+    """Say publicly that an announced run was given up.
+
+    Parameters
+    ----------
+    run_id
+        The announced run.
+    reason
+        Why.
+    """
+    from bench.receipt.publish import abandon
+
+    done = abandon(run_id, keyring(), reason=reason, at=now())
+    if current.get().json:
+        console.json_value({"logIndex": done.index, "log": str(done.folder)})
+    else:
+        console.line(f"logged at index {done.index} of {done.folder}")
+    return 0
+
+
+# ---------------------------------------------------------------------------- keys
+
+
+@keys_app.command(name="new")
+def keys_new(
+    name: str = "default",
+    *,
+    roles: Annotated[list[str] | None, Many] = None,
+    key_dir: Path | None = None,
+) -> int:
+    """Make a key pair: private in the key folder, public in keys/, trusted from now on.
+
+    Parameters
+    ----------
+    name
+        Name of the key and its files.
+    roles
+        receipt, log, or both (default).
+    key_dir
+        Folder of the private key, outside any work tree.
+    """
+    from bench.receipt.keys import new_key
+
+    change = new_key(keyring(key_dir), name, read_roles(roles))
+    show_change(change, f"made {change.key.name}")
+    return 0
+
+
+@keys_app.command(name="list")
+def keys_list() -> int:
+    """Every trusted key: name, fingerprint, roles, status, range of log indices."""
+    from bench.receipt.keys import list_keys
+
+    found = list_keys(keyring())
+    if current.get().json:
+        console.json_value({"keys": found})
+        return 0
+    head = ("name", "status", "roles", "from", "to", "revoked from", "fingerprint")
+    fields = ("name", "status", "roles", "validFromIndex", "validToIndex", "revokedFromIndex", "fingerprint")
+    console.table(head, [[shown(key[field]) for field in fields] for key in found])
+    return 0
+
+
+@keys_app.command(name="rotate")
+def keys_rotate(new_name: str | None = None, *, old: str | None = None, key_dir: Path | None = None) -> int:
+    """Put a new key in an old one's place, with a statement signed by both.
+
+    Parameters
+    ----------
+    new_name
+        Name of the new key. Default: the old one's with a number.
+    old
+        Name or fingerprint of the key that goes; needed when several are active.
+    key_dir
+        Folder of the private keys.
+    """
+    from bench.receipt.keys import rotate
+
+    change = rotate(keyring(key_dir), old=old, new=new_name, at=now())
+    show_change(change, f"{change.key.name} takes over")
+    return 0
+
+
+@keys_app.command(name="revoke")
+def keys_revoke(name: str, *, from_index: int, reason: str | None = None, key_dir: Path | None = None) -> int:
+    """Stop believing a key from a log index on.
+
+    Parameters
+    ----------
+    name
+        Name or fingerprint of the key.
+    from_index
+        First log index at which the key is not believed.
+    reason
+        Why; it stands in the log.
+    key_dir
+        Folder of the private keys.
+    """
+    from bench.receipt.keys import revoke
+
+    change = revoke(keyring(key_dir), name, from_index=from_index, reason=reason or "", at=now())
+    show_change(change, f"{change.key.name} is revoked from index {from_index} on")
+    return 0
+
+
+def show_change(change: KeyChange, text: str) -> None:
+    """What a step did, and whether the log still waits for a signature."""
+    if current.get().json:
+        console.json_value(
+            {
+                "name": change.key.name,
+                "fingerprint": change.key.fingerprint,
+                "roles": list(change.key.roles),
+                "status": change.key.status,
+                "files": [str(path) for path in change.files],
+                "logged": change.logged,
+                "logPending": change.log_pending,
+            }
+        )
+    else:
+        console.line(f"{text}: {change.key.fingerprint}")
+        for path in change.files:
+            console.line(f"  {path}")
+    if change.log_pending:
+        console.note("the log entry waits for a checkpoint: no other active log key is at hand")
+
+
+# -------------------------------------------------------------------------- inside
+
+
+def keyring(folder: Path | None = None) -> Keyring:
+    """The keys of this workspace and environment."""
+    from bench.receipt.keyring import Keyring
+
+    return Keyring(workspace=current.get().workspace, folder=folder, prompt=ask_passphrase)
+
+
+def ask_passphrase() -> bytes | None:
+    """Ask a person, where there is one."""
+    import getpass
+
+    return getpass.getpass("passphrase: ").encode() if sys.stdin.isatty() else None
+
+
+def trust(trusted: Path | None, pubkeys: Sequence[Path]) -> TrustStore:
+    """The keys to believe: pinned ones alone, or trusted.json."""
+    from bench.receipt.keyfiles import PublicKey
+    from bench.receipt.trusted import TrustStore
+
+    if pubkeys:
+        return TrustStore.pin([PublicKey.load(path) for path in pubkeys])
+    return TrustStore.load(trusted) if trusted is not None else keyring().trusted()
+
+
+def existing(path: Path | None) -> Path | None:
+    """A file that was named must be there."""
+    if path is not None and not path.is_file():
+        raise UsageError(f"no such file: {path}", hint="name an existing file")
+    return path
+
+
+def read_roles(names: Sequence[str] | None) -> tuple[Literal["receipt", "log"], ...]:
+    """``receipt,log`` or ``receipt log``."""
+    given = [part for name in names or ROLES for part in name.split(",") if part]
+    unknown = [name for name in given if name not in ROLES]
+    if unknown or not given:
+        raise UsageError(f"unknown role {unknown[0] if unknown else ''!r}", hint="roles are receipt and log")
+    found: tuple[Literal["receipt", "log"], ...] = ("receipt", "log")
+    return tuple(role for role in found if role in given)
+
+
+def shown(value: object) -> str:
+    """A cell of the table of keys."""
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return "" if value is None else str(value)
+
+
+def now() -> str:
+    """This moment as the log writes it."""
+    from bench.receipt.wire import stamp
+
+    return stamp(datetime.now(UTC).replace(microsecond=0))

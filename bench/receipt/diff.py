@@ -1,0 +1,174 @@
+"""What differs between two receipts: configuration first, then code and machine, then scores, then items.
+
+found = diff(Path("a.json"), Path("b.json"))
+found.equal, found.changes, found.items[:10]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from bench.canonical import JSON, parse
+from bench.errors import CanonicalError, UsageError, VerificationError
+from bench.plan.identity import changes
+from bench.receipt.digests import config_tree
+from bench.receipt.items import ItemRow, Seal, read_items
+from bench.receipt.schema import Receipt, read_receipt
+from bench.receipt.wire import Misfit, emit
+
+DIFFERS = 8
+SHOWN = 10
+CODE = ("benchVersion",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One leaf in which two receipts differ; ``part`` is config, selection, code, environment or score."""
+
+    part: str
+    path: str
+    a: str
+    b: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """The outcome of a comparison; ``equal`` = the same result digest."""
+
+    equal: bool
+    changes: tuple[Change, ...]
+    items: tuple[str, ...] | None
+    """ids of items whose deterministic part differs; None = an items file is not there"""
+
+    @property
+    def exit_code(self) -> int:
+        """0 for equal result digests, else 8."""
+        return 0 if self.equal else DIFFERS
+
+    @property
+    def like_for_like(self) -> bool:
+        """Whether the same thing was measured the same way."""
+        return not any(change.part in ("config", "selection") for change in self.changes)
+
+    def value(self) -> dict[str, object]:
+        """The JSON value."""
+        return {
+            "equal": self.equal,
+            "exitCode": self.exit_code,
+            "likeForLike": self.like_for_like,
+            "changes": [
+                {"part": change.part, "path": change.path, "a": change.a, "b": change.b} for change in self.changes
+            ],
+            "items": None if self.items is None else list(self.items),
+        }
+
+
+def diff(a: Path, b: Path) -> Difference:
+    """Compare two receipt files; raises VerificationError for what is no receipt."""
+    one, other = load(a), load(b)
+    return compare(one, other, _items_beside(a, one), _items_beside(b, other))
+
+
+def load(path: Path) -> Receipt:
+    """Read a receipt strictly, without judging its signature."""
+    try:
+        return read_receipt(parse(path.read_bytes()))
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}", hint="name a receipt file") from error
+    except CanonicalError as error:
+        raise VerificationError(error.code, error.message, where=str(path)) from error
+    except Misfit as misfit:
+        raise VerificationError(misfit.code, misfit.message, where=str(path)) from misfit
+
+
+def compare(one: Receipt, other: Receipt, items_a: Path | None, items_b: Path | None) -> Difference:
+    """Compare two receipts and, where both are there, their items files."""
+    items = None if items_a is None or items_b is None else tuple(_changed_items(items_a, items_b))
+    return Difference(
+        equal=one.result_digest == other.result_digest,
+        changes=tuple(_changes(one, other)),
+        items=items,
+    )
+
+
+def _changes(one: Receipt, other: Receipt) -> Iterator[Change]:
+    for part, left, right in (
+        ("config", _config(one), _config(other)),
+        ("selection", emit(one.benchmark.selection), emit(other.benchmark.selection)),
+        ("code", _code(one), _code(other)),
+        ("environment", _environment(one), _environment(other)),
+        ("counts", emit(one.counts), emit(other.counts)),
+        ("score", _scores(one), _scores(other)),
+    ):
+        for path, a, b in changes(left, right):
+            yield Change(part=part, path=path, a=a, b=b)
+
+
+def _config(receipt: Receipt) -> dict[str, JSON]:
+    return config_tree(
+        receipt.benchmark, receipt.provider, receipt.models, receipt.prompts, receipt.metrics, receipt.run
+    )
+
+
+def _code(receipt: Receipt) -> dict[str, object]:
+    environment = receipt.environment
+    return {
+        "benchVersion": receipt.bench_version,
+        "git": emit(environment.git),
+        "codeTreeSha256": environment.code_tree_sha256,
+        "lockSha256": environment.lock_sha256,
+    }
+
+
+def _environment(receipt: Receipt) -> dict[str, object]:
+    told = emit(receipt.environment)
+    return {name: told[name] for name in told if name not in ("git", "codeTreeSha256", "lockSha256", "hostHash")}
+
+
+def _scores(receipt: Receipt) -> dict[str, object]:
+    by_class = {"deterministic": receipt.scores.deterministic, "judged": receipt.scores.judged}
+    return {
+        kind: {
+            name: {"value": score.value, "n": score.n, "nExcluded": score.n_excluded, "nFailed": score.n_failed}
+            for name, score in scores.items()
+        }
+        for kind, scores in by_class.items()
+    }
+
+
+# -------------------------------------------------------------------------- items
+
+
+def _items_beside(path: Path, receipt: Receipt) -> Path | None:
+    items = path.parent / receipt.per_query.file
+    return items if items.is_file() else None
+
+
+def _changed_items(a: Path, b: Path) -> Iterator[str]:
+    """Merge two sorted files; name each item that only one has, or whose deterministic part differs."""
+    with a.open("rb") as file_a, b.open("rb") as file_b:
+        rows_a, rows_b = _rows(file_a), _rows(file_b)
+        one, other = next(rows_a, None), next(rows_b, None)
+        while one is not None or other is not None:
+            if other is None or (one is not None and one.order < other.order):
+                assert one is not None
+                yield one.item_id
+                one = next(rows_a, None)
+            elif one is None or other.order < one.order:
+                yield other.item_id
+                other = next(rows_b, None)
+            else:
+                if _fixed(one) != _fixed(other):
+                    yield one.item_id
+                one, other = next(rows_a, None), next(rows_b, None)
+
+
+def _rows(file: BinaryIO) -> Iterator[ItemRow]:
+    return (line.row for line in read_items(file, Seal()) if line.row is not None)
+
+
+def _fixed(row: ItemRow) -> tuple[object, ...]:
+    return (row.gold, row.labels, row.retrieved, row.metrics, row.state)

@@ -1,0 +1,226 @@
+"""``bench reproduce``: run again what a receipt states, here, and compare the deterministic results.
+
+    outcome = await reproduce(path, Setting(...))
+    outcome.same, outcome.differs, outcome.items
+
+R0, the recomputation from rows, is part of verification. R2 reruns a receipt of class ``exact``: dataset, configs,
+metrics and models must be the same here, or nothing is run and what differs is said.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from bench.config.catalog import Catalog
+from bench.config.run import RunRequest
+from bench.engine import execute
+from bench.engine.codestate import CodeState
+from bench.engine.meta import run_meta
+from bench.errors import BenchError, UsageError
+from bench.journal import Reader
+from bench.plan import Plan, make_plan
+from bench.plan.identity import changes
+from bench.plan.record import read
+from bench.receipt.build import Order, build
+from bench.receipt.diff import DIFFERS, SHOWN, compare
+from bench.receipt.digests import config_tree
+from bench.receipt.facts import Facts
+from bench.receipt.findings import Verdict
+from bench.receipt.keyfiles import SigningKey
+from bench.receipt.schema import Receipt, Signer, items_file_name
+from bench.receipt.sign import Request, Signed, sign_run
+from bench.receipt.ulid import new_ulid
+from bench.receipt.verify import Outcome, Question, verify_file
+from bench.receipt.wire import stamp
+from bench.report import fold
+from bench.settings import Environment
+
+
+class CannotReproduce(UsageError):
+    """The receipt cannot be rerun here; the message lists what is missing or another."""
+
+    kind = "cannot_reproduce"
+    default_hint = "bring the named parts to what the receipt states"
+
+
+class NotVerified(BenchError):
+    """The receipt itself does not verify; the exit code is the verdict's."""
+
+    kind = "verification"
+    default_hint = "bench verify shows every check"
+
+    def __init__(self, outcome: Outcome) -> None:
+        bad = next(finding for finding in outcome.findings if finding.status == "fail")
+        super().__init__(f"{outcome.verdict}: {bad.code}: {bad.detail}", where=str(outcome.file))
+        self.exit_code = outcome.verdict.exit_code  # type: ignore[misc]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """Where to run, whom to trust, and with which key to sign the outcome (None = do not)."""
+
+    workspace: Path
+    question: Question
+    key: SigningKey | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reproduction:
+    """How a rerun compares."""
+
+    run_id: str
+    level: str
+    differs: tuple[str, ...]
+    items: tuple[str, ...]
+    """the first items whose deterministic part is another"""
+    notes: tuple[str, ...]
+    """differences of code and machine that did not change the result digest by themselves"""
+    signed: Signed | None = None
+
+    @property
+    def same(self) -> bool:
+        """Whether both have the same result digest."""
+        return not self.differs
+
+    @property
+    def exit_code(self) -> int:
+        """0 same, 8 differs."""
+        return 0 if self.same else DIFFERS
+
+    def value(self) -> dict[str, object]:
+        """The JSON value."""
+        return {
+            "level": self.level,
+            "same": self.same,
+            "exitCode": self.exit_code,
+            "runId": self.run_id,
+            "differs": list(self.differs),
+            "items": list(self.items),
+            "notes": list(self.notes),
+            "receipt": None if self.signed is None else str(self.signed.file),
+        }
+
+
+async def reproduce(path: Path, setting: Setting) -> Reproduction:
+    """Verify, plan, compare the plan, run, compare the result.
+
+    Raises NotVerified, CannotReproduce, ConfigError and whatever a run raises.
+    """
+    outcome = verify_file(path, setting.question)
+    if outcome.verdict is not Verdict.VALID:
+        raise NotVerified(outcome)
+    receipt = outcome.receipt
+    assert receipt is not None
+    _refuse_inexact(receipt)
+    environment = Environment.load(setting.workspace)
+    run_id = f"reproduce-{new_ulid(datetime.now(UTC), secrets.token_bytes(10)).lower()}"
+    plan = make_plan(Catalog.load(setting.workspace), request_of(receipt, run_id), environment)
+    notes = _refuse_other_plan(receipt, plan, environment)
+    ended = await execute(plan, environment=environment)
+    if ended.exit_code:
+        raise CannotReproduce(f"the rerun {run_id} did not end well: {ended.message or ended.status}")
+    return await _compare(path, receipt, ended.folder, setting, notes)
+
+
+def request_of(receipt: Receipt, run_id: str) -> RunRequest:
+    """The flags that ask for what a receipt states."""
+    run, selection = receipt.run, receipt.benchmark.selection
+    filters = {name: value for name, value in selection.filter.items() if name in RunRequest.model_fields}
+    by_role = {use.role: f"{use.provider}/{use.requested}" if use.provider else use.requested for use in receipt.models}
+    flags: dict[str, object] = {
+        "benchmarks": (receipt.benchmark.name,),
+        "providers": (receipt.provider.name,),
+        "seed": run.seed,
+        "epochs": run.epochs,
+        "k": run.k,
+        "context_budget": run.context_budget_tokens,
+        "track": run.track,
+        "limit": selection.limit,
+        "sample": selection.sample,
+        "metrics": tuple(metric.name for metric in receipt.metrics),
+        "answering_model": (by_role.get("answering", "none"),),
+        "judge_model": (by_role.get("judge", "none"),),
+        "embedding_model": by_role.get("embedding"),
+        "isolation": run.isolation,
+        "run_id": run_id,
+        **filters,
+    }
+    return RunRequest.combine(None, flags)
+
+
+def _refuse_inexact(receipt: Receipt) -> None:
+    if receipt.kind != "run":
+        raise CannotReproduce("the receipt covers a part of a run")
+    if receipt.reproducibility.class_ != "exact":
+        reasons = "; ".join(receipt.reproducibility.reasons)
+        raise CannotReproduce(
+            f"the receipt is of class {receipt.reproducibility.class_}: {reasons}",
+            hint="its scores were recomputed from its rows; an equal rerun is not to be expected",
+        )
+
+
+def _refuse_other_plan(receipt: Receipt, plan: Plan, environment: Environment) -> tuple[str, ...]:
+    """Compare what would be measured with what was; return what differs in code alone."""
+    meta = run_meta(plan, "reproduce", CodeState.read(environment))
+    facts = Facts(meta=meta, record=read(meta.extra)[0])
+    here = facts.config_tree()
+    stated = config_tree(
+        receipt.benchmark, receipt.provider, receipt.models, receipt.prompts, receipt.metrics, receipt.run
+    )
+    other = changes(_without_version(stated), _without_version(here))
+    if other:
+        lines = "\n  ".join(f"{path}: {there} -> {now}" for path, there, now in other)
+        raise CannotReproduce(f"here it would not be the same measurement\n  {lines}")
+    machine = facts.environment()
+    code = receipt.environment
+    pairs = (
+        ("commit", code.git.commit, machine.git.commit),
+        ("lock", code.lock_sha256, machine.lock_sha256),
+        ("code", code.code_tree_sha256, machine.code_tree_sha256),
+    )
+    return tuple(f"{name}: {there} -> {now}" for name, there, now in pairs if there != now)
+
+
+def _without_version(tree: Mapping[str, object]) -> dict[str, object]:
+    """A provider says its version only when it is asked; the comparison of results includes it."""
+    provider = tree["provider"]
+    assert isinstance(provider, Mapping)
+    return {**tree, "provider": {name: value for name, value in provider.items() if name != "version"}}
+
+
+async def _compare(
+    path: Path, receipt: Receipt, folder: Path, setting: Setting, notes: tuple[str, ...]
+) -> Reproduction:
+    with TemporaryDirectory() as scratch:
+        async with Reader.open(folder) as reader:
+            job = (await fold(reader)).jobs[0]
+            now = datetime.now(UTC)
+            order = Order(receipt_id=new_ulid(now, secrets.token_bytes(10)), folder=Path(scratch), issued_at=stamp(now))
+            draft = await build(reader, job, order)
+            run_id = reader.meta.run_id
+        signer = Signer(algorithm="", public_key_fingerprint="")
+        again = Receipt.model_construct(**dict(draft.body), signer=signer)
+        beside = setting.question.items or path.parent / items_file_name(receipt.receipt_id)
+        found = compare(receipt, again, beside if beside.is_file() else None, draft.items)
+    differs = () if found.equal else tuple(f"{one.part} {one.path}: {one.a} -> {one.b}" for one in found.changes)
+    return Reproduction(
+        run_id=run_id,
+        level="R2",
+        differs=differs or (() if found.equal else ("resultDigest",)),
+        items=(found.items or ())[:SHOWN],
+        notes=notes,
+        signed=await _signed(folder, run_id, receipt, setting),
+    )
+
+
+async def _signed(folder: Path, run_id: str, receipt: Receipt, setting: Setting) -> Signed | None:
+    if setting.key is None:
+        return None
+    output = setting.workspace / "results" / run_id / "receipts"
+    made = await sign_run(folder, setting.key, Request(output=output, reproduces=receipt.receipt_id))
+    return made.receipts[0] if made.receipts else None

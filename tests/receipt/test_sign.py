@@ -1,0 +1,388 @@
+"""From a real run to signed receipts: made by the engine, read from its journal, verified by themselves."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.canonical import dumps
+from bench.cli import run as command_line
+from bench.config.catalog import Catalog
+from bench.config.run import RunRequest
+from bench.engine import execute
+from bench.engine.codestate import CodeState
+from bench.engine.meta import run_meta
+from bench.errors import Locked, UsageError
+from bench.journal import Entry, Journal, Key, Reader
+from bench.model import Phase, State
+from bench.plan import make_plan
+from bench.receipt.announcing import announce_in_child, announcement_of
+from bench.receipt.diff import diff, load
+from bench.receipt.findings import Verdict
+from bench.receipt.keyring import Keyring
+from bench.receipt.keys import new_key
+from bench.receipt.log.check import check_log
+from bench.receipt.log.store import read_log
+from bench.receipt.publish import publish
+from bench.receipt.reproduce import CannotReproduce, NotVerified, Setting, reproduce
+from bench.receipt.sign import Request, SignOutcome, sign_run
+from bench.receipt.verify import Question, verify_file
+from bench.settings import Environment
+
+AT = "2027-01-01T00:00:00Z"
+
+
+@pytest.fixture
+def ring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Keyring:
+    config = tmp_path / "config"
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(config))
+    ring = Keyring(workspace=tmp_path, environ={"XDG_CONFIG_HOME": str(config)})
+    new_key(ring, "default", ("receipt", "log"))
+    return ring
+
+
+async def run_demo(workspace: Path, run_id: str, **flags: Any) -> Path:
+    """A small run of the key-less built-ins; returns its folder."""
+    asked = {"benchmarks": ("demo",), "providers": ("bm25",), "limit": 8, "answering_model": ("builtin/extractive",)}
+    request = RunRequest(**{**asked, "run_id": run_id, **flags})
+    environment = Environment.load(workspace)
+    plan = make_plan(Catalog.load(workspace), request, environment)
+    outcome = await execute(plan, environment=environment)
+    return outcome.folder
+
+
+async def signed(ring: Keyring, run: Path, **request: Any) -> SignOutcome:
+    request.setdefault("output", ring.workspace / "results" / run.name / "receipts")
+    request.setdefault("environ", {})
+    return await sign_run(run, ring.signing_key("receipt"), Request(**request))
+
+
+async def test_each_job_gets_a_receipt_that_verifies(ring: Keyring) -> None:
+    run = await run_demo(ring.workspace, "r1", providers=("bm25", "no-memory", "oracle"))
+    outcome = await signed(ring, run)
+    assert (outcome.exit_code, outcome.refused) == (0, ())
+    assert [made.provider for made in outcome.receipts] == ["bm25", "no-memory", "oracle"]
+    for made in outcome.receipts:
+        text = made.file.read_text(encoding="utf-8")
+        assert text == json.dumps(json.loads(text), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+        checked = verify_file(made.file, Question(trust=ring.trusted()))
+        assert checked.verdict is Verdict.VALID
+        assert checked.receipt is not None and checked.receipt.kind == "run"
+        assert checked.receipt.counts.planned == 8
+        assert checked.receipt.reproducibility.class_ == "exact"
+        assert checked.receipt.environment.python != "unknown"
+        assert checked.receipt.benchmark.dataset.bytes > 0
+
+
+async def test_two_runs_of_one_config_agree_on_the_result_digest_at_any_concurrency(ring: Keyring) -> None:
+    digests = set()
+    for run_id, concurrency in (("r1", 1), ("r2", 10)):
+        run = await run_demo(ring.workspace, run_id, concurrency=concurrency)
+        digests.add((await signed(ring, run)).receipts[0].result_digest)
+    assert len(digests) == 1
+
+
+async def test_neither_texts_nor_home_nor_host_stand_in_a_receipt(ring: Keyring) -> None:
+    import platform
+
+    run = await run_demo(ring.workspace, "r1")
+    made = (await signed(ring, run)).receipts[0]
+    both = made.file.read_text() + made.items_file.read_text()
+    for private in (str(Path.home()), str(ring.workspace), platform.node()):
+        assert private not in both
+    assert '"answer":"' not in both
+    with_answers = (await signed(ring, run, with_answers=True)).receipts[0]
+    assert '"answer":"' in with_answers.items_file.read_text()
+    assert verify_file(with_answers.file, Question(trust=ring.trusted())).verdict is Verdict.VALID
+
+
+async def test_a_partial_job_is_signed_only_when_asked_and_says_partial(ring: Keyring) -> None:
+    run = await run_demo(ring.workspace, "r1", start=1, end=4, limit=None)
+    outcome = await signed(ring, run)
+    assert [refused.code for refused in outcome.refused] == ["job_partial"]
+    assert outcome.exit_code == 4
+    assert list((ring.workspace / "results" / "r1" / "receipts").iterdir()) == []
+    made = (await signed(ring, run, allow_partial=True)).receipts[0]
+    receipt = load(made.file)
+    assert receipt.kind == "partial"
+    assert [(shard.from_, shard.to) for shard in receipt.run.shards] == [(1, 4)]
+
+
+async def test_a_secret_in_the_bytes_refuses_the_receipt(ring: Keyring) -> None:
+    run = await run_demo(ring.workspace, "r1")
+    item = load((await signed(ring, run)).receipts[0].file).per_query.merkle_root
+    assert item
+    outcome = await signed(ring, run, environ={"SOME_API_KEY": "single-session"})
+    assert [refused.code for refused in outcome.refused] == ["secret_in_receipt"]
+    from bench.events import redactor
+
+    redactor.__init__()  # type: ignore[misc]
+
+
+async def add_failures(run: Path, **entry: Any) -> None:
+    """Overwrite the ends of three items as something else."""
+    async with Reader.open(run) as reader:
+        job = reader.meta.extra["jobs"][0]["key"]  # type: ignore[index]
+        ends = [
+            record
+            async for batch in reader.values(job)
+            for record in zip(batch.corpora, batch.items, strict=True)
+        ]  # fmt: skip
+    async with Journal.resume(run) as journal:
+        for corpus, item in ends[:3]:
+            key = Key(owner=job, phase=Phase.EVALUATE, corpus=corpus, unit=item)
+            journal.append(Entry(key=key, generation=1, **entry))
+        await journal.flush()
+
+
+@pytest.mark.parametrize(
+    ("entry", "code"),
+    [
+        ({"outcome": "timeout", "state": State.ERROR}, "job_invalid"),
+        ({"outcome": "contaminated", "state": State.ERROR}, "isolation_failed"),
+    ],
+)
+async def test_a_job_that_is_not_good_gets_no_receipt(ring: Keyring, entry: dict[str, Any], code: str) -> None:
+    run = await run_demo(ring.workspace, "r1")
+    await add_failures(run, **entry)
+    outcome = await signed(ring, run)
+    assert [refused.code for refused in outcome.refused] == [code]
+
+
+async def test_nothing_is_overwritten_and_output_may_name_one_file(ring: Keyring, tmp_path: Path) -> None:
+    run = await run_demo(ring.workspace, "r1", providers=("bm25", "random"))
+    target = tmp_path / "out" / "one.json"
+    with pytest.raises(UsageError, match="2 jobs"):
+        await signed(ring, run, output=target)
+    with pytest.raises(UsageError, match="no such job"):
+        await signed(ring, run, provider="chroma")
+    made = (await signed(ring, run, output=target, provider="random")).receipts[0]
+    assert (made.file, made.items_file.parent) == (target, target.parent)
+    with pytest.raises(UsageError, match="already exists"):
+        await signed(ring, run, output=target, provider="random")
+
+
+async def test_a_live_run_is_not_signed(ring: Keyring) -> None:
+    run = await run_demo(ring.workspace, "r1")
+    async with Journal.resume(run):
+        with pytest.raises(Locked):
+            await signed(ring, run)
+
+
+# ------------------------------------------------------------- reproduce and diff
+
+
+async def test_a_rerun_of_an_exact_receipt_is_the_same_and_can_be_signed(ring: Keyring) -> None:
+    run = await run_demo(ring.workspace, "r1", sample=6, limit=None, seed=3)
+    made = (await signed(ring, run)).receipts[0]
+    setting = Setting(
+        workspace=ring.workspace, question=Question(trust=ring.trusted()), key=ring.signing_key("receipt")
+    )
+    found = await reproduce(made.file, setting)
+    assert (found.same, found.exit_code, found.items) == (True, 0, ())
+    assert found.signed is not None
+    again = load(found.signed.file)
+    assert (again.reproduces, again.result_digest) == (made.receipt_id, made.result_digest)
+    publish(made.file, ring, at=AT)
+    publish(found.signed.file, ring, at=AT)
+    place = ring.workspace / "results" / "published"
+    from bench.receipt.logplace import LogPlace
+
+    question = Question(trust=ring.trusted(), log=place)
+    outcome = verify_file(made.file, question, LogPlace.open(place, question.trust))
+    assert outcome.checklist["rerun_identical"] == "yes"
+
+
+async def test_a_rerun_that_differs_names_fields_and_items(ring: Keyring, desk: Any, make: Any) -> None:
+    run = await run_demo(ring.workspace, "r1")
+    made = (await signed(ring, run)).receipts[0]
+    document = json.loads(made.file.read_text())
+    lines = [json.loads(line) for line in made.items_file.read_text().splitlines()]
+    for line in lines:
+        line["retrieved"], line["metrics"] = [], dict.fromkeys(line["metrics"], 0.0)
+        line["state"], line["verdicts"] = "incorrect", []
+    desk.key = ring.signing_key("receipt")
+    forged = forge(document, lines, desk, make)
+    found = await reproduce(forged, Setting(workspace=ring.workspace, question=Question(trust=ring.trusted())))
+    assert (found.same, found.exit_code) == (False, 8)
+    assert any("score" in text for text in found.differs)
+    assert len(found.items) == 8
+    difference = diff(forged, made.file)
+    assert (difference.equal, difference.exit_code, difference.like_for_like) == (False, 8, True)
+
+
+def forge(document: dict[str, Any], lines: list[dict[str, Any]], desk: Any, make: Any) -> Path:
+    """A receipt that holds in itself, with other rows than those that were measured."""
+    totals = make.body(lines)
+    document["counts"], document["perQuery"] = totals["counts"], totals["perQuery"]
+    document["perQuery"]["file"] = f"{make.RECEIPT_ID}.items.jsonl"
+    document["receiptId"] = make.RECEIPT_ID
+    for name, score in document["scores"]["deterministic"].items():
+        made = make.score(lines, lambda line, name=name: line["metrics"][name], score["definition"], len(lines))
+        groups = score["breakdown"].pop("group", {})
+        score.update(made)
+        for label in groups.values():
+            label["value"] = 0.0
+        score["breakdown"]["group"] = groups
+    return desk.write(make.with_digests(document), lines)  # type: ignore[no-any-return]
+
+
+async def test_what_cannot_be_rerun_here_says_why(ring: Keyring, desk: Any, make: Any) -> None:
+    run = await run_demo(ring.workspace, "r1")
+    made = (await signed(ring, run)).receipts[0]
+    document = json.loads(made.file.read_text())
+    setting = Setting(workspace=ring.workspace, question=Question(trust=ring.trusted()))
+    desk.key, desk.folder = ring.signing_key("receipt"), made.file.parent
+
+    async def refused(path: str, value: Any) -> str:
+        changed = json.loads(json.dumps(document))
+        make.change(changed, path, value)
+        target = made.file.parent / "other.json"
+        from bench.receipt.signature import sign
+
+        target.write_text(json.dumps(sign(make.with_digests(changed), desk.key)))
+        with pytest.raises(CannotReproduce) as caught:
+            await reproduce(target, setting)
+        target.unlink()
+        return str(caught.value)
+
+    assert "datasetSha256" in await refused("benchmark.dataset.sha256", "00" * 32)
+    assert "configSha256" in await refused("provider.configSha256", "00" * 32)
+    assert "statistical" in await refused("reproducibility", {"class": "statistical", "reasons": ["a judge"]})
+    made.file.write_text(made.file.read_text().replace('"seed": 0', '"seed": 1'))
+    with pytest.raises(NotVerified) as caught:
+        await reproduce(made.file, setting)
+    assert caught.value.exit_code == 5
+
+
+# --------------------------------------------------------------- announce, publish
+
+
+async def test_an_announced_run_is_preregistered_in_its_receipt(ring: Keyring) -> None:
+    environment = Environment.load(ring.workspace)
+    request = RunRequest(benchmarks=("demo",), providers=("bm25",), limit=4, run_id="r1")
+    plan = make_plan(Catalog.load(ring.workspace), request, environment)
+    told = announcement_of(plan, run_meta(plan, "r1", CodeState.read(environment)))
+    index = announce_in_child(told)
+    run = (await execute(plan, environment=environment)).folder
+    folder = ring.workspace / "results" / "published"
+    made = (await signed(ring, run, log=folder)).receipts[0]
+    receipt = load(made.file)
+    assert receipt.run.preregistration is not None and receipt.run.log is not None
+    assert receipt.run.preregistration.log_index == index
+    assert receipt.config_digest in told.config_digests
+    publish(made.file, ring, at=AT)
+    assert check_log(read_log(folder), ring.trusted()).verdict is Verdict.VALID
+
+
+async def test_without_a_log_key_nothing_is_announced(ring: Keyring) -> None:
+    shutil.rmtree(ring.key_folder)
+    environment = Environment.load(ring.workspace)
+    plan = make_plan(Catalog.load(ring.workspace), RunRequest(benchmarks=("demo",), limit=2), environment)
+    told = announcement_of(plan, run_meta(plan, "r1", CodeState.read(environment)))
+    with pytest.raises(UsageError, match="no active key with the role log"):
+        announce_in_child(told)
+
+
+# ------------------------------------------------------------------ command line
+
+
+@pytest.fixture
+def bench(
+    ring: Keyring, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[int, str]]:
+    monkeypatch.chdir(ring.workspace)
+
+    def call(*arguments: str) -> tuple[int, str]:
+        capsys.readouterr()
+        code = command_line(arguments)
+        return code, capsys.readouterr().out
+
+    return call
+
+
+def test_the_commands_of_a_receipts_life(
+    ring: Keyring, bench: Callable[..., tuple[int, str]], desk: Any, make: Any, tmp_path: Path
+) -> None:
+    import anyio
+
+    anyio.run(lambda: run_demo(ring.workspace, "r1"))
+    code, out = bench("sign", "r1", "--json")
+    assert code == 0
+    told = json.loads(out)
+    assert told["refused"] == [] and set(told["receipts"][0]) == {
+        "receiptId", "file", "itemsFile", "benchmark", "provider", "resultDigest",
+    }  # fmt: skip
+    file = told["receipts"][0]["file"]
+    code, out = bench("verify", file)
+    assert code == 0 and out.startswith("VALID") and "mrr = " in out
+    code, out = bench("verify", file, "--json")
+    assert (code, json.loads(out)["verdict"]) == (0, "VALID")
+    assert bench("verify", file, "--policy", "strict")[0] == 7
+    assert bench("publish", file)[0] == 0
+    code, out = bench("publish", file, "--json")
+    assert (code, json.loads(out)["fresh"]) == (0, False)
+    code, out = bench("log", "verify", "--json")
+    assert (code, json.loads(out)["size"]) == (0, 2)
+    assert bench("diff", file, file)[0] == 0
+    code, out = bench("verify", file, "--export", str(tmp_path / "x"))
+    assert code == 0 and "openssl pkeyutl" in out
+    assert bench("keys", "rotate")[0] == 0
+    code, out = bench("keys", "list", "--json")
+    assert [key["status"] for key in json.loads(out)["keys"]] == ["retired", "active"]
+    assert bench("verify", "results/published")[0] == 0
+    assert bench("publish", "--retract", told["receipts"][0]["receiptId"], "--reason", "a wrong prompt")[0] == 0
+    code, out = bench("verify", file)
+    assert code == 4 and "a wrong prompt" in out and "mrr = " not in out
+    assert bench("keys", "revoke", "default", "--from-index", "0", "--reason", "lost")[0] == 0
+    assert bench("verify", file)[0] == 3
+    other = tmp_path / "other.pub"
+    shutil.copy(ring.workspace / "keys" / "default-2.pub", other)
+    code, out = bench("verify", file, "--pubkey", str(other))
+    assert code == 3 and "key_unknown" in out
+
+
+def test_usage_errors_are_exit_2(bench: Callable[..., tuple[int, str]], tmp_path: Path) -> None:
+    assert bench("verify")[0] == 2
+    assert bench("verify", "nothing.json")[0] == 2
+    assert bench("publish")[0] == 2
+    assert bench("keys", "new", "default")[0] == 2
+    assert bench("keys", "new", "x", "--roles", "signer")[0] == 2
+    assert bench("log", "abandon", "r9", "--reason", "x")[0] == 2
+    assert bench("sign", "r9")[0] == 2
+    key = tmp_path / "open.key"
+    key.write_text("x")
+    key.chmod(0o644)
+    code, out = bench("sign", "r9", "--key", str(key), "--json")
+    assert (code, json.loads(out)["error"]["kind"]) == (2, "key_permissions")
+
+
+def test_keys_new_prints_the_fingerprint_and_takes_roles_and_folder(
+    bench: Callable[..., tuple[int, str]], ring: Keyring, tmp_path: Path
+) -> None:
+    folder = tmp_path / "k"
+    code, out = bench("keys", "new", "log-key", "--roles", "log", "--key-dir", str(folder), "--json")
+    told = json.loads(out)
+    assert code == 0 and told["roles"] == ["log"] and told["fingerprint"].startswith("sha256:")
+    assert stat.S_IMODE((folder / "log-key.key").stat().st_mode) == 0o600
+    assert ring.trusted().named("log-key").fingerprint == told["fingerprint"]
+
+
+def test_control_characters_of_a_receipt_are_shown_and_not_obeyed(
+    bench: Callable[..., tuple[int, str]], ring: Keyring, desk: Any, make: Any
+) -> None:
+    desk.key = ring.signing_key("receipt")
+    desk.folder = ring.workspace / "odd"
+    desk.folder.mkdir()
+    rows = make.default_rows()
+    rows[0]["labels"] = {"question_type": "\x1b[31mred"}
+    path = desk.good(make.default_rows(), scores__judged__accuracy__definition="\x1b[31m/1")
+    code, out = bench("verify", str(path))
+    assert code == 0 and "\x1b" not in out and "\\x1b[31m" in out
+    assert dumps(rows[0])
