@@ -63,6 +63,7 @@ def call(arguments: Sequence[str]) -> int:
     Raises:
         UsageError: the command, a flag or a value is unknown or missing.
     """
+    _refuse_unknown(arguments[0])
     app = build()
     try:
         code = app(
@@ -73,15 +74,20 @@ def call(arguments: Sequence[str]) -> int:
             result_action="return_value",
         )
     except CycloptsError as problem:
-        raise UsageError(_text(problem), hint=f"bench {_command(arguments)}--help shows the flags") from problem
+        raise UsageError(_text(problem), hint=f"bench {arguments[0]} --help shows the flags") from problem
     return code if isinstance(code, int) else 0
+
+
+def _refuse_unknown(command: str) -> None:
+    from difflib import get_close_matches
+
+    known = [name for name, *_ in COMMANDS]
+    if command not in known:
+        near = get_close_matches(command, known, n=1)
+        hint = f'did you mean "bench {near[0]}"?' if near else "bench --help lists the commands"
+        raise UsageError(f'there is no command "{command}"', hint=hint)
 
 
 def _text(problem: CycloptsError) -> str:
     text = " ".join(str(problem).split())
     return text or type(problem).__name__
-
-
-def _command(arguments: Sequence[str]) -> str:
-    known = {name for name, *_ in COMMANDS}
-    return f"{arguments[0]} " if arguments and arguments[0] in known else ""

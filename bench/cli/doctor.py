@@ -50,6 +50,7 @@ def doctor(
 async def _examined(name: str, embedding_model: str | None, keep: bool) -> DoctorReport:
     from bench import events
     from bench.config.catalog import Catalog
+    from bench.engine.readers import embedding_options
     from bench.http import Http
     from bench.models import open_embedder
     from bench.plan.making import model_files
@@ -63,23 +64,17 @@ async def _examined(name: str, embedding_model: str | None, keep: bool) -> Docto
     environment = Environment.load(flags.workspace, flags.env_file)
     catalog = Catalog.load(flags.workspace)
     config = load_named(catalog, name)
-    files = model_files(catalog)
-    with tempfile.TemporaryDirectory() as folder:
-        async with Http() as http:
-            wanted = facts.embedding(config)
-            model = embedding_model or (wanted.model if wanted else None)
-            embedder = (
-                open_embedder(
-                    model,
-                    http=http,
-                    environment=environment,
-                    files=files,
-                    dimensions=wanted.dimensions,
-                    batch=wanted.batch,
-                    normalize=wanted.normalize,
-                )
-                if model and wanted
-                else None
+    rule = facts.embedding(config)
+    async with Http() as http:
+        embedder = None
+        if rule is not None:
+            embedder = open_embedder(
+                embedding_model or rule.model,
+                http=http,
+                environment=environment,
+                files=model_files(catalog),
+                options=embedding_options(rule),
             )
+        with tempfile.TemporaryDirectory() as folder:
             context = ProviderContext(http=http, environment=environment, run_dir=Path(folder), embedder=embedder)
             return await examine(config, context, keep=keep)

@@ -1,0 +1,137 @@
+"""Commands that read a run: results, export, status, list, describe."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytrec_eval
+
+Bench = Callable[..., subprocess.CompletedProcess[str]]
+Results = Callable[[str], dict[str, Any]]
+TOLERANCE = 1e-9
+
+
+@pytest.fixture
+def run(bench: Bench) -> str:
+    bench("run", "--run-id", "r", "--providers", "bm25", "random", "full-context", "--limit", "40")
+    return "r"
+
+
+def trec(path: Path) -> dict[str, dict[str, float]]:
+    found: dict[str, dict[str, float]] = {}
+    for line in path.read_text().splitlines():
+        parts = line.split()
+        if path.suffix == ".qrels":
+            found.setdefault(parts[0], {})[parts[2]] = int(parts[3])
+        else:
+            found.setdefault(parts[0], {})[parts[2]] = float(parts[4])
+    return found
+
+
+def trec_means(folder: Path, stem: str) -> dict[str, float]:
+    """Means over the qrels' queries; a query without a ranking counts 0."""
+    qrels = trec(folder / f"{stem}.qrels")
+    measures = {"success_5", "success_10", "recall_10", "ndcg_cut_10", "recip_rank"}
+    scores = pytrec_eval.RelevanceEvaluator(qrels, measures).evaluate(trec(folder / f"{stem}.run"))
+    names = {"success_5": "hit_at_5", "success_10": "hit_at_10", "recall_10": "recall_fraction_at_10",
+             "ndcg_cut_10": "ndcg_at_10", "recip_rank": "mrr"}  # fmt: skip
+    return {
+        ours: sum(scores.get(query, {}).get(theirs, 0.0) for query in qrels) / len(qrels) for theirs, ours in names.items()
+    }
+
+
+def test_trec_eval_agrees_with_every_retrieval_metric(bench: Bench, run: str, results: Results, tmp_path: Path) -> None:
+    bench("export", run, "--format", "trec", "--output", "trec")
+    for job in results(run)["jobs"]:
+        for name, value in trec_means(tmp_path / "trec", f"demo__{job['provider']}").items():
+            assert job["metrics"][name]["value"] == pytest.approx(value, abs=TOLERANCE), (job["provider"], name)
+
+
+def test_every_export_has_one_row_a_job_and_item(bench: Bench, run: str, tmp_path: Path) -> None:
+    for form in ("json", "jsonl", "csv"):
+        bench("export", run, "--format", form, "--output", f"rows.{form}")
+    rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert len(rows) == 120
+    assert json.loads((tmp_path / "rows.json").read_text(encoding="utf-8")) == rows
+    with (tmp_path / "rows.csv").open(encoding="utf-8", newline="") as file:
+        table = list(csv.DictReader(file))
+    assert [row["item_id"] for row in table] == [row["item_id"] for row in rows]
+    first = rows[0]
+    assert {"run_id", "benchmark", "provider", "models", "item_id", "corpus", "question_type", "state", "question",
+            "expected", "answer", "answer_model", "score", "correct", "hits", "verdicts", "metrics", "latency", "tokens",
+            "cost", "metadata", "error"} <= set(first)  # fmt: skip
+    assert first["question"] and first["hits"] and first["answer_model"] == "builtin/extractive"
+
+
+def test_export_streams_to_a_closed_pipe_without_a_traceback(bench: Bench, run: str, tmp_path: Path) -> None:
+    import os
+    import sys
+
+    done = subprocess.run(
+        f"{sys.executable} -m bench export {run} --format jsonl | head -1",
+        shell=True, cwd=tmp_path, capture_output=True, text=True, env={**os.environ},
+    )  # fmt: skip
+    assert done.returncode in (0, 141)
+    assert "Traceback" not in done.stderr and json.loads(done.stdout)["run_id"] == run
+
+
+def test_parquet_holds_the_same_rows(bench: Bench, run: str, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    bench("export", run, "--format", "parquet", "--output", "rows.parquet")
+    table = parquet.read_table(tmp_path / "rows.parquet")
+    assert table.num_rows == 120
+    assert {"item_id", "state", "ndcg_at_10"} <= set(table.column_names)
+
+
+def test_results_break_down_by_a_metadata_key_or_say_which_there_are(bench: Bench, run: str) -> None:
+    assert "accuracy by question_type" in bench("results", run, "--by", "question_type").stdout
+    done = bench("results", run, "--by", "mood", check=2)
+    assert "mood" in done.stderr and "question_type" in done.stderr
+
+
+def test_csv_of_results_is_unrounded(bench: Bench, run: str, results: Results) -> None:
+    table = list(csv.DictReader(io.StringIO(bench("results", run, "--csv").stdout)))
+    overall = {(row["provider"], row["metric"]): row["value"] for row in table if not row["dimension"]}
+    for job in results(run)["jobs"]:
+        for name, metric in job["metrics"].items():
+            text = overall[job["provider"], name]
+            assert (float(text) if text else None) == metric["value"]
+
+
+def test_markdown_is_a_whole_report(bench: Bench, run: str) -> None:
+    text = bench("results", run, "--markdown").stdout
+    assert text.startswith("# Run r") and "| provider |" in text and "demo: all metrics" in text
+
+
+def test_lists_and_descriptions_parse_as_json(bench: Bench, run: str) -> None:
+    for kind in ("benchmarks", "providers", "metrics", "evaluators", "models", "runs"):
+        found = json.loads(bench("list", kind, "--json").stdout)
+        assert found[kind], kind
+    assert json.loads(bench("list", "runs", "--json").stdout)["runs"][0]["run_id"] == run
+    for name in ("demo", "bm25", "ndcg@10", run):
+        assert json.loads(bench("describe", name, "--json").stdout)
+    assert "demo" in bench("describe", "dmo", check=2).stderr
+
+
+def test_an_unknown_run_names_the_nearest(bench: Bench) -> None:
+    bench("run", "--run-id", "monday", "--providers", "no-memory", "--limit", "3")
+    for command in ("results", "status", "export", "resume"):
+        assert "monday" in bench(command, "mondya", check=2).stderr
+
+
+def test_a_corrupt_journal_is_refused_and_left_as_it_was(bench: Bench, run: str, tmp_path: Path) -> None:
+    journal = tmp_path / "checkpoints/r/journal.sqlite"
+    journal.write_bytes(b"SQLite format 3\x00" + b"\xff" * 5000)
+    before = journal.read_bytes()
+    for command in (["results", run], ["resume", run], ["status", run]):
+        done = bench(*command, check=2)
+        assert "journal.sqlite" in done.stderr
+    assert journal.read_bytes() == before
+    assert json.loads(bench("list", "runs", "--json").stdout)["runs"][0]["state"] == "unreadable"

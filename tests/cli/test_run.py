@@ -1,0 +1,199 @@
+"""``bench run`` as a user meets it: the demo, its files, its exit codes, its resume."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Bench = Callable[..., subprocess.CompletedProcess[str]]
+Results = Callable[[str], dict[str, Any]]
+FAST = ("--providers", "bm25", "no-memory", "--limit", "12")
+
+
+def test_run_without_flags_measures_the_builtins_on_the_demo(bench: Bench, tmp_path: Path, results: Results) -> None:
+    done = bench("run", "--run-id", "demo")
+    assert done.stdout.rstrip().splitlines()[-1] == f"results: {Path('results/demo')}"
+    assert "next: bench results demo" in done.stderr
+    assert {path.name for path in (tmp_path / "results/demo").iterdir()} >= {"report.json", "items.jsonl", "report.md"}
+    found = results("demo")
+    assert found["status"] == "complete" and found["partial"] is False
+    ndcg = {job["provider"]: job["metrics"]["ndcg_at_10"]["value"] for job in found["jobs"]}
+    assert ndcg["oracle"] == 1.0
+    assert ndcg["oracle"] > ndcg["bm25"] > ndcg["random"] > ndcg["no-memory"]
+    accuracy = {job["provider"]: job["metrics"]["accuracy"]["value"] for job in found["jobs"]}
+    assert accuracy["full-context"] >= accuracy["bm25"]
+
+
+def test_every_breakdown_adds_up_to_the_overall_counts(bench: Bench, results: Results) -> None:
+    bench("run", "--run-id", "r", *FAST)
+    for job in results("r")["jobs"]:
+        assert sum(job["counts"].values()) + job["n_pending"] == job["n_planned"] == 12
+        for metric in job["metrics"].values():
+            assert metric["n"] + metric["n_excluded"] + metric["n_failed"] == 12
+            for labels in metric["breakdown"].values():
+                for count in ("n", "n_excluded", "n_failed"):
+                    assert sum(one[count] for one in labels.values()) == metric[count]
+
+
+def test_the_same_journal_gives_the_same_bytes(bench: Bench) -> None:
+    bench("run", "--run-id", "r", *FAST)
+    assert bench("results", "r", "--json").stdout == bench("results", "r", "--json").stdout
+
+
+def test_with_json_stdout_is_one_event_a_line(bench: Bench) -> None:
+    done = bench("run", "--run-id", "r", "--json", *FAST)
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [event["event"] for event in events][0] == "launch"
+    last = events[-1]
+    assert last["event"] == "done"
+    assert last["run_id"] == "r" and last["status"] == "complete" and last["exit_code"] == 0 and last["resume"] is None
+    assert {job["provider"] for job in last["jobs"]} == {"bm25", "no-memory"}
+
+
+def test_without_a_terminal_no_escape_code_is_printed(bench: Bench) -> None:
+    done = bench("run", *FAST)
+    assert "\x1b" not in done.stdout + done.stderr
+    assert "\r" not in done.stdout + done.stderr
+
+
+def test_a_used_run_id_is_refused_and_left_alone(bench: Bench, tmp_path: Path) -> None:
+    bench("run", "--run-id", "r", *FAST)
+    journal = (tmp_path / "checkpoints/r/journal.sqlite").read_bytes()
+    done = bench("run", "--run-id", "r", *FAST, check=2)
+    assert done.stderr.count("\n") == 2 and "r" in done.stderr
+    assert (tmp_path / "checkpoints/r/journal.sqlite").read_bytes() == journal
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "text"),
+    [
+        (("--benchmarks", "dmo"), 2, "demo"),
+        (("--providers", "bm52"), 2, "bm25"),
+        (("-k", "0"), 2, "k"),
+        (("--limit", "0"), 2, "limit"),
+        (("--start", "900"), 2, "900"),
+        (("--shard", "5/4"), 2, "5/4"),
+        (("--metrics", "ndgc_at_10"), 2, "ndcg_at_10"),
+        (("--question-type", "temporel"), 2, "temporal"),
+        (("--items", "nobody"), 2, "nobody"),
+        (("--isolation", "maybe"), 2, "isolation"),
+        (("--run-id", "../x"), 2, "run id"),
+        (("--concurrency", "many"), 2, "concurrency"),
+        (("--rate", "bm25=fast"), 2, "rate"),
+        (("--answering-model", "gtp-4o"), 2, "gpt-4o"),
+        (("--config", "nowhere.yaml"), 2, "nowhere"),
+    ],
+)
+def test_a_wrong_flag_is_said_in_two_lines_and_begins_nothing(
+    bench: Bench, tmp_path: Path, flags: tuple[str, ...], code: int, text: str
+) -> None:
+    done = bench("run", *flags, check=code)
+    lines = done.stderr.strip().splitlines()
+    assert lines[0].startswith("error: ") and lines[-1].startswith("hint: ")
+    assert text in done.stderr
+    assert not list(tmp_path.glob("checkpoints/*/journal.sqlite"))
+
+
+def test_a_missing_key_names_its_variable_before_anything_starts(bench: Bench, tmp_path: Path) -> None:
+    done = bench("run", "--answering-model", "openai/gpt-4o-mini", *FAST, check=2)
+    assert "OPENAI_API_KEY" in done.stderr
+    assert not list(tmp_path.glob("checkpoints/*/journal.sqlite"))
+
+
+def test_a_missed_gate_is_exit_4(bench: Bench) -> None:
+    done = bench("run", *FAST, "--min-score", "ndcg_at_10=0.99", check=4)
+    assert "gate missed" in done.stderr
+
+
+def test_resume_of_a_finished_run_does_nothing(bench: Bench) -> None:
+    bench("run", "--run-id", "r", *FAST)
+    done = bench("resume", "r")
+    assert "nothing left to do" in done.stderr
+
+
+def test_resume_with_another_setting_is_refused_with_a_diff(bench: Bench) -> None:
+    bench("run", "--run-id", "r", *FAST)
+    done = bench("run", "--resume", "r", "-k", "3", check=2)
+    assert "10 -> 3" in done.stderr
+
+
+def start(tmp_path: Path, environment: dict[str, str], *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "bench", *arguments],
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait_for_rows(journal: Path, process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline and process.poll() is None:
+        if journal.is_file() and journal.with_name("journal.sqlite-wal").is_file():
+            return
+        time.sleep(0.02)
+
+
+def repeatable(tmp_path: Path, run_id: str) -> object:
+    return json.loads((tmp_path / "results" / run_id / "report.json").read_text())["results"]
+
+
+@pytest.mark.parametrize("after_s", [0.3, 0.7, 1.2])
+def test_a_killed_run_resumes_to_the_same_report(
+    bench: Bench, tmp_path: Path, environment: dict[str, str], after_s: float
+) -> None:
+    flags = ("--providers", "bm25", "random", "--limit", "60")
+    bench("run", "--run-id", "whole", *flags)
+    process = start(tmp_path, environment, "run", "--run-id", "cut", *flags)
+    wait_for_rows(tmp_path / "checkpoints/cut/journal.sqlite", process)
+    time.sleep(after_s)
+    process.kill()
+    process.communicate()
+    bench("run", "--resume", "cut")
+    assert repeatable(tmp_path, "cut") == repeatable(tmp_path, "whole")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_stops_cleanly_and_says_how_to_go_on(
+    bench: Bench, tmp_path: Path, environment: dict[str, str], number: signal.Signals, code: int
+) -> None:
+    process = start(tmp_path, environment, "run", "--run-id", "r", "--concurrency", "1")
+    wait_for_rows(tmp_path / "checkpoints/r/journal.sqlite", process)
+    time.sleep(0.2)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == code, err
+    assert "stopping" in err and "bench run --resume r" in err
+    assert "Traceback" not in err
+    status = json.loads(bench("status", "r", "--json").stdout)
+    assert status["state"] == "paused" and status["partial"] is True
+    bench("run", "--resume", "r")
+    assert json.loads(bench("status", "r", "--json").stdout)["state"] == "complete"
+
+
+def test_ranges_merge_to_the_report_of_the_whole(bench: Bench, tmp_path: Path) -> None:
+    flags = ("--providers", "bm25", "random")
+    bench("run", "--run-id", "whole", *flags)
+    for index in (1, 2, 3):
+        bench("run", "--run-id", f"part{index}", "--shard", f"{index}/3", *flags)
+    bench("merge", "part3", "part1", "part2", "--into", "joined")
+    assert repeatable(tmp_path, "joined") == repeatable(tmp_path, "whole")
+
+
+def test_on_end_is_started_with_the_run_and_its_exit_code(bench: Bench, tmp_path: Path) -> None:
+    script = tmp_path / "end.sh"
+    script.write_text('#!/bin/sh\necho "$BENCH_RUN_ID $BENCH_EXIT_CODE" > ended.txt\n')
+    script.chmod(0o755)
+    bench("run", "--run-id", "r", "--on-end", os.fspath(script), *FAST)
+    assert (tmp_path / "ended.txt").read_text() == "r 0\n"
