@@ -62,8 +62,18 @@ class Path:
 
     def get(self, value: object) -> object | None:
         """Give the one value, or None where it is missing or null."""
-        found = self.all(value)
-        return found[0] if len(found) == 1 else None
+        for step in self.steps:
+            if isinstance(step, str):
+                value = value.get(step) if isinstance(value, Mapping) else None
+            elif isinstance(step, int):
+                inside = isinstance(value, list) and -len(value) <= step < len(value)
+                value = value[step] if inside else None  # type: ignore[index]
+            else:
+                found = self.all(value)
+                return found[0] if len(found) == 1 else None
+            if value is None:
+                return None
+        return value
 
     def all(self, value: object) -> list[object]:
         """Give every value, in order; an empty list where the path leads to nothing."""

@@ -18,6 +18,8 @@ from bench.datasets.history import RawSession
 from bench.model import Corpus, Session, Turn
 
 SESSION_EMPTY = "session_empty"
+TURN_COST = 500
+"""what the objects of a turn weigh beside its text, roughly"""
 SESSION_REPEATED = "session_id_repeated"
 
 
@@ -44,7 +46,7 @@ def build(corpus_id: str, raw: Sequence[RawSession], removed_roles: Collection[s
     lookup = Lookup()
     sessions = tuple(_session(name, session, lookup, removed_roles) for name, session in paired)
     flags[SESSION_EMPTY] = sum(not session.turns for session in sessions)
-    size = sum(len(turn.text) for session in sessions for turn in session.turns)
+    size = sum(len(turn.text) + TURN_COST for session in sessions for turn in session.turns)
     return Built(corpus=Corpus(id=corpus_id, sessions=sessions), lookup=lookup, flags=+flags, size=size)
 
 

@@ -24,6 +24,7 @@ from bench.datasets.coverage import Gap, coverage_gaps
 from bench.datasets.files import DataFile, checked_file
 from bench.datasets.memories import RenderedMemory, memories, texts
 from bench.datasets.parsing import ParsedRow, RowParser
+from bench.datasets.place import RowPlace
 from bench.datasets.rows import RowFile
 from bench.datasets.scan import Counts, Scanned, count_corpus, scan
 from bench.datasets.selection import Selection, select
@@ -31,6 +32,8 @@ from bench.errors import UsageError
 from bench.model import Corpus, Item
 
 CACHE_BYTES = 4_000_000
+ROW_COST = 2_000
+"""what the objects of a parsed row or turn weigh beside their text, roughly"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,7 +257,7 @@ class Dataset:
         def make() -> tuple[ParsedRow, int]:
             offset, length = self._found.rows.offsets[row], self._found.rows.lengths[row]
             values = self._rows.read(offset, length)
-            return self._parser.parse(values, self._rows.place(row, offset)), length
+            return self._parser.parse(values, RowPlace(file=self._rows.label, index=row)), length + ROW_COST
 
         return self._parsed.get(row, make)
 

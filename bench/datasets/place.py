@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from bench.config.findings import quote
 from bench.errors import DataError
@@ -28,7 +28,8 @@ class RowPlace:
     row_id: str | None = None
 
     def named(self, row_id: str) -> RowPlace:
-        return replace(self, row_id=row_id)
+        """The same place, with the row's id."""
+        return RowPlace(file=self.file, index=self.index, line=self.line, row_id=row_id)
 
     def __str__(self) -> str:
         return f"{self.file}: [{self.index}]" if self.line is None else f"{self.file}:{self.line}"

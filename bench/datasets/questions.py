@@ -133,7 +133,6 @@ class QuestionReader:
     ) -> RawItem:
         self._check_type(kind, place, item_id)
         metadata = self._metadata(scopes, kind_id=_label(paths.category.get(row)) if paths.category else None)
-        abstention = self._abstains(item_id, kind, scopes)
         answers = texts_of(paths.answer.get(row), f"{prefix}{name_of(paths.answer)}", place) if paths.answer else ()
         item = RawItem(
             id=item_id,
@@ -141,7 +140,7 @@ class QuestionReader:
             answers=answers,
             question_type=kind,
             question_date=self._date(scopes, paths.date or self.paths.date, place),
-            abstention=abstention,
+            abstention=self._abstains(item_id, kind, scopes, answered=bool(answers)),
             session_refs=self._refs(paths.sessions, row, prefix, place),
             refs=self._refs(paths.refs, row, prefix, place),
             cut=self._cut(scopes, place),
@@ -169,11 +168,12 @@ class QuestionReader:
         text = f'is missing, and "{item.id}" is no abstention item'
         raise item.place.error(name, text, hint="give an answer, or say in abstention which items have none")
 
-    def _abstains(self, item_id: str, kind: str | None, scopes: list[object]) -> bool:
+    def _abstains(self, item_id: str, kind: str | None, scopes: list[object], *, answered: bool) -> bool:
         rules = self.config.abstention
         by_field = self.paths.abstention is not None and any(_true(self.paths.abstention.get(s)) for s in scopes)
         by_id = self.pattern is not None and self.pattern.search(item_id) is not None
-        return by_id or by_field or (kind is not None and kind in rules.question_types)
+        by_type = kind is not None and kind in rules.question_types
+        return by_id or by_field or by_type or (not answered and _is_trap(scopes[0]))
 
     def _metadata(self, scopes: list[object], *, kind_id: str | None) -> dict[str, object]:
         """The named metadata, looked for in the question, then the row, then its history."""
@@ -306,6 +306,11 @@ def _path(text: str | None) -> Path | None:
 
 def _label(value: object) -> str | None:
     return None if value is None else scalar_text(value)
+
+
+def _is_trap(question: object) -> bool:
+    """LoCoMo's own mark of a question that has no answer: only the answer one should not give."""
+    return isinstance(question, Mapping) and question.get("adversarial_answer") is not None
 
 
 def _true(value: object) -> bool:

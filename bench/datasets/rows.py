@@ -257,11 +257,14 @@ def _parsed(place: RowPlace, offset: int, raw: bytes) -> FileRow:
 
 def loads(raw: bytes) -> object:
     """Parse strict UTF-8 JSON; fractions keep their text."""
-    return json.loads(raw.decode(), parse_float=FloatText, parse_constant=_no_constant)
+    return _DECODER.decode(raw.decode())
 
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_float=FloatText, parse_constant=_no_constant)
 
 
 def _torn(place: RowPlace, reason: str) -> DataError:

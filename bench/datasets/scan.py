@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from bench.config.benchmark import BenchmarkConfig
@@ -137,10 +137,11 @@ class Scanner:
                 self.found.ids.add(f"\0{len(self.found.ids)}")  # keeps positions right for the findings that follow
                 self.findings.append(self._repeated(raw.id, place))
             self.found.type_of.append(self._type(raw.question_type))
+            if raw.question_type is not None:
+                self.found.counts.question_types[raw.question_type] += 1
             if self.found.views is not None:
                 self._view(parsed.corpus, corpus, raw.cut)
         self.found.counts.items += len(parsed.items)
-        self.found.counts.question_types.update(raw.question_type for raw in parsed.items if raw.question_type)
 
     def _repeated(self, item_id: str, place: RowPlace) -> DataError:
         first = self.found.ids.find(item_id)
@@ -226,9 +227,11 @@ def count_corpus(
     counts.sessions += len(sessions)
     counts.turns += sum(len(session.turns) for session in sessions)
     counts.memories += _memories(config, built)
-    counts.flags.update(built.flags)
+    if built.flags:
+        counts.flags.update(built.flags)
     for item in items:
-        counts.flags.update(item.flags)
+        if item.flags:
+            counts.flags.update(item.flags)
         counts.turn_evidence += bool(item.evidence.turns)
         counts.session_evidence += bool(item.evidence.sessions)
         counts.evidence_turns += len(item.evidence.turns)
@@ -251,10 +254,3 @@ def _memories(config: BenchmarkConfig, built: Built) -> int:
 def scan(config: BenchmarkConfig, file: RowFile) -> Scanned:
     """Read and check a whole file."""
     return Scanner(config, file).run()
-
-
-def values_of(row: FileRow) -> Mapping[str, object]:
-    """The values of a row that was not torn."""
-    if row.values is None:
-        raise row.error or row.place.error("", "is torn")
-    return row.values
