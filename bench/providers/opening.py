@@ -26,10 +26,13 @@ async def open_provider(config: ProviderConfig, context: ProviderContext) -> Asy
         ConfigError: the class, a variable of the environment or the embedder it needs is missing.
     """
     from bench.providers.adapters import provider_class
+    from bench.providers.docker import service
 
-    provider = provider_class(config)(config, context)
-    declared = config.local.get("durability")
-    if declared is not None:
-        vars(provider)["durability"] = declared
-    async with provider:
-        yield provider
+    build = provider_class(config)
+    async with service(config, context):
+        provider = build(config, context)
+        declared = config.local.get("durability")
+        if declared is not None:
+            vars(provider)["durability"] = declared
+        async with provider:
+            yield provider

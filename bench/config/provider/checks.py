@@ -91,6 +91,15 @@ def _block(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
             )
 
 
+def _compose(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
+    if config.docker is not None and not (source.path.parent / config.docker.compose).is_file():
+        yield ConfigError(
+            f"no such compose file: {config.docker.compose}",
+            where=source.place(("docker", "compose")),
+            hint="the path starts beside the config",
+        )
+
+
 def _vars(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
     captured = {name for _, call in calls_of(config) for name in call.capture}
     for name in config.vars:
@@ -205,7 +214,7 @@ def _forms(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
 
 
 Check = Callable[[Source, "ProviderConfig"], Iterable[ConfigError]]
-CHECKS: tuple[Check, ...] = (_name, _block, _vars, _durability, _calls, _batch, _wait, _operations, _forms)
+CHECKS: tuple[Check, ...] = (_name, _block, _compose, _vars, _durability, _calls, _batch, _wait, _operations, _forms)
 
 
 def calls_of(config: ProviderConfig) -> Iterator[tuple[tuple[str | int, ...], Call]]:

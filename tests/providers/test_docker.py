@@ -1,0 +1,150 @@
+"""Services of a compose file: used, started, stopped, and what is said when Docker is not there.
+
+A stand-in for the ``docker`` command starts and ends a small web server and writes down how it was called.
+"""
+
+from __future__ import annotations
+
+import json
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from bench.config.provider import ProviderConfig, load_provider
+from bench.config.source import Source
+from bench.errors import ConfigError, Unavailable
+from tests.contract.running import opened
+from tests.contract.servers import free_port
+from tests.fakes.recorder import recorder
+
+COMMAND = """\
+#!{python}
+import json, os, pathlib, signal, subprocess, sys
+home = pathlib.Path({home!r})
+with (home / "calls").open("a") as file:
+    file.write(json.dumps(sys.argv[1:]) + "\\n")
+if (home / "broken").exists():
+    print((home / "broken").read_text())
+    sys.exit(1)
+verb = sys.argv[6]
+if verb == "up" and not (home / "unhealthy").exists():
+    server = subprocess.Popen([{python!r}, "-m", "http.server", "{port}", "--bind", "127.0.0.1", "-d", str(home)],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    (home / "pid").write_text(str(server.pid))
+elif verb == "stop" and (home / "pid").exists():
+    os.kill(int((home / "pid").read_text()), signal.SIGTERM)
+    (home / "pid").unlink()
+elif verb == "ps":
+    print("c0ffee")
+elif verb == "logs":
+    print("warming up")
+"""
+
+TEXT = """\
+name: boxed
+type: docker
+docker: {compose: ./boxed.compose.yaml, service: box, healthcheck: /calls, baseUrl: "${BOX_URL}", health_timeout_s: 3}
+endpoints:
+  add: {method: POST, path: /add, body: {text: $.content}}
+  search:
+    {method: POST, path: /search, body: {q: $.query, n: $.k}, response: {results: $.results, contentField: $.text}}
+  clear: {method: DELETE, path: "/ns/${runTag}"}
+"""
+
+
+class Box:
+    """The config, the stand-in and where it listens."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home = folder
+        self.url = f"http://127.0.0.1:{(port := free_port())}"
+        (folder / "bin").mkdir()
+        program = folder / "bin" / "docker"
+        program.write_text(COMMAND.format(python=sys.executable, home=str(folder), port=port), encoding="utf-8")
+        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+        (folder / "boxed.compose.yaml").write_text("services: {box: {image: box}}\n", encoding="utf-8")
+        self.variables = {"BOX_URL": self.url, "PATH": str(folder / "bin")}
+
+    def config(self) -> ProviderConfig:
+        return load_provider(Source.parse(TEXT, self.home / "boxed.yaml"))
+
+    def calls(self) -> list[list[str]]:
+        path = self.home / "calls"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+@contextmanager
+def box(folder: Path) -> Iterator[Box]:
+    made = Box(folder)
+    yield made
+    assert not (folder / "pid").exists(), "something was left running"
+
+
+async def test_service_that_does_not_answer_is_started_and_stopped(tmp_path: Path) -> None:
+    with box(tmp_path) as made:
+        async with opened(made.config(), tmp_path, made.variables):
+            assert (tmp_path / "pid").exists()
+        verbs = [call[5] for call in made.calls()]
+        assert verbs == ["up", "ps", "stop"]
+        start = ["compose", "-p", "bench-boxed", "-f", str(tmp_path / "./boxed.compose.yaml"), "up", "-d", "box"]
+        assert made.calls()[0] == start
+
+
+async def test_service_is_stopped_when_the_run_fails_or_is_cancelled(tmp_path: Path) -> None:
+    import anyio
+
+    with box(tmp_path) as made:
+        with pytest.raises(RuntimeError, match="boom"):
+            async with opened(made.config(), tmp_path, made.variables):
+                raise RuntimeError("boom")
+        with anyio.move_on_after(2):
+            async with opened(made.config(), tmp_path, made.variables):
+                await anyio.sleep_forever()
+        assert [call[5] for call in made.calls()].count("stop") == 2
+
+
+async def test_service_that_answers_is_not_ours(tmp_path: Path) -> None:
+    with box(tmp_path) as made:
+        async with recorder() as service, opened(made.config(), tmp_path, {**made.variables, "BOX_URL": service.url}):
+            pass
+        assert made.calls() == []
+
+
+async def test_without_docker_the_error_says_what_to_set(tmp_path: Path) -> None:
+    with box(tmp_path) as made, pytest.raises(ConfigError) as caught:
+        async with opened(made.config(), tmp_path, {**made.variables, "PATH": str(tmp_path / "nowhere")}):
+            pass
+    assert f"boxed is not reachable at {made.url} and Docker is not available" in str(caught.value)
+    assert "set BOX_URL" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        ("Cannot connect to the Docker daemon at unix:///x", "Docker is not available"),
+        ("\n".join(f"line {i}" for i in range(50)), r"compose up failed for boxed \(status 1\):\nline 30\n"),
+    ],
+)
+async def test_failing_compose_shows_its_last_lines(output: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "broken").write_text(output, encoding="utf-8")
+    with box(tmp_path) as made, pytest.raises(ConfigError, match=said):
+        async with opened(made.config(), tmp_path, made.variables):
+            pass
+
+
+async def test_service_that_never_becomes_healthy_is_stopped_and_shown(tmp_path: Path) -> None:
+    (tmp_path / "unhealthy").touch()
+    with box(tmp_path) as made:
+        with pytest.raises(Unavailable, match=r"(?s)not healthy at .*/calls within 3 s:\nwarming up"):
+            async with opened(made.config(), tmp_path, made.variables):
+                pass
+        assert made.calls()[-1][5] == "stop"
+
+
+def test_missing_compose_file_is_found_at_load(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"boxed.yaml:3:10: no such compose file"):
+        load_provider(Source.parse(TEXT, tmp_path / "boxed.yaml"))
