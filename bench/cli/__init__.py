@@ -44,7 +44,7 @@ def run(arguments: Sequence[str]) -> int:
             show_traceback()
         console.error(problem)
         return problem.exit_code
-    except Exception as problem:  # noqa: BLE001  a bug: the last line of defence, so that stdout stays parseable
+    except Exception as problem:
         show_traceback()
         console.error(BenchError(f"{type(problem).__name__}: {problem}"))
         return EXIT_BUG

@@ -20,6 +20,7 @@ import anyio
 from bench.cli import console
 from bench.cli.globals import Globals
 from bench.engine.progress import JobProgress, Progress
+from bench.engine.run import inmost
 from bench.model import Phase
 
 if TYPE_CHECKING:
@@ -74,6 +75,8 @@ async def follow(display: Display) -> AsyncIterator[None]:
             ticker.start_soon(tick)
             yield
             ticker.cancel_scope.cancel()
+    except BaseExceptionGroup as group:
+        raise inmost(group) from group
     finally:
         display.close()
 

@@ -104,7 +104,7 @@ def selection_of(flags: SelectionFlags) -> Selection:
 
 def _described(name: str) -> Mapping[str, object]:
     """The first of benchmark, provider, run and metric that has the name."""
-    from bench.report.runs import run_ids
+    from bench.journal.places import run_ids
 
     catalog = _catalog()
     if any(entry.answers_to(name) for entry in catalog.benchmarks()):
@@ -131,7 +131,7 @@ def _provider(catalog: Catalog, name: str) -> Mapping[str, object] | None:
 
 def _run(workspace: Path, name: str) -> Mapping[str, object]:
     from bench.journal import Reader
-    from bench.report.runs import find_run
+    from bench.journal.places import find_run
 
     async def read() -> dict[str, object]:
         async with Reader.open(find_run(workspace, name)) as reader:

@@ -65,8 +65,8 @@ def sign(
     allow_partial
         Sign what has ended so far, as kind partial: never publishable.
     """
+    from bench.journal.places import find_run
     from bench.receipt.sign import Request, sign_run
-    from bench.report.runs import find_run
 
     ring = keyring()
     signing_key = ring.signing_key("receipt", key)

@@ -14,8 +14,8 @@ from bench.cli import console
 from bench.cli.globals import current
 from bench.errors import UsageError
 from bench.journal import Reader
+from bench.journal.places import find_run
 from bench.report import fold, results_json
-from bench.report.runs import find_run
 from bench.report.tables import Grid, breakdown, csv_text, matrix, overview
 
 T = TypeVar("T")
@@ -133,7 +133,7 @@ def failures(
     benchmark, provider
         Only the jobs of these.
     """
-    from bench.report.failures import lost_items, losses_json, losses_grids
+    from bench.report.failures import losses_grids, losses_json, lost_items
 
     found = read_run(run_id, lambda reader: lost_items(reader, benchmark=benchmark, provider=provider, kinds=kind))
     if current.get().json:

@@ -16,7 +16,7 @@ from bench.cli import console
 from bench.cli.globals import current
 from bench.errors import Locked, UsageError
 from bench.journal import Reader
-from bench.report.runs import CHECKPOINTS, SAFE_SEGMENT, find_run, run_ids
+from bench.journal.places import CHECKPOINTS, SAFE_SEGMENT, find_run, run_ids
 
 WATCH_EVERY_S = 1.0
 ENDED = frozenset({"complete", "partial", "failed", "stopped", "paused", "interrupted"})
@@ -51,7 +51,7 @@ def status(run_id: str | None = None, *, watch: Annotated[bool, Parameter(negati
 
 
 def _show(found: Mapping[str, object]) -> None:
-    total, completed, failed = (cast(int, found[name]) for name in ("total", "completed", "failed"))
+    total, completed, failed = (cast("int", found[name]) for name in ("total", "completed", "failed"))
     console.line(f"run        {found['run_id']}")
     holder = f" by {found['holder']}" if found.get("holder") else ""
     console.line(f"state      {found['state']}{holder}" + (f" ({found['reason']})" if found["reason"] else ""))

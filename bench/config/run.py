@@ -25,7 +25,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 
 from bench.config.source import ConfigModel
-from bench.errors import ConfigError, UsageError
+from bench.errors import UsageError
 from bench.model import Phase
 
 DEFAULT_CONCURRENCY = 10
@@ -176,6 +176,13 @@ class Operation(ConfigModel):
     def _some_phases(cls, value: object) -> object:
         return _words(value)
 
+    @field_validator("rate")
+    @classmethod
+    def _readable_rates(cls, value: Mapping[str, object]) -> Mapping[str, object]:
+        for name, text in value.items():
+            _per_second(name, text)
+        return value
+
     @field_validator("run_id")
     @classmethod
     def _safe_segment(cls, value: str | None) -> str | None:
@@ -233,7 +240,7 @@ def _names(text: str) -> tuple[str, ...]:
 def _per_second(name: str, value: object) -> float:
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*/\s*(s|m)\s*", str(value))
     if found is None or float(found[1]) <= 0:
-        raise ConfigError(f"--rate {name}={value}: expected R/s or R/m", hint="for example --rate chroma.search=50/s")
+        raise ValueError(f"{name}={value}: expected R/s or R/m, for example chroma.search=50/s")
     return float(found[1]) / _UNITS[found[2]]
 
 

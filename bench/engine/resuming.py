@@ -14,8 +14,9 @@ from pathlib import Path
 from bench.config.catalog import Catalog
 from bench.config.run import RunRequest
 from bench.engine.meta import check_identity
-from bench.errors import IdentityError, UsageError
+from bench.errors import IdentityError
 from bench.journal import Reader
+from bench.journal.places import find_run
 from bench.plan import Plan, make_plan
 from bench.settings import Environment
 
@@ -31,7 +32,7 @@ async def resumed_plan(
         UsageError: there is no such run, or a flag that only a new run can have.
         IdentityError: dataset, config, prompt, model or plug-in is not what it was, with a readable diff.
     """
-    path = find_run(target, catalog.workspace)
+    path = find_run(catalog.workspace, target)
     async with Reader.open(path) as reader:
         meta = reader.meta
     stored = RunRequest.model_validate(dict(meta.request))
@@ -45,11 +46,3 @@ async def resumed_plan(
     plan = make_plan(catalog, request, environment)
     check_identity(meta, plan)
     return path, plan
-
-
-def find_run(target: str, workspace: Path) -> Path:
-    """The folder of a run id, or the path itself; raise UsageError when there is neither."""
-    for path in (workspace / "checkpoints" / target, Path(target)):
-        if (path / "journal.sqlite").is_file() or path.is_file():
-            return path
-    raise UsageError(f'there is no run "{target}"', hint="bench list runs shows the known ones")

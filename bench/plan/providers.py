@@ -57,7 +57,11 @@ def load_named(catalog: Catalog, name: str) -> ProviderConfig:
             return plugged
         aliased = next((one for one in map(builtin_config, BUILT_INS) if _answers(one, name)), None)
         if aliased is None:
-            raise
+            known = [*BUILT_INS, *(entry.name for entry in catalog.providers())]
+            raise UsageError(
+                f'there is no provider "{name}"{did_you_mean(name, known)}',
+                hint="bench list providers shows the known ones",
+            ) from None
         return aliased
 
 

@@ -174,7 +174,7 @@ async def _fold_job(
         by=(*ALWAYS, *by),
         clustered=record.cluster_by is not None,
         epochs=record.epochs,
-        epochs_reducer=cast(Literal["mean", "mode", "max"], record.epochs_reducer),
+        epochs_reducer=cast("Literal['mean', 'mode', 'max']", record.epochs_reducer),
         seed=record.seed,
     )
     return JobReport(
@@ -231,7 +231,7 @@ def _plain_mean(metric: MetricRecord) -> Measure:
 
 def _max_error_rate(reader: Reader) -> float:
     settings = {**reader.meta.request, **(dict(reader.resumes[-1].data) if reader.resumes else {})}
-    return float(cast(float, settings.get("max_error_rate", 0.02)))
+    return float(cast("float", settings.get("max_error_rate", 0.02)))
 
 
 async def _usage(reader: Reader, record: JobRecord) -> dict[str, Spent]:

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from bench.errors import JournalError
 from bench.journal import Reader, RunState
+from bench.journal.places import CHECKPOINTS, run_ids
 from bench.journal.results_db import ItemResult, JobSummary, MetricSummary, ResultsDb
 from bench.model import Measurement, State
 from bench.report.fold import JobReport, Report, fold
-from bench.report.runs import CHECKPOINTS, run_ids
 
 FILE = "results.sqlite"
 STILL_GOING = frozenset({RunState.RUNNING, RunState.INTERRUPTED})
