@@ -137,9 +137,9 @@ class HistoryReader:
             else:
                 session = RawSession(id=f"session_{index + 1}", turns=self._turns(element, where, place), place=place)
             if ids is not None:
-                session.id = self._session_id(ids[index], f"{name_of(self.id_field)}[{index}]", place)
+                session.id = self._session_id(ids[index], _nth(self.id_field, index), place)
             if dates is not None:
-                where = f"{name_of(self.date_field)}[{index}]"
+                where = _nth(self.date_field, index)
                 session.when, session.date_text = self._date(dates[index], where, place, required=True)
             session.date_field = where
             yield session
@@ -261,6 +261,10 @@ class HistoryReader:
             if not self.by_name:
                 raise missing(self.turn_paths[name][0], turn, place, prefix=f"{where}.")
         return None
+
+
+def _nth(path: Path | None, index: int) -> str:
+    return f"{name_of(path)}[{index}]" if path else f"[{index}]"
 
 
 def _path(text: str | None) -> Path | None:

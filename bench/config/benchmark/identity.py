@@ -1,0 +1,25 @@
+"""The identity of a benchmark config: one digest of everything that can change a result.
+
+::
+
+    config_sha256(config)       # 64 hex digits; the same for either dialect that says the same
+"""
+
+from __future__ import annotations
+
+from bench.canonical import digest
+from bench.config.benchmark import BenchmarkConfig
+
+_DESCRIPTIVE = {"aliases", "tags", "display_name", "description", "extends", "runtime"}
+
+
+def identity_tree(config: BenchmarkConfig) -> dict[str, object]:
+    """The resolved config without what only describes it or says where a file lies."""
+    tree = config.model_dump(mode="json", exclude=_DESCRIPTIVE)
+    tree["data"].pop("local_path")
+    return tree
+
+
+def config_sha256(config: BenchmarkConfig) -> str:
+    """SHA-256 of the RFC 8785 form of `identity_tree`."""
+    return digest(identity_tree(config))

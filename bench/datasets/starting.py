@@ -1,0 +1,162 @@
+"""``bench new benchmark NAME --from DATA``: a commented, valid config whose fields are guessed from the data.
+
+::
+
+    started = new_benchmark("notes", Path("notes.jsonl"), workspace)
+    started.path, started.text          # configs/benchmarks/notes.yaml, ready to be written
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.config.benchmark.checks import SUFFIXES
+from bench.datasets.rows import RowFile
+from bench.errors import DataError, UsageError
+
+_IDS = ("id", "question_id", "sample_id", "case_id", "item_id", "uid")
+_QUESTIONS = ("question", "query", "q", "prompt", "input")
+_ANSWERS = ("answer", "expected_answer", "expected", "answers", "gold", "a", "output", "target")
+_HISTORIES = ("sessions", "haystack_sessions", "conversation", "content", "context", "text", "messages", "history",
+              "document", "passage", "items")  # fmt: skip
+_DATES = ("dates", "haystack_dates", "session_dates", "timestamps")
+_SESSION_IDS = ("session_ids", "haystack_session_ids")
+_TYPES = ("question_type", "type", "category", "kind")
+_NESTED = ("qa", "qa_pairs", "questions", "queries")
+
+SAMPLE = """# A benchmark: what is remembered, what is asked, how it is judged. See docs/add-a-benchmark.md
+name: {name}
+description: One sentence about it
+version: "1"            # raise it when items or protocol change
+
+data:
+  type: local
+  path: {path}          # beside this file first, then in the workspace
+
+schema:
+  itemId: {id}
+{ask}  context:
+{context}{metadata}
+ingestion:
+  mode: {mode}          # session-based: a memory a session; incremental: a turn; bulk: everything at once
+
+search:
+  defaultLimit: 10      # k
+
+evaluation:
+  method: {method}      # or contains, token-f1, llm-judge, none ...
+
+metrics:
+{metrics}"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """Files to be written: path and text, the config first."""
+
+    files: tuple[tuple[Path, str], ...]
+
+    @property
+    def path(self) -> Path:
+        return self.files[0][0]
+
+    @property
+    def text(self) -> str:
+        return self.files[0][1]
+
+
+def new_benchmark(name: str, data: Path | None, workspace: Path) -> Started:
+    """Make a config for the data, or for two sample rows of its own. UsageError when the file exists already."""
+    target = workspace / "configs" / "benchmarks" / f"{name}.yaml"
+    if target.exists():
+        raise UsageError(f"{target} is already there", hint="choose another name")
+    if data is None:
+        row: Mapping[str, object] = _SAMPLE_ROWS[0]
+        path = f"./datasets/{name}/{name}.jsonl"
+        lines = "".join(json.dumps(sample) + "\n" for sample in _SAMPLE_ROWS)
+        return Started(files=((target, config_text(name, path, row)), (workspace / path, lines)))
+    return Started(files=((target, config_text(name, _written_path(data, workspace), first_row(data))),))
+
+
+def first_row(data: Path) -> Mapping[str, object]:
+    """The first row of a data file of any format."""
+    suffix = data.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise UsageError(f'cannot tell the format of "{data}"', hint="use a .json, .jsonl or .csv file")
+    for row in RowFile.open(data, SUFFIXES[suffix]):  # type: ignore[arg-type]
+        if row.values is None:
+            raise row.error or row.place.error("", "is torn")
+        return row.values
+    raise DataError("there are no rows", where=str(data))
+
+
+def config_text(name: str, path: str, row: Mapping[str, object]) -> str:
+    """Write the config for rows like this one."""
+    nested = _first(row, _NESTED, list)
+    child = row[nested][0] if nested and row[nested] else None  # type: ignore[index]
+    questions = child if isinstance(child, Mapping) else None
+    history = _first(row, _HISTORIES) or next(iter(row))
+    kind = _first(row, _TYPES)
+    answered = bool(_first(questions if questions is not None else row, _ANSWERS))
+    return SAMPLE.format(
+        name=name,
+        path=json.dumps(path),
+        id=_first(row, _IDS) or next(iter(row)),
+        ask=_nested(nested or "", questions) if questions is not None else _flat(row),
+        context=_context(row, history),
+        metadata=f"  metadata:\n    questionType: {kind}\n" if kind and questions is None else "",
+        mode="session-based",
+        method="exact-match" if answered else "none",
+        metrics="  - accuracy\n" if answered else "  - hit_at_10\n",
+    )
+
+
+def _flat(row: Mapping[str, object]) -> str:
+    question, answer = _first(row, _QUESTIONS), _first(row, _ANSWERS)
+    lines = [f"  question: {question or 'question'}\n"]
+    return "".join([*lines, *([f"  answer: {answer}\n"] if answer else [])])
+
+
+def _nested(field: str, child: Mapping[str, object]) -> str:
+    names = {
+        "questionField": _first(child, _QUESTIONS) or "question",
+        "answerField": _first(child, _ANSWERS),
+        "evidenceField": _first(child, ("evidence", "evidence_ids", "expectedAnswerIds")),
+        "categoryField": _first(child, _TYPES),
+    }
+    lines = [f"    {key}: {name}\n" for key, name in names.items() if name]
+    return "".join([f"  questions:\n    field: {field}\n", *lines])
+
+
+def _context(row: Mapping[str, object], history: str) -> str:
+    value = row.get(history)
+    kind = "object" if isinstance(value, Mapping) else "array" if isinstance(value, list) else "string"
+    dates, ids = _first(row, _DATES, list), _first(row, _SESSION_IDS, list)
+    lines = [f"    field: {history}\n", f"    type: {kind}\n"]
+    if kind == "array":
+        lines += [f"    dateField: {dates}\n"] if dates else []
+        lines += [f"    sessionIdField: {ids}\n"] if ids else []
+    return "".join(lines)
+
+
+def _first(row: Mapping[str, object], names: tuple[str, ...], kind: type = object) -> str | None:
+    return next((name for name in names if row.get(name) is not None and isinstance(row[name], kind)), None)
+
+
+def _written_path(data: Path, workspace: Path) -> str:
+    """The path as the config should say it: relative to the workspace where it lies inside."""
+    try:
+        return f"./{data.resolve().relative_to(workspace.resolve())}"
+    except ValueError:
+        return str(data.resolve())
+
+
+_SAMPLE_ROWS: tuple[Mapping[str, object], ...] = (
+    {"id": "n1", "content": "The spare key hangs behind the green clock.", "question": "Where does the spare key hang?",
+     "answer": "behind the green clock"},
+    {"id": "n2", "content": "The ferry leaves at 7:40 on weekdays.", "question": "When does the ferry leave on weekdays?",
+     "answer": "7:40"},
+)  # fmt: skip
