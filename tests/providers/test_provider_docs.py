@@ -1,0 +1,63 @@
+"""The guide tells the truth: its file connects a real server, and it names every variable and operator."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from pydantic import BaseModel
+
+from bench.config.provider import ProviderConfig, load_provider, terms
+from bench.config.provider.calls import IdForm
+from bench.config.source import Source
+from bench.providers.doctor import examine
+from tests.contract.running import context_for
+
+
+@pytest.fixture
+def guide(root: Path) -> str:
+    return (root / "docs" / "add-a-provider.md").read_text(encoding="utf-8")
+
+
+async def test_file_of_the_guide_passes_the_doctor(
+    guide: str, fault_server: Callable[..., str], tmp_path: Path
+) -> None:
+    (text,) = [block for block in re.findall(r"```yaml\n(.*?)```", guide, re.DOTALL) if block.startswith("name: small")]
+    config = load_provider(Source.parse(text, tmp_path / "small.yaml"))
+    assert config.warnings == ()
+    async with context_for(config, tmp_path, {"SMALL_URL": fault_server()}) as context:
+        report = await examine(config, context)
+    assert report.ok, report.as_json()
+
+
+def keys(model: type[BaseModel]) -> Iterator[str]:
+    """Every key of a model and of the models inside, as files spell it."""
+    for name, info in model.model_fields.items():
+        yield info.alias or name
+        yield from (key for inner in models(info.annotation) for key in keys(inner))
+
+
+def models(annotation: object) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from models(inner)
+
+
+def test_guide_has_every_key_of_the_dialect(guide: str) -> None:
+    wanted = set(keys(ProviderConfig))
+    missing = [key for key in sorted(wanted) if not re.search(rf"\b({key}|{snake(key)})\b", guide)]
+    assert missing == []
+
+
+def snake(key: str) -> str:
+    return re.sub(r"(?<=[a-z])([A-Z])", lambda match: "_" + match.group(1).lower(), key)
+
+
+def test_guide_names_every_variable_and_operator(guide: str) -> None:
+    names = terms.EVERYWHERE | terms.ELEMENT | terms.ADD | terms.SEARCH | terms.WAIT | terms.CLEAR | terms.DELETE
+    missing = [name for name in sorted(names | set(terms.OPERATORS) | set(IdForm.model_fields)) if name not in guide]
+    assert missing == []
