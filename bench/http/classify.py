@@ -11,12 +11,13 @@ The one table (providers.md of the documentation shows it to config authors)::
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import assert_never
 
-from bench.errors import AuthError, CallError, QuotaError, RateLimited, Rejected, Unavailable
+from bench.errors import AuthError, CallError, MappingError, QuotaError, RateLimited, Rejected, Unavailable
 from bench.events import redact
 from bench.http.endpoint import Endpoint
 from bench.http.message import Response
+from bench.http.signals import AttemptFailed, ClosedTooLong, Lost, NotSent, TooLarge
 
 SHOWN_OF_BODY = 500
 READ_FOR_QUOTA = 4000
@@ -24,23 +25,6 @@ READ_FOR_TEXT = 20_000
 QUOTA_STATUSES = frozenset({400, 402, 403, 429})
 QUOTA_WORDS = ("insufficient_quota", "billing_hard_limit_reached", "credit balance is too low")
 TRANSIENT = frozenset({408, 425})
-
-
-@dataclass(slots=True)
-class AttemptFailed(Exception):
-    """One attempt ended without an answer that counts."""
-
-    error: CallError
-    repeat: bool
-    """a further attempt may help and may do no harm"""
-    refused: bool = False
-    """push-back (429): counted apart from lost answers"""
-    wait_s: float | None = None
-    """what the server asked for"""
-    status: int | None = None
-
-    def __post_init__(self) -> None:
-        Exception.__init__(self, str(self.error))
 
 
 def of_status(endpoint: Endpoint, response: Response, *, repeatable: bool, wait_s: float | None) -> AttemptFailed:
@@ -74,10 +58,27 @@ def of_body(error: CallError, response: Response, *, repeatable: bool) -> Attemp
     return AttemptFailed(error, repeat=repeatable and isinstance(error, Unavailable), status=response.status)
 
 
-def of_loss(endpoint: Endpoint, request: str, reason: str, *, timed_out: bool, repeat: bool) -> AttemptFailed:
-    """Classify an attempt that brought no answer."""
-    text = redact(f"{endpoint.name}: {request}: {reason}")
-    return AttemptFailed(Unavailable(text, timed_out=timed_out), repeat=repeat)
+def of_silence(
+    endpoint: Endpoint, request: str, signal: NotSent | Lost | TooLarge | ClosedTooLong, *, repeatable: bool
+) -> AttemptFailed:
+    """Classify an attempt that brought no whole answer; ``request`` is its method and path."""
+    text = redact(f"{endpoint.name}: {request}: {signal}")
+    match signal:
+        case NotSent(hopeless=True):
+            return AttemptFailed(Rejected(text), repeat=False)
+        case NotSent():
+            return AttemptFailed(Unavailable(text, timed_out=signal.timed_out), repeat=True)
+        case Lost():
+            return AttemptFailed(Unavailable(text, timed_out=signal.timed_out), repeat=repeatable)
+        case TooLarge():
+            text = f"{endpoint.name}: {request}: the answer is larger than {endpoint.max_response_bytes} bytes"
+            hint = "ask for less, or raise max_response_bytes"
+            return AttemptFailed(MappingError(text, hint=hint), repeat=False)
+        case ClosedTooLong():
+            text = f"{text} by Retry-After, longer than a call may take"
+            return AttemptFailed(RateLimited(text, retry_after_s=signal.wait_s), repeat=False)
+        case _:
+            assert_never(signal)
 
 
 def _stopping(endpoint: Endpoint, status: int, text: str) -> CallError:

@@ -21,6 +21,7 @@ from aiolimiter import AsyncLimiter
 
 from bench.http.endpoint import Limits
 from bench.http.retry_after import wait_of
+from bench.http.signals import ClosedTooLong
 from bench.http.window import AdaptiveWindow, Slots
 
 PACE = 0.985
@@ -46,14 +47,6 @@ class Passenger(Protocol):
     def patience_s(self) -> float: ...
 
     limiter_s: float
-
-
-class ClosedTooLong(Exception):
-    """The endpoint stays closed for longer than this passenger may wait."""
-
-    def __init__(self, wait_s: float) -> None:
-        super().__init__(f"closed for another {wait_s:.0f} s")
-        self.wait_s = wait_s
 
 
 class Gate:

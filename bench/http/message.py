@@ -88,6 +88,20 @@ class Timings:
         return self.network_us + self.provider_us
 
 
+@dataclass(slots=True)
+class Stamps:
+    """Instants of one attempt, in seconds of the monotonic clock."""
+
+    begun: float = 0.0
+    sent: float = 0.0
+    first_byte: float = 0.0
+    ended: float = 0.0
+
+    def provider_s(self) -> float:
+        """Request sent to first byte."""
+        return max(0.0, self.first_byte - self.sent) if self.sent and self.first_byte else 0.0
+
+
 @dataclass(frozen=True, kw_only=True)
 class Response:
     """An answer that was read to its end."""

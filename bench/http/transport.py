@@ -23,7 +23,8 @@ import aiohttp
 from yarl import URL
 
 from bench import __version__
-from bench.http.message import Part, Request
+from bench.http.message import Part, Request, Stamps
+from bench.http.signals import Lost, NotSent, TooLarge
 
 if TYPE_CHECKING:
     from aiohttp.connector import Connection
@@ -33,42 +34,6 @@ KEEP_METHOD = frozenset({307, 308})
 REDIRECTS = frozenset({301, 302, 303, *KEEP_METHOD})
 MAX_REDIRECTS = 5
 DNS_CACHE_S = 300
-
-
-class NotSent(Exception):
-    """The request cannot have reached the server."""
-
-    def __init__(self, reason: str, *, timed_out: bool = False, hopeless: bool = False) -> None:
-        super().__init__(reason)
-        self.timed_out = timed_out
-        self.hopeless = hopeless
-        """the same attempt would fail again: bad URL, bad certificate"""
-
-
-class Lost(Exception):
-    """Sent, perhaps received, and no whole answer came back."""
-
-    def __init__(self, reason: str, *, timed_out: bool = False) -> None:
-        super().__init__(reason)
-        self.timed_out = timed_out
-
-
-class TooLarge(Exception):
-    """The answer is larger than the endpoint allows; it was not read to its end."""
-
-
-@dataclass(slots=True)
-class Stamps:
-    """Instants of one attempt, in seconds of the monotonic clock."""
-
-    begun: float = 0.0
-    sent: float = 0.0
-    first_byte: float = 0.0
-    ended: float = 0.0
-
-    def provider_s(self) -> float:
-        """Request sent to first byte."""
-        return max(0.0, self.first_byte - self.sent) if self.sent and self.first_byte else 0.0
 
 
 _stamps: ContextVar[Stamps] = ContextVar("stamps")

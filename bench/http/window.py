@@ -60,22 +60,23 @@ class AdaptiveWindow(Slots):
         self._window = float(self.size)
         self._threshold = float(ceiling)
         self._refused_at = float(ceiling)
-        self._last_cut = float("-inf")
+        self._settled_at = float("-inf")
 
     def accepted(self, *, sent_at: float) -> None:
         """One answer without push-back, its slot just given back.
 
         Grow only while the window is what holds us back, and only by answers to what was sent after the last cut.
         """
-        if self.taken + 1 < self.size or sent_at < self._last_cut:
+        if self.taken + 1 < self.size or sent_at < self._settled_at:
             return
         self._resize(self._window + self._step())
 
     def refused(self, *, sent_at: float, now: float, told_to_wait: bool) -> None:
-        """A 429 for a request sent at ``sent_at``; one from before the last cut says nothing new."""
-        if sent_at < self._last_cut:
+        """A 429 for a request sent at ``sent_at``; one that the last cut could not yet have spared says nothing new."""
+        if sent_at < self._settled_at:
             return
-        self._last_cut = now
+        # what is sent within a round trip of the cut still meets the crowd of before
+        self._settled_at = now + (now - sent_at)
         self._refused_at = self._window
         self._threshold = max(1.0, self._window / 2)
         self._resize(1.0 if told_to_wait else self._threshold)
