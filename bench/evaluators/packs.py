@@ -56,17 +56,17 @@ class Pack:
         return f"{self.name}@{self.version}"
 
 
-def pack_names() -> list[str]:
+def pack_names(root: Path = ROOT) -> list[str]:
     """Packs that ship, sorted."""
-    return sorted(path.parent.name for path in ROOT.glob("*/pack.yaml"))
+    return sorted(path.parent.name for path in root.glob("*/pack.yaml"))
 
 
-def load_pack(reference: str, *, workspace: Path | None = None, where: str | None = None) -> Pack:
+def load_pack(reference: str, *, workspace: Path | None = None, where: str | None = None, root: Path = ROOT) -> Pack:
     """Read a pack; ConfigError for an unknown one and for an official text with another digest."""
-    folder = ROOT / reference
+    folder = root / reference
     if not (folder / "pack.yaml").is_file() or "/" in reference:
-        close = near(reference, pack_names())
-        hint = f"did you mean {or_list(close)}?" if close else f"packs: {', '.join(pack_names())}"
+        close = near(reference, pack_names(root))
+        hint = f"did you mean {or_list(close)}?" if close else f"packs: {', '.join(pack_names(root))}"
         raise ConfigError(f'unknown pack "{reference}"', where=where, hint=hint)
     rules = _rules(folder / "pack.yaml")
     official = cast("Mapping[str, str]", rules.pop("official", {}))

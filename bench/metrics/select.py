@@ -17,10 +17,10 @@ from typing import cast
 from bench.errors import ConfigError, UnknownMetric
 from bench.metrics import plugins
 from bench.metrics.names import canonical, near, or_list
-from bench.metrics.protocol import Measure
+from bench.metrics.protocol import Arithmetic, Measure
 from bench.metrics.registry import from_plugin, registry
 from bench.metrics.rules import Macro
-from bench.metrics.verdicts import METHODS
+from bench.metrics.verdicts import METHODS, value_of
 
 KEYS = ("name", "method", "config", "breakdown", "evaluator")
 
@@ -152,8 +152,22 @@ def _from_file(spec: MetricSpec, folder: Path, breakdown: tuple[str, ...]) -> Me
     loaded = plugins.load_file(reference, folder=folder, where=spec.where)
     name = canonical(spec.name)
     if hasattr(loaded, "evaluate") and not hasattr(loaded, "score"):
-        return replace(registry().measure("correctness.custom"), name=name, definition=f"{name}/1", breakdown=breakdown)
+        return _of_verdicts(name, f"custom:{reference}", breakdown)
     return from_plugin(loaded, spec.config, label=reference, name=name, breakdown=breakdown)
+
+
+def _of_verdicts(name: str, evaluator: str, breakdown: tuple[str, ...]) -> Measure:
+    """The mean value of one evaluator's verdicts, under a name of its own."""
+    return Measure(
+        name=name,
+        definition=f"{name}/1",
+        category="answer",
+        unit=None,
+        lower_is_better=False,
+        params={},
+        arithmetic=Arithmetic(of_row=lambda row: value_of(row, evaluator), evaluators=(evaluator,)),
+        breakdown=breakdown,
+    )
 
 
 def dimension_name(name: str) -> str:

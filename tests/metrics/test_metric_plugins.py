@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from bench import metrics
 from bench.errors import ConfigError, EvaluatorFailed
 from bench.metrics import FoldRow, fold, open_metrics
-from bench.model import Row
+from bench.model import Row, Verdict
 
 SHOUTING = """
 class Shouting:
@@ -125,3 +126,17 @@ def test_a_plugin_cannot_take_a_built_in_name(tmp_path: Path, monkeypatch: pytes
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(ConfigError, match="greedy-dist"):
         metrics.names()
+
+
+def test_an_evaluator_beside_the_config_is_read_through_its_verdicts(tmp_path: Path) -> None:
+    source = "class Cites:\n    async def evaluate(self, item, answer, hits, judge): ...\n"
+    (tmp_path / "cites.py").write_text(source, encoding="utf-8")
+    spec = {"name": "legal_citation_accuracy", "method": "custom", "evaluator": "./cites.py:Cites"}
+    (metric,) = open_metrics([spec], k=5, folder=tmp_path)
+    assert metrics.evaluators_needed([metric]) == {"custom:./cites.py:Cites": {}}
+    said = Verdict(evaluator="custom:./cites.py:Cites", value=0.5, correct=False)
+    other = Verdict(evaluator="custom:./other.py:Other", value=1.0, correct=True)
+    assert metric.score(replace(row("x"), verdicts=(said, other))) == 0.5
+    assert metric.score(replace(row("x"), verdicts=(other,))) is None
+    anyone = metrics.registry().measure("accuracy.custom")
+    assert anyone.score(replace(row("x"), verdicts=(said, other))) == 1.0
