@@ -132,6 +132,24 @@ def _copy(config: BenchmarkConfig, source: Path, target: Path) -> Downloaded:
     return _move(part, target, sha256, "copied")
 
 
+async def _persistently(
+    config: BenchmarkConfig, origin: Origin, target: Path, fetch: Fetch, progress: Progress
+) -> Downloaded:
+    """Fetch, and go on where a lost connection stopped."""
+    from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_exponential_jitter
+
+    retrying = AsyncRetrying(
+        retry=retry_if_exception_type(Interrupted),
+        stop=stop_after_attempt(ATTEMPTS),
+        wait=wait_exponential_jitter(initial=FIRST_PAUSE_S, max=10),
+        reraise=True,
+    )
+    try:
+        return await retrying(_fetch, config, origin, target, fetch, progress)
+    except FetchError as error:
+        raise _unreachable(config, target, error) from error
+
+
 async def _fetch(config: BenchmarkConfig, origin: Origin, target: Path, fetch: Fetch, progress: Progress) -> Downloaded:
     """Write the body behind ``.part``, hashing it; an interruption leaves both for the next time."""
     part = target.with_name(target.name + ".part")
@@ -168,9 +186,7 @@ async def _receive(remote: Remote, part: Path, notes: Path, progress: Progress) 
             progress(done, remote.total)
         _settle(file)
     if remote.total is not None and done != remote.total:
-        raise DataError(
-            f"the connection ended after {done:,} of {remote.total:,} bytes", hint="start it again: it resumes"
-        )
+        raise Interrupted(f"the connection ended after {done:,} of {remote.total:,} bytes")
     return digest.hexdigest()
 
 

@@ -155,8 +155,8 @@ def _written_path(data: Path, workspace: Path) -> str:
 
 
 _SAMPLE_ROWS: tuple[Mapping[str, object], ...] = (
-    {"id": "n1", "content": "The spare key hangs behind the green clock.", "question": "Where does the spare key hang?",
-     "answer": "behind the green clock"},
-    {"id": "n2", "content": "The ferry leaves at 7:40 on weekdays.", "question": "When does the ferry leave on weekdays?",
-     "answer": "7:40"},
+    {"id": "n1", "content": "The spare key hangs behind the green clock.",
+     "question": "Where does the spare key hang?", "answer": "behind the green clock"},
+    {"id": "n2", "content": "The ferry leaves at 7:40 on weekdays.",
+     "question": "When does the ferry leave on weekdays?", "answer": "7:40"},
 )  # fmt: skip
