@@ -15,6 +15,12 @@ from typing import Generic, TypeVar
 Value = TypeVar("Value")
 
 
+FEW = 12
+"""a dozen large values may fill the whole limit ..."""
+MANY_SHARE = 8
+"""... but many small ones only an eighth of it: parsed, they weigh several times their text"""
+
+
 class SizedCache(Generic[Value]):
     """Keeps the last used values while their sizes stay under the limit; the newest always stays."""
 
@@ -31,7 +37,10 @@ class SizedCache(Generic[Value]):
         value, size = make()
         self._kept[key] = (value, size)
         self.size += size
-        while self.size > self.limit and len(self._kept) > 1:
+        while len(self._kept) > 1 and self._over():
             _, (_, dropped) = self._kept.popitem(last=False)
             self.size -= dropped
         return value
+
+    def _over(self) -> bool:
+        return self.size > self.limit or (len(self._kept) > FEW and self.size > self.limit / MANY_SHARE)

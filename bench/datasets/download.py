@@ -20,7 +20,7 @@ from typing import BinaryIO, Literal
 from bench.config.benchmark import BenchmarkConfig
 from bench.config.source import show
 from bench.datasets.digests import file_sha256, remembered_sha256, write_note
-from bench.datasets.fetching import Fetch, RangeRefused, Remote, Validators
+from bench.datasets.fetching import Fetch, FetchError, Interrupted, RangeRefused, Remote, Validators
 from bench.datasets.files import cache_path, mismatch
 from bench.datasets.locks import locked
 from bench.errors import DataError
@@ -136,12 +136,12 @@ async def _persistently(
     config: BenchmarkConfig, origin: Origin, target: Path, fetch: Fetch, progress: Progress
 ) -> Downloaded:
     """Fetch, and go on where a lost connection stopped."""
-    from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_exponential_jitter
+    from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
     retrying = AsyncRetrying(
         retry=retry_if_exception_type(Interrupted),
         stop=stop_after_attempt(ATTEMPTS),
-        wait=wait_exponential_jitter(initial=FIRST_PAUSE_S, max=10),
+        wait=wait_random_exponential(multiplier=FIRST_PAUSE_S, max=10),
         reraise=True,
     )
     try:

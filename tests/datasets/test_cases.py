@@ -1,0 +1,73 @@
+"""Every acceptance case loads as it says, or fails with the texts it names."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bench.config.catalog import Catalog
+from bench.datasets import open_benchmark
+from bench.datasets.describing import describe, item_lines, memory_lines
+from bench.datasets.validating import validate_benchmark
+from bench.errors import BenchError, UnknownMetric
+
+CASES = (
+    "csv-quoted seed-deletion seed-flatten seed-locomo-sessions seed-locomo-turns seed-longmemeval seed-sessions "
+    "seed-simple shared-corpus"
+).split()
+ERRORS = (
+    "err-bad-date err-bad-line err-duplicate-id err-metric err-missing-field err-sha256 err-unknown-key "
+    "err-unknown-key-yaml err-version"
+).split()
+
+
+def _expected(shared: Path, case: str) -> tuple[Path, dict]:
+    folder = shared / "cases" / "benchmarks" / case
+    return folder, json.loads((folder / "expect.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_case_loads_as_it_says(shared: Path, case: str) -> None:
+    folder, expected = _expected(shared, case)
+    dataset = open_benchmark(Catalog.load(folder).benchmark(expected["benchmark"]), folder)
+    for key, lines in (("items", item_lines(dataset)), ("memories", memory_lines(dataset))):
+        if key in expected:
+            got = list(lines)
+            assert len(got) == len(expected[key])
+            for line, wanted in zip(got, expected[key], strict=True):
+                assert {name: line[name] for name in wanted} == wanted
+    shown = describe(dataset)
+    for key, value in expected.get("describe", {}).items():
+        assert shown[key] == value
+    json.dumps(shown)
+
+
+@pytest.mark.parametrize("case", ERRORS)
+def test_case_fails_with_its_texts(shared: Path, case: str) -> None:
+    folder, expected = _expected(shared, case)
+
+    def known(name: str) -> None:
+        if name != "correctness" and case == "err-metric":
+            raise UnknownMetric(f'unknown metric "{name}"')
+
+    report = validate_benchmark(
+        folder / expected["error"]["config"],
+        Catalog.load(folder),
+        check_metric=known,
+        known_metrics=["correctness", "retrieval_map"],
+    )
+    assert not report.ok
+    text = "\n".join(str(error) for error in report.errors)
+    assert all(isinstance(error, BenchError) and error.exit_code == 2 for error in report.errors)
+    for part in expected["error"]["contains"]:
+        assert part in text
+
+
+def test_no_gold_flag_reaches_a_memory(shared: Path) -> None:
+    folder, expected = _expected(shared, "seed-longmemeval")
+    dataset = open_benchmark(Catalog.load(folder).benchmark(expected["benchmark"]), folder)
+    for corpus in dataset.corpora():
+        for rendered in dataset.memories(corpus):
+            assert "has_answer" not in repr(rendered.memory.content) + repr(rendered.memory.metadata)
