@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from bench.cli import console, globals
+from bench.cli import console, global_flags
 from bench.errors import BenchError, UsageError
 
 EXIT_BUG = 1
@@ -25,12 +25,12 @@ def run(arguments: Sequence[str]) -> int:
     """Carry out one command line; returns the exit code, never raises."""
     console.prepare_streams()
     try:
-        flags, rest = globals.split(arguments)
+        flags, rest = global_flags.split(arguments)
     except UsageError as problem:
-        globals.current.set(globals.Globals(json="--json" in arguments))
+        global_flags.current.set(global_flags.Globals(json="--json" in arguments))
         console.error(problem)
         return problem.exit_code
-    globals.current.set(flags)
+    global_flags.current.set(flags)
     try:
         code = dispatch(rest)
         sys.stdout.flush()

@@ -12,9 +12,9 @@ import re
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
-from typing import TextIO
+from typing import Literal, TextIO
 
-from bench.cli.globals import current
+from bench.cli.global_flags import current
 from bench.errors import BenchError
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
@@ -112,5 +112,6 @@ def table(
         grid.add_column(name, justify="right" if index in right else "left", no_wrap=fixed, overflow="fold")
     for row in rows:
         grid.add_row(*(Text(visible(cell)) for cell in row))
-    console = Console(file=sys.stdout, width=max(width(), 40), no_color=not color, color_system="auto" if color else None)
+    system: Literal["auto"] | None = "auto" if color else None
+    console = Console(file=sys.stdout, width=max(width(), 40), no_color=not color, color_system=system)
     console.print(grid)

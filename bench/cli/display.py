@@ -1,8 +1,8 @@
 """How a live run looks: a table that moves, plain lines for logs, or JSON events. All of them only poll.
 
-``display_for(globals)`` chooses one; :func:`follow` drives it while the engine works::
+``display_for(flags)`` chooses one; :func:`follow` drives it while the engine works::
 
-    display = display_for(globals.current.get())
+    display = display_for(global_flags.current.get())
     async with follow(display):
         outcome = await execute(plan, settings, display)
 """
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 import anyio
 
 from bench.cli import console
-from bench.cli.globals import Globals
+from bench.cli.global_flags import Globals
 from bench.engine.progress import JobProgress, Progress
 from bench.engine.run import inmost
 from bench.model import Phase
@@ -312,7 +312,8 @@ def score_text(job: JobProgress) -> str:
     from bench.stats import interval_wilson
 
     found = interval_wilson(round(job.score_sum), job.scored)
-    return f"{job.score:.3f} [{found.low:.3f}, {found.high:.3f}] n={job.scored}"
+    bounds = f" [{found.low:.3f}, {found.high:.3f}]" if found is not None else ""
+    return f"{job.score:.3f}{bounds} n={job.scored}"
 
 
 def bar(done: int, total: int, cells: int = 8) -> str:

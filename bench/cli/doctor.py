@@ -10,7 +10,7 @@ import anyio
 from cyclopts import Parameter
 
 from bench.cli import console
-from bench.cli.globals import current
+from bench.cli.global_flags import current
 
 if TYPE_CHECKING:
     from bench.providers.doctor import DoctorReport

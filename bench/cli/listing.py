@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.cli import console
-from bench.cli.globals import current
+from bench.cli.global_flags import current
 from bench.errors import UsageError
 
 if TYPE_CHECKING:

@@ -11,12 +11,13 @@ from cyclopts import Parameter
 
 from bench.cli import console, listing
 from bench.cli.flags import SelectionFlags, given
-from bench.cli.globals import current
+from bench.cli.global_flags import current
 from bench.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
     from bench.config.catalog import Catalog
     from bench.datasets import Selection
+    from bench.datasets.download import Downloaded
 
 Switch = Annotated[bool, Parameter(negative=())]
 Many = Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())]
@@ -217,7 +218,13 @@ def schema(kind: Literal["benchmark", "manifest", "provider", "run", "receipt", 
     return 0
 
 
-def new(kind: Literal["provider", "benchmark"], name: str, /, *, from_: Annotated[Path | None, Parameter(name="--from")] = None) -> int:
+def new(
+    kind: Literal["provider", "benchmark"],
+    name: str,
+    /,
+    *,
+    from_: Annotated[Path | None, Parameter(name="--from")] = None,
+) -> int:
     """A commented, valid config to start from, in configs/ of the workspace.
 
     Parameters
@@ -250,19 +257,44 @@ def download(benchmark: str, /, *, from_: Annotated[str | None, Parameter(name="
     from bench import events
 
     events.configure(verbose=current.get().verbose, log_file=current.get().log_file)
-    download_benchmark(_catalog(), benchmark, origin=from_)
+    download_benchmark(_catalog(), benchmark, source=from_)
     return 0
 
 
-def download_benchmark(catalog: Catalog, name: str, *, origin: str | None) -> None:
+def download_benchmark(catalog: Catalog, name: str, *, source: str | None) -> None:
     """Bring one dataset to its place, or say that it is there already."""
-    from bench.datasets.download import download as fetch
+    from bench.datasets.download import download as bring
+    from bench.datasets.fetching import aiohttp_fetch
     from bench.settings import Environment
 
     environment = Environment.load(catalog.workspace, current.get().env_file)
     config = catalog.benchmark(name)
-    outcome = anyio.run(lambda: fetch(config, catalog.workspace, environment=environment, origin=origin, tell=console.note))
-    console.line(f"{name}: {outcome}")
+
+    async def brought() -> Downloaded:
+        import aiohttp
+
+        async with aiohttp.ClientSession(trust_env=True) as session:
+            fetch = aiohttp_fetch(session)
+            return await bring(
+                config, catalog.workspace, fetch=fetch, environment=environment.get, source=source, progress=_Progress()
+            )
+
+    console.note(f"{name}: licence {config.license or 'unknown'}, from {source or config.source or config.data.path}")
+    found = anyio.run(brought)
+    console.line(f"{name}: {found.state}, {found.path} ({found.size:,} bytes, sha256 {found.sha256})")
+
+
+class _Progress:
+    """A line on stderr for each tenth of a download."""
+
+    def __init__(self) -> None:
+        self._tenth = -1
+
+    def __call__(self, done: int, total: int | None) -> None:
+        tenth = done * 10 // total if total else done // 100_000_000
+        if tenth != self._tenth:
+            self._tenth = tenth
+            console.note(f"{done:,} of {total:,} bytes" if total else f"{done:,} bytes")
 
 
 def completion(shell: Literal["bash", "zsh", "fish"], /) -> int:

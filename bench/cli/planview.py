@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bench.cli import console
 from bench.cli.flags import RunFlags, given
-from bench.cli.globals import current
+from bench.cli.global_flags import current
 from bench.config.run import RunRequest
 from bench.plan import Plan
 from bench.plan.estimate import Estimate, estimate

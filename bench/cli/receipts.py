@@ -15,7 +15,7 @@ import anyio
 from cyclopts import App, Parameter
 
 from bench.cli import console
-from bench.cli.globals import current
+from bench.cli.global_flags import current
 from bench.errors import UsageError
 
 if TYPE_CHECKING:

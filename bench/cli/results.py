@@ -11,7 +11,7 @@ import anyio
 from cyclopts import Parameter
 
 from bench.cli import console
-from bench.cli.globals import current
+from bench.cli.global_flags import current
 from bench.errors import UsageError
 from bench.journal import Reader
 from bench.journal.places import find_run

@@ -13,7 +13,7 @@ import anyio
 
 from bench.cli import console
 from bench.cli.flags import RunFlags, given
-from bench.cli.globals import current
+from bench.cli.global_flags import current
 from bench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def _fetch(catalog: Catalog, request: RunRequest) -> None:
     from bench.cli.look import download_benchmark
 
     for name in request.benchmarks:
-        download_benchmark(catalog, name, origin=None)
+        download_benchmark(catalog, name, source=None)
 
 
 def _carry_out(plan: Plan, environment: Environment, *, resume: Path | None) -> int:

@@ -13,7 +13,7 @@ import anyio
 from cyclopts import Parameter
 
 from bench.cli import console
-from bench.cli.globals import current
+from bench.cli.global_flags import current
 from bench.errors import Locked, UsageError
 from bench.journal import Reader
 from bench.journal.places import CHECKPOINTS, SAFE_SEGMENT, find_run, run_ids
@@ -55,7 +55,8 @@ def _show(found: Mapping[str, object]) -> None:
     console.line(f"run        {found['run_id']}")
     holder = f" by {found['holder']}" if found.get("holder") else ""
     console.line(f"state      {found['state']}{holder}" + (f" ({found['reason']})" if found["reason"] else ""))
-    console.line(f"items      {completed} ended well, {failed} failed, {total - completed - failed} open, {total} in all")
+    open_items = total - completed - failed
+    console.line(f"items      {completed} ended well, {failed} failed, {open_items} open, {total} in all")
     phases = cast("Mapping[str, Mapping[str, int]]", found["phases"])
     for name, counts in phases.items():
         console.line(f"{name:<10} " + ", ".join(f"{outcome} {count}" for outcome, count in counts.items()))

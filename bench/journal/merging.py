@@ -25,6 +25,7 @@ from bench.journal.migrations import VERSION
 from bench.journal.queries import read_holder, read_meta, run_meta
 from bench.journal.rows import RunMeta, RunState, now
 from bench.journal.sql import blocks
+from bench.plan.record import EXTRA_KEY, joined
 
 _MERGE = blocks("merge")
 _STAGING = ("stage", "stage_steps", "stage_probes", "stage_events", "stage_resumes")
@@ -129,12 +130,15 @@ def _merged_meta(sources: Sequence[_Source], run_id: str) -> RunMeta:
     for source in sources:
         earlier = source.meta.extra.get("merged")
         shards.update(earlier if isinstance(earlier, Mapping) else {source.uuid: _shard(source.meta)})
+    ranges = union_of((source.meta.ranges for source in sources), total)
+    parts = [(tuple(source.meta.ranges), source.meta.extra) for source in sources]
+    jobs = {EXTRA_KEY: joined(parts, gapless=not gaps_of(ranges, total))}
     return replace(
         first,
         run_id=run_id,
         total=total,
-        ranges=union_of((source.meta.ranges for source in sources), total),
-        extra={**shared, "merged": dict(sorted(shards.items()))},
+        ranges=ranges,
+        extra={**shared, **jobs, "merged": dict(sorted(shards.items()))},
     )
 
 

@@ -10,8 +10,8 @@ Streams hold a few thousand rows at a time, whatever the size of the file::
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter, itemgetter
@@ -146,29 +146,31 @@ class Reader:
 
     # ------------------------------------------------------------------ items
 
-    async def values(self, job: str) -> AsyncIterator[Values]:
+    async def values(self, job: str) -> AsyncGenerator[Values, None]:
         """Stream states, labels and metric values of a job's ended items, by (corpus, item, epoch)."""
         labels = {number: json.loads(data) for number, data in await self._all("all_labels")}
         shapes = {number: json.loads(names) for number, names in await self._all("shapes")}
         rescored = bool((await self._all("generations", clean(job)))[0][0])
         query = "newest_values" if rescored else "values"
-        async for rows in self._chunks(query, VALUES_AT_ONCE, clean(job)):
-            for shape, group in groupby(rows, key=itemgetter(6)):
-                yield columns_of(list(group), shapes[shape], labels)
+        async with aclosing(self._chunks(query, VALUES_AT_ONCE, clean(job))) as chunks:
+            async for rows in chunks:
+                for shape, group in groupby(rows, key=itemgetter(6)):
+                    yield columns_of(list(group), shapes[shape], labels)
 
-    async def items(self, chain: Chain) -> AsyncIterator[ItemRecord]:
+    async def items(self, chain: Chain) -> AsyncGenerator[ItemRecord, None]:
         """Stream the items of a job that have any row, by (corpus, item, epoch).
 
         An item without any row is not here. An item that failed early has no later phase.
         """
         held: list[PhaseRow] = []
-        async for rows in self._chunks("items", ITEMS_AT_ONCE * len(PHASE_OF), *_names(chain)):
-            held += [PhaseRow(*row) for row in rows]
-            last = held[-1].unit
-            ended = [row for row in held if row.unit != last]
-            held = [row for row in held if row.unit == last]
-            for record in await self._records(chain, ended):
-                yield record
+        async with aclosing(self._chunks("items", ITEMS_AT_ONCE * len(PHASE_OF), *_names(chain))) as chunks:
+            async for rows in chunks:
+                held += [PhaseRow(*row) for row in rows]
+                last = held[-1].unit
+                ended = [row for row in held if row.unit != last]
+                held = [row for row in held if row.unit == last]
+                for record in await self._records(chain, ended):
+                    yield record
         for record in await self._records(chain, held):
             yield record
 
@@ -227,15 +229,16 @@ class Reader:
 
     # ------------------------------------------------------------------ corpora and the ledger
 
-    async def corpora(self, lane: str) -> AsyncIterator[CorpusFacts]:
+    async def corpora(self, lane: str) -> AsyncGenerator[CorpusFacts, None]:
         """Stream the corpora of a lane by id: one fact an origin (a merged run has several origins)."""
         held: list[StepColumns] = []
-        async for rows in self._chunks("corpora", ITEMS_AT_ONCE, clean(lane)):
-            held += [StepColumns(*row) for row in rows]
-            last = (held[-1].corpus, held[-1].origin)
-            for facts in await self._facts(row for row in held if (row.corpus, row.origin) != last):
-                yield facts
-            held = [row for row in held if (row.corpus, row.origin) == last]
+        async with aclosing(self._chunks("corpora", ITEMS_AT_ONCE, clean(lane))) as chunks:
+            async for rows in chunks:
+                held += [StepColumns(*row) for row in rows]
+                last = (held[-1].corpus, held[-1].origin)
+                for facts in await self._facts(row for row in held if (row.corpus, row.origin) != last):
+                    yield facts
+                held = [row for row in held if (row.corpus, row.origin) == last]
         for facts in await self._facts(held):
             yield facts
 
@@ -253,18 +256,20 @@ class Reader:
             for group in groups
         ]
 
-    async def calls(self, owner: str) -> AsyncIterator[Call]:
+    async def calls(self, owner: str) -> AsyncGenerator[Call, None]:
         """Stream the ledger of an owner: lane (ingest, search), answering owner or job."""
-        async for rows in self._chunks("owner_calls", VALUES_AT_ONCE, clean(owner)):
-            for row in rows:
-                yield CallRow(*row).call()
+        async with aclosing(self._chunks("owner_calls", VALUES_AT_ONCE, clean(owner))) as chunks:
+            async for rows in chunks:
+                for row in rows:
+                    yield CallRow(*row).call()
 
     async def spent(self, owner: str) -> dict[str, Spent]:
         """Add up the ledger of an owner by role, every attempt, retries included."""
         total: dict[str, Spent] = {}
-        async for rows in self._chunks("owner_calls", VALUES_AT_ONCE, clean(owner)):
-            part = spent_by_role(CallRow(*row).call() for row in rows)
-            total.update({role: total[role] + spent if role in total else spent for role, spent in part.items()})
+        async with aclosing(self._chunks("owner_calls", VALUES_AT_ONCE, clean(owner))) as chunks:
+            async for rows in chunks:
+                part = spent_by_role(CallRow(*row).call() for row in rows)
+                total.update({role: total[role] + spent if role in total else spent for role, spent in part.items()})
         return total
 
     # ------------------------------------------------------------------ SQLite
@@ -273,7 +278,7 @@ class Reader:
         with reported(self.path):
             return list(await self._connection.execute_fetchall(READ[query], columns))  # type: ignore[arg-type]
 
-    async def _chunks(self, query: str, size: int, *columns: str) -> AsyncIterator[list[SqlRow]]:
+    async def _chunks(self, query: str, size: int, *columns: str) -> AsyncGenerator[list[SqlRow], None]:
         with reported(self.path):
             async with self._connection.execute(READ[query], columns) as cursor:
                 while rows := await cursor.fetchmany(size):

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from bench.plan.shape import BenchmarkPlan, Job, Lane, Plan, ProviderPlan
 
 EXTRA_KEY = "jobs"
+Ranges = tuple[tuple[int, int], ...]
+"""1-based inclusive positions; empty = all"""
 BUILT_IN_EMBEDDING = "(builtin)"
 """an outside service that embeds by itself"""
 
@@ -70,6 +72,8 @@ class JobRecord:
     """evidence level: turn or session"""
     n_selected: int
     """items inside the range and the filters"""
+    n_whole: int
+    """items inside the filters, whatever the range"""
     n_items: int
     """items of the benchmark's full order"""
     metrics: tuple[MetricRecord, ...]
@@ -121,6 +125,7 @@ def _record(plan: Plan, lane: Lane, job: Job) -> JobRecord:
         unit=lane.unit,
         level=lane.level,
         n_selected=benchmark.n_selected,
+        n_whole=benchmark.n_whole,
         n_items=len(benchmark.dataset),
         metrics=tuple(_metric(metric) for metric in benchmark.scoring.metrics),
         metric_entries=benchmark.scoring.metric_entries,
@@ -203,6 +208,23 @@ _JOBS: TypeAdapter[tuple[JobRecord, ...]] = TypeAdapter(tuple[JobRecord, ...])
 def read(extra: Mapping[str, object]) -> tuple[JobRecord, ...]:
     """The jobs of a journal, in the plan's order."""
     return _JOBS.validate_python(extra.get(EXTRA_KEY, ()))
+
+
+def joined(parts: Sequence[tuple[Ranges, Mapping[str, object]]], *, gapless: bool) -> list[dict[str, object]]:
+    """The jobs of merged runs: equal but for the number of items, which is that of all distinct ranges together."""
+    by_job: dict[str, dict[Ranges, JobRecord]] = {}
+    for ranges, extra in parts:
+        for job in read(extra):
+            by_job.setdefault(job.key, {}).setdefault(ranges, job)
+    return dump([_joined(list(found.values()), gapless=gapless) for found in by_job.values()])
+
+
+def _joined(found: Sequence[JobRecord], *, gapless: bool) -> JobRecord:
+    first = found[0]
+    cut_after_range = "sample" in first.selection or "limit" in first.selection
+    total = sum(job.n_selected for job in found)
+    whole = first.n_whole if gapless and not cut_after_range else total
+    return dataclasses.replace(first, n_selected=whole)
 
 
 def dump(jobs: Sequence[JobRecord]) -> list[dict[str, object]]:

@@ -11,7 +11,8 @@ from __future__ import annotations
 import csv
 import json
 import urllib.parse
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
 from pathlib import Path
 from typing import TextIO, cast
 
@@ -24,16 +25,18 @@ from bench.report.tables import safe_cell
 
 FORMATS = ("json", "jsonl", "csv", "parquet", "trec")
 FLAT = (
-    "run_id", "benchmark", "provider", "embedding_model", "answering_model", "judge_model", "item_id", "corpus", "epoch",
-    "question_type", "state", "question", "expected", "answer", "answer_model", "score", "correct", "error_kind",
+    "run_id", "benchmark", "provider", "embedding_model", "answering_model", "judge_model", "item_id", "corpus",
+    "epoch", "question_type", "state", "question", "expected", "answer", "answer_model", "score", "correct",
+    "error_kind",
 )  # fmt: skip
 
 
-async def all_rows(reader: Reader) -> AsyncIterator[dict[str, object]]:
+async def all_rows(reader: Reader) -> AsyncGenerator[dict[str, object], None]:
     """Every ended item of every job."""
     for record in read(reader.meta.extra):
-        async for row in rows_of(reader, reader.meta.run_id, record):
-            yield row
+        async with aclosing(rows_of(reader, reader.meta.run_id, record)) as rows:
+            async for row in rows:
+                yield row
 
 
 async def export_rows(reader: Reader, form: str, sink: TextIO) -> int:
@@ -42,9 +45,10 @@ async def export_rows(reader: Reader, form: str, sink: TextIO) -> int:
         return await _csv(reader, sink)
     begin, between, end = ("[\n", ",\n", "\n]\n") if form == "json" else ("", "\n", "\n")
     count = 0
-    async for row in all_rows(reader):
-        sink.write((between if count else begin) + _line(row))
-        count += 1
+    async with aclosing(all_rows(reader)) as rows:
+        async for row in rows:
+            sink.write((between if count else begin) + _line(row))
+            count += 1
     sink.write(end if count else begin + end.lstrip("\n"))
     return count
 
@@ -54,11 +58,12 @@ async def _csv(reader: Reader, sink: TextIO) -> int:
     writer = csv.writer(sink, lineterminator="\r\n")
     writer.writerow([*FLAT, *metrics])
     count = 0
-    async for row in all_rows(reader):
-        flat = flat_row(row)
-        values = cast("Mapping[str, float | None]", row["metrics"])
-        writer.writerow([*(_csv_cell(flat[name]) for name in FLAT), *(values.get(name) for name in metrics)])
-        count += 1
+    async with aclosing(all_rows(reader)) as rows:
+        async for row in rows:
+            flat = flat_row(row)
+            values = cast("Mapping[str, float | None]", row["metrics"])
+            writer.writerow([*(_csv_cell(flat[name]) for name in FLAT), *(values.get(name) for name in metrics)])
+            count += 1
     return count
 
 

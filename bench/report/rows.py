@@ -8,7 +8,8 @@ Texts (question, hits, answers, raw verdicts) are read from the journal's payloa
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from dataclasses import asdict
 
 from bench.journal import Chain, Entry, Reader
@@ -27,16 +28,15 @@ def chain_of(record: JobRecord) -> Chain:
 
 async def rows_of(
     reader: Reader, run_id: str, record: JobRecord, *, texts: bool = True
-) -> AsyncIterator[dict[str, object]]:
+) -> AsyncGenerator[dict[str, object], None]:
     """Stream the ended items of a job by (corpus, item, epoch)."""
-    async for item in reader.items(chain_of(record)):
-        if item.state is not None:
-            yield await _row(reader, run_id, record, item, texts=texts)
+    async with aclosing(reader.items(chain_of(record))) as items:
+        async for item in items:
+            if item.state is not None:
+                yield await _row(reader, run_id, record, item, texts=texts)
 
 
-async def _row(
-    reader: Reader, run_id: str, record: JobRecord, item: ItemRecord, *, texts: bool
-) -> dict[str, object]:
+async def _row(reader: Reader, run_id: str, record: JobRecord, item: ItemRecord, *, texts: bool) -> dict[str, object]:
     search, answer = item.phases.get(Phase.SEARCH), item.phases.get(Phase.ANSWER)
     first = item.verdicts[0] if item.verdicts else None
     row: dict[str, object] = {
@@ -63,9 +63,7 @@ async def _row(
     return {**row, **await _texts(reader, item, search, answer)} if texts else row
 
 
-async def _texts(
-    reader: Reader, item: ItemRecord, search: Entry | None, answer: Entry | None
-) -> dict[str, object]:
+async def _texts(reader: Reader, item: ItemRecord, search: Entry | None, answer: Entry | None) -> dict[str, object]:
     shown = await payload(reader, item.phases.get(Phase.EVALUATE), ITEM_PAYLOAD)
     about: Mapping[str, object] = shown if isinstance(shown, Mapping) else {}
     return {

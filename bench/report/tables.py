@@ -267,9 +267,9 @@ def _csv_row(job: JobReport, one: Measurement, dimension: str, label: str) -> li
     record = job.record
     bounds = (one.interval.low, one.interval.high) if one.interval else (None, None)
     return [
-        safe_cell(record.benchmark), safe_cell(record.provider), *(models.values()), record.track, job.valid, one.metric,
-        one.definition, dimension, safe_cell(label), one.value, one.value_failures_as_zero, one.n, one.n_excluded,
-        one.n_failed, *bounds,
+        safe_cell(record.benchmark), safe_cell(record.provider), *(models.values()), record.track, job.valid,
+        one.metric, one.definition, dimension, safe_cell(label), one.value, one.value_failures_as_zero, one.n,
+        one.n_excluded, one.n_failed, *bounds,
     ]  # fmt: skip
 
 

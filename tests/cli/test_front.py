@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.cli import console, globals, helptext
+from bench.cli import console, global_flags, helptext
 from bench.errors import UsageError
 
 HEAVY = ("aiohttp", "jinja2", "distributed", "genai_prices", "nltk")
@@ -20,7 +20,7 @@ def bench(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProce
 
 
 def test_global_flags_are_taken_from_anywhere_on_the_line() -> None:
-    flags, rest = globals.split(["-q", "results", "r1", "--json", "--by", "x", "--log-file=run.log", "--", "--json"])
+    flags, rest = global_flags.split(["-q", "results", "r1", "--json", "--by", "x", "--log-file=run.log", "--", "--json"])
     assert flags.quiet and flags.json and flags.log_file == Path("run.log")
     assert rest == ["results", "r1", "--by", "x", "--", "--json"]
 
@@ -28,7 +28,7 @@ def test_global_flags_are_taken_from_anywhere_on_the_line() -> None:
 @pytest.mark.parametrize("line", [["--display", "loud"], ["--workspace"], ["--workspace", "/no/such/folder"]])
 def test_a_wrong_global_flag_is_a_usage_error(line: list[str]) -> None:
     with pytest.raises(UsageError):
-        globals.split(line)
+        global_flags.split(line)
 
 
 def test_the_stored_help_page_equals_the_table_of_commands(root: Path) -> None:

@@ -32,14 +32,14 @@ class Globals:
     traceback: bool = False
 
 
-SWITCHES: dict[str, dict[str, bool]] = {
-    "-q": {"quiet": True},
-    "--quiet": {"quiet": True},
-    "-v": {"verbose": True},
-    "--verbose": {"verbose": True},
-    "--no-color": {"color": False},
-    "--json": {"json": True},
-    "--traceback": {"traceback": True},
+SWITCHES: dict[str, Callable[[Globals], Globals]] = {
+    "-q": lambda flags: replace(flags, quiet=True),
+    "--quiet": lambda flags: replace(flags, quiet=True),
+    "-v": lambda flags: replace(flags, verbose=True),
+    "--verbose": lambda flags: replace(flags, verbose=True),
+    "--no-color": lambda flags: replace(flags, color=False),
+    "--json": lambda flags: replace(flags, json=True),
+    "--traceback": lambda flags: replace(flags, traceback=True),
 }
 
 
@@ -56,14 +56,14 @@ def _folder(text: str) -> Path:
     return path
 
 
-VALUES: dict[str, tuple[str, Callable[[str], object]]] = {
-    "--workspace": ("workspace", _folder),
-    "--env-file": ("env_file", Path),
-    "--display": ("display", _display),
-    "--log-file": ("log_file", Path),
+VALUES: dict[str, Callable[[Globals, str], Globals]] = {
+    "--workspace": lambda flags, text: replace(flags, workspace=_folder(text)),
+    "--env-file": lambda flags, text: replace(flags, env_file=Path(text)),
+    "--display": lambda flags, text: replace(flags, display=_display(text)),
+    "--log-file": lambda flags, text: replace(flags, log_file=Path(text)),
 }
 
-current: ContextVar[Globals] = ContextVar("bench_globals", default=Globals())
+current: ContextVar[Globals] = ContextVar("bench_globals", default=Globals())  # noqa: B039  frozen
 
 
 def split(arguments: Sequence[str]) -> tuple[Globals, list[str]]:
@@ -74,18 +74,17 @@ def split(arguments: Sequence[str]) -> tuple[Globals, list[str]]:
     """
     found = Globals()
     rest: list[str] = []
-    tokens = iter(arguments)
-    for token in tokens:
-        if token == "--":
-            rest += [token, *tokens]
-        elif token in SWITCHES:
-            found = replace(found, **SWITCHES[token])
-        elif (name := token.partition("=")[0]) in VALUES:
-            field, read = VALUES[name]
-            value = token.partition("=")[2] if "=" in token else next(tokens, None)
+    words = iter(arguments)
+    for word in words:
+        if word == "--":
+            rest += [word, *words]
+        elif word in SWITCHES:
+            found = SWITCHES[word](found)
+        elif (name := word.partition("=")[0]) in VALUES:
+            value = word.partition("=")[2] if "=" in word else next(words, None)
             if value is None:
                 raise UsageError(f"{name} needs a value")
-            found = replace(found, **{field: read(value)})
+            found = VALUES[name](found, value)
         else:
-            rest.append(token)
+            rest.append(word)
     return found, rest
