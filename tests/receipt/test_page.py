@@ -1,0 +1,299 @@
+"""The static page, driven in a real browser from a file:// address."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import json
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import anyio
+import pytest
+
+from bench.canonical import dumps
+from bench.receipt.keyring import Keyring
+from bench.receipt.keys import new_key, revoke
+
+PAGE = Path("docs/verify.html")
+CHROMIUM = next(
+    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
+)
+FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--remote-debugging-port=0",
+)  # fmt: skip
+VERDICT = "document.getElementById('verdict').textContent"
+FORBIDDEN = (
+    "innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "fetch(", "XMLHttp", "localStorage",
+    "sessionStorage", "indexedDB", "document.cookie", "WebSocket", "sendBeacon", "src=", "href=",
+)  # fmt: skip
+needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="CHROMIUM IS NOT INSTALLED: the page was not tested")
+
+
+# ------------------------------------------------------------------ without browser
+
+
+def test_the_page_allows_only_its_own_inline_script_and_style(root: Path) -> None:
+    text = (root / PAGE).read_text(encoding="utf-8")
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)
+    assert policy is not None and policy[1].startswith("default-src 'none'")
+    for name in ("script", "style"):
+        inline = re.findall(rf"<{name}>(.*?)</{name}>", text, re.DOTALL)
+        assert len(inline) == 1
+        digest = base64.b64encode(sha256(inline[0].encode()).digest()).decode()
+        assert f"{name}-src 'sha256-{digest}'" in policy[1], f"{name}: 'sha256-{digest}'"
+
+
+def test_the_page_uses_no_network_no_storage_and_no_markup_from_text(root: Path) -> None:
+    text = (root / PAGE).read_text(encoding="utf-8")
+    for name in FORBIDDEN:
+        assert name not in text, name
+
+
+# --------------------------------------------------------------------- with browser
+
+
+@dataclass
+class Browser:
+    """One page of a headless browser, over its debugging protocol."""
+
+    socket: aiohttp.ClientWebSocketResponse
+    numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    requests: list[str] = field(default_factory=list)
+
+    async def call(self, method: str, **params: Any) -> Any:
+        number = next(self.numbers)
+        await self.socket.send_json({"id": number, "method": method, "params": params})
+        while True:
+            message = await self.socket.receive_json(timeout=60)
+            if message.get("method") == "Network.requestWillBeSent":
+                self.requests.append(message["params"]["request"]["url"])
+            if message.get("id") == number:
+                assert "error" not in message, message
+                return message["result"]
+
+    async def value(self, expression: str) -> Any:
+        result = await self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in result, result
+        return result["result"].get("value")
+
+    async def give(self, *files: Path) -> str:
+        """Hand files to the page; return its verdict once it stands."""
+        document = await self.call("DOM.getDocument")
+        node = await self.call("DOM.querySelector", nodeId=document["root"]["nodeId"], selector="#files")
+        await self.value(f"{VERDICT} = 'waiting'")
+        await self.call("DOM.setFileInputFiles", nodeId=node["nodeId"], files=[str(path) for path in files])
+        with anyio.fail_after(60):
+            while (text := await self.value("document.getElementById('verdict').textContent")) in (
+                "waiting",
+                "Checking…",
+            ):
+                await anyio.sleep(0.02)
+        return str(text)
+
+    async def fresh(self) -> None:
+        await self.call("Page.reload")
+        with anyio.fail_after(30):
+            while await self.value("document.readyState") != "complete":
+                await anyio.sleep(0.02)
+
+
+class Driven:
+    """Starts the browser and opens the page: ``async with Driven(page, profile) as browser``."""
+
+    def __init__(self, page: Path, profile: Path) -> None:
+        self.page, self.profile = page, profile
+
+    async def __aenter__(self) -> Browser:
+        command = [str(CHROMIUM), *FLAGS, f"--user-data-dir={self.profile}", self.page.as_uri()]
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+        assert self.process.stderr is not None
+        address = ""
+        for line in self.process.stderr:
+            if found := re.search(r"DevTools listening on ws://([^/]+)/", line):
+                address = found[1]
+                break
+        self.session = aiohttp.ClientSession()
+        target = await self._target(address)
+        self.socket = await self.session.ws_connect(target, max_msg_size=0)
+        browser = Browser(self.socket)
+        for name in ("Page.enable", "Runtime.enable", "DOM.enable", "Network.enable"):
+            await browser.call(name)
+        await browser.fresh()
+        return browser
+
+    async def _target(self, address: str) -> str:
+        with anyio.fail_after(30):
+            while True:
+                async with self.session.get(f"http://{address}/json") as response:
+                    for one in await response.json():
+                        if one["type"] == "page" and one["url"].startswith("file:"):
+                            return str(one["webSocketDebuggerUrl"])
+                await anyio.sleep(0.05)
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.socket.close()
+        await self.session.close()
+        self.process.terminate()
+        self.process.wait(timeout=20)
+        assert self.process.stderr is not None
+        self.process.stderr.close()
+
+
+@pytest.fixture
+def key_file(desk: Any) -> Path:
+    path = desk.folder / "tester.pub"
+    path.write_text(desk.key.public.pem)
+    return path  # type: ignore[no-any-return]
+
+
+@needs_browser
+async def test_good_tampered_and_hostile_receipts(
+    root: Path, desk: Any, make: Any, key_file: Path, tmp_path: Path
+) -> None:
+    good = desk.good()
+    items = good.with_name(f"{make.RECEIPT_ID}.items.jsonl")
+    whole = good.read_bytes()
+    bad = tmp_path / "bad.json"
+    async with Driven(root / PAGE, tmp_path / "profile") as browser:
+        assert await browser.value("isSecureContext") is True
+        assert await browser.give(good, items, key_file) == "VALID"
+        assert await browser.value("document.getElementById('rows').children.length") == 5
+        assert await browser.value("document.getElementById('checks').textContent.includes('fail')") is False
+
+        bad.write_bytes(whole.replace(b'"demo"', b'"demO"'))
+        assert (await browser.give(bad)).startswith("INVALID signature_invalid")
+        assert await browser.value("document.getElementById('scores').hidden") is True
+        items_kept = items.read_bytes()
+        items.write_bytes(items_kept.replace(b'"mrr":0.5', b'"mrr":0.6'))
+        assert (await browser.give(good, items)).startswith("INVALID items_sha256")
+        items.write_bytes(items_kept)
+
+        await browser.fresh()
+        assert (await browser.give(good)).startswith("UNTRUSTED key_unknown: signed by a key you have not pinned")
+        assert await browser.give(key_file) == "VALID (items file not given, scores not recomputed)"
+
+        hostile = desk.good(provider__name="<img src=x onerror=\"document.title='taken'\">", benchmark__name="<script>")
+        assert await browser.give(hostile, items) == "VALID"
+        assert await browser.value("document.title") == "Verify a receipt"
+        assert await browser.value("document.querySelectorAll('img').length") == 0
+        assert "<img src=x" in await browser.value("document.getElementById('about').textContent")
+        assert [url for url in browser.requests if not url.startswith("file:")] == []
+
+
+@needs_browser
+async def test_the_reason_codes_are_those_of_the_command_line(
+    root: Path, desk: Any, make: Any, key_file: Path, tmp_path: Path, shared: Path
+) -> None:
+    good = desk.good()
+    whole = good.read_bytes()
+    document = json.loads(whole)
+    cases: list[tuple[str, bytes]] = [
+        ("bom", b"\xef\xbb\xbf" + whole),
+        ("not_utf8", whole.replace(b'"demo"', b'"\xff"')),
+        ("syntax", whole[:-3]),
+        ("duplicate_key", whole.replace(b'"kind"', b'"kind": "run", "ki\\u006ed"', 1)),
+        ("duplicate_key", b'{"__proto__": 1, "__proto__": 2}'),
+        ("number_not_finite", b'{"a": NaN}'),
+        ("integer_out_of_range", b'{"a": 9007199254740992}'),
+        ("lone_surrogate", b'{"a": "\\ud800"}'),
+        ("too_deep", b"[" * 65 + b"]" * 65),
+        ("schema_missing", b"{}"),
+        ("schema_unknown", b'{"schema": "bench.receipt/2"}'),
+        ("field_unknown", dumps({**document, "__proto__": 1})),
+        ("field_missing", dumps({name: document[name] for name in document if name != "run"})),
+        ("signature_missing", dumps({name: document[name] for name in document if name != "signature"})),
+        ("algorithm_unsupported", dumps({**document, "signature": {**document["signature"], "algorithm": "x"}})),
+        ("bad_signature_encoding", whole.replace(document["signature"]["value"].encode(), b"AA==")),
+        ("config_digest", desk.write({**document, "configDigest": "00" * 32}, None).read_bytes()),
+        ("invariant_times", desk.good(issuedAt="2026-11-01T10:59:00Z").read_bytes()),
+        ("invariant_percentiles", desk.good(scores__measured__search_us__p50=9).read_bytes()),
+        ("invariant_counts", desk.good(counts__scored=1).read_bytes()),
+    ]
+    path = tmp_path / "case.json"
+    wrong = []
+    async with Driven(root / PAGE, tmp_path / "profile") as browser:
+        await browser.give(key_file)
+        for code, data in cases:
+            path.write_bytes(data)
+            said = await browser.give(path)
+            if not said.startswith(f"INVALID {code}"):
+                wrong.append((code, said))
+            assert code in make.codes(desk.verify(path)), code
+        page_codes = await browser.value(f"({ADMISSION})({json.dumps(admission(shared))})")
+    assert wrong == []
+    assert page_codes == []
+
+
+ADMISSION = """(tests) => tests.filter((test) => {
+  const bytes = Uint8Array.from(atob(test.data), (unit) => unit.charCodeAt(0));
+  let outcome;
+  try { outcome = canonical(parse(bytes)); } catch (error) { outcome = error.code ?? String(error); }
+  return outcome !== test.expected;
+}).map((test) => test.name)"""
+
+
+def admission(shared: Path) -> list[dict[str, str]]:
+    """The admission vectors in a form that a page can take."""
+    told = json.loads((shared / "vectors/receipts/strict-json-admission.json").read_text("utf-8"))["tests"]
+    return [
+        {
+            "name": test["name"],
+            "data": base64.b64encode(input_bytes(test)).decode(),
+            "expected": test.get("canonical", test.get("code")),
+        }
+        for test in told
+    ]
+
+
+def input_bytes(test: dict[str, Any]) -> bytes:
+    if "input_hex" in test:
+        return bytes.fromhex(test["input_hex"])
+    return "".join(part if isinstance(part, str) else part[0] * part[1] for part in test["input_repeat"]).encode()
+
+
+@needs_browser
+async def test_trusted_json_decides_by_role_and_status(root: Path, desk: Any, make: Any, tmp_path: Path) -> None:
+    ring = Keyring(workspace=tmp_path / "work", environ={"XDG_CONFIG_HOME": str(tmp_path / "config")})
+    new_key(ring, "one", ("receipt", "log"))
+    new_key(ring, "two", ("log",))
+    path = tmp_path / "receipt.json"
+    desk.key = ring.private_key_of("one")
+    path.write_bytes(desk.good().read_bytes())
+    other = tmp_path / "other.json"
+    desk.key = ring.private_key_of("two")
+    other.write_bytes(desk.good().read_bytes())
+    weak = tmp_path / "weak.pub"
+    point = "MCowBQYDK2VwAyEA7P///////////////////////////////////////38="
+    weak.write_text(f"-----BEGIN PUBLIC KEY-----\n{point}\n-----END PUBLIC KEY-----\n")
+    async with Driven(root / PAGE, tmp_path / "profile") as browser:
+        assert (await browser.give(path, ring.trusted_path)).startswith("VALID")
+        assert (await browser.give(other)).startswith("UNTRUSTED key_role")
+        revoke(ring, "one", from_index=0, reason="lost", at="2027-01-01T00:00:00Z")
+        assert (await browser.give(path, ring.trusted_path)).startswith("UNTRUSTED key_revoked")
+        assert (await browser.give(weak)).startswith("INVALID weak_public_key")
+
+
+@needs_browser
+async def test_ten_thousand_rows_are_checked_in_three_seconds(
+    root: Path, desk: Any, make: Any, key_file: Path, tmp_path: Path
+) -> None:
+    rows = [make.row(n, n % 9 + 1 if n % 4 else None, "correct" if n % 4 else "incorrect") for n in range(10_000)]
+    path = desk.good(rows)
+    items = path.with_name(f"{make.RECEIPT_ID}.items.jsonl")
+    async with Driven(root / PAGE, tmp_path / "profile") as browser:
+        await browser.give(key_file)
+        began = time.perf_counter()
+        assert await browser.give(path, items) == "VALID"
+        took = time.perf_counter() - began
+        print(f"{took:.2f} s")
+        assert took < 3 * 3  # with room for a busy machine
