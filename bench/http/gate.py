@@ -26,7 +26,7 @@ from bench.http.window import AdaptiveWindow, Slots
 
 PACE = 0.985
 """share of the allowed rate that is used: the margin for network jitter, since the server counts arrivals"""
-SLACK = 0.25
+SLACK = 0.5
 """of a token: what a late timer may catch up; less than one call, so no window of whole calls grows"""
 LOOKS_PER_TOKEN = 50
 WAIT_WITHOUT_RESET_S = 1.0
