@@ -122,7 +122,7 @@ class Execution:
             progress=self.progress,
         )
         rates = {name: Limits(rps=rate) for name, rate in request.rates_per_s().items()}
-        traffic = Http(concurrency=request.concurrency, rates=rates, share=self.share)
+        traffic = Http(concurrency=request.concurrency, rates=rates, share=self.share, attempt_s=request.timeout)
         async with traffic as http, AsyncExitStack() as stack:
             self.progress.watch(http)
             live = Live(
