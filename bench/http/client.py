@@ -198,8 +198,8 @@ class Http:
     def _gate(self, endpoint: Endpoint) -> Gate:
         gate = self._gates.get(endpoint.name)
         if gate is None:
-            limits = self._rates.get(endpoint.name) or self._rates.get(endpoint.name.rpartition(".")[0])
-            gate = Gate(limits or endpoint.limits, self._slots, adaptive=self._adaptive, share=self._share)
+            own = self._rates.get(endpoint.name) or self._rates.get(endpoint.name.rpartition(".")[0])
+            gate = Gate(endpoint.limits.under(own), self._slots, adaptive=self._adaptive, share=self._share)
             self._gates[endpoint.name] = gate
         return gate
 

@@ -9,7 +9,7 @@ Two endpoints of one name share one limiter, whoever made them::
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -51,6 +51,20 @@ class Limits:
     def rate(self) -> float | None:
         """Requests per second."""
         return self.rpm / 60 if self.rpm is not None else self.rps
+
+    def under(self, run: Limits | None) -> Limits:
+        """These limits with what the run says instead: its rate takes the place of rate, burst and interval."""
+        if run is None:
+            return self
+        paced = (
+            self if run.rate is None else replace(self, rps=run.rps, rpm=run.rpm, burst=run.burst, min_interval_s=0.0)
+        )
+        return replace(
+            paced,
+            tpm=run.tpm or paced.tpm,
+            concurrency=run.concurrency or paced.concurrency,
+            min_interval_s=run.min_interval_s or paced.min_interval_s,
+        )
 
     @property
     def burst_size(self) -> float:

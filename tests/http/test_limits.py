@@ -132,6 +132,15 @@ async def test_a_rate_of_the_run_wins_over_the_endpoint_s_own(fault_server: Star
     assert window(url) <= 11
 
 
+def test_a_rate_of_the_run_takes_the_place_of_pace_and_leaves_the_rest() -> None:
+    own = Limits(rpm=60, burst=3, min_interval_s=1.0, tpm=1000, concurrency=2)
+    assert own.under(None) == own
+    assert own.under(Limits(rps=50)) == Limits(rps=50, tpm=1000, concurrency=2)
+    assert own.under(Limits(concurrency=9)) == Limits(rpm=60, burst=3, min_interval_s=1.0, tpm=1000, concurrency=9)
+    with pytest.raises(ValueError, match="not both"):
+        Limits(rps=1, rpm=60)
+
+
 async def test_a_share_of_the_rate_is_what_one_of_several_machines_may_use(
     fault_server: Starter, window: Window
 ) -> None:
