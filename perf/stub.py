@@ -2,7 +2,9 @@
 
 It answers every POST with the same small JSON after ``--latency`` milliseconds. First line on stdout:
 ``{"url": ..., "pid": ...}``. ``GET /stats`` -> ``{"calls", "max_in_flight", "cpu_s", "starts"}`` (seconds of its
-monotonic clock), ``DELETE /stats`` forgets. As small as it can be, so that a ratio measures the client::
+monotonic clock), ``DELETE /stats`` forgets. ``--faults 0.05`` answers that share of calls (seeded) with 429 and
+``Retry-After: 1``, with 503, or by closing the connection, and counts in ``early`` the calls that came again before
+they were allowed. As small as it can be, so that a ratio measures the client::
 
     with stub(latency_ms=50) as url:
         ...
@@ -14,6 +16,7 @@ import argparse
 import asyncio
 import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -23,8 +26,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 ANSWER = json.dumps(
-    {"results": [{"id": f"m{at}", "memory": "a short fact", "score": 0.5} for at in range(10)]}
+    {
+        "results": [{"id": f"m{at}", "memory": "a short fact", "score": 0.5} for at in range(10)],
+        "choices": [
+            {
+                "index": 0,
+                "message": {"content": '{"correctness": 1, "faithfulness": 1, "reasoning": "so"}'},
+                "finish_reason": "stop",
+            }
+        ],
+        "model": "stub",
+        "usage": {"prompt_tokens": 200, "completion_tokens": 10, "total_tokens": 210},
+    }
 ).encode()
+"""the same for every call: one body serves as a memory API and as an OpenAI-compatible one"""
 LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 
 
@@ -35,6 +50,9 @@ class Counts:
         self.starts: list[float] = []
         self.in_flight = 0
         self.max_in_flight = 0
+        self.faults = 0
+        self.early = 0
+        self.not_before: dict[bytes, float] = {}
 
     def as_json(self) -> bytes:
         tree = {
@@ -42,6 +60,8 @@ class Counts:
             "max_in_flight": self.max_in_flight,
             "cpu_s": time.process_time(),
             "starts": self.starts,
+            "faults": self.faults,
+            "early": self.early,
         }
         return json.dumps(tree).encode()
 
@@ -49,8 +69,9 @@ class Counts:
 class Connection(asyncio.Protocol):
     """One keep-alive connection without pipelining."""
 
-    def __init__(self, counts: Counts, latency_s: float) -> None:
+    def __init__(self, counts: Counts, latency_s: float, share: float, chance: random.Random) -> None:
         self.counts, self.latency_s, self.buffer = counts, latency_s, b""
+        self.share, self.chance = share, chance
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -64,24 +85,43 @@ class Connection(asyncio.Protocol):
         found = LENGTH.search(self.buffer[:end])
         if len(self.buffer) < end + 4 + (int(found.group(1)) if found else 0):
             return
-        head, self.buffer = self.buffer[:end], b""
+        head, body, self.buffer = self.buffer[:end], self.buffer[end:], b""
         if head.startswith(b"GET"):
             self.reply(self.counts.as_json())
         elif head.startswith(b"DELETE"):
             self.counts.__init__()  # type: ignore[misc]
             self.reply(b"{}")
         else:
-            self.work()
+            self.work(body)
 
-    def work(self) -> None:
+    def work(self, body: bytes) -> None:
         counts = self.counts
         counts.starts.append(time.monotonic())
+        if self.share and self.fails(body):
+            return
         counts.in_flight += 1
         counts.max_in_flight = max(counts.max_in_flight, counts.in_flight)
         if self.latency_s:
             asyncio.get_running_loop().call_later(self.latency_s, self.finish)
         else:
             self.finish()
+
+    def fails(self, body: bytes) -> bool:
+        """Play a fault, or not."""
+        counts, now = self.counts, time.monotonic()
+        counts.early += now < counts.not_before.pop(body, 0.0)
+        if self.chance.random() >= self.share:
+            return False
+        counts.faults += 1
+        kind = self.chance.choice(["429", "503", "close"])
+        if kind == "429":
+            counts.not_before[body] = now + 1
+            self.transport.write(b"HTTP/1.1 429 Slow down\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n")
+        elif kind == "503":
+            self.transport.write(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n")
+        else:
+            self.transport.close()
+        return True
 
     def finish(self) -> None:
         self.counts.in_flight -= 1
@@ -92,10 +132,12 @@ class Connection(asyncio.Protocol):
         self.transport.write(head.encode() + body)
 
 
-async def serve(latency_s: float) -> None:
+async def serve(latency_s: float, share: float) -> None:
     """Serve until the parent goes away."""
-    counts = Counts()
-    server = await asyncio.get_running_loop().create_server(lambda: Connection(counts, latency_s), "127.0.0.1", 0)
+    counts, chance = Counts(), random.Random(20)
+    server = await asyncio.get_running_loop().create_server(
+        lambda: Connection(counts, latency_s, share, chance), "127.0.0.1", 0
+    )
     port = server.sockets[0].getsockname()[1]
     print(json.dumps({"url": f"http://127.0.0.1:{port}", "pid": os.getpid()}), flush=True)
     parent = os.getppid()
@@ -104,9 +146,9 @@ async def serve(latency_s: float) -> None:
 
 
 @contextmanager
-def stub(*, latency_ms: float = 0.0) -> Iterator[str]:
+def stub(*, latency_ms: float = 0.0, faults: float = 0.0) -> Iterator[str]:
     """Run the server as a child process; gives its URL."""
-    command = [sys.executable, __file__, "--latency", str(latency_ms)]
+    command = [sys.executable, __file__, "--latency", str(latency_ms), "--faults", str(faults)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
@@ -127,4 +169,6 @@ def stats(url: str, *, forget: bool = False) -> dict[str, object]:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--latency", type=float, default=0.0, metavar="MS")
-    asyncio.run(serve(parser.parse_args().latency / 1000))
+    parser.add_argument("--faults", type=float, default=0.0, metavar="SHARE")
+    given = parser.parse_args()
+    asyncio.run(serve(given.latency / 1000, given.faults))

@@ -1,0 +1,160 @@
+"""One measured run in a process of its own: ``child.py KIND WORKSPACE [--concurrency N] [--items N]``.
+
+KIND ``ours`` runs the engine over the workspace, ``told`` does the same (or goes on with the run) and prints all the
+while how many phases are durable, ``floor`` makes the same calls in a bare aiohttp loop with no journal,
+retry, limiter or log. Prints one JSON object: wall and CPU seconds of the work itself, peak memory, outcome.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import aiohttp
+import anyio
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from workspace import CALLS_AN_ITEM, FLAGS
+
+if TYPE_CHECKING:
+    from bench.engine import Progress
+
+SEARCH = {"query": "Which fact is number 1?", "k": 10, "space": "bench-0123456789abcdef"}
+PROMPT = {
+    "model": "m",
+    "temperature": 0,
+    "messages": [{"role": "user", "content": "a short fact " * 40}],
+    "max_tokens": 256,
+}
+
+
+def usage() -> dict[str, float]:
+    """CPU seconds and peak memory of this process."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return {"cpu_s": used.ru_utime + used.ru_stime, "rss_mb": used.ru_maxrss / 1024}
+
+
+def measured(work: Callable[[], dict[str, object]]) -> dict[str, object]:
+    """Run it and say what it took."""
+    before, started = usage(), time.perf_counter()
+    outcome = work()
+    after = usage()
+    return {
+        "wall_s": time.perf_counter() - started,
+        "cpu_s": after["cpu_s"] - before["cpu_s"],
+        "rss_mb": after["rss_mb"],
+        **outcome,
+    }
+
+
+def ours(workspace: Path, flags: dict[str, object]) -> dict[str, object]:
+    """Make the plan (not timed), then execute it."""
+    from bench.config.catalog import Catalog
+    from bench.config.run import RunRequest
+    from bench.engine import execute
+    from bench.plan import make_plan
+    from bench.settings import Environment
+
+    environment = Environment.load(workspace)
+    plan = make_plan(Catalog.load(workspace), RunRequest.combine(None, {**FLAGS, **flags}), environment)
+
+    def work() -> dict[str, object]:
+        async def run() -> dict[str, object]:
+            outcome = await execute(plan, environment=environment)
+            return {"status": outcome.status, "exit_code": outcome.exit_code, "run_id": outcome.run_id}
+
+        return anyio.run(run)
+
+    return measured(work)
+
+
+class Telling:
+    """An observer that says every few milliseconds how many phases are durable."""
+
+    def launched(self, progress: Progress) -> None:
+        def tell() -> None:
+            while True:
+                bars = [bar for lane in progress.lanes.values() for bar in lane.phases.values()]
+                print(sum(bar.done + bar.failed for bar in bars), flush=True)
+                time.sleep(0.005)
+
+        threading.Thread(target=tell, daemon=True).start()
+
+    def stopping(self, reason: object, in_flight: int) -> None:
+        pass
+
+    def finished(self, outcome: object) -> None:
+        pass
+
+
+def told(workspace: Path, flags: dict[str, object]) -> dict[str, object]:
+    """Begin or go on with a run, telling what is durable."""
+    from bench.config.catalog import Catalog
+    from bench.config.run import RunRequest
+    from bench.engine import execute, resumed_plan
+    from bench.plan import make_plan
+    from bench.settings import Environment
+
+    environment = Environment.load(workspace)
+    catalog = Catalog.load(workspace)
+    folder = workspace / "checkpoints" / str(flags["run_id"])
+
+    async def run() -> dict[str, object]:
+        if (folder / "journal.sqlite").exists():
+            plan = await resumed_plan(folder, catalog, environment)
+            outcome = await execute(plan, environment=environment, observer=Telling(), resume=folder)
+        else:
+            plan = make_plan(catalog, RunRequest.combine(None, {**FLAGS, **flags}), environment)
+            outcome = await execute(plan, environment=environment, observer=Telling())
+        return {"status": outcome.status, "exit_code": outcome.exit_code}
+
+    return anyio.run(run)
+
+
+def floor(workspace: Path, concurrency: int, items: int) -> dict[str, object]:
+    """The same calls, and nothing else."""
+    url = (workspace / "url").read_text(encoding="utf-8")
+    bodies = [(f"{url}/search", SEARCH), *[(f"{url}/v1/chat/completions", PROMPT)] * (CALLS_AN_ITEM - 1)]
+
+    async def run() -> dict[str, object]:
+        left = iter(range(items))
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+
+            async def work() -> None:
+                for _ in left:
+                    for address, body in bodies:
+                        async with session.post(address, json=body) as answer:
+                            json.loads(await answer.read())
+
+            async with anyio.create_task_group() as tasks:
+                for _ in range(concurrency):
+                    tasks.start_soon(work)
+        return {"status": "complete", "exit_code": 0}
+
+    return measured(lambda: anyio.run(run))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("kind", choices=["ours", "told", "floor"])
+    parser.add_argument("workspace", type=Path)
+    parser.add_argument("--concurrency", type=int, default=100)
+    parser.add_argument("--items", type=int, default=0)
+    parser.add_argument("--flags", type=json.loads, default={})
+    flags = parser.parse_args()
+    if flags.kind in ("ours", "told"):
+        act = ours if flags.kind == "ours" else told
+        print(json.dumps(act(flags.workspace, {"concurrency": flags.concurrency, **flags.flags})))
+    else:
+        print(json.dumps(floor(flags.workspace, flags.concurrency, flags.items)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,267 @@
+"""What concerns a whole run: wall, CPU, memory, start, limits, faults and crashes."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import limiter
+from figures import Figure, Skipped, child, environment, number
+from stub import stats, stub
+from workspace import CALLS_AN_ITEM, write
+
+ROUNDS = 3
+LOCOMO = Path("datasets/locomo/locomo10.json")
+BENCH = [sys.executable, "-m", "bench"]
+
+
+@contextmanager
+def prepared(
+    items: int, *, latency_ms: float = 0.0, faults: float = 0.0, corpora: int = 4
+) -> Iterator[tuple[Path, str]]:
+    """A stub server and a workspace that uses it."""
+    with stub(latency_ms=latency_ms, faults=faults) as url, tempfile.TemporaryDirectory(prefix="bench-perf-") as folder:
+        workspace = Path(folder)
+        write(workspace, items=items, url=url, corpora=corpora)
+        (workspace / "url").write_text(url, encoding="utf-8")
+        yield workspace, url
+
+
+def run(kind: str, workspace: Path, url: str, *, concurrency: int, items: int, **flags: object) -> dict[str, object]:
+    """One child run, with what the server saw of it."""
+    before = number(stats(url, forget=True), "cpu_s")
+    arguments = ["--concurrency", str(concurrency), "--items", str(items), "--flags", json.dumps(flags)]
+    found = child("child.py", kind, str(workspace), *arguments)
+    seen = stats(url)
+    assert found["status"] == "complete", found
+    return {**found, "calls": seen["calls"], "stub_cpu_s": number(seen, "cpu_s") - before, "early": seen["early"]}
+
+
+def pairs(
+    items: int, *, concurrency: int, latency_ms: float, rounds: int
+) -> list[tuple[dict[str, object], dict[str, object]]]:
+    """Floor and ours in turns."""
+    with prepared(items, latency_ms=latency_ms) as (workspace, url):
+        return [
+            (
+                run("floor", workspace, url, concurrency=concurrency, items=items),
+                run("ours", workspace, url, concurrency=concurrency, items=items),
+            )
+            for _ in range(rounds)
+        ]
+
+
+def median(found: list[tuple[dict[str, object], dict[str, object]]], side: int, name: str) -> float:
+    return statistics.median(number(pair[side], name) for pair in found)
+
+
+def busy_stub(found: list[tuple[dict[str, object], dict[str, object]]], side: int) -> bool:
+    """The server used over half of the wall: then the wall says nothing about the client."""
+    return any(number(pair[side], "stub_cpu_s") > 0.5 * number(pair[side], "wall_s") for pair in found)
+
+
+def p1_wall(*, full: bool) -> list[Figure]:
+    """Four durable calls an item at 50 ms, concurrency 100, against the ideal and against the floor."""
+    figures = []
+    for items, limit in ((2000, 1.06), (6000, 1.04)) if full else ((1000, 1.06),):
+        found = pairs(items, concurrency=100, latency_ms=50, rounds=ROUNDS if full else 1)
+        ideal_s = median(found, 1, "calls") * 0.05 / 100
+        wall, floor = median(found, 1, "wall_s"), median(found, 0, "wall_s")
+        meaningful = full and not busy_stub(found, 1)
+        detail = {"ideal_s": ideal_s, "wall_s": wall, "floor_s": floor, "stub_busy": busy_stub(found, 1)}
+        figures += [
+            Figure(id="P1", what=f"wall of {items:,} items against ideal", value=wall / ideal_s, goal=f"<= {limit}",
+                   ok=wall / ideal_s <= limit if meaningful else None, detail=detail),
+            Figure(id="P1", what=f"wall of {items:,} items against floor", value=wall / floor, goal="<= 1.02 (2,000)",
+                   ok=wall / floor <= 1.02 if meaningful else None, detail=detail),
+        ]  # fmt: skip
+    return figures
+
+
+def p2_cpu(*, full: bool) -> list[Figure]:
+    """CPU an item: the slope between two sizes, so that start and end of a run are left out."""
+    small, large = (500, 3000) if full else (300, 1500)
+    with prepared(small) as (few, few_url), prepared(large) as (many, many_url):
+        per_item: dict[str, list[float]] = {"floor": [], "ours": []}
+        for _ in range(ROUNDS):
+            for kind, values in per_item.items():
+                low = number(run(kind, few, few_url, concurrency=50, items=small), "cpu_s")
+                high = number(run(kind, many, many_url, concurrency=50, items=large), "cpu_s")
+                values.append((high - low) / (large - small) * 1e3)
+    ours, floor = statistics.median(per_item["ours"]), statistics.median(per_item["floor"])
+    return [
+        Figure(id="P2", what="CPU an item against floor (ours, floor in ms: see detail)", value=ours / floor,
+               goal="<= 2.5 x", ok=ours / floor <= 2.5, gated=True, detail={"ours_ms": ours, "floor_ms": floor})
+    ]  # fmt: skip
+
+
+def p3_throughput(*, full: bool) -> list[Figure]:
+    """Items a second at latency 0, concurrency 200, against the floor."""
+    found = pairs(4000 if full else 1500, concurrency=200, latency_ms=0, rounds=ROUNDS if full else 1)
+    share = median(found, 0, "wall_s") / median(found, 1, "wall_s")
+    meaningful = full and not busy_stub(found, 1)
+    return [
+        Figure(id="P3", what="items a second against floor, latency 0", value=share, goal=">= 0.40 x",
+               ok=share >= 0.40 if meaningful else None, detail={"stub_busy": busy_stub(found, 1)})
+    ]  # fmt: skip
+
+
+def p4_memory(*, full: bool) -> list[Figure]:
+    """Peak memory of a large run against a small one: the stub provider, the built-in reader, no model to pay."""
+    small, large = (1000, 100_000) if full else (1000, 10_000)
+    peaks: dict[int, float] = {}
+    for items in (small, large):
+        with prepared(items, corpora=100) as (workspace, url):
+            flags = {"answering_model": ["none"], "judge_model": ["none"]}
+            peaks[items] = number(run("ours", workspace, url, concurrency=100, items=items, **flags), "rss_mb")
+    growth = peaks[large] / peaks[small]
+    return [
+        Figure(id="P4", what=f"peak memory of {large:,} items, MB", value=peaks[large], goal="<= 80 MB",
+               ok=peaks[large] <= 80, gated=True),
+        Figure(id="P4", what=f"the same against {small:,} items", value=growth, goal="<= 1.10 x", ok=growth <= 1.10,
+               gated=True),
+    ]  # fmt: skip
+
+
+def p5_crash(*, full: bool) -> list[Figure | Skipped]:
+    """kill -9 in mid-run, again and again, and a power cut where that can be had: see crash.py."""
+    found = child("crash.py", "--kills", "20" if full else "4", "--json")
+    lost, redone, allowed = number(found, "lost"), number(found, "redone_calls"), number(found, "allowed_calls")
+    figures: list[Figure | Skipped] = [
+        Figure(id="P5", what=f"phases lost in {found['kills']} kill -9", value=lost, goal="0", ok=lost == 0, gated=True,
+               detail=found),
+        Figure(id="P5", what="calls made again over all kills", value=redone, goal=f"<= {allowed:.0f}",
+               ok=redone <= allowed, gated=True),
+        Figure(id="P5", what="results equal to an uninterrupted run (1 = yes)", value=float(bool(found["equal"])),
+               goal="1", ok=bool(found["equal"]), gated=True),
+    ]  # fmt: skip
+    if found["power_cut"] is not None:
+        figures.append(Skipped(id="P5", why=str(found["power_cut"])))
+    return figures
+
+
+def p8_start(*, full: bool) -> list[Figure]:
+    """CPU of two cheap commands, and the time from the shell to the first call of a run."""
+    rounds = 9 if full else 5
+    figures = [
+        Figure(id="P8", what=f"bench {name}, CPU ms", value=used, goal="<= 150 ms", ok=used <= 150, gated=True)
+        for name in ("--help", "list")
+        if (used := statistics.median(_cpu_ms(name) for _ in range(rounds)))
+    ]
+    with prepared(20, corpora=1) as (workspace, url):
+        first = statistics.median(_first_call_s(workspace, url) for _ in range(3))
+    return [*figures, Figure(id="P8", what="start to first call, s", value=first, goal="<= 0.6 s", ok=first <= 0.6)]
+
+
+def _cpu_ms(command: str) -> float:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([*BENCH, command], cwd=folder, env=environment(), capture_output=True, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1000
+
+
+def _first_call_s(workspace: Path, url: str) -> float:
+    stats(url, forget=True)
+    started = time.monotonic()
+    command = [
+        *BENCH,
+        "run",
+        "--benchmarks",
+        "perf",
+        "--providers",
+        "stub",
+        "--answering-model",
+        "none",
+        "--display",
+        "none",
+    ]
+    subprocess.run(command, cwd=workspace, env=environment(), capture_output=True, check=False)
+    starts = stats(url)["starts"]
+    assert isinstance(starts, list)
+    return float(min(starts)) - started
+
+
+def p9_limiter(*, full: bool) -> list[Figure]:
+    """What the limiter lets through, as the server counts it."""
+    figures = []
+    for rate in (1.0, 50.0, 200.0):
+        found = limiter.measure(rate, 10.0 if full else 4.0, 40)
+        most, allowed, share = found["max_in_1s"], found["allowed_in_1s"], found["share"]
+        assert isinstance(most, int)
+        assert isinstance(allowed, int)
+        assert isinstance(share, float)
+        figures += [
+            Figure(id="P9", what=f"most calls in any second at {rate:g}/s", value=most, goal=f"<= {allowed}",
+                   ok=most <= allowed),
+            Figure(id="P9", what=f"share of {rate:g}/s that is reached", value=share, goal=">= 0.97", ok=share >= 0.97),
+        ]  # fmt: skip
+    return figures
+
+
+def p10_faults(*, full: bool) -> list[Figure]:
+    """Five of a hundred calls fail: every item ends, few calls more, none before it is allowed."""
+    items = 500 if full else 200
+    with prepared(items, faults=0.05) as (workspace, url):
+        found = run("ours", workspace, url, concurrency=40, items=items)
+    needed = items * CALLS_AN_ITEM
+    share, early = number(found, "calls") / needed, number(found, "early")
+    return [
+        Figure(id="P10", what="calls against calls needed, 5 % faults", value=share, goal="<= 1.10 x", ok=share <= 1.10,
+               gated=True, detail=found),
+        Figure(id="P10", what="calls before Retry-After", value=early, goal="0", ok=early == 0, gated=True),
+        Figure(id="P10", what="exit code (0 = every item resolved)", value=number(found, "exit_code"), goal="0",
+               ok=found["exit_code"] == 0, gated=True),
+    ]  # fmt: skip
+
+
+def p12_locomo(*, full: bool) -> list[Figure | Skipped]:
+    """The built-in bm25 over LoCoMo10, retrieval only, end to end."""
+    data = _locomo()
+    if data is None:
+        return [Skipped(id="P12", why=f"{LOCOMO} is not there (bench download locomo)")]
+    with tempfile.TemporaryDirectory(prefix="bench-perf-") as folder:
+        place = Path(folder) / LOCOMO
+        place.parent.mkdir(parents=True)
+        shutil.copy(data, place)
+        command = [*BENCH, "run", "--benchmarks", "locomo-turns", "--providers", "bm25", "--answering-model", "none"]
+        found = _timed([*command, "--display", "none"], Path(folder))
+    wall, peak = number(found, "wall_s"), number(found, "rss_mb")
+    return [
+        Figure(id="P12", what="bm25 over LoCoMo10, s", value=wall, goal="<= 10 s", ok=wall <= 10, detail=found),
+        Figure(id="P12", what="the same, peak memory, MB", value=peak, goal="<= 150 MB", ok=peak <= 150, gated=True),
+    ]  # fmt: skip
+
+
+def _locomo() -> Path | None:
+    root = Path(__file__).resolve().parent.parent
+    shared = Path(os.environ.get("MEMORYBENCH_SHARED", root.parent / "shared"))
+    places = [root / LOCOMO, shared / "data" / "locomo10" / "locomo10.json"]
+    return next((place for place in places if place.is_file()), None)
+
+
+def _timed(command: list[str], folder: Path) -> Mapping[str, object]:
+    """Run one command; wall, CPU and peak memory of that process alone."""
+    started = time.monotonic()
+    process = subprocess.Popen(
+        command, cwd=folder, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+    assert process.stderr is not None
+    said = process.stderr.read().decode()
+    process.stderr.close()
+    _, code, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(code)
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(command)} gave {process.returncode}:\n{said[-4000:]}")
+    wall_s = time.monotonic() - started
+    return {"wall_s": wall_s, "cpu_s": used.ru_utime + used.ru_stime, "rss_mb": used.ru_maxrss / 1024}

@@ -1,0 +1,122 @@
+"""P6, P7 and P11: what concerns the journal alone."""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import anyio
+from figures import Figure, child, number
+from journal_scale import entries
+
+from bench.journal import Journal, RunMeta
+from bench.journal.commit import Store
+from bench.journal.file import create, open_writing
+
+ROUNDS = 3
+
+
+@contextmanager
+def filled(phases: int) -> Iterator[Path]:
+    """A journal of that many phases."""
+    with tempfile.TemporaryDirectory(prefix="bench-perf-") as folder:
+        child("journal_scale.py", "fill", f"{folder}/run", "--phases", str(phases))
+        yield Path(folder) / "run"
+
+
+def p6_resume_scan(*, full: bool) -> list[Figure]:
+    """What a resume reads: which phases are finished."""
+    large, small = (1_000_000, 100_000) if full else (100_000, 10_000)
+    took: dict[int, float] = {}
+    for phases in (small, large):
+        with filled(phases) as folder:
+            scans = [child("journal_scale.py", "scan", str(folder)) for _ in range(ROUNDS)]
+        assert {scan["found"] for scan in scans} == {phases}
+        took[phases] = statistics.median(number(scan, "cpu_s") for scan in scans)
+    limit_s = 0.5 * large / 1_000_000
+    growth = took[large] / took[small]
+    return [
+        Figure(id="P6", what=f"resume scan of {large:,} phases, CPU s", value=took[large], goal=f"<= {limit_s:g} s",
+               ok=took[large] <= limit_s, gated=True),
+        Figure(id="P6", what=f"the same against {small:,}", value=growth, goal="<= 12 x", ok=growth <= 12, gated=True),
+    ]  # fmt: skip
+
+
+def p7_group_commit(*, full: bool) -> list[Figure]:
+    """Phases a second with one commit for whatever waits, against a commit for each phase; FULL, concurrency 100."""
+    phases, alone = (20_000, 1000) if full else (6000, 300)
+    ratios = []
+    for _ in range(ROUNDS):
+        single_s = anyio.run(_one_by_one, alone) / alone
+        grouped_s = anyio.run(_grouped, phases) / phases
+        ratios.append(single_s / grouped_s)
+    ratio = statistics.median(ratios)
+    return [
+        Figure(id="P7", what="group commit against a commit per phase", value=ratio, goal=">= 20 x", ok=ratio >= 20,
+               gated=True, detail={"ratios": ratios})
+    ]  # fmt: skip
+
+
+async def _grouped(phases: int) -> float:
+    """100 workers that append and go on."""
+    with tempfile.TemporaryDirectory(prefix="bench-perf-") as folder:
+        async with Journal.create(Path(folder) / "run", _meta(), bound=1000) as journal:
+            left = iter(range(phases // 4))
+
+            async def work() -> None:
+                for item in left:
+                    for entry in entries(item):
+                        await journal.room()
+                        journal.append(entry)
+                        await anyio.sleep(0)
+
+            started = time.perf_counter()
+            async with anyio.create_task_group() as workers:
+                for _ in range(100):
+                    workers.start_soon(work)
+            await journal.flush()
+            return time.perf_counter() - started
+
+
+async def _one_by_one(phases: int) -> float:
+    """The same rows by the same statements, a transaction each."""
+    with tempfile.TemporaryDirectory(prefix="bench-perf-") as folder:
+        path = Path(folder) / "run" / "journal.sqlite"
+        await create(path, _meta())
+        async with open_writing(path) as connection:
+            store = Store(connection, 0)
+            started = time.perf_counter()
+            for item in range(phases // 4):
+                for entry in entries(item):
+                    await store.write([entry])
+                    await connection.commit()
+            return time.perf_counter() - started
+
+
+def _meta() -> RunMeta:
+    return RunMeta(run_id="run", plan_digest="perf", identity={})
+
+
+def p11_report(*, full: bool) -> list[Figure]:
+    """Fold every result, against a bare SELECT with a sort; CPU, interleaved."""
+    results = 1_000_000 if full else 100_000
+    floor, ours, peaks = [], [], []
+    with filled(results * 2) as folder:
+        child("journal_scale.py", "bare", str(folder))
+        for _ in range(ROUNDS):
+            floor.append(number(child("journal_scale.py", "bare", str(folder)), "cpu_s"))
+            read = child("journal_scale.py", "values", str(folder))
+            assert read["items"] == results
+            ours.append(number(read, "cpu_s"))
+            peaks.append(number(read, "rss_mb"))
+    ratio, peak = statistics.median(ours) / statistics.median(floor), max(peaks)
+    detail = {"ours_s": ours, "floor_s": floor}
+    return [
+        Figure(id="P11", what=f"reading {results:,} results against SELECT + sort", value=ratio, goal="<= 1.5 x",
+               ok=ratio <= 1.5, gated=True, detail=detail),
+        Figure(id="P11", what="the same, peak memory, MB", value=peak, goal="<= 100 MB", ok=peak <= 100, gated=True),
+    ]  # fmt: skip

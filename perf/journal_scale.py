@@ -1,0 +1,131 @@
+"""Fill and read large journals: ``journal_scale.py fill|scan|values|bare FOLDER [--phases N]``, a process each.
+
+``fill`` writes N phases (four an item), ``scan`` is what a resume reads, ``values`` folds every result the way a report
+does, ``bare`` is its floor: one SELECT with a sort over a flat table of the same columns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import resource
+import sqlite3
+import time
+from collections import Counter
+from pathlib import Path
+
+import anyio
+
+from bench.journal import Entry, Journal, Key, Reader, RunMeta
+from bench.model import Phase, State
+
+LANE, ANSWERING, JOBS = "perf/stub", "perf/stub|m", ("perf/stub|m|a", "perf/stub|m|b")
+METRICS = ("accuracy", "mrr", "ndcg_at_10", "recall_at_10")
+TYPES = ("single", "multi", "temporal", "update", "preference")
+
+
+def entries(number: int) -> list[Entry]:
+    """The four phases of one item; ids are in no useful order, as hashed ids are not."""
+    unit, corpus = f"q{number * 7919 % 1_000_003:07d}", f"c{number % 50:03d}"
+    value = float(number % 3 == 0)
+    scored = {
+        "state": State.CORRECT if value else State.INCORRECT,
+        "labels": {"question_type": TYPES[number % 5]},
+        "values": dict.fromkeys(METRICS, value),
+    }
+
+    def entry(owner: str, phase: Phase, **more: object) -> Entry:
+        key = Key(owner=owner, phase=phase, corpus=corpus, unit=unit)
+        return Entry(key=key, data={"n": number}, times_us={"total": number}, attempt=1, **more)  # type: ignore[arg-type]
+
+    return [
+        entry(LANE, Phase.SEARCH),
+        entry(ANSWERING, Phase.ANSWER),
+        *(entry(job, Phase.EVALUATE, **scored) for job in JOBS),
+    ]
+
+
+async def fill(folder: Path, phases: int) -> None:
+    """Write the journal, at the pace of its commits."""
+    meta = RunMeta(run_id=folder.name, plan_digest="perf", identity={})
+    async with Journal.create(folder, meta, bound=4000) as journal:
+        for number in range(phases // 4):
+            await journal.room()
+            for entry in entries(number):
+                journal.append(entry)
+
+
+async def scan(folder: Path) -> dict[str, object]:
+    """Load what is finished, for every owner."""
+    found, started, cpu = 0, time.perf_counter(), time.process_time()
+    async with Journal.resume(folder) as journal:
+        opened_s = time.process_time() - cpu
+        for owner, phase in ((LANE, Phase.SEARCH), (ANSWERING, Phase.ANSWER), *((job, Phase.EVALUATE) for job in JOBS)):
+            found += len(await journal.finished(owner, phase))
+    used = time.process_time() - cpu
+    return {"found": found, "wall_s": time.perf_counter() - started, "cpu_s": used, "opening_cpu_s": opened_s}
+
+
+async def values(folder: Path) -> dict[str, object]:
+    """Fold every result of every job: states, sums over all and by label, exact."""
+    cpu, items = time.process_time(), 0
+    async with Reader.open(folder) as reader:
+        for job in JOBS:
+            states: Counter[str] = Counter()
+            sums: dict[str, list[float]] = {name: [] for name in METRICS}
+            async for batch in reader.values(job):
+                states.update(batch.states)
+                items += len(batch)
+                for name, column in batch.values.items():
+                    sums[name].append(math.fsum(column))
+    return {"items": items, "cpu_s": time.process_time() - cpu}
+
+
+def bare(folder: Path) -> dict[str, object]:
+    """One SELECT with a sort over a flat table, row by row."""
+    connection = sqlite3.connect(folder / "flat.sqlite")
+    if not connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+        columns = ", ".join(f"{name} REAL" for name in METRICS)
+        connection.execute(
+            f"CREATE TABLE results (job TEXT, corpus TEXT, item TEXT, epoch INTEGER, state TEXT, {columns})"
+        )
+        connection.execute("ATTACH ? AS journal", (str(folder / "journal.sqlite"),))
+        connection.execute(
+            "INSERT INTO results SELECT o.name, s.corpus, s.unit, s.epoch, s.state, 1.0, 0.5, 0.25, 0.125 "
+            "FROM journal.score s JOIN journal.owner o ON o.id = s.owner ORDER BY s.entry"
+        )
+        connection.commit()
+    cpu, items = time.process_time(), 0
+    for job in JOBS:
+        cursor = connection.execute(
+            "SELECT corpus, item, epoch, state, accuracy, mrr, ndcg_at_10, recall_at_10 FROM results "
+            "WHERE job = ? ORDER BY corpus, item, epoch",
+            (job,),
+        )
+        for _ in cursor:
+            items += 1
+    connection.close()
+    return {"items": items, "cpu_s": time.process_time() - cpu}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("act", choices=["fill", "scan", "values", "bare"])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--phases", type=int, default=100_000)
+    given = parser.parse_args()
+    cpu = time.process_time()
+    if given.act == "fill":
+        anyio.run(fill, given.folder, given.phases)
+        found: dict[str, object] = {"phases": given.phases, "cpu_s": time.process_time() - cpu}
+    elif given.act == "bare":
+        found = bare(given.folder)
+    else:
+        found = anyio.run(scan if given.act == "scan" else values, given.folder)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps({**found, "rss_mb": peak}))
+
+
+if __name__ == "__main__":
+    main()
