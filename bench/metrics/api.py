@@ -56,11 +56,32 @@ def measure(
     metric = registry().measure(name, params)
     if dimensions:
         metric = over(metric, dimensions)
+    if metric.arithmetic.of_all is not None:
+        return _of_all(metric, list(rows))
     light = [_light(metric, place, row) for place, row in enumerate(rows)]
     clustered = any(row.corpus for row in light)
     if metric.scope == "corpus":
         metric = _as_items(metric)
     return fold([metric], light, by=dimensions, clustered=clustered)[metric.name]
+
+
+def _of_all(metric: Measure, rows: Sequence[Mapping[str, object] | Row]) -> Measurement:
+    """A metric that is one number of all rows at once."""
+    pairs = [
+        (row.prediction, row.references[0]) if isinstance(row, Row) else (row["prediction"], row["reference"])
+        for row in rows
+        if not isinstance(row, Row) or (row.prediction is not None and row.references)
+    ]
+    function = metric.arithmetic.of_all
+    value = None if function is None else function([p for p, _ in pairs], [r for _, r in pairs])
+    return Measurement(
+        metric=metric.name,
+        definition=metric.definition,
+        value=value,
+        value_failures_as_zero=None,
+        n=len(pairs),
+        n_excluded=len(rows) - len(pairs),
+    )
 
 
 def resolve(name: str) -> MetricInfo:

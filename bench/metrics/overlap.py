@@ -96,7 +96,7 @@ def _bleu(k: int | None, params: Mapping[str, object]) -> Arithmetic:
     if variant != "sacrebleu_corpus":
         return compared(_sentence(variant))
     # one number of all rows: no item has a value of its own
-    return Arithmetic(of_row=_no_value, of_inputs=sacrebleu_corpus)
+    return Arithmetic(of_row=_no_value, of_inputs=sacrebleu_corpus, of_all=sacrebleu_corpus)
 
 
 def _no_value(row: Row) -> None:

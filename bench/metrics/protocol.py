@@ -74,6 +74,8 @@ class Arithmetic:
     of_row: Callable[[Row], float | None]
     of_inputs: Callable[..., float | None] | None = None
     """the same from named inputs; None where no generic form exists"""
+    of_all: Callable[[Sequence[object], Sequence[object]], float | None] | None = None
+    """predictions and references to one number, where no item has a value of its own"""
     fold: FoldRule = MEAN
     evaluators: tuple[str, ...] = ()
     """evaluators whose verdicts it reads, beside the benchmark's first"""

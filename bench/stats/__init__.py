@@ -10,6 +10,7 @@ Example::
 
 from __future__ import annotations
 
+from bench.stats.agreement import cohen_kappa, krippendorff_alpha
 from bench.stats.comparing import Comparison, compare, compare_times
 from bench.stats.correlation import kendall_tau_b, pearson, spearman
 from bench.stats.descriptive import mean, percentile, stderr, stderr_clustered
@@ -24,6 +25,7 @@ __all__ = [
     "PairedT",
     "SignFlip",
     "bootstrap_interval",
+    "cohen_kappa",
     "compare",
     "compare_times",
     "holm",
@@ -33,6 +35,7 @@ __all__ = [
     "interval_t",
     "interval_wilson",
     "kendall_tau_b",
+    "krippendorff_alpha",
     "mcnemar",
     "mde",
     "mean",

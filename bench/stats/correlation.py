@@ -46,7 +46,7 @@ def kendall_tau_b(x: Sequence[float], y: Sequence[float]) -> float | None:
             untied_y += sign_y * sign_y
     if not untied_x or not untied_y:
         return None
-    return balance / (math.sqrt(untied_x) * math.sqrt(untied_y))
+    return max(-1.0, min(1.0, balance / (math.sqrt(untied_x) * math.sqrt(untied_y))))
 
 
 def _ranks(values: Sequence[float]) -> list[float]:

@@ -212,3 +212,12 @@ def test_rows_may_be_measured_without_a_run() -> None:
     assert (found.value, found.n) == (0.5, 2)
     spread = metrics.measure("latency_p50", [{"us": 1000}, {"us": 3000}, {"us": 2000, "state": "error"}])
     assert (spread.value, spread.n_failed) == (1.0, 1)
+
+
+def test_corpus_bleu_is_one_number_of_all_rows() -> None:
+    rows = [{"prediction": "a b c d e", "reference": "a b c d e"}, {"prediction": "x", "reference": "y"}]
+    found = metrics.measure("bleu.sacrebleu_corpus", rows)
+    assert found.n == 2 and found.value is not None and 0 < found.value < 1
+    same = [replace(ROW, prediction="a b c d e", references=("a b c d e",)), replace(ROW, prediction=None)]
+    again = metrics.measure("bleu.sacrebleu_corpus", same)
+    assert (again.n, again.n_excluded, again.value) == (1, 1, pytest.approx(1.0))

@@ -1,0 +1,121 @@
+"""Why an item was lost: exactly one reason each, tested in a fixed order, so that the counts add up.
+
+Example::
+
+    loss_of(LossFacts(state=State.INCORRECT, evidence=("s1",), returned=(("s2",),), in_context=()))
+    # Loss(kind="not_retrieved")
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from bench.model import State, Verdict
+
+EXACT_MATCH = "exact-match"
+
+
+class LossKind(StrEnum):
+    """In the order in which they are tested."""
+
+    ERROR = "error"
+    NOT_READY = "not_ready"
+    UNSUPPORTED = "unsupported"
+    UNSCORED = "unscored"
+    GOLD_SUSPECT = "gold_suspect"
+    JUDGE_DISAGREEMENT = "judge_disagreement"
+    NO_EVIDENCE_KNOWN = "no_evidence_known"
+    NOT_INGESTED = "not_ingested"
+    NOT_RETRIEVED = "not_retrieved"
+    BELOW_CUT = "below_cut"
+    ANSWER_WRONG = "answer_wrong"
+
+
+OWN_STATES = {
+    State.ERROR: LossKind.ERROR,
+    State.NOT_READY: LossKind.NOT_READY,
+    State.UNSUPPORTED: LossKind.UNSUPPORTED,
+    State.UNSCORED: LossKind.UNSCORED,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LossFacts:
+    """What is known of one item; ids are evidence ids at the job's level."""
+
+    state: State | None
+    """None = pending: not lost yet"""
+    gold_suspect: bool = False
+    verdicts: Sequence[Verdict] = ()
+    """of every judge and epoch"""
+    evidence: Collection[str] = ()
+    ingested: Collection[str] | None = None
+    """evidence that was acknowledged, by id or by text; None = not known, taken as all"""
+    returned: Sequence[Sequence[str]] = ()
+    """ids of every hit that came back, beyond k too"""
+    in_context: Collection[str] | None = None
+    """ids that reached the answer prompt; None = no answer was asked for, ``kept`` decides"""
+    kept: Sequence[Sequence[str]] = ()
+    """ids of the first k hits"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """One reason; ``partial_evidence``: the context held some of the evidence, not all."""
+
+    kind: LossKind
+    partial_evidence: bool = False
+
+
+def loss_of(facts: LossFacts) -> Loss | None:
+    """The reason why an item is lost; None when it is correct, pending, or measured with its evidence found."""
+    if facts.state in (None, State.CORRECT):
+        return None
+    if facts.state in OWN_STATES:
+        return Loss(kind=OWN_STATES[facts.state])
+    if facts.gold_suspect:
+        return Loss(kind=LossKind.GOLD_SUSPECT)
+    if disagree(facts.verdicts):
+        return Loss(kind=LossKind.JUDGE_DISAGREEMENT)
+    if not facts.evidence:
+        return None if facts.state is State.MEASURED else Loss(kind=LossKind.NO_EVIDENCE_KNOWN)
+    if facts.ingested is not None and not set(facts.evidence) <= set(facts.ingested):
+        return Loss(kind=LossKind.NOT_INGESTED)
+    return _retrieval_loss(facts)
+
+
+def _retrieval_loss(facts: LossFacts) -> Loss | None:
+    wanted = set(facts.evidence)
+    held = wanted & (_ids(facts.kept) if facts.in_context is None else set(facts.in_context))
+    if not held:
+        found = wanted & _ids((*facts.returned, *facts.kept))
+        return Loss(kind=LossKind.BELOW_CUT if found else LossKind.NOT_RETRIEVED)
+    if facts.state is State.MEASURED:
+        return None
+    return Loss(kind=LossKind.ANSWER_WRONG, partial_evidence=held != wanted)
+
+
+def _ids(hits: Iterable[Sequence[str]]) -> set[str]:
+    return {one for hit in hits for one in hit}
+
+
+def disagree(verdicts: Sequence[Verdict]) -> bool:
+    """Several judgements of one evaluator differ, or exact match says 1 where a judge says 0."""
+    said: dict[str, set[bool]] = {}
+    for verdict in verdicts:
+        if verdict.correct is not None:
+            said.setdefault(verdict.evaluator, set()).add(verdict.correct)
+    judged = {v.evaluator for v in verdicts if v.judged}
+    if any(len(said.get(name, ())) > 1 for name in judged):
+        return True
+    exact = any(v.evaluator == EXACT_MATCH and v.value == 1 for v in verdicts)
+    return exact and any(v.judged and v.value == 0 for v in verdicts)
+
+
+def tally(losses: Iterable[Loss | None]) -> dict[LossKind, int]:
+    """How many items each reason took, in the order of the kinds; kinds that took none are left out."""
+    counts = Counter(loss.kind for loss in losses if loss is not None)
+    return {kind: counts[kind] for kind in LossKind if counts[kind]}

@@ -1,0 +1,64 @@
+"""A judge is measured before it measures."""
+
+from __future__ import annotations
+
+import pytest
+from judge_double import SaidBefore
+
+from bench.evaluators import JudgePrompts
+from bench.evaluators.calibration import answers, calibrate, calls_needed
+from bench.evaluators.probes import PROBES, Kind
+from bench.model import Completion, Prompt
+
+ONE = JudgePrompts.of({"default": "${question} ${answer} ${response}", "abstention": "abstain? ${response}"})
+
+
+class Sharp:
+    """Accepts what holds the expected answer or says it in other words, and refusals where asked to abstain."""
+
+    name = "acme/sharp"
+
+    async def ask(self, prompt: Prompt) -> Completion:
+        text = prompt.messages[-1].content
+        if text.startswith("abstain?"):
+            right = "I don't know" in text
+        else:
+            right = any(text.endswith((f" {p.expected} {p.expected}", p.other_words)) for p in PROBES)
+        return Completion(text="yes" if right else "no", model=self.name)
+
+
+def test_there_are_twelve_probes_of_each_kind_and_no_two_alike() -> None:
+    texts = [answer for _, _, answer in answers()]
+    assert len(PROBES) == 12 and len(texts) == 12 * len(Kind)
+    assert calls_needed(ONE) == 2 * 72
+    assert len({p.question for p in PROBES}) == 12
+    assert all(len(p.answer(Kind.OVER_LONG)) > 5 * len(p.answer(Kind.RIGHT)) for p in PROBES)
+
+
+async def test_a_judge_that_errs_never_has_no_noise() -> None:
+    plain, abstain = await calibrate(Sharp(), ONE)
+    for found in (plain, abstain):
+        assert (found.fpr.value, found.fnr.value, found.unparsed, found.noise) == (0, 0, 0, 0)
+        assert found.fpr.interval is not None and found.fpr.interval.high > 0
+    assert (plain.fpr.n, plain.fnr.n) == (48, 24)
+    assert (abstain.fpr.n, abstain.fnr.n) == (60, 12)
+    assert plain.prompt_sha256 == ONE.default.sha256
+    assert plain.by_kind["right_other_words"].value == 1
+
+
+async def test_a_judge_that_says_yes_to_everything_is_warned_of() -> None:
+    plain, _ = await calibrate(SaidBefore("yes"), ONE)
+    assert (plain.fpr.value, plain.fnr.value, plain.noise, plain.warns) == (1, 0, 1, True)
+
+
+async def test_what_cannot_be_read_is_counted_on_its_own() -> None:
+    plain, _ = await calibrate(SaidBefore("hm"), ONE)
+    assert (plain.unparsed, plain.fpr.value, plain.fpr.interval, plain.warns) == (72, None, None, False)
+    assert plain.by_kind["vague"].n == 0
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_only_right_answers_hold_the_expected_fact(kind: Kind) -> None:
+    for probe in PROBES:
+        held = probe.expected.lower() in probe.answer(kind).lower()
+        assert held == (kind is Kind.RIGHT) or kind is Kind.RIGHT_OTHER_WORDS
