@@ -32,6 +32,7 @@ class IdMap(ConfigModel):
 
     name: str
     key: str
+    """a path, or ``uuid``: the ids that we made of namespace and memory id"""
     value: str
     """a path, or ``sent``: the memories of the batch in order"""
 

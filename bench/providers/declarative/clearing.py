@@ -117,7 +117,7 @@ class Clearing:
             good = [answer for answer in answers if answer.ok]
             if self.watch is not None and good:
                 await self._wait(self.watch, values, self.reading.job_ids(good))
-        if self.verifying is not None:
+        if self.verifying is not None and self.verifying.request.uses() <= values.keys():
             await self.verifying.until_empty(values)
         for call in self.teardown:
             if call.uses() <= values.keys() | {"each"}:

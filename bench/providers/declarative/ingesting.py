@@ -29,7 +29,8 @@ class IdMapping:
     """``id_map``: ids of the service to memory ids."""
 
     name: str
-    key: Field
+    key: Field | None
+    """None = ``uuid``: the ids we made ourselves"""
     value: Field | None
     """None = ``sent``"""
 
@@ -37,10 +38,13 @@ class IdMapping:
     def of(cls, id_map: IdMap, at: str) -> IdMapping:
         """Compile an id_map that stands under ``at``."""
         value = None if id_map.value == "sent" else Field.at(f"{at}.value", id_map.value)
-        return cls(id_map.name, Field.at(f"{at}.key", id_map.key), value)
+        key = None if id_map.key == "uuid" else Field.at(f"{at}.key", id_map.key)
+        return cls(id_map.name, key, value)
 
-    def read(self, answers: Sequence[Answer], sent: Sequence[str]) -> dict[str, object]:
+    def read(self, answers: Sequence[Answer], sent: Sequence[str], namespace: str = "") -> dict[str, object]:
         """The map of these answers; several ids of the service may stand for one memory."""
+        if self.key is None:
+            return {own_uuid(namespace, one): one for one in sent}
         keys = [key for answer in answers for key in as_ids(answer.values(self.key))]
         values = list(sent) if self.value is None else self._values(answers)
         if len(keys) != len(values) and answers:
@@ -165,12 +169,12 @@ class Adding:
         sent = [memory.id for memory in memories]
         refused: dict[str, str] = {}
         stored: dict[str, tuple[str, ...]] = {memory_id: (memory_id,) for memory_id in sent}
+        known = {own_uuid(space.namespace, one): one for one in sent} | {one: one for one in sent}
         if self.refusals is not None:
-            known = {own_uuid(space.namespace, one): one for one in sent} | {one: one for one in sent}
             for answer in answers:
                 refused |= self.refusals.read(answer, known)
         if self.reading.id_map is not None:
-            mapped = self.reading.id_map.read(answers, [one for one in sent if one not in refused])
+            mapped = self.reading.id_map.read(answers, [one for one in sent if one not in refused], space.namespace)
             captures = merge_captures(captures, {self.reading.id_map.name: mapped})
             stored = {one: tuple(key for key, value in mapped.items() if value == one) for one in sent}
         kept = {one: ids for one, ids in stored.items() if one not in refused}
@@ -178,7 +182,8 @@ class Adding:
         captures[STORED] = [one for ids in kept.values() for one in ids]
         if self.hashes:
             captures[HASHES] = {content_hash(memory.content): memory.id for memory in memories if memory.id in kept}
-        return Ingested(ids=kept, jobs=self.reading.job_ids(answers), captures=captures, rejected=refused)
+        jobs = tuple(job for job in self.reading.job_ids(answers) if known.get(job) not in refused)
+        return Ingested(ids=kept, jobs=jobs, captures=captures, rejected=refused)
 
     def _refuse_large(self, memories: Sequence[Memory]) -> None:
         if self.max_bytes is None:

@@ -1,0 +1,79 @@
+"""The shipped configs pointed at their fakes, with the waiting taken out.
+
+Example::
+
+    async with opened_at("mem0", fake, folder) as provider:
+        await provider.search(space, Query(text="Where does Ana live?", k=3))
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from bench.config.provider import ProviderConfig, load_provider
+from bench.config.source import Source
+from bench.providers import Provider, ProviderContext, open_provider
+from tests.contract.running import context_for
+from tests.fakes.agent_memory import AgentMemory
+from tests.fakes.frame import Fake
+from tests.fakes.graphiti import Graphiti
+from tests.fakes.hindsight import Hindsight
+from tests.fakes.letta import Letta
+from tests.fakes.mem0 import Mem0, Mem0Oss
+from tests.fakes.supermemory import Supermemory, SupermemoryV4
+from tests.fakes.zep import Zep, ZepV3
+
+CONFIGS = Path(__file__).resolve().parents[2] / "configs" / "providers"
+
+FAKES: dict[str, Callable[[], Fake]] = {
+    "supermemory": Supermemory,
+    "supermemory-v4": SupermemoryV4,
+    "mem0": Mem0,
+    "mem0-oss": Mem0Oss,
+    "zep": Zep,
+    "zep-v3": ZepV3,
+    "letta": Letta,
+    "graphiti": Graphiti,
+    "hindsight": Hindsight,
+    "agent-memory-server": AgentMemory,
+}
+
+
+def quick(name: str, changes: Mapping[str, object] | None = None) -> ProviderConfig:
+    """A shipped config without rate limits and pauses; ``changes`` sets dotted keys."""
+    path = CONFIGS / f"{name}.yaml"
+    tree = json.loads(json.dumps(Source.read(path).tree, default=str))
+    tree.pop("limits", None)
+    tree["rateLimit"] = {"retryDelayMs": 1, "maxRetries": 2}
+    for wait in (tree.get("wait"), tree["endpoints"].get("clear", {}).get("wait")):
+        if isinstance(wait, dict):
+            wait |= {"interval_ms": 5, "settle_ms": 0, "timeout_s": 20}
+        elif wait is not None:
+            tree["wait"] = {"interval_ms": 5, "timeout_s": 20}
+    for dotted, value in (changes or {}).items():
+        node = tree
+        *parents, last = dotted.split(".")
+        for part in parents:
+            node = node.setdefault(part, {})
+        node[last] = value
+    return load_provider(Source.parse(json.dumps(tree), path))
+
+
+@asynccontextmanager
+async def context_at(config: ProviderConfig, fake: Fake, folder: Path, **more: str) -> AsyncIterator[ProviderContext]:
+    """The context of a provider whose environment leads to the fake."""
+    async with context_for(config, folder, {**fake.environment(), **more}) as context:
+        yield context
+
+
+@asynccontextmanager
+async def opened_at(
+    name: str, fake: Fake, folder: Path, changes: Mapping[str, object] | None = None, **more: str
+) -> AsyncIterator[Provider]:
+    """The provider of a shipped config, open, talking to the fake."""
+    config = quick(name, changes)
+    async with context_at(config, fake, folder, **more) as context, open_provider(config, context) as provider:
+        yield provider

@@ -1,0 +1,24 @@
+"""Every shipped config answers the fourteen questions of the contract against its fake."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench.providers.doctor import examine
+from tests.fleet.fleet import FAKES, context_at, quick
+
+
+@pytest.mark.parametrize("rounds", [0, 1], ids=["at-once", "later"])
+@pytest.mark.parametrize("name", FAKES)
+async def test_shipped_config_keeps_the_contract(name: str, rounds: int, tmp_path: Path) -> None:
+    config = quick(name)
+    async with FAKES[name]().running() as fake:
+        if rounds and not fake.background:
+            pytest.skip("answers an add when it is done")
+        fake.shelf.rounds = rounds
+        async with context_at(config, fake, tmp_path) as context:
+            report = await examine(config, context)
+    failed = [f"{check.name}: {check.detail}" for check in report.checks if check.outcome != "pass"]
+    assert failed == []
