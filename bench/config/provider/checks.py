@@ -111,6 +111,21 @@ def _vars(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
             )
 
 
+def _mcp_limits(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
+    """A session of an MCP server is limited by what is in flight; a rate would have no effect."""
+    if config.type != "mcp":
+        return
+    for name in ("add", "search", "status"):
+        limit = getattr(config.limits, name)
+        for key in ("rps", "rpm", "tpm", "burst"):
+            if getattr(limit, key) is not None:
+                yield ConfigError(
+                    f"limits.{name}.{key} has no effect for type mcp",
+                    where=source.place(("limits", name, key)),
+                    hint="use concurrency",
+                )
+
+
 def _durability(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
     declared = config.local.get("durability", "service")
     if declared not in ("process", "file", "service"):
@@ -214,7 +229,9 @@ def _forms(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
 
 
 Check = Callable[[Source, "ProviderConfig"], Iterable[ConfigError]]
-CHECKS: tuple[Check, ...] = (_name, _block, _compose, _vars, _durability, _calls, _batch, _wait, _operations, _forms)
+CHECKS: tuple[Check, ...] = (
+    _name, _block, _compose, _vars, _mcp_limits, _durability, _calls, _batch, _wait, _operations, _forms,
+)  # fmt: skip
 
 
 def calls_of(config: ProviderConfig) -> Iterator[tuple[tuple[str | int, ...], Call]]:
@@ -254,7 +271,7 @@ RESPONSE_PATHS = {
 def _response_paths(source: Source) -> Iterator[ConfigError]:
     """Compile every path that reads an answer."""
     for path, text in _answer_paths(source.tree):
-        if not text.startswith("$") and path[-1] in {"value", "message", "path"}:
+        if not text.startswith("$") and path[-1] in {"value", "message", "path", "key"}:
             continue
         try:
             compile_path(text, where=source.place(path))

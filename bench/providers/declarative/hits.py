@@ -25,6 +25,8 @@ Transform = Literal["none", "1-x", "1/(1+x)", "-x"]
 class HitReading:
     """The compiled ``response`` block of a search or list."""
 
+    plain: bool
+    """the answer is text, a hit a block or line"""
     results: Field | None
     zipped: tuple[tuple[str, Field], ...]
     missing_is_empty: bool
@@ -49,6 +51,7 @@ class HitReading:
         score_key = "scoreField" if response.score_field else "score.field"
         flatten = response.flatten
         return cls(
+            plain=response.text,
             results=_field(f"{at}results", response.results),
             zipped=tuple((name, Field.at(f"{at}zip.{name}", path)) for name, path in (response.zip or {}).items()),
             missing_is_empty=response.missing_is_empty,
@@ -56,7 +59,7 @@ class HitReading:
             keep=tuple((name, Field.at(f"{at}flatten.keep.{name}", p)) for name, p in flatten.keep.items())
             if flatten
             else (),
-            contents=tuple(Field.at(f"{at}contentField", path) for path in response.contents),
+            contents=tuple(Field.at(f"{at}contentField", path) for path in response.contents or ("$",)),
             content_join=response.content_join,
             score=_field(f"{at}{score_key}", score),
             kind=response.score.kind,
@@ -84,6 +87,8 @@ class HitReading:
         return sorted(hits, key=lambda hit: math.inf if hit.score is None else sign * hit.score)
 
     def _rows(self, answer: Answer) -> list[object]:
+        if self.plain:
+            return _blocks(answer.response.text)
         rows = (
             self._zip(answer)
             if self.results is None
@@ -181,6 +186,12 @@ class HitReading:
 
 def _field(key: str, text: str | None) -> Field | None:
     return Field.at(key, text) if text is not None else None
+
+
+def _blocks(text: str) -> list[object]:
+    """Blocks between empty lines; of a text without any, its lines."""
+    parts = text.split("\n\n") if "\n\n" in text else text.splitlines()
+    return [part.strip() for part in parts if part.strip()]
 
 
 def _transformed(score: float, transform: Transform) -> float | None:

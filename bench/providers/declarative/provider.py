@@ -118,6 +118,7 @@ class Declarative:
         return of_space(space, self._wire.constants, threaded=self._shape.threaded)
 
     async def __aenter__(self) -> Self:
+        await self._wire.channel.__aenter__()
         health = self.config.endpoints.health if self.config.endpoints else None
         if health is not None:
             await self._until_healthy(health)
@@ -126,7 +127,7 @@ class Declarative:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        return None
+        await self._wire.channel.__aexit__(kind, error, trace)
 
     async def _until_healthy(self, health: HealthCall) -> None:
         """503 means that the service is still loading."""

@@ -1,6 +1,6 @@
 """Calls as the file describes them, compiled once and sent many times.
 
-``Wire`` is what all calls of a provider share: address, headers, keys, limits. ``Wired`` is one call::
+``Wire`` is what all calls of a provider share: constants, limits, the channel. ``Wired`` is one call::
 
     wire = Wire.of(config, context)
     add = wire.call("add", config.endpoints.add, traffic="add")
@@ -9,73 +9,74 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, Self
 from urllib.parse import quote
 
 from bench.config.provider.calls import Call, Part
 from bench.config.provider.nodes import ABSENT, Missing, Node, Scope, Text, as_text
-from bench.config.provider.sections import Auth
 from bench.config.provider.trees import Compiler
 from bench.errors import ConfigError, MappingError
-from bench.events import redactor
-from bench.http import Endpoint, Feedback, Limits, Request, Retry, Timeouts
+from bench.http import Endpoint
 from bench.http import Part as HttpPart
 from bench.providers.declarative.answer import Answer, Field, compact
-from bench.providers.declarative.bodyerrors import BodyErrors
+from bench.providers.declarative.endpoints import Traffic, endpoint_of
 from bench.providers.protocol import ProviderContext
 
 if TYPE_CHECKING:
     from bench.config.provider import ProviderConfig
-    from bench.config.provider.sections import Limit
-
-Traffic = Literal["add", "search", "status", "manage"]
-"""manage: set-up, clear and deletes; limited like add, counted apart"""
 
 KEPT_IN_PATHS = "/%:@!$&'()*+,;=~?"
-PREFIXES = {"bearer": "Bearer ", "token": "Token "}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filled:
+    """A call with its variables filled in."""
+
+    path: str
+    query: list[tuple[str, str]]
+    headers: dict[str, str]
+    body: object
+    form: dict[str, str | HttpPart] | None
+
+
+class Channel(Protocol):
+    """How a filled call reaches the service and its answer comes back."""
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    async def exchange(self, call: Wired, filled: Filled) -> Answer:
+        """Send once, with the limits and retries of the call's endpoint."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class Wire:
     """What all calls of one provider share."""
 
-    context: ProviderContext
     compiler: Compiler
-    base_url: str
-    headers: Mapping[str, str]
-    query: tuple[tuple[str, str], ...]
     constants: Mapping[str, str]
     endpoints: Mapping[Traffic, Endpoint]
-    errors: BodyErrors
+    channel: Channel
 
     @classmethod
     def of(cls, config: ProviderConfig, context: ProviderContext) -> Wire:
-        """Resolve address, headers and keys.
+        """Resolve the environment and open the way out that the type of the config asks for.
 
         Raises:
             ConfigError: a variable of the environment is not set.
         """
         resolve = context.environment.resolve
-        base = config.base_url
-        if base is None:
-            raise ConfigError(f"{config.name} has no base URL", where=config.place("connection"), hint="add baseUrl")
-        headers = {name: resolve(value) for name, value in config.connection.headers.items()}
-        query: list[tuple[str, str]] = []
-        for auth in config.auth:
-            _authorise(config, auth, context, headers, query)
-        return cls(
-            context,
-            Compiler(resolve),
-            resolve(base, where=config.place("connection", "base_url")).rstrip("/"),
-            headers,
-            tuple(query),
-            {name: resolve(value, where=config.place("vars", name)) for name, value in config.vars.items()},
-            {traffic: _endpoint(config, traffic) for traffic in ("add", "search", "status", "manage")},
-            BodyErrors.of(config.errors.error_when),
-        )
+        constants = {name: resolve(value, where=config.place("vars", name)) for name, value in config.vars.items()}
+        traffics: tuple[Traffic, ...] = ("add", "search", "status", "manage")
+        endpoints = {traffic: endpoint_of(config, traffic) for traffic in traffics}
+        return cls(Compiler(resolve), constants, endpoints, _channel(config, context))
 
     def call(self, key: str, call: Call, *, traffic: Traffic, ok: Sequence[int] = ()) -> Wired:
         """Compile one call that stands under ``key``."""
@@ -86,6 +87,7 @@ class Wire:
             key=key,
             method=call.method or "POST",
             path=compiler.text(call.path or "/"),
+            tool=call.tool,
             query={name: compiler.tree(value) for name, value in call.query.items()},
             headers={name: compiler.tree(value) for name, value in call.headers.items()},
             body=compiler.tree(call.body) if call.has_body else None,
@@ -112,6 +114,7 @@ class Wired:
     key: str
     method: str
     path: Node
+    tool: str | None
     query: Mapping[str, Node]
     headers: Mapping[str, Node]
     body: Node | None
@@ -134,9 +137,12 @@ class Wired:
         return frozenset(name for node in nodes for name, _ in node.uses())
 
     async def send(self, values: Mapping[str, object], extra: Sequence[tuple[str, str]] = ()) -> Answer:
-        """Fill the templates and send the call once (with the retries of its endpoint)."""
-        request = self._request(values, extra)
-        return Answer(await self.wire.context.http.call(self.endpoint, request))
+        """Fill the templates and send the call once (with the retries of its endpoint).
+
+        Raises:
+            MappingError: a variable has no value here.
+        """
+        return await self.wire.channel.exchange(self, self._filled(values, extra))
 
     async def each(self, values: Mapping[str, object]) -> list[Answer]:
         """Send the call, or once for each element of ``for_each``; a list that is not there has no element."""
@@ -163,33 +169,23 @@ class Wired:
                     found[name] = answer.one(path)
         return found
 
-    def _request(self, values: Mapping[str, object], extra: Sequence[tuple[str, str]]) -> Request:
+    def _filled(self, values: Mapping[str, object], extra: Sequence[tuple[str, str]]) -> Filled:
         scope = Scope(values)
         try:
-            headers = {name: compact(node.fill(scope)) for name, node in self.headers.items()}
-            body = self.body.fill(scope) if self.body is not None else None
-            url = self.wire.base_url + self._path(values)
-            query = [*self.wire.query, *self._query(scope), *extra]
-            multipart = self._form(scope)
+            filled = Filled(
+                path=self._path(values),
+                query=[*self._query(scope), *extra],
+                headers={name: compact(node.fill(scope)) for name, node in self.headers.items()},
+                body=self.body.fill(scope) if self.body is not None else None,
+                form=self._form(scope),
+            )
         except Missing as missing:
             raise MappingError(
                 f"{self.key}: {missing}", hint="the call needs a variable that has no value here; see the config"
             ) from missing
         if self.idempotency_header is not None:
-            headers[self.idempotency_header] = str(values.get("batchKey", ""))
-        return Request(
-            self.method,
-            url,
-            headers={**self.wire.headers, **headers},
-            query=query,
-            json=body,
-            body=b"null" if self.body is not None and body is None else None,
-            multipart=multipart,
-            idempotent=self.idempotent,
-            ok_statuses=self.ok_statuses,
-            read=self.wire.errors.read if self.wire.errors.rules else None,
-            timeout_s=self.timeout_s,
-        )
+            filled.headers[self.idempotency_header] = str(values.get("batchKey", ""))
+        return filled
 
     def _path(self, values: Mapping[str, object]) -> str:
         """The path with each variable as one segment; constants of the file keep their slashes."""
@@ -247,55 +243,17 @@ def _repeatable(call: Call, traffic: Traffic) -> bool | None:
     return True if call.idempotency is not None or traffic in ("search", "status") else None
 
 
-def _authorise(
-    config: ProviderConfig, auth: Auth, context: ProviderContext, headers: dict[str, str], query: list[tuple[str, str]]
-) -> None:
-    if auth.type == "none" or auth.env_var is None:
-        return
-    found = context.environment.secret(auth.env_var)
-    if found is None and auth.optional:
-        return
-    key = (found or context.environment.require(auth.env_var, user=config.name)).get_secret_value()
-    if auth.type == "query":
-        query.append((auth.param or "key", key))
-        return
-    if auth.type == "basic":
-        user = context.environment.resolve(auth.user or "")
-        key = base64.b64encode(f"{user}:{key}".encode()).decode()
-        redactor.learn(key)
-    default = "Basic " if auth.type == "basic" else PREFIXES.get(auth.type, "")
-    name = auth.header or ("X-API-Key" if auth.type == "apikey" else "Authorization")
-    headers[name] = f"{default if auth.prefix is None else auth.prefix}{key}"
+def _channel(config: ProviderConfig, context: ProviderContext) -> Channel:
+    if config.type == "mcp":
+        try:
+            from bench.providers.declarative.mcp_channel import McpChannel
+        except ImportError as error:
+            raise ConfigError(
+                f"type mcp needs the mcp package: {error}",
+                where=config.place("type"),
+                hint="pip install 'memorybench[mcp]'",
+            ) from error
+        return McpChannel.of(config, context)
+    from bench.providers.declarative.http_channel import HttpChannel
 
-
-def _endpoint(config: ProviderConfig, traffic: Traffic) -> Endpoint:
-    limits, connection, rate = config.limits, config.connection, config.rate_limit
-    pauses = {"add": max(rate.add_delay_ms, rate.batch_delay_ms), "search": rate.search_delay_ms}
-    limit = {"add": limits.add, "search": limits.search, "status": limits.status, "manage": limits.add}[traffic]
-    feedback = limits.feedback
-    return Endpoint(
-        name=f"{config.name}.{traffic}",
-        role="provider",
-        limits=_limits(
-            limit,
-            pauses.get(traffic, 0) / 1000,
-            Feedback(remaining=feedback.remaining, reset=feedback.reset) if feedback else None,
-        ),
-        retry=Retry(max_retries=rate.max_retries, delay_s=rate.retry_delay_ms / 1000),
-        timeouts=Timeouts(attempt_s=connection.timeout / 1000, connect_s=connection.connect_timeout / 1000),
-        key_variable=next((auth.env_var for auth in config.auth if auth.env_var), None),
-        statuses=dict(config.errors.status),
-        max_response_bytes=connection.max_response_bytes,
-    )
-
-
-def _limits(limit: Limit, pause_s: float, feedback: Feedback | None) -> Limits:
-    return Limits(
-        rps=limit.rps,
-        rpm=limit.rpm,
-        burst=limit.burst,
-        tpm=limit.tpm,
-        concurrency=limit.concurrency,
-        min_interval_s=pause_s,
-        feedback=feedback,
-    )
+    return HttpChannel.of(config, context)

@@ -1,0 +1,48 @@
+"""Limits, retries and deadlines of a provider's four kinds of traffic, from its config."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from bench.http import Endpoint, Feedback, Limits, Retry, Timeouts
+
+if TYPE_CHECKING:
+    from bench.config.provider import ProviderConfig
+    from bench.config.provider.sections import Limit
+
+Traffic = Literal["add", "search", "status", "manage"]
+"""manage: set-up, clear and deletes; limited like add, counted apart"""
+
+
+def endpoint_of(config: ProviderConfig, traffic: Traffic) -> Endpoint:
+    """The endpoint ``NAME.TRAFFIC``; the seed's pauses become the least interval of its one limiter."""
+    limits, connection, rate = config.limits, config.connection, config.rate_limit
+    pauses = {"add": max(rate.add_delay_ms, rate.batch_delay_ms), "search": rate.search_delay_ms}
+    limit = {"add": limits.add, "search": limits.search, "status": limits.status, "manage": limits.add}[traffic]
+    feedback = limits.feedback
+    return Endpoint(
+        name=f"{config.name}.{traffic}",
+        role="provider",
+        limits=_limits(
+            limit,
+            pauses.get(traffic, 0) / 1000,
+            Feedback(remaining=feedback.remaining, reset=feedback.reset) if feedback else None,
+        ),
+        retry=Retry(max_retries=rate.max_retries, delay_s=rate.retry_delay_ms / 1000),
+        timeouts=Timeouts(attempt_s=connection.timeout / 1000, connect_s=connection.connect_timeout / 1000),
+        key_variable=next((auth.env_var for auth in config.auth if auth.env_var), None),
+        statuses=dict(config.errors.status),
+        max_response_bytes=connection.max_response_bytes,
+    )
+
+
+def _limits(limit: Limit, pause_s: float, feedback: Feedback | None) -> Limits:
+    return Limits(
+        rps=limit.rps,
+        rpm=limit.rpm,
+        burst=limit.burst,
+        tpm=limit.tpm,
+        concurrency=limit.concurrency,
+        min_interval_s=pause_s,
+        feedback=feedback,
+    )

@@ -1,0 +1,103 @@
+"""The way out for services with an HTTP API: address, headers and keys, resolved once.
+
+Every call goes through :mod:`bench.http`, which knows limits, retries and what a status means.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from bench.config.provider.sections import Auth
+from bench.errors import ConfigError
+from bench.events import redactor
+from bench.http import Http, Request
+from bench.providers.declarative.answer import Answer
+from bench.providers.declarative.bodyerrors import BodyErrors
+from bench.providers.declarative.request import Filled, Wired
+from bench.providers.protocol import ProviderContext
+
+if TYPE_CHECKING:
+    from bench.config.provider import ProviderConfig
+
+PREFIXES = {"bearer": "Bearer ", "token": "Token "}
+
+
+@dataclass(frozen=True, slots=True)
+class HttpChannel:
+    """One service behind a base URL."""
+
+    http: Http
+    base_url: str
+    headers: Mapping[str, str]
+    query: tuple[tuple[str, str], ...]
+    errors: BodyErrors
+
+    @classmethod
+    def of(cls, config: ProviderConfig, context: ProviderContext) -> HttpChannel:
+        """Resolve address, headers and keys.
+
+        Raises:
+            ConfigError: a variable of the environment is not set.
+        """
+        resolve = context.environment.resolve
+        base = config.base_url
+        if base is None:
+            raise ConfigError(f"{config.name} has no base URL", where=config.place("connection"), hint="add baseUrl")
+        headers = {name: resolve(value) for name, value in config.connection.headers.items()}
+        query: list[tuple[str, str]] = []
+        for auth in config.auth:
+            authorise(config, auth, context, headers, query)
+        url = resolve(base, where=config.place("connection", "base_url")).rstrip("/")
+        return cls(context.http, url, headers, tuple(query), BodyErrors.of(config.errors.error_when))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+    async def exchange(self, call: Wired, filled: Filled) -> Answer:
+        """Send one request."""
+        has_body = call.body is not None
+        request = Request(
+            call.method,
+            self.base_url + filled.path,
+            headers={**self.headers, **filled.headers},
+            query=[*self.query, *filled.query],
+            json=filled.body,
+            body=b"null" if has_body and filled.body is None else None,
+            multipart=filled.form,
+            idempotent=call.idempotent,
+            ok_statuses=call.ok_statuses,
+            read=self.errors.read if self.errors.rules else None,
+            timeout_s=call.timeout_s,
+        )
+        return Answer(await self.http.call(call.endpoint, request))
+
+
+def authorise(
+    config: ProviderConfig, auth: Auth, context: ProviderContext, headers: dict[str, str], query: list[tuple[str, str]]
+) -> None:
+    """Put the key of one ``auth`` entry where it belongs; an optional one that is unset sends nothing."""
+    if auth.type == "none" or auth.env_var is None:
+        return
+    found = context.environment.secret(auth.env_var)
+    if found is None and auth.optional:
+        return
+    key = (found or context.environment.require(auth.env_var, user=config.name)).get_secret_value()
+    if auth.type == "query":
+        query.append((auth.param or "key", key))
+        return
+    if auth.type == "basic":
+        user = context.environment.resolve(auth.user or "")
+        key = base64.b64encode(f"{user}:{key}".encode()).decode()
+        redactor.learn(key)
+    default = "Basic " if auth.type == "basic" else PREFIXES.get(auth.type, "")
+    name = auth.header or ("X-API-Key" if auth.type == "apikey" else "Authorization")
+    headers[name] = f"{default if auth.prefix is None else auth.prefix}{key}"

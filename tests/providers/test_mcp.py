@@ -1,0 +1,114 @@
+"""Memory systems that are MCP servers, against a real one over stdio."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("mcp")
+
+from bench.config.provider import ProviderConfig, load_provider
+from bench.config.source import Source
+from bench.errors import ConfigError, Rejected, Unavailable
+from bench.http import recording
+from bench.model import Memory, Query, Space
+from bench.providers.doctor import examine
+from tests.contract.running import context_for, opened
+
+SERVER = Path(__file__).resolve().parents[1] / "fakes" / "mcp_memory.py"
+TEXT = f"""\
+name: remote
+type: mcp
+mcp: {{command: ["{sys.executable}", "{SERVER}"]}}
+endpoints:
+  add:
+    tool: remember
+    body:
+      namespace: $.runTag
+      items: {{$each: $.items, $do: {{id: "@.id", content: "@.content"}}}}
+  search:
+    tool: recall
+    body: {{namespace: $.runTag, query: $.query, limit: $.k}}
+    response: {{results: $.memories, contentField: $.text, id_from: [{{field: $.id}}]}}
+  count: {{tool: size, body: {{namespace: $.runTag}}, value: $.size}}
+  clear: {{tool: forget, body: {{namespace: $.runTag}}}}
+ingest: {{batch: {{max_items: 10}}, on_unknown: repeat}}
+"""
+SPACE = Space(namespace="ns", run_id="r", benchmark="b", corpus="c")
+
+
+def config(folder: Path, old: str = "", new: str = "") -> ProviderConfig:
+    assert old in TEXT
+    return load_provider(Source.parse(TEXT.replace(old, new) if old else TEXT, folder / "remote.yaml"))
+
+
+async def test_mcp_server_keeps_the_contract(tmp_path: Path) -> None:
+    remote = config(tmp_path)
+    async with context_for(remote, tmp_path, {}) as context:
+        report = await examine(remote, context)
+    assert report.ok, report.as_json()
+    assert "remembering" in (tmp_path / "remote.stderr.log").read_text(encoding="utf-8")
+
+
+async def test_plain_text_is_a_hit_a_line(tmp_path: Path) -> None:
+    old = "response: {results: $.memories, contentField: $.text, id_from: [{field: $.id}]}"
+    changed = TEXT.replace(old, "response: {text: true, id_from: [{content_hash: true}]}")
+    changed = changed.replace("tool: recall", "tool: recall_text").replace(", limit: $.k}", "}")
+    remote = load_provider(Source.parse(changed, tmp_path / "remote.yaml"))
+    async with opened(remote, tmp_path) as provider:
+        got = await provider.ingest(
+            SPACE, [Memory(id="a", content="Ana likes tea"), Memory(id="b", content="Bo likes tea")]
+        )
+        where = Space(namespace="ns", run_id="r", benchmark="b", corpus="c", captures=got.captures)
+        found = await provider.search(where, Query(text="tea Bo", k=5))
+    assert [(hit.content, hit.source_ids) for hit in found.hits] == [
+        ("Bo likes tea", ("b",)),
+        ("Ana likes tea", ("a",)),
+    ]
+
+
+async def test_missing_tool_is_named_with_the_nearest_and_all_of_the_server(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r'remote.yaml:\d+:5: .* no tool "recal".*did you mean "recall"') as caught:
+        async with opened(config(tmp_path, "tool: recall\n", "tool: recal\n"), tmp_path):
+            pass
+    assert "remember" in (caught.value.hint or "")
+
+
+async def test_error_of_a_tool_is_rejected_and_a_dead_server_unavailable(tmp_path: Path) -> None:
+    remote = config(tmp_path, "count: {tool: size, body: {namespace: $.runTag}, value: $.size}", "count: {tool: die}")
+    async with opened(remote, tmp_path) as provider:
+        with recording() as calls, pytest.raises(Rejected, match="Error executing tool remember"):
+            await provider.ingest(SPACE, [Memory(id="a", content="")])
+        assert [(call.endpoint, call.outcome) for call in calls] == [("remote.add", "rejected")]
+        with pytest.raises(Unavailable):
+            await provider.count(SPACE)  # type: ignore[attr-defined]
+        with pytest.raises(Unavailable):
+            await provider.search(SPACE, Query(text="x", k=1))
+
+
+async def test_error_rules_see_is_error(tmp_path: Path) -> None:
+    rule = "errors: {error_when: [{path: $.isError, equals: true, kind: quota, message: $.text}]}\n"
+    remote = load_provider(Source.parse(TEXT + rule, tmp_path / "remote.yaml"))
+    async with opened(remote, tmp_path) as provider:
+        with pytest.raises(Exception, match="Error executing tool remember") as caught:
+            await provider.ingest(SPACE, [Memory(id="a", content="")])
+    assert type(caught.value).__name__ == "QuotaError"
+
+
+async def test_server_that_does_not_start_is_a_config_error(tmp_path: Path) -> None:
+    remote = config(tmp_path, f'"{SERVER}"', '"-c", "raise SystemExit(3)"')
+    with pytest.raises(ConfigError, match=r"remote.yaml:3:1: the MCP server of remote does not start"):
+        async with opened(remote, tmp_path):
+            pass
+
+
+def test_rate_has_no_effect_and_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"limits.add.rps has no effect for type mcp"):
+        load_provider(Source.parse(TEXT + "limits: {add: {rps: 3}}\n", tmp_path / "remote.yaml"))
+
+
+def test_mcp_call_names_a_tool(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"type mcp needs tool in endpoints\.clear"):
+        config(tmp_path, "clear: {tool: forget, body: {namespace: $.runTag}}", "clear: {method: DELETE, path: /x}")
