@@ -108,8 +108,8 @@ def told(workspace: Path, flags: dict[str, object]) -> dict[str, object]:
 
     async def run() -> dict[str, object]:
         if (folder / "journal.sqlite").exists():
-            plan = await resumed_plan(folder, catalog, environment)
-            outcome = await execute(plan, environment=environment, observer=Telling(), resume=folder)
+            path, plan = await resumed_plan(str(folder), catalog=catalog, flags={}, environment=environment)
+            outcome = await execute(plan, environment=environment, observer=Telling(), resume=path)
         else:
             plan = make_plan(catalog, RunRequest.combine(None, {**FLAGS, **flags}), environment)
             outcome = await execute(plan, environment=environment, observer=Telling())

@@ -1,7 +1,7 @@
 """P5: kill -9 in mid-run, again and again; and a power cut. ``python perf/crash.py [--kills 20] [--json]``.
 
-A run prints how many phases are durable, as it believes; it is killed at a random moment, and every phase it had told of
-must be in the journal. At the end the run is resumed and its results must be equal, byte for byte, to those of a run
+A run prints how many phases are durable, as it believes; it is killed at a random moment, and every phase it had told
+of must be in the journal. At the end the run is resumed and its results must be equal, byte for byte, to those of a run
 that nobody disturbed. The power cut needs root: the run lives on a small image that is mounted through a loop device;
 the process is stopped, the image is copied as the device has it, and the copy is mounted: what was only in the page
 cache is gone. Where that cannot be had, it says so.
@@ -63,7 +63,9 @@ class Told:
             time.sleep(0.01)
 
     def kill(self) -> int:
-        """End it at once; gives what it had told by then."""
+        """End it at once; gives what it had told by then. A run that ended by itself proves nothing."""
+        if self.process.poll() is not None:
+            raise RuntimeError(f"the run ended by itself with {self.process.returncode}")
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
         self._reading.join()
