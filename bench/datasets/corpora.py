@@ -55,7 +55,7 @@ def _check_dates(raw: Sequence[RawSession]) -> None:
     if undated and len(undated) < len(raw):
         session = undated[0]
         text = f'has no date, other sessions of the corpus have one (session "{session.id}")'
-        raise session.place.error(session.date_field, text, hint="give every session a date, or none")
+        raise session.place.error(session.where, text, hint="give every session a date, or none")
 
 
 def _unique(ids: Iterable[str]) -> list[str]:

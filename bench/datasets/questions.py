@@ -16,13 +16,12 @@ from datetime import datetime
 
 from bench.config.benchmark import BenchmarkConfig
 from bench.config.findings import did_you_mean
-from bench.config.jsonpath import Path, compile_path
+from bench.config.jsonpath import Path
 from bench.datasets.dates import DateReader
+from bench.datasets.item_paths import ItemPaths, RowPaths
 from bench.datasets.place import RowPlace
 from bench.datasets.values import choices_of, id_at, list_at, name_of, scalar_text, text_at, texts_of, value_at
 from bench.model import Deletion
-
-_LABELS = {"questionType": "type", "question_type": "type", "questionDate": "date", "question_date": "date"}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,7 +52,7 @@ class QuestionReader:
         self.config = config
         self.dates = dates
         self.schema = config.fields
-        self.paths = _Paths(config)
+        self.paths = RowPaths(config)
         self.types = frozenset(kind.name for kind in config.question_types)
         self.pattern = re.compile(config.abstention.id_pattern) if config.abstention.id_pattern else None
         self.dropped = 0
@@ -128,7 +127,7 @@ class QuestionReader:
         item_id: str,
         prefix: str,
         question: str,
-        paths: _ItemPaths,
+        paths: ItemPaths,
         kind: str | None,
     ) -> RawItem:
         self._check_type(kind, place, item_id)
@@ -159,7 +158,7 @@ class QuestionReader:
             text = f'of item "{item_id}" is not listed in questionTypes{did_you_mean(kind, self.types)}'
             raise place.error("question type", text, kind)
 
-    def _check_answer(self, item: RawItem, row: object, prefix: str, paths: _ItemPaths) -> None:
+    def _check_answer(self, item: RawItem, row: object, prefix: str, paths: ItemPaths) -> None:
         """No answer is legal for an abstention item, a deletion check, choices, rubrics and ``none`` only."""
         method = self.config.evaluation.method
         if item.answers or item.abstention or method in ("none", "deletion-check", "mcq", "rubric") or item.deletion:
@@ -221,75 +220,6 @@ class QuestionReader:
         )
 
 
-class _ItemPaths:
-    """Where the parts of an item stand in the object that holds them."""
-
-    question: Path | None = None
-    answer: Path | None = None
-    category: Path | None = None
-    date: Path | None = None
-    choices: Path | None = None
-    choice_answer: Path | None = None
-    rubric: Path | None = None
-    sessions: Path | None = None
-    refs: Path | None = None
-
-
-class _Nested(_ItemPaths):
-    """The same for nested questions."""
-
-    def __init__(self, config: BenchmarkConfig) -> None:
-        questions = config.fields.questions
-        assert questions is not None
-        self.list = compile_path(questions.field, bare=True)
-        self.id = _path(questions.id_field)
-        self.question: Path = compile_path(questions.question_field, bare=True)
-        self.answer = _path(questions.answer_field)
-        self.category = _path(questions.category_field)
-        self.date = _path(questions.date_field)
-        self.choices = _path(questions.choices_field or config.fields.choices)
-        self.choice_answer = _path(config.fields.choice_answer)
-        self.rubric = _path(config.fields.rubric)
-        self.sessions = _path(config.evidence.session_ids_field)
-        self.refs = _path(questions.evidence_field or config.evidence.turn_ids_field)
-
-
-class _Paths(_ItemPaths):
-    """Every path of a config that leads to an item."""
-
-    def __init__(self, config: BenchmarkConfig) -> None:
-        fields = config.fields
-        labels = {_LABELS[key]: path for key, path in fields.metadata.items() if key in _LABELS}
-        self.context = compile_path(fields.context.field, bare=True)
-        self.nested = _Nested(config) if fields.questions else None
-        self.children = _path(config.flatten.field) if config.flatten else None
-        self.question = _path(fields.question)
-        self.answer = _path(fields.answer)
-        self.type = _path(labels.get("type"))
-        self.date = _path(labels.get("date"))
-        self.choices = _path(fields.choices)
-        self.choice_answer = _path(fields.choice_answer)
-        self.rubric = _path(fields.rubric)
-        self.sessions = _path(config.evidence.session_ids_field)
-        self.refs = _path(config.evidence.turn_ids_field)
-        self.abstention = _path(config.abstention.field)
-        self.visibility = _path(config.visibility.field if config.visibility else None)
-        plain = {key: path for key, path in fields.metadata.items() if key not in _LABELS}
-        self.metadata = {key: compile_path(path, bare=True) for key, path in plain.items()}
-        self.deletion = _deletion_paths(config)
-
-
-def _deletion_paths(config: BenchmarkConfig) -> tuple[Path, Path, Path | None] | None:
-    steps = config.deletion
-    if steps is None:
-        return None
-    return (
-        compile_path(steps.target, bare=True),
-        compile_path(steps.verify_query, bare=True),
-        _path(steps.deleted_content),
-    )
-
-
 def _first(path: Path | None, scopes: list[object]) -> object:
     """The first value that one of the scopes has: the question, then the row, then its history."""
     found = (path.get(scope) for scope in scopes) if path else ()
@@ -298,10 +228,6 @@ def _first(path: Path | None, scopes: list[object]) -> object:
 
 def _values(path: Path, row: object) -> object:
     return path.get(row) if path.single else path.all(row)
-
-
-def _path(text: str | None) -> Path | None:
-    return None if text is None else compile_path(text, bare=True)
 
 
 def _label(value: object) -> str | None:

@@ -188,7 +188,7 @@ class Scanner:
         raise DataError(message, where=first.where, hint=first.hint)
 
     def _check_turn_keys(self) -> None:
-        keys = self.parser.history.unseen()
+        keys = self.parser.history.turns.unseen()
         problems = [
             ConfigError(
                 f"no turn of {self.file.label} has what itemSchema.{name} names{near}",
@@ -203,7 +203,7 @@ class Scanner:
     def _check_declared(self) -> None:
         """Flags that only the usual names brought in say nothing when no turn has one."""
         counts = self.found.counts
-        if self.config.fields_by_name and not self.parser.history.gold_met:
+        if self.config.fields_by_name and not self.parser.history.turns.gold_met:
             counts.flags.pop(TURNS_MISSING, None)
             if not self.parser.rule.named:
                 counts.flags.pop(MISSING, None)
