@@ -72,33 +72,32 @@ def interval_macro(
 ) -> Interval | None:
     """Interval of the mean of group means: ``sqrt(sum(SE^2)) / groups``, t with C - 1 or n - 1.
 
-    A group whose own standard error is unknown or zero gives no macro interval, unless all are in
-    0..1: then the Wilson half-width of that group stands in for its standard error.
+    A group of one item or one cluster has no error of its own: in 0..1 half the width of its Wilson
+    interval stands in for it, otherwise there is no interval. Errors that are all 0 give the degenerate form.
     """
     filled = [i for i, group in enumerate(groups) if group]
-    if not filled:
-        return None
-    means = [math.fsum(groups[i]) / len(groups[i]) for i in filled]
-    pooled = {c for i in filled for c in clusters[i]} if clusters is not None else set()
     n = sum(len(groups[i]) for i in filled)
+    pooled = {c for i in filled for c in clusters[i]} if clusters is not None else set()
     clustered = clusters is not None and len(pooled) < n
-    if clustered and len(pooled) < 2:
+    count = len(pooled) if clustered else n
+    if count < 2:
         return None
     errors = [_group_error(groups[i], clusters[i] if clustered and clusters else None, level) for i in filled]
-    if any(error is None for error in errors) or n < 2:
+    known = [error for error in errors if error is not None]
+    if len(known) < len(errors):
         return None
-    se = math.sqrt(math.fsum(e * e for e in errors if e is not None)) / len(filled)
+    means = [math.fsum(groups[i]) / len(groups[i]) for i in filled]
+    bounded = all(are_bounded(groups[i]) for i in filled)
+    se = math.sqrt(math.fsum(e * e for e in known)) / len(filled)
     if se < DEGENERATE:
-        return None
-    found = around(
-        math.fsum(means) / len(means), se, df=(len(pooled) if clustered else n) - 1, level=level, method="macro_t"
-    )
-    return clip(found, 0, 1) if all(are_bounded(groups[i]) for i in filled) else found
+        return _degenerate(means, count, level) if bounded else None
+    found = around(math.fsum(means) / len(means), se, df=count - 1, level=level, method="macro_t")
+    return clip(found, 0, 1) if bounded else found
 
 
 def _group_error(values: Sequence[float], clusters: Sequence[Hashable] | None, level: float) -> float | None:
     se = stderr(values) if clusters is None else stderr_clustered(values, clusters)
-    if se is not None and se >= DEGENERATE:
+    if se is not None:
         return se
     if not are_bounded(values):
         return None

@@ -209,6 +209,16 @@ def test_a_macro_interval_of_one_cluster_or_of_nothing_is_none() -> None:
     assert stats.interval_macro([[1.0, 0.0], [1.0]], [["a", "a"], ["a"]]) is None
 
 
-def test_a_macro_interval_survives_a_group_without_spread() -> None:
-    found = stats.interval_macro([[1.0, 1.0, 1.0], [0.0, 1.0]])
-    assert found is not None and found.low < found.high
+def test_a_group_without_spread_adds_nothing_to_a_macro_error() -> None:
+    found = stats.interval_macro([[1.0, 1.0, 1.0], [0.0, 1.0, 1.0, 0.0]])
+    assert found is not None
+    assert found.high == 1
+    half = distributions.t_quantile(0.975, df=6) * float(stats.stderr([0.0, 1.0, 1.0, 0.0]) or 0) / 2
+    assert found.low == pytest.approx(0.75 - half)
+
+
+@given(groups=st.lists(st.lists(st.sampled_from([0.0, 0.5, 1.0]), max_size=6), max_size=4), clustered=st.booleans())
+def test_a_macro_interval_is_never_of_zero_width(groups: list[list[float]], clustered: bool) -> None:
+    clusters = [[i % 3 for i in range(len(group))] for group in groups] if clustered else None
+    found = stats.interval_macro(groups, clusters)
+    assert found is None or 0 <= found.low < found.high <= 1
