@@ -1,0 +1,172 @@
+"""``bench validate``: every kind of config, told apart by its folder or its keys, each problem with its place.
+
+A missing environment variable or extra is a note here and an error in ``run``::
+
+    report = check_all(catalog, [Path("configs/providers/x.yaml")])
+    report.problems, report.notes
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from bench.config.catalog import Catalog
+from bench.config.source import Source, load
+from bench.errors import BenchError, ConfigError, UsageError
+
+Kind = Literal["benchmarks", "providers", "models", "runs"]
+KINDS: tuple[Kind, ...] = ("benchmarks", "providers", "models", "runs")
+SUFFIXES = (".yaml", ".yml", ".json")
+KEYS: tuple[tuple[Kind, frozenset[str]], ...] = (
+    ("benchmarks", frozenset({"manifest_version", "schema", "data"})),
+    ("providers", frozenset({"endpoints", "adapter", "mcp"})),
+    ("models", frozenset({"dialect"})),
+    ("runs", frozenset({"benchmarks", "providers"})),
+)
+
+
+@dataclass(slots=True)
+class Checked:
+    """What was found over all files."""
+
+    checked: int = 0
+    problems: list[BenchError] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, object]:
+        """The document of ``bench validate --json``."""
+        return {
+            "checked": self.checked,
+            "errors": [
+                {"kind": one.kind, "message": one.message, "where": one.where, "hint": one.hint}
+                for one in self.problems
+            ],
+            "notes": self.notes,
+        }
+
+
+def check_all(catalog: Catalog, paths: Sequence[Path]) -> Checked:
+    """Check the given files or folders, or every config that the catalog knows.
+
+    Raises:
+        UsageError: a path is not there.
+    """
+    found = Checked()
+    chosen = list(_given(paths)) if paths else list(_known(catalog))
+    for kind, path in chosen:
+        found.checked += 1
+        try:
+            resolved = kind or _kind_of(path)
+            for problem, note in CHECKS[resolved](catalog, path):
+                found.problems += [problem] if problem else []
+                found.notes += [note] if note else []
+        except BenchError as error:
+            found.problems += error.problems if isinstance(error, ConfigError) and error.problems else [error]
+    return found
+
+
+def _known(catalog: Catalog) -> Iterator[tuple[Kind | None, Path]]:
+    for kind in KINDS:
+        for entry in catalog.entries(kind):
+            yield kind, entry.path
+
+
+def _given(paths: Iterable[Path]) -> Iterator[tuple[Kind | None, Path]]:
+    for path in paths:
+        if not path.exists():
+            raise UsageError(f"{path}: no such file or folder", hint="name a config file, or a folder of them")
+        files = [path] if path.is_file() else sorted(one for one in path.rglob("*") if one.suffix in SUFFIXES)
+        for file in files:
+            kind = _kind_by_folder(file)
+            if path.is_file() or kind is not None:
+                yield kind, file
+
+
+def _kind_by_folder(path: Path) -> Kind | None:
+    """``configs/KIND/...``; a json file below benchmarks counts only as a manifest or a config of that folder."""
+    folders = [parent.name for parent in path.resolve().parents]
+    for kind in KINDS:
+        nested = folders[:3] if kind == "benchmarks" and path.name == "manifest.json" else folders[:2]
+        if kind in nested[:-1] and nested[nested.index(kind) + 1] == "configs":
+            return kind
+    return None
+
+
+def _kind_of(path: Path) -> Kind:
+    tree = Source.read(path).tree
+    keys = set(tree) if isinstance(tree, dict) else set()
+    for kind, telling in KEYS:
+        if keys & telling:
+            return kind
+    raise ConfigError(
+        "this is no config of a known kind",
+        where=str(path),
+        hint="a benchmark has schema or manifest_version, a provider endpoints or adapter, a model dialect",
+    )
+
+
+Finding = tuple[BenchError | None, str | None]
+
+
+def _benchmark(catalog: Catalog, path: Path) -> Iterator[Finding]:
+    from bench.datasets.validating import validate_benchmark
+    from bench.metrics import names, resolve
+
+    found = validate_benchmark(path, catalog, check_metric=resolve, known_metrics=names())
+    yield from ((error, None) for error in found.errors)
+    yield from ((None, f"{path}: {note}") for note in found.notes)
+
+
+def _provider(catalog: Catalog, path: Path) -> Iterator[Finding]:
+    from bench.config.provider import load_provider
+    from bench.providers.adapters import provider_class
+    from bench.providers.facts import variables
+
+    config = load_provider(path)
+    if config.adapter is not None:
+        try:
+            provider_class(config)
+        except ConfigError as error:
+            missing_extra = error.hint.startswith("its extra is not installed")
+            yield (None, f"{path}: {error.hint}") if missing_extra else (error, None)
+    yield from ((None, f"{path}: {warning}") for warning in config.warnings)
+    for name, needed in variables(config).items():
+        if needed and not (os.environ.get(name) or os.environ.get(f"{name}_FILE")):
+            yield None, f"{path}: the environment variable {name} is not set; a run needs it"
+
+
+def _model(catalog: Catalog, path: Path) -> Iterator[Finding]:
+    from bench.config.modelfile import read_model_file
+
+    read_model_file(path)
+    yield None, None
+
+
+def _run(catalog: Catalog, path: Path) -> Iterator[Finding]:
+    from bench.config.run import RunRequest
+    from bench.plan.providers import load_named
+
+    source = Source.read(path)
+    request = load(source, RunRequest)
+    looks: list[tuple[str, Callable[[str], object], Sequence[str]]] = [
+        ("benchmarks", lambda name: catalog.find("benchmarks", name), request.benchmarks),
+        ("providers", lambda label: load_named(catalog, label.partition("@")[0]), request.providers),
+    ]
+    for key, look, names in looks:
+        for name in names:
+            try:
+                look(name)
+            except UsageError as error:
+                yield ConfigError(error.message, where=source.place((key,)), hint=error.hint), None
+
+
+CHECKS: dict[Kind, Callable[[Catalog, Path], Iterator[Finding]]] = {
+    "benchmarks": _benchmark,
+    "providers": _provider,
+    "models": _model,
+    "runs": _run,
+}

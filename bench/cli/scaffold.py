@@ -1,0 +1,88 @@
+"""``bench new``: a commented, valid config to start from. Nothing is ever overwritten.
+
+Example::
+
+    write_new("provider", "mine", data=None, workspace=Path("."))        # configs/providers/mine.yaml
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Literal
+
+from bench.errors import UsageError
+
+NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+
+PROVIDER = """# A memory system behind HTTP: what is sent, and where the answers stand. See docs/add-a-provider.md
+apiVersion: bench/v1
+name: {name}
+displayName: {name}
+description: One sentence about it
+type: hosted
+
+connection:
+  baseUrl: "${{{variable}_URL:-http://127.0.0.1:8080}}"
+  timeout: 30000                  # ms, one attempt
+
+auth:
+  type: bearer                    # or token, apikey, basic, query, none
+  envVar: {variable}_API_KEY      # the name of the variable, never the key
+  optional: true
+
+endpoints:
+  add:
+    method: POST
+    path: /memories
+    body: {{content: "$.content", namespace: "$.runTag", id: "$.id", metadata: "$.metadata"}}
+  search:
+    method: POST
+    path: /search
+    body: {{query: "$.query", namespace: "$.runTag", limit: "$.k"}}
+    response:
+      results: "$.results"
+      contentField: "$.content"
+      scoreField: "$.score"
+      id_from: [{{metadata: bench_id}}, {{field: "$.id"}}]
+  clear:
+    method: DELETE
+    path: /namespaces/${{runTag}}
+    treat_as_ok: [404]
+
+# Without a status call readiness is seen by searching for something that was written. With one:
+# wait:
+#   request: {{method: GET, path: "/jobs/${{jobId}}"}}
+#   until: {{"$.status": [done]}}
+#   fail_on: {{"$.status": [failed]}}
+wait: sentinel
+
+limits:
+  add: {{concurrency: 4}}
+  search: {{concurrency: 8}}
+"""
+
+
+def write_new(kind: Literal["provider", "benchmark"], name: str, *, data: Path | None, workspace: Path) -> Path:
+    """Write the files and return the config's path.
+
+    Raises:
+        UsageError: a bad name, or a file that is there already.
+        DataError: DATA cannot be read.
+    """
+    if not NAME.fullmatch(name):
+        raise UsageError(f'"{name}" is no name', hint="lower case letters, digits, dots, dashes and underscores")
+    if kind == "provider":
+        variable = re.sub(r"[^A-Z0-9]", "_", name.upper())
+        files = [(workspace / "configs" / "providers" / f"{name}.yaml", PROVIDER.format(name=name, variable=variable))]
+    else:
+        from bench.datasets.starting import new_benchmark
+
+        files = list(new_benchmark(name, data, workspace).files)
+    for path, _ in files:
+        if path.exists():
+            raise UsageError(f"{path} exists already", hint="choose another name, or move it away")
+    for path, text in files:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return files[0][0]

@@ -1,0 +1,72 @@
+"""``bench schema KIND``: JSON Schema of each file and stream, made from the models that read and write them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Kind = Literal["benchmark", "manifest", "provider", "run", "receipt", "event"]
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def schema_of(kind: Kind) -> dict[str, object]:
+    """The schema of one kind, draft 2020-12."""
+    if kind in ("benchmark", "manifest"):
+        from bench.config.schemas import json_schema
+
+        return json_schema(kind)
+    if kind == "provider":
+        from bench.config.provider import ProviderConfig
+
+        return {"$schema": DRAFT, **ProviderConfig.model_json_schema(by_alias=True)}
+    if kind == "run":
+        from bench.config.run import RunRequest
+
+        return {"$schema": DRAFT, **RunRequest.model_json_schema(by_alias=True)}
+    if kind == "receipt":
+        from bench.receipt.schema import Receipt
+
+        return {"$schema": DRAFT, **Receipt.model_json_schema(by_alias=True)}
+    return {"$schema": DRAFT, **_events()}
+
+
+def _events() -> dict[str, object]:
+    """The lines of ``bench run --json``."""
+    text, count, number = {"type": "string"}, {"type": "integer", "minimum": 0}, {"type": ["number", "null"]}
+    jobs = {"type": "array", "items": {"type": "object"}}
+    fields: dict[str, dict[str, object]] = {
+        "launch": {"run_id": text, "started_at": text, "jobs": jobs},
+        "progress": {
+            "run_id": text,
+            "planned": count,
+            "ended": count,
+            "in_flight": count,
+            "oldest_request_s": number,
+            "rate_per_s": number,
+            "rate_limited": count,
+            "cost_usd": text,
+            "cost_unknown_calls": count,
+            "eta_s": number,
+            "elapsed_s": number,
+        },
+        "stopping": {"reason": text, "in_flight": count},
+        "done": {
+            "run_id": text,
+            "status": text,
+            "exit_code": {"type": "integer"},
+            "message": text,
+            "jobs": jobs,
+            "cost_usd": text,
+            "cost_unknown_calls": count,
+            "resume": {"type": ["string", "null"]},
+        },
+    }
+    lines = [
+        {
+            "type": "object",
+            "properties": {"event": {"const": name}, **inner},
+            "required": ["event", *inner],
+            "additionalProperties": False,
+        }
+        for name, inner in fields.items()
+    ]
+    return {"title": "One line of bench run --json", "oneOf": lines}
