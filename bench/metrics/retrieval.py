@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 
 from bench.metrics.protocol import Arithmetic, Entry, Parameter
 from bench.metrics.ranking import Ids, Ranking
@@ -104,6 +105,12 @@ def reciprocal_rank(ranking: Ranking, k: int | None, params: Params) -> float:
     return next((1 / rank for rank, new in enumerate(ranking.new[:k], start=1) if new), 0.0)
 
 
+@lru_cache(maxsize=4)
+def _ranking(retrieved: tuple[tuple[str, ...], ...], relevant: tuple[str, ...], collapse: bool) -> Ranking | None:
+    """The metrics of one row look at one ranking: walk its hits once."""
+    return Ranking.of(retrieved, relevant, collapse=collapse)
+
+
 def _built(formula: Formula) -> Callable[[int | None, Params], Arithmetic]:
     def build(k: int | None, params: Params) -> Arithmetic:
         collapse = params.get("duplicates") == "collapse"
@@ -115,7 +122,8 @@ def _built(formula: Formula) -> Callable[[int | None, Params], Arithmetic]:
         def of_row(row: Row) -> float | None:
             if row.retrieved is None or not row.relevant:
                 return None
-            return of_inputs(row.retrieved, row.relevant)
+            ranking = _ranking(row.retrieved, row.relevant, collapse)
+            return None if ranking is None else formula(ranking, k, params)
 
         return Arithmetic(of_row=of_row, of_inputs=of_inputs)
 
