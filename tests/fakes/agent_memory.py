@@ -64,7 +64,9 @@ class AgentMemory(Fake):
         name = str(space["eq"]) if isinstance(space, dict) else ""
         for doc in self.shelf.all(name):
             self.shelf.asked(doc)
-        docs = best(self.shelf.visible(name), lambda doc: alike(str(body["text"]), doc.content), int(str(body.get("limit", 10))))
+        docs = best(
+            self.shelf.visible(name), lambda doc: alike(str(body["text"]), doc.content), int(str(body.get("limit", 10)))
+        )
         rows = [_row(name, score, doc) for score, doc in docs]
         return 200, {"memories": rows, "total": len(rows), "next_offset": None}
 

@@ -115,7 +115,7 @@ def optional(check: Check) -> Check:
     return Optional_(check)
 
 
-def table(fields: dict[str, Check] | None = None, **more: Check) -> Check:
+def table(fields: dict[str, Check] | None = None, /, **more: Check) -> Check:
     """An object with exactly these fields."""
     known = {**(fields or {}), **more}
 

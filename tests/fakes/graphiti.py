@@ -61,9 +61,7 @@ class Graphiti(Fake):
         return 200, [_episode(call.parts[0], doc) for doc in docs[-int(str(asked["last_n"])) :]]
 
     async def search(self, call: Called) -> Reply:
-        body = call.body(
-            table(group_ids=optional(many(text())), query=text(), max_facts=optional(whole(most=10_000)))
-        )
+        body = call.body(table(group_ids=optional(many(text())), query=text(), max_facts=optional(whole(most=10_000))))
         groups = body.get("group_ids")
         docs = [doc for group in (groups if isinstance(groups, list) else []) for doc in self.shelf.visible(group)]
         found = best(docs, lambda doc: alike(str(body["query"]), doc.content), int(str(body.get("max_facts", 10))))

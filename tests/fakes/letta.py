@@ -33,9 +33,7 @@ class Letta(Fake):
         }
 
     def refused(self, faults: list[Fault], tree: object) -> Refusal:
-        shown = [
-            {"type": one.fastapi, "loc": one.place, "msg": one.message, "input": one.value} for one in faults
-        ]
+        shown = [{"type": one.fastapi, "loc": one.place, "msg": one.message, "input": one.value} for one in faults]
         return Refusal(422, {"trace_id": "", "detail": str(shown)})
 
     def unauthorized(self) -> Refusal:
@@ -74,9 +72,7 @@ class Letta(Fake):
         return 200, {"message": f"Agent id={agent} successfully deleted"}
 
     async def add(self, call: Called) -> Reply:
-        body = call.body(
-            table(text=text(empty=False), tags=optional(many(text())), created_at=optional(instant()))
-        )
+        body = call.body(table(text=text(empty=False), tags=optional(many(text())), created_at=optional(instant())))
         when = str(body["created_at"]) if "created_at" in body else STAMP
         doc = Doc(id=f"passage-{uuid.uuid4()}", content=str(body["text"]), when=when)
         doc.metadata["tags"] = body.get("tags", [])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from bench.config.provider import ProviderConfig, load_provider
@@ -18,12 +18,20 @@ from bench.config.source import Source
 from bench.providers import Provider, ProviderContext, open_provider
 from tests.contract.running import context_for
 from tests.fakes.agent_memory import AgentMemory
+from tests.fakes.cognee import Cognee
+from tests.fakes.embeddings import Embeddings
 from tests.fakes.frame import Fake
 from tests.fakes.graphiti import Graphiti
 from tests.fakes.hindsight import Hindsight
 from tests.fakes.letta import Letta
 from tests.fakes.mem0 import Mem0, Mem0Oss
+from tests.fakes.memobase import Memobase
+from tests.fakes.memos import Memos
+from tests.fakes.pinecone import Pinecone
+from tests.fakes.qdrant import Qdrant
 from tests.fakes.supermemory import Supermemory, SupermemoryV4
+from tests.fakes.vector_stores import VectorStores
+from tests.fakes.weaviate import Weaviate
 from tests.fakes.zep import Zep, ZepV3
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs" / "providers"
@@ -39,6 +47,13 @@ FAKES: dict[str, Callable[[], Fake]] = {
     "graphiti": Graphiti,
     "hindsight": Hindsight,
     "agent-memory-server": AgentMemory,
+    "qdrant": Qdrant,
+    "weaviate": Weaviate,
+    "pinecone": Pinecone,
+    "openai-vector-stores": VectorStores,
+    "cognee": Cognee,
+    "memos": Memos,
+    "memobase": Memobase,
 }
 
 
@@ -64,9 +79,12 @@ def quick(name: str, changes: Mapping[str, object] | None = None) -> ProviderCon
 
 @asynccontextmanager
 async def context_at(config: ProviderConfig, fake: Fake, folder: Path, **more: str) -> AsyncIterator[ProviderContext]:
-    """The context of a provider whose environment leads to the fake."""
-    async with context_for(config, folder, {**fake.environment(), **more}) as context:
-        yield context
+    """The context of a provider whose environment leads to the fake, and to an embedder where it needs one."""
+    async with AsyncExitStack() as stack:
+        variables = {**fake.environment(), **more}
+        if config.client_embeddings is not None:
+            variables |= (await stack.enter_async_context(Embeddings().running())).environment()
+        yield await stack.enter_async_context(context_for(config, folder, variables))
 
 
 @asynccontextmanager

@@ -52,7 +52,10 @@ class BodyErrors:
         return cls(tuple((rule, compile_path(rule.path), _message_path(rule)) for rule in rules))
 
     def read(self, response: Response) -> Metered | None:
-        """Raise what the first rule that holds says; a body that is no JSON has nothing to say here."""
+        """Raise what the first rule that holds says; a body that is no JSON, or of a status in ``treat_as_ok``, says
+        nothing here."""
+        if not 200 <= response.status < 300:
+            return None
         try:
             tree = response.json()
         except MappingError:

@@ -46,7 +46,7 @@ class IdMapping:
         if self.key is None:
             return {own_uuid(namespace, one): one for one in sent}
         keys = [key for answer in answers for key in as_ids(answer.values(self.key))]
-        values = list(sent) if self.value is None else self._values(answers)
+        values = self._values(answers) if self.value is not None else list(sent) * (len(keys) if len(sent) == 1 else 1)
         if len(keys) != len(values) and answers:
             raise answers[-1].error(self.key, f"{len(keys)} ids for {len(values)} memories")
         return dict(zip(keys, values, strict=True))

@@ -1,0 +1,47 @@
+"""An OpenAI-compatible embeddings endpoint: hashed bags of words, so that texts with common words are alike."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Mapping
+
+from tests.fakes.fields import many, optional, table, text, whole
+from tests.fakes.frame import Called, Fake, Key, Reply, Route, words
+
+SIZE = 64
+
+
+class Embeddings(Fake):
+    """Unit vectors of 64 numbers, or of as many as were asked for."""
+
+    auth = Key("Authorization", "Bearer ")
+    variables = {"OPENAI_BASE_URL": "URL", "OPENAI_API_KEY": "KEY"}
+
+    def routes(self) -> Mapping[str, Route]:
+        return {"POST /embeddings": self.embed}
+
+    async def embed(self, call: Called) -> Reply:
+        body = call.body(
+            table(
+                model=text(),
+                input=many(text(empty=False), least=1),
+                encoding_format=optional(text("float")),
+                dimensions=optional(whole(most=4096)),
+            )
+        )
+        texts, size = body["input"], int(str(body.get("dimensions", SIZE)))
+        assert isinstance(texts, list)
+        data = [{"object": "embedding", "index": i, "embedding": embedding(one, size)} for i, one in enumerate(texts)]
+        usage = {"prompt_tokens": sum(len(one.split()) for one in texts), "total_tokens": 0}
+        usage["total_tokens"] = usage["prompt_tokens"]
+        return 200, {"object": "list", "model": body["model"], "data": data, "usage": usage}
+
+
+def embedding(content: str, size: int = SIZE) -> list[float]:
+    """The vector of a text."""
+    found = [0.0] * size
+    for word, count in words(content).items():
+        found[zlib.crc32(word.encode()) % size] += count
+    length = math.sqrt(sum(part * part for part in found)) or 1.0
+    return [part / length for part in found]
