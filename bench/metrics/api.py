@@ -13,8 +13,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import cast
 
 from bench.errors import UnknownMetric
+from bench.metrics.compute import values
 from bench.metrics.facts import FoldRow, labels_of
 from bench.metrics.fold import fold
+from bench.metrics.normal import as_text
 from bench.metrics.protocol import Measure, MetricInfo
 from bench.metrics.registry import registry
 from bench.metrics.select import dimension_name, over
@@ -56,32 +58,11 @@ def measure(
     metric = registry().measure(name, params)
     if dimensions:
         metric = over(metric, dimensions)
-    if metric.arithmetic.of_all is not None:
-        return _of_all(metric, list(rows))
     light = [_light(metric, place, row) for place, row in enumerate(rows)]
     clustered = any(row.corpus for row in light)
     if metric.scope == "corpus":
         metric = _as_items(metric)
     return fold([metric], light, by=dimensions, clustered=clustered)[metric.name]
-
-
-def _of_all(metric: Measure, rows: Sequence[Mapping[str, object] | Row]) -> Measurement:
-    """A metric that is one number of all rows at once."""
-    pairs = [
-        (row.prediction, row.references[0]) if isinstance(row, Row) else (row["prediction"], row["reference"])
-        for row in rows
-        if not isinstance(row, Row) or (row.prediction is not None and row.references)
-    ]
-    function = metric.arithmetic.of_all
-    value = None if function is None else function([p for p, _ in pairs], [r for _, r in pairs])
-    return Measurement(
-        metric=metric.name,
-        definition=metric.definition,
-        value=value,
-        value_failures_as_zero=None,
-        n=len(pairs),
-        n_excluded=len(rows) - len(pairs),
-    )
 
 
 def resolve(name: str) -> MetricInfo:
@@ -105,11 +86,26 @@ def _generic(metric: Measure) -> Callable[..., float | None]:
 def _light(metric: Measure, place: int, row: Mapping[str, object] | Row) -> FoldRow:
     if isinstance(row, Row):
         labels = labels_of(row.labels)
-        return FoldRow(row.item_id, row.corpus, row.epoch, row.state, labels, (metric.score(row),), row.reason)
+        return FoldRow(
+            row.item_id, row.corpus, row.epoch, row.state, labels, tuple(values([metric], row).values()), row.reason
+        )
     labels = labels_of(cast("Mapping[str, str]", row.get("labels") or {}))
     state = _state(row)
     corpus, item = str(row.get("corpus") or ""), str(row.get("item_id", place))
-    return FoldRow(item, corpus, 1, state, labels, (_value(metric, row),), str(row.get("reason") or ""))
+    found = _parts(metric, row) if metric.scope == "parts" else (_value(metric, row),)
+    return FoldRow(item, corpus, 1, state, labels, found, str(row.get("reason") or ""))
+
+
+def _parts(metric: Measure, row: Mapping[str, object]) -> tuple[float | None, ...]:
+    """The parts of a metric that compares texts."""
+    texts = Row(
+        benchmark="",
+        corpus="",
+        item_id="",
+        prediction=as_text(row["prediction"]),
+        references=(as_text(row["reference"]),),
+    )
+    return tuple(values([metric], texts).values())
 
 
 _BESIDE = frozenset({"labels", "corpus", "state", "item_id", "reason"})

@@ -10,6 +10,7 @@ Example::
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -70,23 +71,57 @@ def fold(
         rows, spread = reduced(rows, [m.name for m in items], epochs_reducer)
     pool = rows if isinstance(rows, Pool) else poured(rows, len(items), clustered=clustered)
     cells = pool.cells()
-    found = {m.name: _of_items(Column(m, i), cells, facts, options) for i, m in enumerate(items)}
-    found |= {m.name: _of_corpora(m, facts, options) for m in metrics if m.scope == "corpus"}
-    return {m.name: replace(found[m.name], spread=spread.get(m.name)) for m in metrics}
+    places = {column.name: place for place, column in enumerate(items)}
+    found = {}
+    for metric in metrics:
+        if metric.scope == "corpus":
+            found[metric.name] = _of_corpora(metric, facts, options)
+        else:
+            columns = [Column(column, places[column.name]) for column in metric.columns]
+            measured = _of_items(metric, columns, cells, facts, options)
+            found[metric.name] = replace(measured, spread=spread.get(metric.name))
+    return found
 
 
 def item_metrics(metrics: Sequence[Measure]) -> list[Measure]:
-    """The metrics that have a value an item: the columns of a row."""
-    return [m for m in metrics if m.scope == "item"]
+    """The columns of a row: the metrics that have a value an item, and the parts of those that have none."""
+    return [column for metric in metrics for column in metric.columns]
 
 
-def _of_items(column: Column, cells: Sequence[Cell], job: JobFacts, options: Options) -> Measurement:
-    dimensions = dict.fromkeys((*column.metric.breakdown, *(d for d in options.by if has_dimension(cells, d))))
-    breakdown = {}
-    for dimension in dimensions:
-        groups = by_label(cells, dimension)
-        breakdown[dimension] = {label: _one(column, groups[label], job, options) for label in sorted(groups)}
-    return replace(_one(column, cells, job, options, whole=True), breakdown=breakdown)
+def _of_items(
+    metric: Measure, columns: Sequence[Column], cells: Sequence[Cell], job: JobFacts, options: Options
+) -> Measurement:
+    def measured(some: Sequence[Cell], *, whole: bool) -> Measurement:
+        if metric.scope == "parts":
+            return _of_parts(metric, columns, some, options)
+        return _one(columns[0], some, job, options, whole=whole)
+
+    dimensions = dict.fromkeys((*metric.breakdown, *(d for d in options.by if has_dimension(cells, d))))
+    groups = {dimension: by_label(cells, dimension) for dimension in dimensions}
+    breakdown = {
+        dimension: {label: measured(labels[label], whole=False) for label in sorted(labels)}
+        for dimension, labels in groups.items()
+    }
+    return replace(measured(cells, whole=True), breakdown=breakdown)
+
+
+def _of_parts(metric: Measure, columns: Sequence[Column], cells: Sequence[Cell], options: Options) -> Measurement:
+    """One number of the sums of all parts; it has no interval and no second denominator."""
+    samples = [_sample(column, cells, options) for column in columns]
+    first, reasons = samples[0]
+    function = metric.arithmetic.of_sums
+    sums = [math.fsum(sample.values) for sample, _ in samples]
+    return Measurement(
+        metric=metric.name,
+        definition=metric.definition,
+        value=function(sums) if function is not None and first.values else None,
+        value_failures_as_zero=None,
+        n=len(first.values),
+        n_excluded=sum(reasons.values()),
+        n_failed=first.n_failed,
+        unit=metric.unit,
+        excluded_reasons=dict(sorted(reasons.items())),
+    )
 
 
 def _one(column: Column, cells: Sequence[Cell], job: JobFacts, options: Options, *, whole: bool = False) -> Measurement:

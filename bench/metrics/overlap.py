@@ -95,12 +95,40 @@ def _bleu(k: int | None, params: Mapping[str, object]) -> Arithmetic:
     variant = str(params["variant"])
     if variant != "sacrebleu_corpus":
         return compared(_sentence(variant))
-    # one number of all rows: no item has a value of its own
-    return Arithmetic(of_row=_no_value, of_inputs=sacrebleu_corpus, of_all=sacrebleu_corpus)
+    return Arithmetic(
+        of_row=lambda row: None,
+        of_inputs=sacrebleu_corpus,
+        parts={part: functools.partial(_corpus_part, place) for place, part in enumerate(_PARTS)},
+        of_sums=_of_counts,
+    )
 
 
-def _no_value(row: Row) -> None:
-    return None
+_ORDERS = (1, 2, 3, 4)
+_PARTS = ("answer_tokens", "reference_tokens", *(f"matched_{n}" for n in _ORDERS), *(f"total_{n}" for n in _ORDERS))
+
+
+@functools.lru_cache(maxsize=16)
+def _counts(prediction: str, reference: str) -> tuple[float, ...]:
+    """The counts of one pair, in the order of ``_PARTS``; corpus BLEU is a function of their sums."""
+    import sacrebleu
+
+    found = sacrebleu.sentence_bleu(prediction, [reference])
+    return (found.sys_len, found.ref_len, *found.counts, *found.totals)
+
+
+def _corpus_part(place: int, row: Row) -> float | None:
+    if row.prediction is None or not row.references:
+        return None
+    return float(_counts(row.prediction, row.references[0])[place])
+
+
+def _of_counts(sums: Sequence[float]) -> float:
+    from sacrebleu.metrics.bleu import BLEU
+
+    answer_tokens, reference_tokens, *counts = (int(n) for n in sums)
+    matched, totals = counts[: len(_ORDERS)], counts[len(_ORDERS) :]
+    score = BLEU.compute_bleu(matched, totals, answer_tokens, reference_tokens, smooth_method="exp").score
+    return float(score) / 100
 
 
 ENTRIES = (

@@ -17,7 +17,7 @@ Example of a plug-in::
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol, runtime_checkable
 
 from bench.metrics.rules import MEAN, FoldRule
@@ -25,6 +25,7 @@ from bench.model import Row
 
 Category = Literal["retrieval", "answer", "performance", "cost", "custom"]
 Cut = Literal["required", "optional", "none"]
+Scope = Literal["item", "corpus", "parts"]
 
 
 @runtime_checkable
@@ -74,8 +75,10 @@ class Arithmetic:
     of_row: Callable[[Row], float | None]
     of_inputs: Callable[..., float | None] | None = None
     """the same from named inputs; None where no generic form exists"""
-    of_all: Callable[[Sequence[object], Sequence[object]], float | None] | None = None
-    """predictions and references to one number, where no item has a value of its own"""
+    parts: Mapping[str, Callable[[Row], float | None]] = field(default_factory=dict)
+    """where no item has a value of its own: what is stored of each item and summed over all"""
+    of_sums: Callable[[Sequence[float]], float | None] | None = None
+    """the sums of the parts, in their order, to the one number"""
     fold: FoldRule = MEAN
     evaluators: tuple[str, ...] = ()
     """evaluators whose verdicts it reads, beside the benchmark's first"""
@@ -101,8 +104,8 @@ class Entry:
     """the parameter that ``name.value`` sets"""
     unit: str | None = None
     lower_is_better: bool = False
-    scope: Literal["item", "corpus"] = "item"
-    """whether its values belong to items or to corpora"""
+    scope: Scope = "item"
+    """whether its values belong to items, to corpora, or are parts that only their sums make a number of"""
     counts_unknown: bool = False
     """a missing value means that the number is unknown, not that it does not apply"""
     dimensions: tuple[str, ...] = ()
@@ -152,7 +155,7 @@ class Measure:
     arithmetic: Arithmetic
     breakdown: tuple[str, ...] = ()
     """dimensions asked for in its config entry"""
-    scope: Literal["item", "corpus"] = "item"
+    scope: Scope = "item"
     counts_unknown: bool = False
 
     def score(self, row: Row) -> float | None:
@@ -167,6 +170,16 @@ class Measure:
     def aggregation(self) -> str:
         """``mean``, ``macro:DIMENSION`` or ``other``."""
         return self.arithmetic.fold.name
+
+    @property
+    def columns(self) -> tuple[Measure, ...]:
+        """What is stored of each item: itself, its parts, or nothing."""
+        if self.scope == "item":
+            return (self,)
+        return tuple(
+            replace(self, name=f"{self.name}#{part}", scope="item", arithmetic=Arithmetic(of_row=of_row))
+            for part, of_row in self.arithmetic.parts.items()
+        )
 
     @property
     def evaluators(self) -> tuple[str, ...]:

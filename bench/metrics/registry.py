@@ -128,6 +128,7 @@ class Registry:
             return self._installed(canonical(name), given, breakdown)
         entry, k = request.entry, self._cut(request, given, default_k)
         checked = self._checked(request, given)
+        arithmetic = entry.build(k, checked)
         return Measure(
             name=request.name[: -len("k")] + str(k) if request.k == "k" else request.name,
             definition=entry.definition(k, checked),
@@ -135,9 +136,9 @@ class Registry:
             unit=entry.unit,
             lower_is_better=entry.lower_is_better,
             params=checked if k is None else {**checked, "k": k},
-            arithmetic=entry.build(k, checked),
+            arithmetic=arithmetic,
             breakdown=breakdown or entry.dimensions,
-            scope=entry.scope,
+            scope="parts" if arithmetic.parts else entry.scope,
             counts_unknown=entry.counts_unknown,
         )
 

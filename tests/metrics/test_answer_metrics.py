@@ -221,3 +221,16 @@ def test_corpus_bleu_is_one_number_of_all_rows() -> None:
     same = [replace(ROW, prediction="a b c d e", references=("a b c d e",)), replace(ROW, prediction=None)]
     again = metrics.measure("bleu.sacrebleu_corpus", same)
     assert (again.n, again.n_excluded, again.value) == (1, 1, pytest.approx(1.0))
+    whole = metrics.score("bleu.sacrebleu_corpus", predictions=["a b c d e", "x"], references=["a b c d e", "y"])
+    assert found.value == pytest.approx(whole, abs=1e-15)
+
+
+def test_the_parts_of_corpus_bleu_are_stored_with_each_item() -> None:
+    chosen = metrics.open_metrics(["accuracy", "bleu.sacrebleu_corpus"], k=5, folder=Path())
+    stored = metrics.values(chosen, ROW)
+    assert list(stored) == [column.name for column in metrics.item_metrics(chosen)]
+    assert stored["bleu.sacrebleu_corpus#answer_tokens"] == 3
+    rows = [metrics.FoldRow("i", "c", 1, "correct", (("question_type", "a"),), tuple(stored.values()))]
+    found = metrics.fold(chosen, rows)["bleu.sacrebleu_corpus"]
+    assert found.n == 1 and found.value is not None
+    assert found.breakdown["question_type"]["a"].value == found.value
