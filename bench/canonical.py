@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from hashlib import sha256
 from itertools import accumulate
 from math import isfinite
@@ -34,6 +34,7 @@ __all__ = [
     "CanonicalError",
     "digest",
     "dumps",
+    "dumps_with_part",
     "parse",
     "sha256_hex",
     "without",
@@ -47,7 +48,6 @@ MAX_DEPTH = 64
 MAX_INTEGER = 2**53 - 1
 
 _STRINGS_AND_BRACKETS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{]|[\]}]', re.DOTALL)
-_LONG_INTEGER = re.compile(r"(?<![0-9.])[0-9]{16}")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _MESSAGES = {
@@ -78,7 +78,7 @@ def parse(data: bytes) -> JSON:
     _refuse_depth(text)
     refused: list[_Refused] = []
     value = _load(text, refused)
-    if refused or _ESCAPED_SURROGATE.search(text):
+    if refused or ("\\u" in text and _ESCAPED_SURROGATE.search(text)):
         _refuse_in(value, "", 1)
     return value
 
@@ -124,6 +124,8 @@ def _load(text: str, refused: list[_Refused]) -> JSON:
         return refuse("number_out_of_range" if isfinite(number) else "number_not_finite")
 
     def read_int(digits: str) -> object:
+        if len(digits) <= 15:
+            return int(digits)
         number = int(digits) if len(digits) <= 17 else MAX_INTEGER + 1
         return number if abs(number) <= MAX_INTEGER else refuse("integer_out_of_range")
 
@@ -132,7 +134,7 @@ def _load(text: str, refused: list[_Refused]) -> JSON:
             text,
             object_pairs_hook=read_object,
             parse_float=read_float,
-            parse_int=read_int if _LONG_INTEGER.search(text) else None,
+            parse_int=read_int,
             parse_constant=lambda _: refuse("number_not_finite"),
         )
     except json.JSONDecodeError as error:
@@ -152,6 +154,7 @@ class _NeedsCare(Exception):
     """The value is outside the subset that the C encoder writes exactly as RFC 8785 asks."""
 
 
+_AS_IT_IS = frozenset({str, bool, type(None)})
 _ENCODER = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
@@ -160,48 +163,62 @@ def dumps(value: object) -> bytes:
     try:
         return _ENCODER.encode(_plain(value, 1)).encode("utf-8")
     except (_NeedsCare, UnicodeEncodeError):
-        _refuse_in(value, "", 1)
+        return _dumps_with_care(value)
+
+
+def dumps_with_part(value: Mapping[str, object], names: Collection[str]) -> tuple[bytes, bytes]:
+    """Write an object, and the object reduced to some of its members, while walking it once."""
+    try:
+        whole = _plain_object(value, 1)
+        part = {name: whole[name] for name in names if name in whole}
+        return _ENCODER.encode(whole).encode("utf-8"), _ENCODER.encode(part).encode("utf-8")
+    except (_NeedsCare, UnicodeEncodeError):
+        part = {name: value[name] for name in names if name in value}
+        return _dumps_with_care(value), _dumps_with_care(part)
+
+
+def _dumps_with_care(value: object) -> bytes:
+    _refuse_in(value, "", 1)
     return rfc8785.dumps(value)  # type: ignore[arg-type]
 
 
 def _plain(value: object, depth: int) -> object:
     """Copy ``value`` so that json writes it as JCS, or give up; ten times faster than the general road."""
     kind = type(value)
-    if kind is str or value is None or kind is bool:
+    if kind in _AS_IT_IS:
         return value
     if kind is int:
-        return _inside(value, -MAX_INTEGER <= value <= MAX_INTEGER)  # type: ignore[operator]
+        if -MAX_INTEGER <= value <= MAX_INTEGER:  # type: ignore[operator]
+            return value
+        raise _NeedsCare
     if kind is float:
         return _plain_float(value)  # type: ignore[arg-type]
     if depth > MAX_DEPTH:
         raise _NeedsCare
     if kind is dict:
-        return {_plain_key(key): _plain(item, depth + 1) for key, item in value.items()}  # type: ignore[attr-defined]
+        return _plain_object(value, depth)  # type: ignore[arg-type]
     if kind is list or kind is tuple:
-        return [_plain(item, depth + 1) for item in value]  # type: ignore[attr-defined]
+        return [item if type(item) in _AS_IT_IS else _plain(item, depth + 1) for item in value]  # type: ignore[attr-defined]
     raise _NeedsCare
 
 
-def _inside(value: object, holds: bool) -> object:
-    if not holds:
-        raise _NeedsCare
-    return value
+def _plain_object(value: Mapping[str, object], depth: int) -> dict[str, object]:
+    try:
+        if not all(map(str.isascii, value)):  # beyond ASCII the order by UTF-16 units is another one
+            raise _NeedsCare
+    except TypeError:
+        raise _NeedsCare from None
+    return {key: item if type(item) in _AS_IT_IS else _plain(item, depth + 1) for key, item in value.items()}
 
 
 def _plain_float(value: float) -> float | int:
     if not -MAX_INTEGER <= value <= MAX_INTEGER:
         raise _NeedsCare
-    if value == int(value):
+    if value.is_integer():
         return int(value)
     if -1e-4 < value < 1e-4:  # Python turns to exponents here, ECMAScript only below 1e-6
         raise _NeedsCare
     return value
-
-
-def _plain_key(key: object) -> str:
-    if type(key) is not str or not key.isascii():  # beyond ASCII the order by UTF-16 units is another one
-        raise _NeedsCare
-    return key
 
 
 # ----------------------------------------------------------------------- refusing

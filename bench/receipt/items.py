@@ -22,7 +22,7 @@ from typing import Annotated, BinaryIO, Literal, Self
 
 from pydantic import Field
 
-from bench.canonical import JSON, dumps, parse, sha256_hex
+from bench.canonical import JSON, dumps, dumps_with_part, parse, sha256_hex
 from bench.errors import CanonicalError
 from bench.receipt.merkle import Frontier, leaf_hash
 from bench.receipt.schema import PerQuery, State, items_file_name
@@ -111,11 +111,11 @@ class Seal:
         self._lines = Frontier()
         self._deterministic = Frontier()
 
-    def add(self, line: bytes, value: JSON) -> None:
-        """Take one line (without LF) and its parsed value."""
+    def add(self, line: bytes, deterministic: bytes) -> None:
+        """Take one line (without LF) and the canonical form of its deterministic part."""
         self.add_raw(line + b"\n")
         self._lines.append(leaf_hash(line))
-        self._deterministic.append(leaf_hash(dumps(deterministic_part(value))))
+        self._deterministic.append(leaf_hash(deterministic))
 
     def add_raw(self, data: bytes) -> None:
         """Take bytes that are no line of their own, such as a cut end."""
@@ -133,9 +133,11 @@ class Seal:
         )
 
 
-def deterministic_part(value: JSON) -> JSON:
-    """Reduce a row to what two exact runs must agree on."""
-    return {name: value[name] for name in DETERMINISTIC_FIELDS if name in value} if isinstance(value, dict) else value
+def spell(value: JSON) -> tuple[bytes, bytes]:
+    """The canonical line of a row, and of what two exact runs must agree on in it."""
+    if isinstance(value, dict):
+        return dumps_with_part(value, DETERMINISTIC_FIELDS)
+    return dumps(value), dumps(value)
 
 
 def row_value(row: ItemRow) -> dict[str, JSON]:
@@ -180,7 +182,7 @@ class ItemsWriter:
                 self._spool.seek(offset)
                 line = self._spool.read(length)
                 out.write(line + b"\n")
-                seal.add(line, parse(line))
+                seal.add(line, spell(parse(line))[1])
         return seal.sealed()
 
 
@@ -212,10 +214,11 @@ def _read_line(number: int, line: bytes, seal: Seal) -> ReadLine:
     try:
         value = parse(body)
     except CanonicalError as error:
-        seal.add(body, None)
+        seal.add(body, b"null")
         return ReadLine(number=number, row=None, problem=f"{error.code}: {error}")
-    seal.add(body, value)
-    if dumps(value) != body:
+    line_again, deterministic = spell(value)
+    seal.add(body, deterministic)
+    if line_again != body:
         return ReadLine(number=number, row=None, problem="the line is not in canonical form")
     return _fit(number, value)
 

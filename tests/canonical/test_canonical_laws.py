@@ -8,7 +8,7 @@ import rfc8785
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bench.canonical import MAX_INTEGER, dumps, parse
+from bench.canonical import MAX_INTEGER, dumps, dumps_with_part, parse
 from bench.errors import CanonicalError
 
 texts = st.text(st.characters(codec="utf-8"), max_size=12)
@@ -23,6 +23,12 @@ values = st.recursive(
 @example({"é": 1, "a": [0.00001, 1e-7, 100.0]})
 def test_the_fast_road_writes_what_rfc8785_writes(value: object) -> None:
     assert dumps(value) == rfc8785.dumps(value)  # type: ignore[arg-type]
+
+
+@given(st.dictionaries(texts, values, max_size=5), st.sets(texts, max_size=3))
+def test_a_part_is_written_as_if_it_stood_alone(value: dict[str, object], names: set[str]) -> None:
+    part = {name: value[name] for name in value if name in names}
+    assert dumps_with_part(value, names) == (dumps(value), dumps(part))
 
 
 @given(values)
