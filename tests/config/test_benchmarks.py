@@ -1,0 +1,293 @@
+"""Benchmarks of both dialects become one model; extends, catalog, checks and notes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bench.config.benchmark import BenchmarkConfig
+from bench.config.benchmark.identity import config_sha256
+from bench.config.catalog import Catalog
+from bench.config.schemas import KINDS, json_schema
+from bench.errors import ConfigError, UsageError
+
+BASE = """
+name: {name}
+version: "1"
+data: {{type: local, path: ./datasets/x.jsonl}}
+schema: {{itemId: id, question: q, answer: a, context: {{field: c, type: string}}}}
+evaluation: {{method: exact-match}}
+metrics: [accuracy]
+"""
+
+MANIFEST: dict[str, object] = {
+    "manifest_version": "1",
+    "name": "m",
+    "version": "1",
+    "data_file": "data.jsonl",
+    "ingestion": {"strategy": "simple", "content_field": "c"},
+    "query": {"question_field": "q", "expected_answer_field": "a"},
+    "evaluation": {"protocol": "exact-match"},
+    "metrics": ["correctness"],
+    "required_capabilities": ["add_memory", "retrieve_memory"],
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    path = tmp_path / "configs" / "benchmarks"
+    path.mkdir(parents=True)
+    return path
+
+
+@pytest.fixture
+def yaml(folder: Path, tmp_path: Path) -> Callable[..., BenchmarkConfig]:
+    def make(text: str = "", *, name: str = "b", base: str = BASE) -> BenchmarkConfig:
+        (folder / f"{name}.yaml").write_text(base.format(name=name) + text, encoding="utf-8")
+        return Catalog.load(tmp_path).benchmark(name)
+
+    return make
+
+
+def manifest(folder: Path, **changes: object) -> BenchmarkConfig:
+    (folder / "m").mkdir(exist_ok=True)
+    (folder / "m" / "manifest.json").write_text(json.dumps({**MANIFEST, **changes}, indent=1), encoding="utf-8")
+    return Catalog.load(folder.parent.parent).benchmark("m")
+
+
+def test_defaults_of_the_yaml_dialect(yaml) -> None:
+    config = yaml()
+    assert (config.unit, config.search.default_limit, config.cluster_by) == ("session", 10, "corpus")
+    assert config.required_capabilities == ("add_memory", "retrieve_memory")
+    assert config.ingestion.preprocessing.escape_html is False
+    assert config.search.default_threshold is None
+    assert config.data.local_path == "./datasets/x.jsonl"
+
+
+def test_a_manifest_and_yaml_that_say_the_same_have_the_same_sections(folder, yaml) -> None:
+    one, two = manifest(folder), yaml()
+    assert one.search == two.search
+    assert one.evaluation.method == two.evaluation.method == "exact-match"
+    assert one.fields.context.type == two.fields.context.type == "string"
+    assert one.ingestion == two.ingestion
+
+
+def test_manifest_strategies(folder) -> None:
+    ingestion = {
+        "strategy": "session-based",
+        "sessions_field": "conversation",
+        "sessions_format": "dynamic_keys",
+        "session_key_prefix": "talk_",
+        "mode": "lazy",
+        "evidence_field": "evidence",
+        "evidence_parser": "dialog_refs",
+        "date_header": False,
+    }
+    config = manifest(folder, ingestion=ingestion, flatten={"field": "qa", "promote_fields": ["question"]})
+    assert config.fields.context.session_pattern == "talk_*"
+    assert config.fields.context.date_pattern == "talk_*_date_time"
+    assert config.ingestion.date_header == "never"
+    assert config.marks == ("reduced_history",)
+    assert config.evidence.parser == "dialog_refs"
+    assert config.flatten is not None
+
+
+def test_errors_of_a_manifest_point_into_the_manifest(folder) -> None:
+    with pytest.raises(ConfigError) as caught:
+        manifest(folder, ingestion={"strategy": "session-based", "sessions_field": "s", "mode": "laz"})
+    assert "manifest.json" in str(caught.value) and 'did you mean "lazy"?' in str(caught.value)
+    with pytest.raises(ConfigError) as caught:
+        manifest(folder, ingestion={"strategy": "sesion-based"})
+    assert 'ingestion.strategy must be "simple" or "session-based"' in str(caught.value)
+    with pytest.raises(ConfigError, match='missing field "strategy" in ingestion'):
+        manifest(folder, ingestion={})
+    with pytest.raises(ConfigError, match='unknown field "mode" in ingestion'):
+        manifest(folder, ingestion={"strategy": "simple", "content_field": "c", "mode": "full"})
+
+
+def test_a_deletion_benchmark_names_its_three_steps(folder) -> None:
+    config = manifest(
+        folder,
+        ingestion={
+            "strategy": "add-delete-verify",
+            "add_content_field": "c",
+            "delete_target_field": "t",
+            "verify_query_field": "v",
+            "phase_delay_ms": 100,
+        },
+        evaluation={
+            "protocol": "deletion-check",
+            "verification_query_field": "v",
+            "deleted_content_field": "d",
+            "fuzzy_match": True,
+        },
+    )
+    assert config.deletion is not None
+    assert (config.deletion.target, config.deletion.phase_delay_ms, config.deletion.fuzzy_match) == ("t", 100, True)
+
+
+def test_deletion_check_needs_its_strategy(folder) -> None:
+    evaluation = {"protocol": "deletion-check", "verification_query_field": "v", "deleted_content_field": "d"}
+    with pytest.raises(ConfigError, match="add-delete-verify"):
+        manifest(folder, evaluation=evaluation)
+
+
+def test_extends_merges_maps_replaces_lists_and_null_removes(folder, yaml) -> None:
+    yaml("tags: [one, two]\naliases: [bee]\ngroups: {g: [x]}\ncategories: {1: x, 2: y}\n", name="parent")
+    child = "extends: parent\nname: child\ntags: [three]\ngroups: null\ncategories: {2: z}\nsearch: {default_limit: 3}\n"
+    config = yaml(child, name="child", base="")
+    assert config.tags == ("three",)
+    assert config.aliases == ()
+    assert config.groups == {}
+    assert config.categories == {"1": "x", "2": "z"}
+    assert config.search.default_limit == 3
+    assert config.version == "1"
+
+
+def test_a_child_shares_the_file_of_the_config_that_holds_data(folder, yaml) -> None:
+    hub = "data: {type: huggingface, path: acme/set, file: rows.json}"
+    base = BASE.replace("data: {{type: local, path: ./datasets/x.jsonl}}", hub.replace("{", "{{").replace("}", "}}"))
+    yaml(name="parent", base=base)
+    child = yaml("extends: parent\nname: child\n", name="child", base="")
+    other = yaml("extends: child\nname: other\ndata: {file: more.json}\n", name="other", base="")
+    assert child.data.local_path == "datasets/parent/rows.json"
+    assert other.data.local_path == "datasets/other/more.json"
+    assert child.marks == ("dataset_unpinned",)
+
+
+def test_an_error_in_an_inherited_key_points_at_the_parent(folder, yaml) -> None:
+    (folder / "parent.yaml").write_text(BASE.format(name="parent") + "tagz: [x]\n", encoding="utf-8")
+    with pytest.raises(ConfigError) as caught:
+        yaml("extends: parent\nname: child\n", name="child", base="")
+    assert "parent.yaml:8:1" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("extends: nobody\n", 'extends "nobody"'),
+        ("extends: b\n", "in a circle"),
+    ],
+)
+def test_extends_that_leads_nowhere(yaml, text: str, part: str) -> None:
+    with pytest.raises(ConfigError, match=part):
+        yaml(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("groups: {g: [facts]}\nquestionTypes: [{name: fact}]\n", 'did you mean "fact"?'),
+        ("abstention: {idPattern: '('}\n", "no regular expression"),
+        ("timezone: Europe/Atlantis\n", "no time zone"),
+        ("requiredCapabilities: [add_memry]\n", 'did you mean "add_memory"?'),
+        ("ingestion: {batchSize: 0}\n", "greater than or equal to 1"),
+        ("ingestion: {preprocessing: {formatTemplate: '${sesion}'}}\n", 'did you mean "session"?'),
+        ("ingestion: {preprocessing: {formatTemplate: '${session.length}'}}\n", 'unknown name "session.length"'),
+        ("corpus: {field: '$..a'}\n", "more of JSONPath"),
+    ],
+)
+def test_what_a_check_finds(yaml, text: str, part: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        yaml(text)
+    assert part in str(caught.value)
+    assert "b.yaml:" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("evaluation", "part"),
+    [
+        ("{method: custom}", "customEvaluator"),
+        ("{method: custom, customEvaluator: ./judge.ts}", "Python"),
+        ("{method: exact-matc}", 'did you mean "exact-match"?'),
+        ("{method: exact-match, answerPrompt: {default: '@nowhere.txt'}}", "nowhere.txt"),
+        ("{method: exact-match, answerPrompt: {default: '${answer}'}}", 'unknown name "answer"'),
+        ("{method: exact-match, pack: locomo}", "no version"),
+    ],
+)
+def test_what_a_check_finds_in_evaluation(yaml, evaluation: str, part: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        yaml(base=BASE.replace("{{method: exact-match}}", evaluation.replace("{", "{{").replace("}", "}}")))
+    assert part in str(caught.value)
+
+
+def test_the_name_must_equal_the_file_name(folder, tmp_path) -> None:
+    (folder / "b.yaml").write_text(BASE.format(name="c"), encoding="utf-8")
+    with pytest.raises(ConfigError, match='must equal the file name "b"'):
+        Catalog.load(tmp_path).read_benchmark(folder / "b.yaml")
+
+
+def test_prompts_come_from_files_and_are_chosen_by_abstention_then_type(folder, yaml) -> None:
+    (folder / "judge.txt").write_text("Right? ${answer} ${response}", encoding="utf-8")
+    config = yaml(
+        "questionTypes: [{name: when, evaluationPrompt: temporal}, {name: who, evaluationPrompt: nowhere}]\n",
+        base=BASE.replace(
+            "{{method: exact-match}}",
+            "{{method: llm-judge, judgePrompts: {{default: '@judge.txt', byQuestionType: {{temporal: T}}, abstention: A}}}}",
+        ),
+    )
+    assert config.judge_prompt("when") == ("temporal", "T")
+    assert config.judge_prompt("who") == ("default", "Right? ${answer} ${response}")
+    assert config.judge_prompt("when", abstention=True) == ("abstention", "A")
+    assert any('"nowhere" of who' in note for note in config.notes)
+
+
+def test_notes_tell_what_has_no_effect(yaml) -> None:
+    config = yaml("runtime: {checkpointing: false}\ningestion: {preprocessing: {escapeHtml: true}}\n")
+    assert len(config.notes) == 2
+    assert config.marks == ("altered",)
+
+
+def test_the_digest_ignores_what_only_describes(yaml) -> None:
+    one = yaml()
+    assert config_sha256(one) == config_sha256(yaml("description: words\ntags: [x]\n"))
+    assert config_sha256(one) != config_sha256(yaml("search: {defaultLimit: 11}\n"))
+    assert config_sha256(one) != config_sha256(yaml(base=BASE.replace('"1"', '"2"')))
+
+
+def test_the_catalog_ignores_case_knows_aliases_and_suggests(folder, yaml, tmp_path) -> None:
+    yaml("aliases: [Bee-One]\ntags:\n  - x\n  - y\n")
+    catalog = Catalog.load(tmp_path)
+    assert catalog.benchmark("B").name == catalog.benchmark("bee-one").name == "b"
+    entry = catalog.find("benchmarks", "b")
+    assert (entry.tags, entry.builtin) == (("x", "y"), False)
+    with pytest.raises(UsageError, match='did you mean "Bee-One"'):
+        catalog.benchmark("bee-onne")
+
+
+def test_k3_a_broken_file_hides_no_other(folder, yaml, tmp_path) -> None:
+    (folder / "broken.yaml").write_text("name: broken\n\t: [", encoding="utf-8")
+    (folder / "worse").mkdir()
+    (folder / "worse" / "manifest.json").write_text("{", encoding="utf-8")
+    yaml()
+    catalog = Catalog.load(tmp_path)
+    names = {entry.name for entry in catalog.benchmarks() if not entry.builtin}
+    assert names == {"b", "broken", "worse"}
+    with pytest.raises(ConfigError, match="broken.yaml:2"):
+        catalog.benchmark("broken")
+
+
+def test_a_workspace_file_shadows_a_shipped_one(folder, yaml, tmp_path) -> None:
+    yaml(name="locomo")
+    catalog = Catalog.load(tmp_path)
+    shadowed = [entry for entry in catalog.benchmarks() if entry.name == "locomo" and entry.shadowed]
+    assert len(shadowed) == 1 and shadowed[0].builtin
+    assert catalog.find("benchmarks", "locomo").path.parent == folder
+
+
+def test_every_shipped_long_benchmark_loads(root: Path) -> None:
+    catalog = Catalog.load(root)
+    for path in sorted((root / "configs" / "benchmarks").glob("lo*.yaml")):
+        config = catalog.read_benchmark(path)
+        assert {"hit_at_5", "hit_at_10", "recall_fraction_at_10", "ndcg_at_10", "mrr"} <= set(config.metrics)
+    assert catalog.benchmark("longmemeval-s").name == "longmemeval"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_schemas_are_json_and_closed(kind) -> None:
+    schema = json_schema(kind)
+    json.dumps(schema)
+    assert schema["additionalProperties"] is False

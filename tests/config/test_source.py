@@ -1,0 +1,143 @@
+"""Config files: every finding at once, each with its place, nothing swallowed."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.config.jsontext import parse_json
+from bench.config.source import ConfigModel, Source, load
+from bench.errors import ConfigError
+
+
+class Query(ConfigModel):
+    question_field: str
+    retrieval_limit: int = 10
+    kind: Literal["near", "far"] = "near"
+
+
+class Metric(ConfigModel):
+    name: str
+
+
+class File(ConfigModel):
+    query: Query
+    names: tuple[str, ...] = ()
+    metrics: tuple[str | Metric, ...] = ()
+
+
+def problems(text: str, name: str = "x.yaml") -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        load(Source.parse(text, Path(name)), File)
+    found = caught.value.problems or (caught.value,)
+    return [str(problem) for problem in found]
+
+
+def test_an_unknown_key_names_the_nearest_one_and_its_place() -> None:
+    text = '{\n "query": {\n  "question_field": "q",\n  "retreival_limit": 3\n }\n}'
+    assert problems(text, "manifest.json") == [
+        'manifest.json:4:3: unknown field "retreival_limit" in query; did you mean "retrieval_limit"?'
+    ]
+
+
+def test_all_errors_come_at_once_in_file_order() -> None:
+    text = "query:\n  questionField: 5\n  retreivalLimit: 5\n  kind: nera\nfoo: 1\nnames: x\n"
+    assert problems(text) == [
+        "x.yaml:2:3: query.questionField must be text, not 5",
+        'x.yaml:3:3: unknown field "retreivalLimit" in query; did you mean "retrievalLimit"?',
+        'x.yaml:4:3: query.kind must be "near" or "far", not "nera"; did you mean "near"?',
+        'x.yaml:5:1: unknown field "foo"',
+        'x.yaml:6:1: names must be a list, not "x"',
+    ]
+
+
+def test_a_missing_key_stands_at_its_parent() -> None:
+    assert problems("query:\n  kind: near\n") == ['x.yaml:1:1: missing field "questionField" in query']
+
+
+def test_both_spellings_of_a_key_are_an_error() -> None:
+    text = "query: {questionField: a, question_field: b}\n"
+    assert problems(text) == ['x.yaml:1:1: query: "questionField" and "question_field" are the same field']
+
+
+@pytest.mark.parametrize("key", ["questionField", "question_field"])
+def test_either_spelling_is_read(key: str) -> None:
+    assert load(Source.parse(f"query: {{{key}: q}}", Path("x.yaml")), File).query.question_field == "q"
+
+
+def test_the_branch_of_a_union_that_reads_farther_is_told() -> None:
+    assert problems("query: {questionField: q}\nmetrics: [{name: a, nam: b}]\n") == [
+        'x.yaml:2:21: unknown field "nam" in metrics[0]; did you mean "name"?'
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "expected"),
+    [
+        ("a: 1\nb: 2\na: 3\n", "x.yaml", 'x.yaml:3:1: repeated key "a" (first on line 1)'),
+        ('{"a": 1,\n "a": 2}', "x.json", 'x.json:2:2: repeated key "a" (first on line 1)'),
+        ('1: x\n"1": y\n', "x.yaml", 'x.yaml:2:1: repeated key "1" (first on line 1)'),
+        ("a:\n\tb: 1\n", "x.yaml", "x.yaml:2:1: tab character"),
+        ("a: [1, 2\n", "x.yaml", "x.yaml:2:1"),
+        ('{"a": 1,}', "x.json", "x.json:1:9: a key in double quotes is missing"),
+        ('{"a": NaN}', "x.json", "x.json:1:7"),
+        ('{"a": 1} x', "x.json", "x.json:1:10: text after the end"),
+        ("- a\n", "x.yaml", "a config must be a map of keys"),
+        ("a: !!python/object:os.system x\n", "x.yaml", "x.yaml:1:4: the tag"),
+        ("a: .nan\n", "x.yaml", "no finite number"),
+        ("a: &a 1\nb: {<<: *a}\n", "x.yaml", "merge keys"),
+        ("a: 1\n---\nb: 2\n", "x.yaml", "x.yaml:2:1"),
+        ('{"a": "b', "x.json", "x.json:1:7"),
+    ],
+)
+def test_what_a_lenient_reader_swallows_is_refused(text: str, name: str, expected: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Source.parse(text, Path(name))
+    assert expected in str(caught.value)
+
+
+def test_w5_an_alias_bomb_is_refused_within_a_second() -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 11)]
+    started = time.monotonic()
+    with pytest.raises(ConfigError, match="10000 nodes"):
+        Source.parse("\n".join(lines), Path("x.yaml"))
+    assert time.monotonic() - started < 1
+
+
+@pytest.mark.parametrize(("text", "name"), [("[" * 5000, "x.yaml"), ('{"a":' * 5000, "x.json")])
+def test_deep_nesting_is_an_error_and_no_crash(text: str, name: str) -> None:
+    with pytest.raises(ConfigError):
+        Source.parse(text, Path(name))
+
+
+def test_bytes_that_are_not_utf8_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_bytes(b"a: \xff\n")
+    with pytest.raises(ConfigError, match="not UTF-8 at byte 3"):
+        Source.read(path)
+
+
+def test_dates_and_numbers_in_text_stay_as_written() -> None:
+    tree = Source.parse('d: 2024-02-29\nv: "1.0"\nn: 0x1F\nyes: no\n', Path("x.yaml")).tree
+    assert tree == {"d": "2024-02-29", "v": "1.0", "n": 31, "yes": "no"}
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(JSON)
+def test_the_json_reader_agrees_with_the_standard_library(value: object) -> None:
+    import json
+
+    assert parse_json(json.dumps(value), "x")[0] == value
+    assert parse_json(json.dumps(value, indent=2, ensure_ascii=False), "x")[0] == value

@@ -1,0 +1,94 @@
+"""Templates fill in values once, run no code, and read nobody's environment."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.config.templates import Template
+from bench.config.variables import find_variables
+from bench.errors import ConfigError
+from bench.model import Turn
+
+TURNS = (Turn(id="1", text="hi", role="user"), Turn(id="2", text="yo", speaker="Ann", caption="a dog"))
+NAMES = ("date", "sessionDate", "session", "turns", "metadata.*", "none")
+VALUES = {
+    "date": datetime(2023, 5, 20, 2, 21, tzinfo=UTC),
+    "sessionDate": "2:21 am",
+    "session": TURNS,
+    "turns": 2,
+    "metadata.who": "Bo",
+}
+
+
+def render(text: str) -> str:
+    return Template.parse(text, NAMES).render(VALUES)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("${date} ${date|date} ${date|time}", "2023-05-20T02:21:00Z 2023-05-20 02:21"),
+        ("${session}", "user: hi\nAnn: yo [shares a dog]"),
+        ("${session|lines:'${speaker} said ${text}'}", "user said hi\nAnn said yo [shares a dog]"),
+        ("${session|join:' / '}", "user: hi / Ann: yo [shares a dog]"),
+        ("$${date} {{7*7}} $(id) $", "${date} {{7*7}} $(id) $"),
+        ("${none|default:'-'}|${sessionDate|upper|truncate:4}", "-|2:21"),
+        ("${ metadata.who | lower } ${turns}", "bo 2"),
+        ("${none|default:'a|b}'}", "a|b}"),
+    ],
+)
+def test_rendering(text: str, expected: str) -> None:
+    assert render(text) == expected
+
+
+def test_the_seeds_two_javascript_forms_are_known_by_their_text() -> None:
+    as_json = render("Date: ${date}\nSession: ${ JSON.stringify( session ) }\n")
+    assert json.loads(as_json.split("Session: ")[1]) == [
+        {"role": "user", "content": "hi"},
+        {"speaker": "Ann", "content": "yo [shares a dog]"},
+    ]
+    assert render("${session.map(turn => `${turn.speaker}: ${turn.text}`).join('\\n')}") == (
+        "user: hi\nAnn: yo [shares a dog]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("${__import__('os')}", "__import__('os')"),
+        ("${session.map(t => t.text).join()}", "is an expression"),
+        ("${session.map(turn => `${turn.gold}`).join('\\n')}", "is an expression"),
+        ("${sesion}", 'did you mean "session"?'),
+        ("${session|jsn}", 'did you mean "json"?'),
+        ("${date|truncate:x}", "truncate needs a number"),
+        ("${date", "unclosed"),
+        ("${HOME}", 'unknown name "HOME"'),
+    ],
+)
+def test_anything_else_is_refused_with_its_place(text: str, part: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Template.parse(text, NAMES, where="x.yaml:3:5")
+    assert caught.value.where == "x.yaml:3:5"
+    assert part in str(caught.value)
+
+
+def test_a_missing_value_is_an_error_without_a_default() -> None:
+    with pytest.raises(ConfigError, match="no value for"):
+        render("${none}")
+
+
+@given(st.text())
+def test_w6_a_value_is_never_scanned_again(value: str) -> None:
+    template = Template.parse("<${a}${b}>", ["a", "b"])
+    assert template.render({"a": value, "b": "${a}"}) == f"<{value}${{a}}>"
+
+
+def test_variables_of_the_environment_are_found_with_defaults() -> None:
+    tree = {"url": "${HOST:-http://x}/${PATH_ID}", "list": ["$${NOT}", "${lower}", {"k": "${KEY}"}]}
+    found = [(variable.name, variable.default, variable.path) for variable in find_variables(tree)]
+    assert found == [("HOST", "http://x", ("url",)), ("PATH_ID", None, ("url",)), ("KEY", None, ("list", 2, "k"))]
