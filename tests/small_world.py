@@ -234,7 +234,7 @@ def row(corpus: int, items: int, sessions: int) -> dict[str, object]:
     return {
         "id": f"c{corpus}",
         "sessions": told,
-        "dates": [f"2024-01-{day + 1:02d} 10:00" for day in range(sessions)],
+        "dates": [f"2024-{1 + day // 28:02d}-{day % 28 + 1:02d} 10:00" for day in range(sessions)],
         "session_ids": [f"answer_{corpus}_{number}" for number in range(sessions)],
         "qa": asked,
     }

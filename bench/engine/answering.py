@@ -2,7 +2,7 @@
 
 Example::
 
-    said = await answer(lane, "openai/gpt-4o-mini", ready.corpus, item, found)     # an AnswerResult
+    said = await answer(lane, "openai/gpt-4o-mini", ready.content.corpus, item, found)     # an AnswerResult
 
 The same prompt, k and context budget for every provider. A refusal of the model is an answer.
 """

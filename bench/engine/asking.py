@@ -112,7 +112,7 @@ class Asked:
             entry = await self._stored(key)
             if entry is not None:
                 return AnswerResult.of(entry)
-        done = await self._attempt(lambda: answer(self.lane, model, self.ready.corpus, self.item, found))
+        done = await self._attempt(lambda: answer(self.lane, model, self.ready.content.corpus, self.item, found))
         if done is None:
             return None
         result = done.value.timed(done.times_us) if done.value is not None else None

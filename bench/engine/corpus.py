@@ -28,18 +28,39 @@ if TYPE_CHECKING:
     from bench.engine.lane import OpenLane
 
 
-@dataclass(slots=True, kw_only=True)
-class Ready:
-    """A corpus whose items can be asked; shared by the workers that ask them."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """A corpus in memory."""
 
     corpus: Corpus
-    space: Space
     veil: Veil
     turn_texts: Mapping[str, str]
+
+
+@dataclass(slots=True, kw_only=True)
+class Ready:
+    """A corpus whose items can be asked; shared by the workers that ask them.
+
+    It is read when its first item is asked and goes with its last, so that corpora which wait cost no memory.
+    """
+
+    lane: OpenLane
+    corpus_id: str
+    space: Space
     open_items: int = 0
     """items that have not ended in this process"""
     all_good: bool = True
     """no item ended as error or not_ready: the namespace may be cleared"""
+    _content: Content | None = None
+
+    @property
+    def content(self) -> Content:
+        """The corpus, its memories as the provider knows them, and the texts of its turns."""
+        if self._content is None:
+            corpus = self.lane.corpus(self.corpus_id)
+            texts = {turn.id: turn.text for session in corpus.sessions for turn in session.turns}
+            self._content = Content(corpus=corpus, veil=self.lane.veil(corpus), turn_texts=texts)
+        return self._content
 
 
 async def prepare(lane: OpenLane, corpus_id: str) -> Ready | Failure | None:
@@ -61,8 +82,7 @@ async def prepare(lane: OpenLane, corpus_id: str) -> Ready | Failure | None:
     else:
         space = Ingest.after(history, lane, corpus_id, work.veil).space
     lane.remember_samples(corpus_id, samples(work.veil.memories))
-    texts = {turn.id: turn.text for session in corpus.sessions for turn in session.turns}
-    return Ready(corpus=corpus, space=space, veil=work.veil, turn_texts=texts)
+    return Ready(lane=lane, corpus_id=corpus_id, space=space)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -83,14 +103,17 @@ class Preparation:
 
     async def indexed(self, ingest: Ingest) -> Failure | None:
         """Wait for the index; None also when the run was asked to stop."""
-        return await Index(
+        index = Index(
             lane=self.lane,
             corpus=self.corpus.id,
             space=ingest.space,
             veil=self.veil,
             ingested=ingest.collected.value,
             last_ack_us=ingest.last_ack_us,
-        ).wait()
+        )
+        failure = await index.wait()
+        ingest.space = index.space
+        return failure
 
     async def _ingest(self, history: History, step: Step) -> Ingest | Failure | None:
         while not self.lane.halted:

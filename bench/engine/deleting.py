@@ -33,18 +33,18 @@ async def delete_and_verify(lane: OpenLane, ready: Ready, item: Item, deletion: 
     if not isinstance(provider, Deletes):
         raise Unsupported(f"{provider.name} cannot delete a memory")
     pause_s = _pause_s(lane)
-    targets = ready.veil.ids_of_session(deletion.target)
+    targets = ready.content.veil.ids_of_session(deletion.target)
     if (item.id, ready.space.attempt) not in lane.deletions_begun:
         before = await provider.search(space, query_of(lane, item, deletion.verify_query))
         if not _holds(before, deletion, targets):
-            return mapped(lane, ready.veil, before, reason=MISSING)
+            return mapped(lane, ready.content.veil, before, reason=MISSING)
         await lane.live.stopping.pause_for(pause_s)
         data = {"item": item.id, "attempt": ready.space.attempt}
         await lane.live.journal.put(Event(kind=INTENT, scope=lane.key, data=data))
     await provider.delete(space, targets)
     await lane.live.stopping.pause_for(pause_s)
     after = await provider.search(space, query_of(lane, item, deletion.verify_query))
-    return mapped(lane, ready.veil, after)
+    return mapped(lane, ready.content.veil, after)
 
 
 def begun(events: list[tuple[int, Event]], lane: str) -> set[tuple[str, int]]:

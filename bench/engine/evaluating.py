@@ -118,6 +118,7 @@ async def _verdict(
 
 def scored_item(ready: Ready, item: Item) -> ScoredItem:
     """What evaluators may see of an item."""
+    texts = ready.content.turn_texts
     return ScoredItem(
         id=item.id,
         question=item.question,
@@ -129,7 +130,7 @@ def scored_item(ready: Ready, item: Item) -> ScoredItem:
         choice_answer=item.choice_answer,
         rubric=item.rubric,
         deletion=item.deletion,
-        evidence_texts=tuple(ready.turn_texts[turn] for turn in item.evidence.turns if turn in ready.turn_texts),
+        evidence_texts=tuple(texts[turn] for turn in item.evidence.turns if turn in texts),
         metadata=item.metadata,
     )
 

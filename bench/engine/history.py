@@ -80,7 +80,7 @@ class History:
         last = [row for row in rows if row.attempt == attempt]
         collected, batches, prepared, cut = Collected(), set[int](), dict[str, object](), False
         for row in last:
-            if row.kind in (CorpusKind.BATCH, CorpusKind.INGESTED):
+            if row.kind in (CorpusKind.BATCH, CorpusKind.INGESTED, CorpusKind.READY):
                 collected.take(_returned(row.data))
                 if "batch" in row.data:
                     batches.add(cast("int", row.data["batch"]))

@@ -7,7 +7,7 @@ A time-out is `NotReady`, a failed index `IngestFailed`; neither is ever a wrong
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from bench.engine.isolation import Sentinel, foreign_sample, strangers
@@ -17,6 +17,7 @@ from bench.engine.stopping import monotonic_us
 from bench.errors import Contaminated, IngestFailed, NotReady
 from bench.journal import CorpusKind, CorpusRow, Probe
 from bench.model import Call, Ingested, Space
+from bench.providers import merge_captures
 
 if TYPE_CHECKING:
     from bench.engine.lane import OpenLane
@@ -38,6 +39,8 @@ class Index:
     last_ack_us: int = 0
     """instant of the last acknowledged batch, 0 when an earlier process saw it"""
     calls: list[Call] = field(default_factory=list)
+    learned: dict[str, object] = field(default_factory=dict)
+    """captures that only the status calls showed"""
 
     async def wait(self) -> Failure | None:
         """Loop until ready; also returns, with nothing journaled, when the run is asked to stop."""
@@ -51,7 +54,7 @@ class Index:
         if self.last_ack_us:
             times["searchable"] = now - self.last_ack_us
         if failure is None:
-            self._row(CorpusKind.READY, None, {"sentinel": self._sentinel_wanted}, times)
+            self._row(CorpusKind.READY, None, {"sentinel": self._sentinel_wanted, **self._captures}, times)
         else:
             self._row(CorpusKind.FAILED, failure, {"clean": failure.kind in WAITS_AGAIN}, times)
         return failure
@@ -76,6 +79,11 @@ class Index:
         stands = await self.lane.provider.ready(self.space, self.ingested)
         if stands.state == "failed":
             raise IngestFailed(stands.detail or f"the provider says that indexing {self.corpus} failed")
+        if stands.captures:
+            self.learned = merge_captures(self.learned, stands.captures)
+            self.space = sentinel.space = replace(
+                self.space, captures=merge_captures(self.space.captures, stands.captures)
+            )
         if stands.state == "pending":
             return False
         if not self._sentinel_wanted:
@@ -84,6 +92,10 @@ class Index:
         if found:
             self._probe("sentinel", passed=True)
         return found
+
+    @property
+    def _captures(self) -> dict[str, object]:
+        return {"captures": self.learned} if self.learned else {}
 
     @property
     def _sentinel_wanted(self) -> bool:

@@ -91,7 +91,7 @@ class OpenLane:
 
     async def _prepare_all(self, corpora: Iterator[str], handover: Handover[Ready, ItemRef]) -> None:
         async with anyio.create_task_group() as workers:
-            for _ in range(min(self.ingest_width * CORPORA_A_SLOT, self.todo.corpus_count)):
+            for _ in range(min(self._under_way, self.todo.corpus_count)):
                 workers.start_soon(self._prepare_some, corpora, handover)
         handover.close()
 
@@ -127,7 +127,7 @@ class OpenLane:
     async def _leave(self, ready: Ready) -> None:
         """Every item of the corpus has its result."""
         if self.live.plan.request.cleanup == "corpus":
-            await self.clear(ready.corpus.id, ready.space)
+            await self.clear(ready.corpus_id, ready.space)
 
     # ---- stopping
 
@@ -176,6 +176,12 @@ class OpenLane:
     @property
     def ingest_width(self) -> int:
         return int(self.ingest_slots.total_tokens)
+
+    @property
+    def _under_way(self) -> int:
+        """Corpora that are prepared at once; more than the slots only where an index is waited for."""
+        waits = self.provider.wait.by != "nothing"
+        return self.ingest_width * CORPORA_A_SLOT if waits else self.ingest_width
 
     @property
     def max_retries(self) -> int:

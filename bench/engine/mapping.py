@@ -3,7 +3,7 @@
 Example::
 
     found = await provider.search(ready.space, query_of(lane, item, item.question))
-    result = mapped(lane, ready.veil, found)            # a SearchResult
+    result = mapped(lane, ready.content.veil, found)    # a SearchResult
 
 Each hit's memory ids become the dataset's session or turn ids at the evidence level of the lane.
 """

@@ -19,8 +19,8 @@ from bench.model import Embedder, Model, Usage
 from bench.plan import NONE, Lane
 
 if TYPE_CHECKING:
-    from bench.engine.live import Live
     from bench.config.provider.sections import ClientEmbeddings
+    from bench.engine.live import Live
     from bench.models.embedding import EmbeddingOptions
 
 

@@ -27,7 +27,7 @@ async def search(lane: OpenLane, ready: Ready, item: Item) -> SearchResult:
     if item.deletion is not None:
         return await delete_and_verify(lane, ready, item, item.deletion)
     found = await provider_for(lane, ready, item).search(ready.space, query_of(lane, item, item.question))
-    return mapped(lane, ready.veil, found)
+    return mapped(lane, ready.content.veil, found)
 
 
 def provider_for(lane: OpenLane, ready: Ready, item: Item) -> Provider:
@@ -35,10 +35,11 @@ def provider_for(lane: OpenLane, ready: Ready, item: Item) -> Provider:
     provider = lane.provider
     if not isinstance(provider, Oracle):
         return provider
+    veil = ready.content.veil
     wanted = set(gold_ids(item, lane.plan.level, score_retrieval=True))
     holding = [
         memory
-        for memory in ready.veil.memories
-        if wanted.intersection(stands_for(ready.veil.sources([memory.id]), lane.plan.level))
+        for memory in veil.memories
+        if wanted.intersection(stands_for(veil.sources([memory.id]), lane.plan.level))
     ]
     return provider.knowing(holding)
