@@ -1,6 +1,6 @@
 """What a status or a lost connection means: which error, and may the attempt be repeated.
 
-The one table (providers.md of the documentation shows it to config authors)::
+The one table; a config may override it status by status::
 
     429                 RateLimited   repeat, always
     408 425 5xx, lost   Unavailable   repeat when the request may be repeated, or was never sent

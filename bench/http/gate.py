@@ -24,7 +24,7 @@ from bench.http.retry_after import wait_of
 from bench.http.signals import ClosedTooLong
 from bench.http.window import AdaptiveWindow, Slots
 
-PACE = 0.985
+PACE = 0.98
 """share of the allowed rate that is used: the margin for network jitter, since the server counts arrivals"""
 SLACK = 0.5
 """of a token: what a late timer may catch up; less than one call, so no window of whole calls grows"""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import random
 import time
@@ -53,6 +54,11 @@ async def many(http: Http, where: Endpoint, request: Request, calls: int, worker
     return failed
 
 
+def fullest(instants: list[float]) -> int:
+    """The most instants in any window of one second."""
+    return max(bisect.bisect_left(instants, instant + 1.0) - at for at, instant in enumerate(instants))
+
+
 async def test_l1_one_request_in_flight_over_all_endpoints(fault_server: Starter, seen: Seen) -> None:
     url = fault_server("*:latency:ms=20")
     async with Http(concurrency=1) as http, anyio.create_task_group() as tasks:
@@ -85,13 +91,16 @@ async def test_l2_no_second_holds_more_than_rate_and_burst(
     fault_server: Starter, window: Window, starts: Starts, rate: float, calls: int
 ) -> None:
     url = fault_server("search:latency:ms=20")
-    async with Http(concurrency=40) as http:
-        await many(http, endpoint(rps=rate), search(url), calls, 40)
-    instants = starts(url)
+    with recording() as sent:
+        async with Http(concurrency=40) as http:
+            await many(http, endpoint(rps=rate), search(url), calls, 40)
     burst = max(1.0, rate / 40)
-    assert window(url) <= rate + burst
-    # the exact share is measured by perf/limiter.py: a busy machine wakes us late, and what is late is lost
-    assert (len(instants) - 1) / (instants[-1] - instants[0]) >= 0.92 * rate
+    assert fullest(sorted(call.started_at.timestamp() for call in sent)) <= rate + burst
+    # on a busy machine a server that wakes up late sees bunched what was sent apart, and a late timer costs a token;
+    # perf/limiter.py measures both on a quiet one
+    assert window(url) <= 1.05 * rate + burst
+    instants = starts(url)
+    assert (len(instants) - 1) / (instants[-1] - instants[0]) >= 0.9 * rate
 
 
 async def test_a_token_is_not_bought_before_there_is_a_slot(fault_server: Starter, starts: Starts) -> None:
