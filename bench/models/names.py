@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bench.errors import ConfigError
+from bench.events import redactor
 
 if TYPE_CHECKING:
     from bench.config.modelfile import ModelFile, ModelSettings
@@ -243,6 +244,7 @@ def _declared(name: str, auth: Auth, environment: Environment) -> tuple[dict[str
         import base64
 
         pair = base64.b64encode(f"{auth.user}:{secret}".encode()).decode()
+        redactor.learn(pair)  # the pair holds the key in a form of its own
         return {auth.header or "Authorization": f"Basic {pair}"}, ()
     header = auth.header or ("X-API-Key" if auth.type == "apikey" else "Authorization")
     prefix = auth.prefix if auth.prefix is not None else {"bearer": "Bearer ", "token": "Token "}.get(auth.type, "")
