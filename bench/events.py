@@ -65,6 +65,7 @@ class Redactor:
 
 
 redactor = Redactor()
+_sinks: list[logging.Handler] = []
 
 
 def redact(text: str) -> str:
@@ -133,31 +134,33 @@ def configure(*, verbose: bool = False, quiet: bool = False, log_file: Path | No
     console = logging.StreamHandler(sys.stderr)
     console.setLevel(logging.ERROR if quiet else logging.DEBUG if verbose else logging.WARNING)
     console.setFormatter(_formatter(structlog.dev.ConsoleRenderer(colors=color), shared))
-    root = logging.getLogger()
-    for old in list(root.handlers):
-        root.removeHandler(old)
-        old.close()
-    root.addHandler(console)
-    root.setLevel(logging.DEBUG if verbose else logging.INFO)
+    close()
+    _attach(console)
+    logging.getLogger().setLevel(logging.DEBUG if verbose else logging.INFO)
     if log_file is not None:
-        root.addHandler(_file_handler(log_file, shared))
+        _attach(_file_handler(log_file, shared))
 
 
 def add_run_log(path: Path) -> None:
     """Write events to ``path`` too, rotated at 20 MB, five files kept."""
-    import logging
-
-    logging.getLogger().addHandler(_file_handler(path, []))
+    _attach(_file_handler(path, []))
 
 
 def close() -> None:
-    """Flush and close every sink."""
+    """Flush and close every sink that was opened here."""
     import logging
 
-    root = logging.getLogger()
-    for handler in list(root.handlers):
-        root.removeHandler(handler)
+    while _sinks:
+        handler = _sinks.pop()
+        logging.getLogger().removeHandler(handler)
         handler.close()
+
+
+def _attach(handler: logging.Handler) -> None:
+    import logging
+
+    _sinks.append(handler)
+    logging.getLogger().addHandler(handler)
 
 
 def _file_handler(path: Path, shared: list[structlog.types.Processor]) -> logging.Handler:

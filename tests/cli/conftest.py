@@ -1,45 +1,56 @@
-"""A workspace of its own and the program as a user starts it: a process."""
+"""A workspace of its own and the program in it."""
 
 from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-Bench = Callable[..., subprocess.CompletedProcess[str]]
+from bench.cli import run
+
+KEYS = ("_API_KEY", "_BASE_URL")
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a command printed and its exit code."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+Bench = Callable[..., Done]
 
 
 @pytest.fixture
 def environment() -> dict[str, str]:
-    """The process environment without any key of a real service."""
-    kept = {name: value for name, value in os.environ.items() if not name.endswith(("_API_KEY", "_BASE_URL"))}
+    """The process environment without any key of a real service, for a process of its own."""
+    kept = {name: value for name, value in os.environ.items() if not name.endswith(KEYS)}
     return {**kept, "PYTHONWARNINGS": "error", "PYTHONFAULTHANDLER": "1"}
 
 
 @pytest.fixture
-def bench(tmp_path: Path, environment: dict[str, str]) -> Bench:
-    """``bench("run", "--limit", "5")`` in an empty folder."""
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Bench:
+    """``bench("run", "--limit", "5")`` in an empty folder, in this process."""
+    monkeypatch.chdir(tmp_path)
+    for name in os.environ:
+        if name.endswith(KEYS):
+            monkeypatch.delenv(name)
 
-    def call(*arguments: str, check: int | None = 0, **extra: Any) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "bench", *arguments],
-            cwd=tmp_path,
-            env={**environment, **extra.pop("env", {})},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            **extra,
-        )
+    def call(*arguments: str, check: int | None = 0) -> Done:
+        capsys.readouterr()
+        code = run(arguments)
+        printed = capsys.readouterr()
         if check is not None:
-            assert done.returncode == check, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
-        assert "Traceback" not in done.stderr
-        return done
+            assert code == check, f"exit {code}\n{printed.out}\n{printed.err}"
+        assert "Traceback" not in printed.err
+        return Done(code, printed.out, printed.err)
 
     return call
 

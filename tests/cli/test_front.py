@@ -20,7 +20,9 @@ def bench(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProce
 
 
 def test_global_flags_are_taken_from_anywhere_on_the_line() -> None:
-    flags, rest = global_flags.split(["-q", "results", "r1", "--json", "--by", "x", "--log-file=run.log", "--", "--json"])
+    flags, rest = global_flags.split(
+        ["-q", "results", "r1", "--json", "--by", "x", "--log-file=run.log", "--", "--json"]
+    )
     assert flags.quiet and flags.json and flags.log_file == Path("run.log")
     assert rest == ["results", "r1", "--by", "x", "--", "--json"]
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import pytrec_eval
 
-Bench = Callable[..., subprocess.CompletedProcess[str]]
+Bench = Callable[..., Any]
 Results = Callable[[str], dict[str, Any]]
 TOLERANCE = 1e-9
 
@@ -43,7 +43,8 @@ def trec_means(folder: Path, stem: str) -> dict[str, float]:
     names = {"success_5": "hit_at_5", "success_10": "hit_at_10", "recall_10": "recall_fraction_at_10",
              "ndcg_cut_10": "ndcg_at_10", "recip_rank": "mrr"}  # fmt: skip
     return {
-        ours: sum(scores.get(query, {}).get(theirs, 0.0) for query in qrels) / len(qrels) for theirs, ours in names.items()
+        ours: sum(scores.get(query, {}).get(theirs, 0.0) for query in qrels) / len(qrels)
+        for theirs, ours in names.items()
     }
 
 
@@ -65,8 +66,8 @@ def test_every_export_has_one_row_a_job_and_item(bench: Bench, run: str, tmp_pat
     assert [row["item_id"] for row in table] == [row["item_id"] for row in rows]
     first = rows[0]
     assert {"run_id", "benchmark", "provider", "models", "item_id", "corpus", "question_type", "state", "question",
-            "expected", "answer", "answer_model", "score", "correct", "hits", "verdicts", "metrics", "latency", "tokens",
-            "cost", "metadata", "error"} <= set(first)  # fmt: skip
+            "expected", "answer", "answer_model", "score", "correct", "hits", "verdicts", "metrics", "latency",
+            "tokens", "cost", "metadata", "error"} <= set(first)  # fmt: skip
     assert first["question"] and first["hits"] and first["answer_model"] == "builtin/extractive"
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-Bench = Callable[..., subprocess.CompletedProcess[str]]
+Bench = Callable[..., Any]
 Results = Callable[[str], dict[str, Any]]
 FAST = ("--providers", "bm25", "no-memory", "--limit", "12")
 
@@ -52,7 +52,7 @@ def test_the_same_journal_gives_the_same_bytes(bench: Bench) -> None:
 def test_with_json_stdout_is_one_event_a_line(bench: Bench) -> None:
     done = bench("run", "--run-id", "r", "--json", *FAST)
     events = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [event["event"] for event in events][0] == "launch"
+    assert events[0]["event"] == "launch"
     last = events[-1]
     assert last["event"] == "done"
     assert last["run_id"] == "r" and last["status"] == "complete" and last["exit_code"] == 0 and last["resume"] is None
@@ -172,7 +172,7 @@ def test_a_signal_stops_cleanly_and_says_how_to_go_on(
     wait_for_rows(tmp_path / "checkpoints/r/journal.sqlite", process)
     time.sleep(0.2)
     process.send_signal(number)
-    out, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=30)
     assert process.returncode == code, err
     assert "stopping" in err and "bench run --resume r" in err
     assert "Traceback" not in err
