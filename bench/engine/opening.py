@@ -17,7 +17,7 @@ from bench.engine.lane import OpenLane
 from bench.engine.live import Live
 from bench.engine.opaque import opaque
 from bench.engine.oracle import Oracle
-from bench.engine.readers import Readers
+from bench.engine.readers import OwnPrice, Readers
 from bench.engine.scoring import unsupported_rows
 from bench.engine.todo import Todo
 from bench.journal import Reader
@@ -78,7 +78,12 @@ def _provider(live: Live, lane: Lane, readers: Readers) -> AbstractAsyncContextM
         from bench.models import open_model
 
         return open_model(
-            name, http=live.http, environment=live.environment, role="answering", files=live.plan.model_files
+            name,
+            http=live.http,
+            environment=live.environment,
+            role="provider",
+            files=live.plan.model_files,
+            price=OwnPrice(live.plan.request.prices),
         )
 
     context = ProviderContext(
