@@ -20,7 +20,7 @@ from bench.errors import ConfigError, UsageError
 from bench.journal import CorpusKind, Reader, RunState
 from bench.journal.records import CorpusFacts as StoredCorpus
 from bench.journal.records import Spent, Values
-from bench.metrics import open_metrics
+from bench.metrics import Pool, item_metrics, open_metrics
 from bench.metrics.facts import CorpusFacts, FoldRow, JobFacts, labels_of
 from bench.metrics.fold import fold as fold_metrics
 from bench.metrics.protocol import Measure
@@ -155,7 +155,10 @@ async def _fold_job(
     reader: Reader, record: JobRecord, *, by: Sequence[str], told: tuple[str, ...], uncleared: int
 ) -> JobReport:
     metrics, notes = measures(record)
+    names = [column.name for column in item_metrics(metrics)]
+    clustered = record.cluster_by is not None
     rows: list[FoldRow] = []
+    pool = Pool(len(names), clustered=clustered)
     states: Counter[State] = Counter()
     kinds: Counter[str] = Counter()
     async for batch in reader.values(record.key):
@@ -163,16 +166,23 @@ async def _fold_job(
             states[State(state)] += 1
             if state == State.ERROR:
                 kinds[outcome] += 1
-        rows.extend(_rows(batch, [metric.name for metric in metrics if metric.scope == "item"]))
+        if record.epochs == 1:
+            _pour(batch, names, pool)
+        else:
+            rows.extend(_rows(batch, names))
     planned = record.n_selected * record.epochs
-    rows.extend(FoldRow(f"(pending {n})", "(none)", 1, None, (), ()) for n in range(planned - len(rows)))
+    pending = max(0, planned - states.total())
+    if record.epochs == 1:
+        pool.add_pending(pending)
+    else:
+        rows.extend(FoldRow(f"(pending {n})", "(none)", 1, None, (), ()) for n in range(pending))
     facts, probes = await _job_facts(reader, record), await _isolation(reader, record, uncleared)
     measured = fold_metrics(
         metrics,
-        rows,
+        pool if record.epochs == 1 else rows,
         job=facts,
         by=(*ALWAYS, *by),
-        clustered=record.cluster_by is not None,
+        clustered=clustered,
         epochs=record.epochs,
         epochs_reducer=cast("Literal['mean', 'mode', 'max']", record.epochs_reducer),
         seed=record.seed,
@@ -187,6 +197,17 @@ async def _fold_job(
         isolation=probes,
         invalid=invalid_reasons(states, kinds, planned, _max_error_rate(reader), probes.failed),
         notes=(*told, *notes, *([record.skipped] if record.skipped else [])),
+    )
+
+
+def _pour(batch: Values, names: Sequence[str], pool: Pool) -> None:
+    """Hand a batch on as columns: a million rows never stand in memory as rows."""
+    known = {id(labels): labels_of(labels) for labels in batch.labels}
+    pool.add_columns(
+        corpora=batch.corpora,
+        states=batch.states,
+        labels=[known[id(labels)] for labels in batch.labels],
+        columns=[batch.values.get(name) for name in names],
     )
 
 
