@@ -46,7 +46,8 @@ class Selection:
         """The half-open range of indexes from 0; UsageError for one that cannot be."""
         if self.shard is not None:
             return self._shard_range(total)
-        start, end = self.start or 1, total if self.end is None else self.end
+        start = 1 if self.start is None else self.start
+        end = total if self.end is None else self.end
         if start < 1 or end < start:
             raise UsageError(
                 f"the range {start}..{end} holds no item", hint="positions count from 1, both ends included"
