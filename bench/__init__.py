@@ -1,3 +1,32 @@
-"""`bench` measures AI memory systems on memory benchmarks."""
+"""`bench` measures AI memory systems on memory benchmarks.
+
+Example::
+
+    import bench
+
+    outcome = await bench.run(bench.plan(benchmarks="demo", providers="bm25"))
+    (await bench.report(outcome.run_id)).jobs[0].metrics["ndcg_at_10"].value
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bench.api import resume, run
 
 __version__ = "0.1.0"
+
+__all__ = ["__version__", "plan", "report", "resume", "run"]
+
+_ROOMS = ("plan", "report")
+"""rooms whose name is also a function"""
+
+
+def __getattr__(name: str) -> object:
+    if name in _ROOMS:
+        return import_module(f"bench.{name}")
+    if name in ("resume", "run"):
+        return getattr(import_module("bench.api"), name)
+    raise AttributeError(f"module 'bench' has no attribute {name!r}")

@@ -14,8 +14,11 @@ resume, ``estimate`` what a run would cost.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
+
+from bench.api import Callable
 
 if TYPE_CHECKING:
     from bench.plan.estimate import Estimate, estimate
@@ -53,3 +56,6 @@ def __getattr__(name: str) -> object:
     # the submodule ``estimate`` would shadow the function of the same name
     globals()[name] = value
     return value
+
+
+sys.modules[__name__].__class__ = Callable
