@@ -41,6 +41,10 @@ class Ranking:
         covered: set[str] = set()
         new, gains = [], []
         for ids in slots:
+            if grades.keys().isdisjoint(ids):
+                new.append(0)
+                gains.append(0.0)
+                continue
             fresh = {i for i in ids if i in grades} - covered
             covered |= fresh
             new.append(len(fresh))
@@ -71,7 +75,7 @@ def slot_ids(entry: object) -> tuple[str, ...]:
     if isinstance(entry, str):
         return (entry,)
     if isinstance(entry, Iterable):
-        return tuple(str(i) for i in entry)
+        return tuple(map(str, entry))
     return (str(entry),)
 
 
