@@ -1,6 +1,6 @@
 """A small MCP memory server over stdio: substring search, namespaces, one tool that answers in plain text.
 
-``python mcp_memory.py`` speaks MCP on stdin and stdout.
+``python mcp_memory.py`` speaks MCP on stdin and stdout, ``python mcp_memory.py PORT`` on ``/mcp`` of that port.
 """
 
 from __future__ import annotations
@@ -58,4 +58,7 @@ def die() -> str:
 
 
 if __name__ == "__main__":
-    server.run()
+    if sys.argv[1:]:
+        server.run("streamable-http", port=int(sys.argv[1]))
+    else:
+        server.run()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import socket
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +19,7 @@ from bench.http import recording
 from bench.model import Memory, Query, Space
 from bench.providers.doctor import examine
 from tests.contract.running import context_for, opened
+from tests.contract.servers import free_port
 
 SERVER = Path(__file__).resolve().parents[1] / "fakes" / "mcp_memory.py"
 TEXT = f"""\
@@ -112,3 +116,32 @@ def test_rate_has_no_effect_and_is_refused(tmp_path: Path) -> None:
 def test_mcp_call_names_a_tool(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"type mcp needs tool in endpoints\.clear"):
         config(tmp_path, "clear: {tool: forget, body: {namespace: $.runTag}}", "clear: {method: DELETE, path: /x}")
+
+
+async def test_server_behind_a_url_is_the_same_provider(tmp_path: Path) -> None:
+    port = free_port()
+    process = subprocess.Popen([sys.executable, str(SERVER), str(port)], stderr=subprocess.DEVNULL)
+    try:
+        wait_until_open(port)
+        old = TEXT.splitlines()[2]
+        text = TEXT.replace(
+            old, f'mcp: {{url: "http://127.0.0.1:{port}/mcp"}}\nauth: {{type: bearer, envVar: REMOTE_KEY}}'
+        )
+        remote = load_provider(Source.parse(text, tmp_path / "remote.yaml"))
+        async with opened(remote, tmp_path, {"REMOTE_KEY": "sk-remote-0123456789abcdef"}) as provider:
+            got = await provider.ingest(SPACE, [Memory(id="a", content="Ana likes tea")])
+            where = Space(namespace="ns", run_id="r", benchmark="b", corpus="c", captures=got.captures)
+            assert [hit.id for hit in (await provider.search(where, Query(text="tea", k=3))).hits] == ["a"]
+    finally:
+        process.terminate()
+        process.wait(timeout=10)
+
+
+def wait_until_open(port: int) -> None:
+    ends = time.monotonic() + 30
+    while time.monotonic() < ends:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.05)
+    pytest.fail("the server did not start")

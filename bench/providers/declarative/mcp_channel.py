@@ -105,7 +105,7 @@ class McpChannel:
 
     async def _start(self) -> None:
         try:
-            read, write = await self._stack.enter_async_context(self._transport())
+            read, write = await self._stack.enter_async_context(await self._transport())
             self._session = await self._stack.enter_async_context(ClientSession(read, write))
             with anyio.fail_after(START_S):  # only around calls: a scope must not be left before the SDK's own ones
                 await self._session.initialize()
@@ -124,14 +124,14 @@ class McpChannel:
                     hint=f"its tools: {', '.join(sorted(offered))}",
                 )
 
-    def _transport(self) -> AbstractAsyncContextManager[Any]:
+    async def _transport(self) -> AbstractAsyncContextManager[Any]:
         """The SDK's two transports share no public type."""
         if self.command is not None:
             return stdio_client(self.command, errlog=self._open_stderr())
         from mcp.client.streamable_http import streamable_http_client
         from mcp.shared._httpx_utils import create_mcp_http_client
 
-        client = create_mcp_http_client(headers=dict(self.headers)) if self.headers else None
+        client = await self._stack.enter_async_context(create_mcp_http_client(headers=dict(self.headers)))
         return streamable_http_client(str(self.url), http_client=client)
 
     def _open_stderr(self) -> TextIO:
