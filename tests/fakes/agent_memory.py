@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 from tests.fakes.fields import flag, instant, many, of, optional, table, text, whole
-from tests.fakes.frame import Called, Fake, Reply, Route, alike, best
+from tests.fakes.frame import Called, Fake, Refusal, Reply, Route, alike, best
 from tests.fakes.shelf import Doc
 
 STAMP = "2026-11-27T22:48:02.840000Z"
@@ -15,13 +16,14 @@ EQUALS = table(eq=text())
 class AgentMemory(Fake):
     """No status call: a memory can be found a little after its add."""
 
-    variables = {"AGENT_MEMORY_URL": "URL"}
+    variables: ClassVar[Mapping[str, str]] = {"AGENT_MEMORY_URL": "URL"}
 
     def routes(self) -> Mapping[str, Route]:
         return {
             "GET /v1/health": self.health,
             "POST /v1/long-term-memory/": self.add,
             "POST /v1/long-term-memory/search": self.search,
+            "GET /v1/long-term-memory/{id}": self.get,
             "DELETE /v1/long-term-memory": self.delete,
         }
 
@@ -69,6 +71,13 @@ class AgentMemory(Fake):
         )
         rows = [_row(name, score, doc) for score, doc in docs]
         return 200, {"memories": rows, "total": len(rows), "next_offset": None}
+
+    async def get(self, call: Called) -> Reply:
+        doc = self.shelf.find(call.parts[0])
+        if doc is None:
+            raise Refusal(404, {"detail": "Memory not found"})
+        row = _row("", 0.0, doc)
+        return 200, {key: row[key] for key in row.keys() - {"dist", "score", "score_type"}}
 
     async def delete(self, call: Called) -> Reply:
         asked = call.ask(table(memory_ids=of(str, list, int)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from typing import ClassVar
 
 from tests.fakes.fields import Fault, flag, many, of, optional, table, text, whole
 from tests.fakes.frame import Called, Fake, Key, Refusal, Reply, Route, alike, best
@@ -15,7 +16,7 @@ class Cognee(Fake):
     """A dataset is unknown before its first add; a search of an unknown one is 404."""
 
     auth = Key("X-Api-Key", optional=True)
-    variables = {"COGNEE_URL": "URL", "COGNEE_API_KEY": "KEY"}
+    variables: ClassVar[Mapping[str, str]] = {"COGNEE_URL": "URL", "COGNEE_API_KEY": "KEY"}
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,7 +73,7 @@ class Cognee(Fake):
         docs = self.shelf.all(dataset)
         if dataset not in self.processed:
             return 200, {}
-        ready = all([self.shelf.asked(doc) for doc in docs])
+        ready = [self.shelf.asked(doc) for doc in docs].count(False) == 0
         word = "ERRORED" if any(doc.failed for doc in docs) else "COMPLETED" if ready else "STARTED"
         return 200, {dataset: f"DATASET_PROCESSING_{word}"}
 

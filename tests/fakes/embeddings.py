@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Mapping
+from typing import ClassVar
 
 from tests.fakes.fields import many, optional, table, text, whole
 from tests.fakes.frame import Called, Fake, Key, Reply, Route, words
@@ -16,7 +17,7 @@ class Embeddings(Fake):
     """Unit vectors of 64 numbers, or of as many as were asked for."""
 
     auth = Key("Authorization", "Bearer ")
-    variables = {"OPENAI_BASE_URL": "URL", "OPENAI_API_KEY": "KEY"}
+    variables: ClassVar[Mapping[str, str]] = {"OPENAI_BASE_URL": "URL", "OPENAI_API_KEY": "KEY"}
 
     def routes(self) -> Mapping[str, Route]:
         return {"POST /embeddings": self.embed}

@@ -28,7 +28,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Self, TypeVar
+from typing import ClassVar, Self, TypeVar
 
 from aiohttp import web
 
@@ -120,7 +120,7 @@ class Fake(ABC):
     background = True
     """adds are processed after they were answered"""
     auth: Key | None = None
-    variables: Mapping[str, str] = {}
+    variables: ClassVar[Mapping[str, str]] = {}
     """environment of a config that is pointed at this fake; ``URL`` stands for its address, ``KEY`` for its key"""
 
     def __init__(self) -> None:

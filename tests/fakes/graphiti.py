@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 from tests.fakes.fields import instant, many, optional, table, text, whole
 from tests.fakes.frame import Called, Fake, Reply, Route, alike, best
@@ -15,7 +16,7 @@ from tests.fakes.shelf import Doc
 class Graphiti(Fake):
     """No key; an add answers 202 before anything is stored."""
 
-    variables = {"GRAPHITI_URL": "URL"}
+    variables: ClassVar[Mapping[str, str]] = {"GRAPHITI_URL": "URL"}
 
     def __init__(self) -> None:
         super().__init__()

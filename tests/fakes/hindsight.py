@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Mapping
+from typing import ClassVar
 
 from tests.fakes.fields import Fault, flag, instant, many, mapping, optional, table, text, whole
 from tests.fakes.frame import Called, Fake, Key, Refusal, Reply, Route, alike, best
@@ -18,7 +19,7 @@ class Hindsight(Fake):
     """A document id that is sent again replaces the document."""
 
     auth = Key("Authorization", "Bearer ", optional=True)
-    variables = {"HINDSIGHT_API_URL": "URL", "HINDSIGHT_API_KEY": "KEY"}
+    variables: ClassVar[Mapping[str, str]] = {"HINDSIGHT_API_URL": "URL", "HINDSIGHT_API_KEY": "KEY"}
 
     def __init__(self) -> None:
         super().__init__()
@@ -90,7 +91,7 @@ class Hindsight(Fake):
         docs = self.operations.get(call.parts[1])
         if docs is None:
             return 200, {"operation_id": call.parts[1], "status": "not_found", "error_message": None}
-        ready = all([self.shelf.asked(doc) for doc in docs])
+        ready = [self.shelf.asked(doc) for doc in docs].count(False) == 0
         failed = any(doc.failed for doc in docs)
         status = "failed" if failed else "completed" if ready else "pending"
         return 200, {"operation_id": call.parts[1], "status": status, "error_message": None, "child_operations": []}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from typing import ClassVar
 
 from tests.fakes.fields import Fault, flag, instant, many, mapping, of, optional, table, text, whole
 from tests.fakes.frame import Called, Fake, Key, Refusal, Reply, Route, alike, best
@@ -18,7 +19,7 @@ class Letta(Fake):
 
     background = False
     auth = Key("Authorization", "Bearer ", optional=True)
-    variables = {"LETTA_BASE_URL": "URL", "LETTA_API_KEY": "KEY"}
+    variables: ClassVar[Mapping[str, str]] = {"LETTA_BASE_URL": "URL", "LETTA_API_KEY": "KEY"}
 
     def routes(self) -> Mapping[str, Route]:
         memory = "/v1/agents/{agent}/archival-memory"

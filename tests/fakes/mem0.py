@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from typing import ClassVar
 
 from tests.fakes.fields import Fault, flag, many, mapping, of, optional, table, text, whole
 from tests.fakes.frame import Called, Fake, Key, Refusal, Reply, Route, alike, best
@@ -22,7 +23,7 @@ class Mem0(Fake):
     """The platform: an add is an event; nothing can be found before it has succeeded."""
 
     auth = Key("Authorization", "Token ")
-    variables = {"MEM0_API_URL": "URL", "MEM0_API_KEY": "KEY"}
+    variables: ClassVar[Mapping[str, str]] = {"MEM0_API_URL": "URL", "MEM0_API_KEY": "KEY"}
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,7 +73,7 @@ class Mem0(Fake):
         docs = self.events.get(call.parts[0])
         if docs is None:
             raise Refusal(404, {"detail": "Not found."})
-        ready = all([self.shelf.asked(doc) for doc in docs])
+        ready = [self.shelf.asked(doc) for doc in docs].count(False) == 0
         failed = any(doc.failed for doc in docs)
         status = "FAILED" if failed else "SUCCEEDED" if ready else "PENDING"
         rows = _results(docs) if status == "SUCCEEDED" else []
@@ -138,7 +139,7 @@ class Mem0Oss(Fake):
 
     background = False
     auth = Key("X-API-Key", optional=True)
-    variables = {"MEM0_OSS_URL": "URL", "MEM0_OSS_API_KEY": "KEY"}
+    variables: ClassVar[Mapping[str, str]] = {"MEM0_OSS_URL": "URL", "MEM0_OSS_API_KEY": "KEY"}
 
     def routes(self) -> Mapping[str, Route]:
         return {

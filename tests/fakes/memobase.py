@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from typing import ClassVar
 
 from tests.fakes.fields import Fault, mapping, of, optional, table, text, whole
 from tests.fakes.frame import Called, Fake, Key, Refusal, Reply, Route, alike, best
@@ -16,7 +17,7 @@ class Memobase(Fake):
 
     background = False
     auth = Key("Authorization", "Bearer ")
-    variables = {"MEMOBASE_URL": "URL", "MEMOBASE_API_KEY": "KEY"}
+    variables: ClassVar[Mapping[str, str]] = {"MEMOBASE_URL": "URL", "MEMOBASE_API_KEY": "KEY"}
 
     def __init__(self) -> None:
         super().__init__()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 from tests.fakes.fields import Fault, many, mapping, of, optional, table, text, whole
 from tests.fakes.frame import Called, Fake, Key, Refusal, Reply, Route, alike, best
@@ -14,7 +15,7 @@ class Memos(Fake):
     """Without ``relativity: 0`` hits that are little alike are dropped silently."""
 
     auth = Key("Authorization", "Bearer ", optional=True)
-    variables = {"MEMOS_URL": "URL", "MEMOS_API_KEY": "KEY"}
+    variables: ClassVar[Mapping[str, str]] = {"MEMOS_URL": "URL", "MEMOS_API_KEY": "KEY"}
 
     def routes(self) -> Mapping[str, Route]:
         return {
@@ -53,7 +54,7 @@ class Memos(Fake):
             table(user_name=of(str, int), timeout_seconds=optional(of(int)), poll_interval=optional(of(str)))
         )
         docs = self.shelf.all(str(asked["user_name"]))
-        ready = all([self.shelf.asked(doc) for doc in docs])
+        ready = [self.shelf.asked(doc) for doc in docs].count(False) == 0
         data = {"running_tasks": 0 if ready else 1, "timed_out": not ready, "user_name": asked["user_name"]}
         return 200, {"message": "idle" if ready else "timeout", "data": data}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 from tests.fakes.fields import Fault, flag, many, mapping, optional, table, text, vector, whole
 from tests.fakes.frame import Called, Fake, Key, Refusal, Reply, Route, best, cosine
@@ -16,7 +17,7 @@ class Pinecone(Fake):
     """Eventually consistent; the API version is a header."""
 
     auth = Key("Api-Key")
-    variables = {"PINECONE_INDEX_HOST": "URL", "PINECONE_API_KEY": "KEY"}
+    variables: ClassVar[Mapping[str, str]] = {"PINECONE_INDEX_HOST": "URL", "PINECONE_API_KEY": "KEY"}
 
     def routes(self) -> Mapping[str, Route]:
         return {

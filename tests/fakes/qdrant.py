@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 from tests.fakes.fields import UUID, Fault, flag, many, mapping, of, optional, table, text, vector, whole
 from tests.fakes.frame import Called, Fake, Key, Refusal, Reply, Route, best, cosine
@@ -14,7 +15,7 @@ class Qdrant(Fake):
 
     background = False
     auth = Key("api-key", optional=True)
-    variables = {"QDRANT_URL": "URL", "QDRANT_API_KEY": "KEY"}
+    variables: ClassVar[Mapping[str, str]] = {"QDRANT_URL": "URL", "QDRANT_API_KEY": "KEY"}
 
     def __init__(self) -> None:
         super().__init__()

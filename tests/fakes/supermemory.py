@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
-from tests.fakes.fields import Fault, flag, instant, many, mapping, of, optional, table, text, whole
+from tests.fakes.fields import Check, Fault, flag, instant, many, mapping, of, optional, table, text, whole
 from tests.fakes.frame import Called, Fake, Key, Refusal, Reply, Route, alike, best
 from tests.fakes.shelf import Doc
 
@@ -16,7 +17,7 @@ class _Supermemory(Fake):
     """What both versions share: the key and the form of errors."""
 
     auth = Key("Authorization", "Bearer ")
-    variables = {"SUPERMEMORY_API_URL": "URL", "SUPERMEMORY_API_KEY": "KEY"}
+    variables: ClassVar[Mapping[str, str]] = {"SUPERMEMORY_API_URL": "URL", "SUPERMEMORY_API_KEY": "KEY"}
 
     def refused(self, faults: list[Fault], tree: object) -> Refusal:
         error = [{"path": list(one.place[1:]), "message": _said(one)} for one in faults]
@@ -63,7 +64,7 @@ class Supermemory(_Supermemory):
             "DELETE /ns/{ns}": self.clear,
         }
 
-    document = {
+    document: ClassVar[dict[str, Check]] = {
         "content": text(empty=False),
         "id": text(pattern=r"[A-Za-z0-9._:#-]{1,100}"),
         "metadata": optional(mapping(str, int, float, bool)),

@@ -6,6 +6,7 @@ import re
 import uuid
 from collections.abc import Mapping
 from email import message_from_bytes
+from typing import ClassVar
 
 from tests.fakes.fields import Fault, flag, mapping, optional, table, text, whole
 from tests.fakes.frame import Called, Fake, Key, Refusal, Reply, Route, alike, best
@@ -29,7 +30,7 @@ class VectorStores(Fake):
     """Deleting a store leaves its files."""
 
     auth = Key("Authorization", "Bearer ")
-    variables = {"OPENAI_BASE_URL": "URL", "OPENAI_API_KEY": "KEY"}
+    variables: ClassVar[Mapping[str, str]] = {"OPENAI_BASE_URL": "URL", "OPENAI_API_KEY": "KEY"}
 
     def __init__(self) -> None:
         super().__init__()

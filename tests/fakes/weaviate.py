@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from typing import ClassVar
 
 from tests.fakes.fields import UUID, Fault, many, mapping, optional, table, text, vector, whole
 from tests.fakes.frame import Called, Fake, Key, Refusal, Reply, Route, best, cosine
@@ -23,7 +24,7 @@ class Weaviate(Fake):
 
     background = False
     auth = Key("Authorization", "Bearer ", optional=True)
-    variables = {"WEAVIATE_URL": "URL", "WEAVIATE_API_KEY": "KEY"}
+    variables: ClassVar[Mapping[str, str]] = {"WEAVIATE_URL": "URL", "WEAVIATE_API_KEY": "KEY"}
 
     def __init__(self) -> None:
         super().__init__()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from typing import ClassVar
 
 from tests.fakes.fields import UUID, Fault, instant, mapping, optional, table, text, whole
 from tests.fakes.frame import Called, Fake, Key, Refusal, Reply, Route, alike, best
@@ -17,7 +18,7 @@ class Zep(Fake):
     """v4: adding and deleting are tasks; an edge names the episodes it came from."""
 
     auth = Key("Authorization", "Api-Key ")
-    variables = {"ZEP_API_URL": "URL", "ZEP_API_KEY": "KEY"}
+    variables: ClassVar[Mapping[str, str]] = {"ZEP_API_URL": "URL", "ZEP_API_KEY": "KEY"}
 
     def __init__(self) -> None:
         super().__init__()
@@ -163,7 +164,7 @@ class ZepV3(Fake):
     """v3: graphs by name."""
 
     auth = Key("Authorization", "Api-Key ")
-    variables = {"ZEP_API_URL": "URL", "ZEP_API_KEY": "KEY"}
+    variables: ClassVar[Mapping[str, str]] = {"ZEP_API_URL": "URL", "ZEP_API_KEY": "KEY"}
 
     def routes(self) -> Mapping[str, Route]:
         return {

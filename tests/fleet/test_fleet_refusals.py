@@ -179,5 +179,5 @@ async def test_a_form_with_a_missing_or_unknown_field_is_refused() -> None:
 @pytest.mark.parametrize("name", ["qdrant", "weaviate"])
 async def test_a_vector_of_another_size_is_refused(name: str, tmp_path: Path) -> None:
     async with FAKES[name]().running() as fake, filled(name, fake, tmp_path) as (provider, space):
-        with pytest.raises(Rejected, match="(?i)vector"):
+        with pytest.raises(Rejected, match=r"(?i)vector"):
             await provider.search(space, Query(text="x", k=1, embedding=(0.1, 0.2)))
