@@ -13,10 +13,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from bench.version import __version__
+
 if TYPE_CHECKING:
     from bench.api import resume, run
-
-__version__ = "0.1.0"
 
 __all__ = ["__version__", "plan", "report", "resume", "run"]
 

@@ -15,7 +15,6 @@ Everything is imported when it is first called, so ``import bench`` stays cheap.
 from __future__ import annotations
 
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -73,18 +72,9 @@ async def resume(
 
 async def report(run_id: str, *, workspace: Path | str = ".") -> Report:
     """Fold a run's journal into its report; works on an unfinished run too."""
-    from bench.journal.places import find_run
     from bench.journal import Reader
+    from bench.journal.places import find_run
     from bench.report.fold import fold
 
     async with Reader.open(find_run(Path(workspace), run_id)) as reader:
         return await fold(reader)
-
-
-class Callable(ModuleType):
-    """A room whose name is also a function of the API: ``bench.plan`` and ``bench.plan(...)``."""
-
-    def __call__(self, *arguments: object, **named: object) -> object:
-        """Call the function of this room's name."""
-        function = globals()[self.__name__.rpartition(".")[2]]
-        return function(*arguments, **named)

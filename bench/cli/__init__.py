@@ -59,7 +59,7 @@ def dispatch(arguments: list[str]) -> int:
         console.raw(files("bench.cli").joinpath("help.txt").read_text(encoding="utf-8"))
         return 0 if arguments else 2
     if arguments[0] == "--version":
-        from bench import __version__
+        from bench.version import __version__
 
         console.line(f"bench {__version__}")
         return 0

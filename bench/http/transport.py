@@ -22,9 +22,9 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 from yarl import URL
 
-from bench import __version__
 from bench.http.message import Part, Request, Stamps
 from bench.http.signals import Lost, NotSent, TooLarge
+from bench.version import __version__
 
 if TYPE_CHECKING:
     from aiohttp.connector import Connection

@@ -18,7 +18,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from bench.api import Callable
+from bench.rooms import CallableRoom
 
 if TYPE_CHECKING:
     from bench.plan.estimate import Estimate, estimate
@@ -58,4 +58,4 @@ def __getattr__(name: str) -> object:
     return value
 
 
-sys.modules[__name__].__class__ = Callable
+sys.modules[__name__].__class__ = CallableRoom

@@ -15,7 +15,6 @@ from array import array
 from collections.abc import Sequence
 from importlib.metadata import entry_points, version
 
-import bench
 from bench.config.catalog import Catalog
 from bench.config.modelfile import ModelFile, read_model_file
 from bench.config.run import RunRequest
@@ -28,6 +27,7 @@ from bench.plan.identitytree import identity_of
 from bench.plan.providers import choose
 from bench.plan.shape import NONE, BenchmarkPlan, Job, Lane, Plan, ProviderPlan
 from bench.settings import Environment
+from bench.version import __version__
 
 DEMO = ("demo",)
 
@@ -102,7 +102,7 @@ def versions() -> dict[str, object]:
         if point.dist is not None
     }
     return {
-        "bench": bench.__version__,
+        "bench": __version__,
         "python": platform.python_version(),
         "packages": {name: version(name) for name in ("aiohttp", "nltk", "sacrebleu", "genai-prices")},
         "plugins": plugged,

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import sys
 
-from bench.api import Callable
 from bench.report.fold import IsolationProof, JobReport, Report, fold
 from bench.report.wire import results_json
+from bench.rooms import CallableRoom
 
 __all__ = ["IsolationProof", "JobReport", "Report", "fold", "results_json"]
 
 
-sys.modules[__name__].__class__ = Callable
+sys.modules[__name__].__class__ = CallableRoom

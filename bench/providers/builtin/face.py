@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, Self
 
-import bench
 from bench.model import Found, Hit, Ingested, Memory, Query, Readiness, Space
 from bench.providers.adapters import declared_capabilities
 from bench.providers.builtin.store import Store, Stores
 from bench.providers.protocol import Batching, Capabilities, Durability, OnUnknown, ProviderContext, Waiting
+from bench.version import __version__
 
 if TYPE_CHECKING:
     from bench.config.provider import ProviderConfig
@@ -29,7 +29,7 @@ class BuiltIn(ABC):
         self.config = config
         self.context = context
         self.name = config.name
-        self.version = bench.__version__
+        self.version = __version__
         self.durability: Durability = "file"
         self.capabilities: Capabilities = declared_capabilities(config)
         self.on_unknown: OnUnknown = "repeat"
