@@ -452,3 +452,40 @@ async def test_client_embeddings_fill_stored_and_asked_vectors(fault_server, tmp
     assert isinstance(stored, dict) and isinstance(asked, dict)
     assert len(stored["e"]) == len(asked["e"]) == 8
     assert stored["e"] != asked["e"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "attribute", "wanted"),
+    [
+        ({"ingest.order": "parallel"}, "batching.order", "parallel"),
+        ({"ingest.order": "parallel", "limits.namespace_serial": True}, "batching.order", "serial"),
+        ({"ingest.split": {"max_chars": 9, "overlap": 2}}, "batching.split_chars", 9),
+        ({"ingest.split": {"max_chars": 9, "overlap": 2}}, "batching.split_overlap", 2),
+        ({"ingest.batch": {"max_chars": 70, "max_bytes": 90}}, "batching.max_chars", 70),
+        ({"ingest.batch": {"max_chars": 70, "max_bytes": 90}}, "batching.max_bytes", 90),
+        ({"ingest.on_unknown": "probe"}, "on_unknown", "probe"),
+        ({"capabilities.supportsChunks": True}, "capabilities.supports_chunks", True),
+        ({"capabilities.supportsBatch": True}, "capabilities.supports_batch", True),
+        ({"capabilities.supportsMetadata": True}, "capabilities.supports_metadata", True),
+        ({"capabilities.supportsRerank": True}, "capabilities.supports_rerank", True),
+        ({"capabilities.timestamps": False}, "capabilities.timestamps", False),
+        ({"capabilities.scores": False}, "capabilities.scores", False),
+        ({"capabilities.ids": False}, "capabilities.ids", False),
+        ({"capabilities.max_tokens": 4096}, "capabilities.max_tokens", 4096),
+        ({"connection.connect_timeout": 1234}, "_wire.endpoints.add.timeouts.connect_s", 1.234),
+        ({"connection.max_response_bytes": 99}, "_wire.endpoints.search.max_response_bytes", 99),
+    ],
+)
+async def test_setting_reaches_the_engine(changes: dict[str, object], attribute: str, wanted: object) -> None:
+    async with playing(changes) as play:
+        found: object = play.provider
+        for part in attribute.split("."):
+            found = found[part] if isinstance(found, dict) else getattr(found, part)
+        assert found == wanted
+
+
+async def test_hits_without_ids_by_declaration_are_not_available() -> None:
+    answers = {"POST /search": {"results": [{"text": "a", "id": "m0"}]}}
+    async with playing({"capabilities.ids": False}, answers) as play:
+        await play.add("a")
+        assert not (await play.search()).ids_available
