@@ -106,6 +106,12 @@ class Dataset:
         types = self.counts.question_types
         return {name: sum(types[kind] for kind in members) for name, members in self.config.groups.items()}
 
+    def describe(self) -> dict[str, object]:
+        """What ``bench describe`` shows, ready for JSON."""
+        from bench.datasets.describing import describe  # that module reads datasets
+
+        return describe(self)
+
     # ------------------------------------------------------------------- items
 
     def __len__(self) -> int:

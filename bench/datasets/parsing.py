@@ -57,6 +57,7 @@ class RowParser:
         fields = {key: compile_path(path, bare=True) for key, path in config.fields.metadata.items()}
         self._metadata = fields
         self._context = compile_path(config.fields.context.field, bare=True)
+        self._deletion_field = config.deletion.target if config.deletion else ""
 
     def parse(self, row: Mapping[str, object], place: RowPlace) -> ParsedRow:
         """Read a row; DataError for the first thing that is wrong with it."""
@@ -85,6 +86,9 @@ class RowParser:
     def finish(self, raw: RawItem, position: int, corpus: str, lookup: Lookup, last: Session | None = None) -> Item:
         """Look up the evidence and give the item."""
         evidence, flags = self.rule.resolve(raw, lookup)
+        if raw.deletion is not None and raw.deletion.target not in lookup.sessions:
+            text = f'names no memory of the corpus "{corpus}" (item "{raw.id}")'
+            raise raw.place.error(self._deletion_field, text, raw.deletion.target, hint="name the row to delete")
         return Item(
             id=raw.id,
             position=position,

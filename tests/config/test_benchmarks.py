@@ -137,7 +137,9 @@ def test_deletion_check_needs_its_strategy(folder) -> None:
 
 def test_extends_merges_maps_replaces_lists_and_null_removes(folder, yaml) -> None:
     yaml("tags: [one, two]\naliases: [bee]\ngroups: {g: [x]}\ncategories: {1: x, 2: y}\n", name="parent")
-    child = "extends: parent\nname: child\ntags: [three]\ngroups: null\ncategories: {2: z}\nsearch: {default_limit: 3}\n"
+    child = (
+        "extends: parent\nname: child\ntags: [three]\ngroups: null\ncategories: {2: z}\nsearch: {default_limit: 3}\n"
+    )
     config = yaml(child, name="child", base="")
     assert config.tags == ("three",)
     assert config.aliases == ()
@@ -222,12 +224,10 @@ def test_the_name_must_equal_the_file_name(folder, tmp_path) -> None:
 
 def test_prompts_come_from_files_and_are_chosen_by_abstention_then_type(folder, yaml) -> None:
     (folder / "judge.txt").write_text("Right? ${answer} ${response}", encoding="utf-8")
+    prompts = "{{default: '@judge.txt', byQuestionType: {{temporal: T}}, abstention: A}}"
     config = yaml(
         "questionTypes: [{name: when, evaluationPrompt: temporal}, {name: who, evaluationPrompt: nowhere}]\n",
-        base=BASE.replace(
-            "{{method: exact-match}}",
-            "{{method: llm-judge, judgePrompts: {{default: '@judge.txt', byQuestionType: {{temporal: T}}, abstention: A}}}}",
-        ),
+        base=BASE.replace("{{method: exact-match}}", f"{{{{method: llm-judge, judgePrompts: {prompts}}}}}"),
     )
     assert config.judge_prompt("when") == ("temporal", "T")
     assert config.judge_prompt("who") == ("default", "Right? ${answer} ${response}")
@@ -266,7 +266,7 @@ def test_k3_a_broken_file_hides_no_other(folder, yaml, tmp_path) -> None:
     catalog = Catalog.load(tmp_path)
     names = {entry.name for entry in catalog.benchmarks() if not entry.builtin}
     assert names == {"b", "broken", "worse"}
-    with pytest.raises(ConfigError, match="broken.yaml:2"):
+    with pytest.raises(ConfigError, match=r"broken\.yaml:2"):
         catalog.benchmark("broken")
 
 

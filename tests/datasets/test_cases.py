@@ -13,14 +13,28 @@ from bench.datasets.describing import describe, item_lines, memory_lines
 from bench.datasets.validating import validate_benchmark
 from bench.errors import BenchError, UnknownMetric
 
-CASES = (
-    "csv-quoted seed-deletion seed-flatten seed-locomo-sessions seed-locomo-turns seed-longmemeval seed-sessions "
-    "seed-simple shared-corpus"
-).split()
-ERRORS = (
-    "err-bad-date err-bad-line err-duplicate-id err-metric err-missing-field err-sha256 err-unknown-key "
-    "err-unknown-key-yaml err-version"
-).split()
+CASES = [
+    "csv-quoted",
+    "seed-deletion",
+    "seed-flatten",
+    "seed-locomo-sessions",
+    "seed-locomo-turns",
+    "seed-longmemeval",
+    "seed-sessions",
+    "seed-simple",
+    "shared-corpus",
+]
+ERRORS = [
+    "err-bad-date",
+    "err-bad-line",
+    "err-duplicate-id",
+    "err-metric",
+    "err-missing-field",
+    "err-sha256",
+    "err-unknown-key",
+    "err-unknown-key-yaml",
+    "err-version",
+]
 
 
 def _expected(shared: Path, case: str) -> tuple[Path, dict]:

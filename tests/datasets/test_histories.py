@@ -97,7 +97,9 @@ def test_all_rows_are_checked_at_once(chat) -> None:
 
 
 def test_a_turn_key_that_never_occurs_is_an_error_with_the_nearest(chat, workspace) -> None:
-    workspace.yaml("chat", CHAT.format(name="chat").replace("content: $.content}", "content: $.content, caption: $.roel}"))
+    workspace.yaml(
+        "chat", CHAT.format(name="chat").replace("content: $.content}", "content: $.content, caption: $.roel}")
+    )
     workspace.data("chat.json", [row()])
     with pytest.raises(BenchError) as caught:
         workspace.open("chat")

@@ -114,7 +114,9 @@ def test_the_seeds_own_locomo_config_runs_on_the_real_data(shared: Path, tmp_pat
 
 def _cut_seed(shared: Path, name: str, root: Path) -> None:
     text = (shared / "seeds" / "architecture.txt").read_text(encoding="utf-8")
-    block = next(part for part in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL) if part.startswith(f"name: {name}\n"))
+    block = next(
+        part for part in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL) if part.startswith(f"name: {name}\n")
+    )
     path = root / "configs" / "benchmarks" / f"{name}.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(block, encoding="utf-8")
