@@ -118,6 +118,8 @@ def _fetch(catalog: Catalog, request: RunRequest) -> None:
 
 def _carry_out(plan: Plan, environment: Environment, *, resume: Path | None) -> int:
     """Run the plan, write and show the report, and say what to do next."""
+    if plan.request.publishable and resume is None:
+        plan = _announced(plan, environment)
     outcome, report, folder = anyio.run(_execute, plan, environment, resume)
     failed_gates = _gates(plan, report)
     code = outcome.exit_code or (GATE_FAILED if failed_gates else 0)
@@ -131,6 +133,26 @@ def _carry_out(plan: Plan, environment: Environment, *, resume: Path | None) -> 
         code = _sign(plan, outcome)
     _on_end(plan, outcome, code)
     return code
+
+
+def _announced(plan: Plan, environment: Environment) -> Plan:
+    """Write ``run-started`` to the public log before the first call; a child process reads the log key."""
+    import secrets
+    from dataclasses import replace
+    from datetime import UTC, datetime
+
+    from bench.config.run import new_run_id
+    from bench.engine.codestate import CodeState
+    from bench.engine.meta import run_meta
+    from bench.receipt.announcing import announce_in_child, announcement_of
+
+    run_id = plan.request.run_id or new_run_id(datetime.now(UTC).date(), secrets.token_hex(4))
+    plan = replace(plan, request=plan.request.model_copy(update={"run_id": run_id}))
+    if (plan.workspace / "checkpoints" / run_id).exists():
+        return plan  # the engine refuses an id that is used: nothing must be announced for it
+    index = announce_in_child(announcement_of(plan, run_meta(plan, run_id, CodeState.read(environment))))
+    console.note(f"announced in the public log at index {index}")
+    return plan
 
 
 async def _execute(plan: Plan, environment: Environment, resume: Path | None) -> tuple[Outcome, Report, Path]:

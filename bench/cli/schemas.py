@@ -23,9 +23,9 @@ def schema_of(kind: Kind) -> dict[str, object]:
 
         return {"$schema": DRAFT, **RunRequest.model_json_schema(by_alias=True)}
     if kind == "receipt":
-        from bench.receipt.schema import Receipt
+        from bench.receipt.schema import SignedReceipt
 
-        return {"$schema": DRAFT, **Receipt.model_json_schema(by_alias=True)}
+        return {"$schema": DRAFT, **SignedReceipt.model_json_schema(by_alias=True)}
     return {"$schema": DRAFT, **_events()}
 
 

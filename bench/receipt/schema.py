@@ -262,7 +262,7 @@ class Score(Wire):
     n: Natural
     n_excluded: Natural
     n_failed: Natural
-    aggregate: Annotated[str, Field(strict=True, pattern=r"\A(mean|other|macro:.+)\z")]
+    aggregate: Annotated[str, Field(strict=True, pattern=r"^(mean|other|macro:.+)$")]
     interval: Interval | None
     breakdown: Mapping[str, Mapping[str, Label]]
 
@@ -415,6 +415,12 @@ class Receipt(Body):
     """A receipt whose signer is named; the signature beside it belongs to the signature layer."""
 
     signer: Signer
+
+
+class SignedReceipt(Receipt):
+    """The whole document as it lies in a file, for those who want a JSON Schema of it."""
+
+    signature: Signature
 
 
 def read_receipt(document: JSON) -> Receipt:

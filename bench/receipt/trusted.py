@@ -56,7 +56,7 @@ class TrustedFile(Wire):
     """The file as it lies there."""
 
     schema_: Annotated[Literal["bench.trusted/1"], Field(alias="schema")] = "bench.trusted/1"
-    log_origin: Annotated[str, Field(strict=True, pattern=r"\A[^\s+]+\z")] = DEFAULT_ORIGIN
+    log_origin: Annotated[str, Field(strict=True, pattern=r"^[^\s+]+$")] = DEFAULT_ORIGIN
     keys: tuple[TrustedKey, ...] = ()
 
 

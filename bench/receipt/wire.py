@@ -62,7 +62,7 @@ class TypeErrorOfField(ValueError):
 
 def text(pattern: str) -> StringConstraints:
     """A strict string that must match from end to end."""
-    return StringConstraints(strict=True, pattern=rf"\A(?:{pattern})\z")
+    return StringConstraints(strict=True, pattern=rf"^(?:{pattern})$")
 
 
 Text = Annotated[str, Field(strict=True)]

@@ -148,6 +148,7 @@ SCHEMA_FAULTS: list[tuple[str, str, Any]] = [
     ("field_value", "ranAt", "2026-11-01T10:00:00+00:00"),
     ("field_value", "ranAt", "2026-02-30T10:00:00Z"),
     ("field_value", "configDigest", "AB" * 32),
+    ("field_value", "configDigest", "ab" * 32 + "\n"),
     ("field_value", "perQuery.file", "../evil.jsonl"),
     ("field_value", "scores.measured", {}),
     ("field_value", "metrics", [{"name": "b", "definition": "b/1"}, {"name": "a", "definition": "a/1"}]),
