@@ -7,6 +7,7 @@ linked into place, so a half-created journal does not exist.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import sqlite3
@@ -33,6 +34,8 @@ CHECKED_BYTES = 32 * 2**20
 _MAGIC = b"SQLite format 3\0"
 _HEADER_BYTES = 100
 _FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_TRUNCATE}
+_NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
+"""file systems without hard links say one of these"""
 _UNWRITABLE = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}
 
 
@@ -117,22 +120,34 @@ async def drafted(path: Path, run_id: str) -> AsyncIterator[Path]:
     hint = f"bench resume {run_id} goes on with it"
     if path.exists():
         raise UsageError(f"run {run_id} exists already ({path})", hint=hint)
-    path.parent.parent.mkdir(parents=True, exist_ok=True)
     draft = path.parent.parent / f".{run_id}.{uuid.uuid4().hex}"
     try:
+        path.parent.parent.mkdir(parents=True, exist_ok=True)
         with reported(path):
             yield draft
         _sync(draft)
         path.parent.mkdir(exist_ok=True)
-        os.link(draft, path)
+        if not _place(draft, path):
+            raise UsageError(f"run {run_id} was just made by another process ({path})", hint=hint)
         _sync(path.parent)
-    except FileExistsError:
-        raise UsageError(f"run {run_id} was just made by another process ({path})", hint=hint) from None
     except OSError as error:
         raise JournalError(f"cannot make the journal: {error.strerror}", where=str(path)) from error
     finally:
         for leftover in (draft, draft.with_name(f"{draft.name}-journal"), draft.with_name(f"{draft.name}-wal")):
             leftover.unlink(missing_ok=True)
+
+
+def _place(draft: Path, path: Path) -> bool:
+    """Give the finished file its name, unless somebody has it; a link cannot replace what is there."""
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        if error.errno not in _NO_LINKS or path.exists():
+            raise
+        draft.rename(path)
+    return True
 
 
 def _sync(path: Path) -> None:

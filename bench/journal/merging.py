@@ -189,7 +189,9 @@ def gaps_of(ranges: Sequence[Range], total: int) -> tuple[Range, ...]:
 async def _fill(draft: Path, sources: Sequence[Path], state: RunState) -> int:
     async with AsyncExitStack() as stack:
         uris = [await stack.enter_async_context(readable(path)) for path in sources]
-        connection = await stack.enter_async_context(aiosqlite.connect(draft.resolve().as_uri(), uri=True, isolation_level=None))
+        connection = await stack.enter_async_context(
+            aiosqlite.connect(draft.resolve().as_uri(), uri=True, isolation_level=None)
+        )
         # the draft is private until it is linked into place, and synced before that
         await connection.executescript(
             "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -32000;"

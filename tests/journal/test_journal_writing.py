@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sqlite3
 from pathlib import Path
 
@@ -342,3 +344,21 @@ async def test_a_failed_key_can_be_looked_up_by_an_equal_key(tmp_path: Path) -> 
         await journal.put(failed("q1"))
         key = Key(owner=JOB, phase=Phase.EVALUATE, corpus="c1", unit="q1")
         assert (await journal.load([key]))[key].outcome == "timeout"
+
+
+async def test_a_place_where_nothing_can_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder", encoding="utf-8")
+    with pytest.raises(JournalError, match="cannot make the journal"):
+        async with Journal.create(tmp_path / "file" / "checkpoints" / "run", meta()):
+            pass
+
+
+async def test_a_file_system_without_links_is_no_obstacle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(source: object, target: object) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    async with Journal.create(tmp_path / "run", meta()) as journal:
+        journal.append(scored("q1"))
+    assert len(await items_of(tmp_path / "run")) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]

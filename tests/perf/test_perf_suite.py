@@ -1,0 +1,118 @@
+"""The measuring tools measure: counters of the stub, medians, what is gated, and what a measured run does."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from figures import Figure, Skipped, child, interleaved, table
+from journal_scale import bare, fill, scan, values
+from stub import stats, stub
+from workspace import CALLS_AN_ITEM, write
+
+PERF = Path(__file__).resolve().parents[2] / "perf"
+
+
+def post(url: str, body: bytes = b"{}") -> int:
+    request = urllib.request.Request(url, data=body, method="POST")
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            answer.read()
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        error.close()
+        return error.code
+    except OSError:
+        return 0
+
+
+def test_the_stub_counts_calls_and_the_most_in_flight() -> None:
+    with stub(latency_ms=200) as url, ThreadPoolExecutor(5) as workers:
+        assert list(workers.map(post, [f"{url}/search"] * 5)) == [200] * 5
+        seen = stats(url, forget=True)
+        assert (seen["calls"], seen["max_in_flight"]) == (5, 5)
+        assert stats(url)["calls"] == 0
+
+
+def test_the_stub_knows_who_came_back_before_retry_after() -> None:
+    with stub(faults=1.0) as url:
+        refused = next(body for number in range(50) if post(url, body := str(number).encode()) == 429)
+        post(url, refused)
+        assert stats(url)["early"] == 1
+
+
+def test_the_stub_plays_the_same_faults_every_time() -> None:
+    answers = []
+    for _ in range(2):
+        with stub(faults=0.3) as url:
+            answers.append([post(url, str(number).encode()) for number in range(40)])
+    assert answers[0] == answers[1]
+    assert {0, 200, 429, 503} == set(answers[0])
+
+
+def test_medians_come_from_floor_and_ours_in_turns() -> None:
+    order: list[str] = []
+    floors, ours = iter([3.0, 1.0, 2.0]), iter([5.0, 40.0, 6.0])
+
+    def take(name: str, source: object) -> float:
+        order.append(name)
+        return float(next(source))  # type: ignore[call-overload]
+
+    assert interleaved(3, lambda: take("floor", floors), lambda: take("ours", ours)) == (2.0, 6.0)
+    assert order == ["floor", "ours"] * 3
+
+
+def test_a_skipped_measure_is_said_aloud() -> None:
+    text = table(
+        [Figure(id="P6", what="scan", value=0.3, goal="<= 0.5 s", ok=True), Skipped(id="P5", why="needs root")]
+    )
+    assert "SKIPPED: needs root" in text
+    assert "ok" in text
+
+
+def test_an_unknown_measure_is_refused() -> None:
+    command = [sys.executable, str(PERF / "run.py"), "--only", "P99"]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert found.returncode == 2
+    assert "P99" in found.stderr
+
+
+async def test_a_filled_journal_is_scanned_and_folded_whole(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    await fill(folder, 400)
+    assert (await scan(folder))["found"] == 400
+    assert (await values(folder))["items"] == 200
+    assert bare(folder)["items"] == 200
+
+
+@pytest.mark.slow
+def test_a_measured_run_costs_four_calls_an_item_as_its_floor_does(tmp_path: Path) -> None:
+    with stub() as url:
+        write(tmp_path, items=12, url=url)
+        (tmp_path / "url").write_text(url, encoding="utf-8")
+        floor = child("child.py", "floor", str(tmp_path), "--items", "12", "--concurrency", "4")
+        assert floor["status"] == "complete"
+        assert stats(url, forget=True)["calls"] == 12 * CALLS_AN_ITEM
+        ours = child("child.py", "ours", str(tmp_path), "--concurrency", "4")
+        assert (ours["status"], ours["exit_code"]) == ("complete", 0)
+        calls = stats(url)["calls"]
+    assert isinstance(calls, int)
+    assert 0 <= calls - 12 * CALLS_AN_ITEM <= 4 * 4, "beside the items only their four corpora are written"
+
+
+def test_the_machine_is_named_with_the_figures() -> None:
+    found = json.loads(
+        subprocess.run(
+            [sys.executable, "-c", "import json, figures; print(json.dumps(figures.machine()))"],
+            cwd=PERF,
+            capture_output=True,
+            check=True,
+        ).stdout
+    )
+    assert found["cores"] >= 1
