@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import metrics
+from bench.errors import UnknownMetric
 from bench.metrics.overlap import sacrebleu_signature
 from bench.metrics.verdicts import citations
 from bench.model import Row, State, Usage, Verdict
@@ -234,3 +235,36 @@ def test_the_parts_of_corpus_bleu_are_stored_with_each_item() -> None:
     found = metrics.fold(chosen, rows)["bleu.sacrebleu_corpus"]
     assert found.n == 1 and found.value is not None
     assert found.breakdown["question_type"]["a"].value == found.value
+
+
+def test_measure_takes_every_input_of_a_verdict() -> None:
+    rows = [
+        {"correct": False, "value": 0.8, "faithfulness": 0.5},
+        {"correct": True, "value": 1.0, "abstained": True},
+        {"correct": None, "value": None},
+    ]
+    found = metrics.measure("accuracy.llm_judge", rows, params={"threshold": 0.8})
+    assert (found.value, found.n, found.excluded_reasons) == (0.5, 2, {"unscored": 1})
+    assert metrics.measure("correctness", rows).value == pytest.approx(0.9)
+    assert metrics.measure("faithfulness", rows).value == 0.5
+    assert metrics.measure("over_abstention_rate", rows).value == 0.5
+
+
+def test_metrics_of_corpora_and_costs_can_be_measured_from_plain_rows() -> None:
+    assert metrics.measure("ingest_latency_max", [{"us": 1_000}, {"us": 3_000}]).value == 3.0
+    assert metrics.measure("cost_total", [{"cost_usd": "0.1"}, {"cost_usd": "0.2"}]).value == pytest.approx(0.3)
+    assert metrics.measure("tokens_context", [{"tokens": 3}, {"tokens": None}]).n_unknown == 1
+
+
+def test_a_metric_of_rows_only_says_so() -> None:
+    with pytest.raises(UnknownMetric, match="from rows only"):
+        metrics.score("ingest_throughput", memories=3)
+
+
+def test_tokens_of_a_kind_without_a_price_make_the_cost_unknown() -> None:
+    prices = {"acme/in-only": {"input": "0.5"}}
+    at = "2026-01-01T00:00:00+00:00"
+    asked = {"input_tokens": 10, "output_tokens": 0}
+    assert metrics.cost(asked, provider="acme", model="in-only", at=at, prices=prices) == Decimal("0.000005")
+    assert metrics.cost({**asked, "output_tokens": 1}, provider="acme", model="in-only", at=at, prices=prices) is None
+    assert metrics.cost({"input_tokens": -1}, provider="acme", model="in-only", at=at, prices=prices) is None

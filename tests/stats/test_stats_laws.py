@@ -222,3 +222,54 @@ def test_a_macro_interval_is_never_of_zero_width(groups: list[list[float]], clus
     clusters = [[i % 3 for i in range(len(group))] for group in groups] if clustered else None
     found = stats.interval_macro(groups, clusters)
     assert found is None or 0 <= found.low < found.high <= 1
+
+
+def test_a_bootstrap_of_whole_clusters_is_wider_than_one_of_single_values() -> None:
+    rng = random.Random(2)
+    values = [rng.gauss(cluster, 0.1) for cluster in range(6) for _ in range(10)]
+    clusters = [i // 10 for i in range(60)]
+    single, whole = stats.bootstrap_interval(values), stats.bootstrap_interval(values, clusters=clusters)
+    assert single is not None and whole is not None
+    assert whole.high - whole.low > single.high - single.low
+
+
+def test_a_bias_corrected_bootstrap_leans_to_the_long_tail() -> None:
+    rng = random.Random(5)
+    values = [rng.lognormvariate(0, 1) for _ in range(50)]
+    plain, corrected = (stats.bootstrap_interval(values, m, seed=1) for m in ("percentile", "bca"))  # type: ignore[arg-type]
+    assert plain is not None and corrected is not None
+    assert corrected.high > plain.high
+
+
+@pytest.mark.parametrize("values", [[], [1.0], [2.0, 2.0, 2.0]])
+def test_no_bootstrap_where_nothing_varies(values: list[float]) -> None:
+    assert stats.bootstrap_interval(values) is None
+    assert stats.percentile_interval(values, 50) is None
+
+
+def test_one_cluster_gives_no_interval_of_a_percentile() -> None:
+    assert stats.percentile_interval([1.0, 2.0, 3.0], 50, ["a", "a", "a"]) is None
+
+
+def test_a_median_of_clusters_lies_inside_its_interval() -> None:
+    values = [float(i) for i in range(40)]
+    found = stats.percentile_interval(values, 50, [i % 8 for i in range(40)])
+    assert found is not None and found.method == "cluster_bootstrap_percentile"
+    assert found.low <= 19 <= found.high
+
+
+def test_columns_and_clusters_must_pair() -> None:
+    with pytest.raises(ValueError, match="do not pair"):
+        stats.stderr_clustered([1.0, 0.0], ["a"])
+
+
+def test_a_single_pair_has_a_p_but_no_interval() -> None:
+    found = stats.compare({"x": 1.0}, {"x": 0.0})
+    assert (found.p, found.interval, found.mde) == (1.0, None, None)
+
+
+def test_many_clusters_are_tested_by_t() -> None:
+    a = {str(i): float(i % 3 > 0) for i in range(60)}
+    b = {str(i): float(i % 4 > 0) for i in range(60)}
+    found = stats.compare(a, b, clusters={str(i): i // 2 for i in range(60)})
+    assert (found.test, found.n_clusters) == ("cluster_t", 30)
