@@ -117,7 +117,7 @@ async def test_a_finished_journal_in_a_read_only_folder_is_read(open_path: Path)
 
 @pytest.mark.parametrize("index", [True, False], ids=["with its index", "copied without its index"])
 async def test_a_crashed_journal_in_a_read_only_folder_is_read_with_its_wal(open_path: Path, index: bool) -> None:
-    killed_after(open_path / "run", "create", 0.1)
+    killed_after(open_path / "run", "create", 0.1, rows=True)
     shutil.copytree(open_path / "run", open_path / "copy")
     expected = len(await items_of(open_path / "copy"))
     if not index:
