@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from bench.config.provider.sections import Docker
-from bench.errors import CallError, ConfigError, Unavailable
+from bench.errors import CallError, ConfigError
 from bench.events import log, redact
 from bench.http import Endpoint, Request, Retry, Timeouts
 from bench.providers.protocol import ProviderContext
@@ -40,8 +40,7 @@ async def service(config: ProviderConfig, context: ProviderContext) -> AsyncIter
     """Keep the config's service up inside the block; a config without ``docker`` needs nothing.
 
     Raises:
-        ConfigError: it does not answer and Docker is not there, or compose fails.
-        Unavailable: it was started and is not healthy in time.
+        ConfigError: it does not answer and Docker is not there, compose fails, or it is not healthy in time.
     """
     if config.docker is None:
         yield
@@ -118,9 +117,11 @@ class Compose:
                     return
                 await anyio.sleep(HEALTH_PAUSE_S)
         lines = await self._run("logs", "--tail", str(LINES_SHOWN), self.settings.service)
-        raise Unavailable(
+        raise ConfigError(
             f"{self.name} was started and is not healthy at {self.health_url} within "
-            f"{self.settings.health_timeout_s} s:\n{_tail(lines)}"
+            f"{self.settings.health_timeout_s} s:\n{_tail(lines)}",
+            where=self.where,
+            hint="raise docker.health_timeout_s, or see why it does not come up",
         )
 
     async def stop(self) -> None:

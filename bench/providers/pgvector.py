@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from urllib.parse import unquote, urlsplit
 
 import psycopg
-from anyio import CancelScope, Semaphore
+from anyio import CancelScope, Lock, Semaphore
 
 from bench.config.source import ConfigModel
 from bench.errors import AuthError, CallError, ConfigError, Rejected, Unavailable
@@ -75,14 +75,10 @@ class Pgvector:
             )
         self._idle: list[psycopg.AsyncConnection[tuple[object, ...]]] = []
         self._free = Semaphore(CONNECTIONS)
+        self._made = False
+        self._making = Lock()  # keeps true that the table is made once, before any other statement
 
     async def __aenter__(self) -> Self:
-        async with self._run("manage") as connection, connection.transaction():
-            await connection.execute(SQL["lock"])
-            await connection.execute(SQL["create_extension"])
-            await connection.execute(SQL["create"])
-            if self._local.index == "hnsw":
-                await connection.execute(self._sized("create_index"))
         return self
 
     async def __aexit__(
@@ -177,7 +173,25 @@ class Pgvector:
                 record(_call(f"{self.name}.{traffic}", outcome, started, took_us))
 
     async def _connect(self) -> psycopg.AsyncConnection[tuple[object, ...]]:
-        return await psycopg.AsyncConnection.connect(self._url, autocommit=True, connect_timeout=CONNECT_S)
+        connection = await psycopg.AsyncConnection.connect(self._url, autocommit=True, connect_timeout=CONNECT_S)
+        try:
+            async with self._making:
+                if not self._made:
+                    await self._make(connection)
+                    self._made = True
+        except psycopg.Error:
+            await connection.close()
+            raise
+        return connection
+
+    async def _make(self, connection: psycopg.AsyncConnection[tuple[object, ...]]) -> None:
+        """Make the table when it is first needed: a database that is down fails its own corpora only."""
+        async with connection.transaction():
+            await connection.execute(SQL["lock"])
+            await connection.execute(SQL["create_extension"])
+            await connection.execute(SQL["create"])
+            if self._local.index == "hnsw":
+                await connection.execute(self._sized("create_index"))
 
 
 def _failure(name: str, error: psycopg.Error) -> CallError:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.errors import AuthError, ConfigError, MappingError, Rejected
+from bench.errors import AuthError, ConfigError, MappingError, Rejected, Unavailable
 from bench.model import Memory, Message
 from bench.providers import Counts, Deletes, Finishes, Lists, Prepares, Updates, Versioned
 from tests.providers.declared import playing
@@ -435,7 +435,14 @@ async def test_delete_with_ids_is_one_call() -> None:
 async def test_health_waits_while_the_service_is_loading() -> None:
     changes = {"endpoints.health": {"method": "GET", "path": "/health", "value": "$.ok"}}
     async with playing(changes, {"GET /health": [(503, {}), (200, {"ok": True})]}) as play:
-        assert play.service.calls() == ["GET /health"] * 2
+        assert play.service.calls() == []
+        await play.search()
+        await play.search()
+        assert play.service.calls() == ["GET /health"] * 2 + ["POST /search"] * 2
+    changes["endpoints.health"] = {"method": "GET", "path": "/health", "ready_timeout_s": 0.3}
+    async with playing(changes, {"GET /health": (503, {})}) as play:
+        with pytest.raises(Unavailable, match=r"acme answers 503 for 0\.3 s"):
+            await play.search()
 
 
 async def test_client_embeddings_fill_stored_and_asked_vectors(fault_server, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]

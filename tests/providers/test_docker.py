@@ -16,7 +16,7 @@ import pytest
 
 from bench.config.provider import ProviderConfig, load_provider
 from bench.config.source import Source
-from bench.errors import ConfigError, Unavailable
+from bench.errors import ConfigError
 from tests.contract.running import opened
 from tests.contract.servers import free_port
 from tests.fakes.recorder import recorder
@@ -139,7 +139,7 @@ async def test_failing_compose_shows_its_last_lines(output: str, said: str, tmp_
 async def test_service_that_never_becomes_healthy_is_stopped_and_shown(tmp_path: Path) -> None:
     (tmp_path / "unhealthy").touch()
     with box(tmp_path) as made:
-        with pytest.raises(Unavailable, match=r"(?s)not healthy at .*/calls within 3 s:\nwarming up"):
+        with pytest.raises(ConfigError, match=r"(?s)not healthy at .*/calls within 3 s:\nwarming up"):
             async with opened(made.config(), tmp_path, made.variables):
                 pass
         assert made.calls()[-1][5] == "stop"

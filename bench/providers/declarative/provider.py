@@ -12,9 +12,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-import anyio
-
-from bench.errors import ConfigError, Unavailable
+from bench.errors import ConfigError
 from bench.model import Found, Hit, Ingested, Memory, Query, Readiness, Space
 from bench.providers.adapters import declared_capabilities
 from bench.providers.declarative.answer import Field, compact
@@ -30,9 +28,7 @@ from bench.providers.protocol import Batching, Capabilities, Durability, OnUnkno
 
 if TYPE_CHECKING:
     from bench.config.provider import ProviderConfig
-    from bench.config.provider.calls import Endpoints, HealthCall
-
-HEALTH_PAUSE_S = 0.5
+    from bench.config.provider.calls import Endpoints
 
 
 class Declarative:
@@ -119,30 +115,12 @@ class Declarative:
 
     async def __aenter__(self) -> Self:
         await self._wire.channel.__aenter__()
-        health = self.config.endpoints.health if self.config.endpoints else None
-        if health is not None:
-            await self._until_healthy(health)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._wire.channel.__aexit__(kind, error, trace)
-
-    async def _until_healthy(self, health: HealthCall) -> None:
-        """503 means that the service is still loading."""
-        call = self._wire.call("health", health, traffic="status", ok=(503,))
-        value = Field.at("health.value", health.value) if health.value else None
-        with anyio.move_on_after(health.ready_timeout_s):
-            while True:
-                answer = await call.send(self._wire.constants)
-                if answer.status != 503:
-                    break
-                await anyio.sleep(HEALTH_PAUSE_S)
-            if value is not None:
-                answer.one(value)
-            return
-        raise Unavailable(f"{self.name} answers 503 for {health.ready_timeout_s:g} s", hint="is it still loading?")
 
     async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
         """Send one batch as ``endpoints.add`` says."""

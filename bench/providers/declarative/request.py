@@ -23,6 +23,7 @@ from bench.http import Endpoint
 from bench.http import Part as HttpPart
 from bench.providers.declarative.answer import Answer, Field, compact
 from bench.providers.declarative.endpoints import Traffic, endpoint_of
+from bench.providers.declarative.health import Health
 from bench.providers.protocol import ProviderContext
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class Channel(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Wire:
     """What all calls of one provider share."""
 
@@ -64,6 +65,7 @@ class Wire:
     constants: Mapping[str, str]
     endpoints: Mapping[Traffic, Endpoint]
     channel: Channel
+    health: Health | None = None
 
     @classmethod
     def of(cls, config: ProviderConfig, context: ProviderContext) -> Wire:
@@ -76,7 +78,10 @@ class Wire:
         constants = {name: resolve(value, where=config.place("vars", name)) for name, value in config.vars.items()}
         traffics: tuple[Traffic, ...] = ("add", "search", "status", "manage")
         endpoints = {traffic: endpoint_of(config, traffic) for traffic in traffics}
-        return cls(Compiler(resolve), constants, endpoints, _channel(config, context))
+        wire = cls(Compiler(resolve), constants, endpoints, _channel(config, context))
+        health = config.endpoints.health if config.endpoints else None
+        wire.health = Health.of(wire, health) if health is not None else None
+        return wire
 
     def call(self, key: str, call: Call, *, traffic: Traffic, ok: Sequence[int] = ()) -> Wired:
         """Compile one call that stands under ``key``."""
@@ -142,6 +147,12 @@ class Wired:
         Raises:
             MappingError: a variable has no value here.
         """
+        if self.wire.health is not None and not self.wire.health.passed:
+            await self.wire.health.wait()
+        return await self.exchange(values, extra)
+
+    async def exchange(self, values: Mapping[str, object], extra: Sequence[tuple[str, str]] = ()) -> Answer:
+        """Send without asking whether the service is ready."""
         return await self.wire.channel.exchange(self, self._filled(values, extra))
 
     async def each(self, values: Mapping[str, object]) -> list[Answer]:
