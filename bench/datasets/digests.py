@@ -46,7 +46,7 @@ class ContentDigest:
 
 
 def canonical(row: Mapping[str, object]) -> bytes:
-    """The RFC 8785 form of a row.
+    """The RFC 8785 form of a row; UnicodeEncodeError for half of a surrogate pair.
 
     Rows without fractions, huge integers or keys beyond the BMP have the same form in the standard library, which is
     twenty times faster; all others go through rfc8785.
@@ -57,7 +57,7 @@ def canonical(row: Mapping[str, object]) -> bytes:
         return _by_rfc8785(row)
     if _has_number_risk(row) or (_BEYOND_BMP.search(text) and _has_astral_key(row)):
         return _by_rfc8785(row)
-    return text.encode("utf-8", "surrogatepass")
+    return text.encode()
 
 
 class _NotPlain(TypeError):

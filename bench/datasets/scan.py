@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bench.config.benchmark import BenchmarkConfig
@@ -108,13 +108,20 @@ class Scanner:
         """Check one row and put it into the index."""
         if row.error is not None or row.values is None:
             raise row.error or row.place.error("", "is torn")
-        self.digest.add(row.values)
+        self._digest(row.values, row.place)
         parsed = self.parser.parse(row.values, row.place)
         corpus = self._corpus(parsed, row.place)
         self.found.rows.add(row.offset, row.length, len(parsed.items), corpus if self.parser.shared else None)
         self._items(parsed, row.place, corpus)
         if parsed.items and not self.parser.needs_whole_corpus:
             self._count(parsed)
+
+    def _digest(self, values: Mapping[str, object], place: RowPlace) -> None:
+        try:
+            self.digest.add(values)
+        except ValueError as error:
+            text = "holds half of a surrogate pair, which is no Unicode text"
+            raise place.error("", text, hint="mend the escape \\ud8xx in the row") from error
 
     def _corpus(self, parsed: ParsedRow, place: RowPlace) -> int:
         """The index of the row's corpus."""

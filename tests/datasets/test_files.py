@@ -177,7 +177,8 @@ def test_k2_validate_finds_plugins_that_are_not_there(workspace: Workspace) -> N
     [
         {"id": "1", "content": "c", "question": "q", "answer": "a"},
         {"question_id": "1", "haystack_sessions": [[{"role": "user", "content": "x"}]],
-         "haystack_dates": ["2024-01-01"], "haystack_session_ids": ["s"], "question": "q", "answer": 5, "question_type": "t"},
+         "haystack_dates": ["2024-01-01"], "haystack_session_ids": ["s"],
+         "question": "q", "answer": 5, "question_type": "t"},
         {"sample_id": "1", "conversation": {"session_1": [{"speaker": "A", "text": "x", "dia_id": "D1:1"}]},
          "qa": [{"question": "q", "answer": "a", "evidence": ["D1:1"], "category": 1}]},
         {"uid": "1", "items": [{"id": "x", "content": "c"}], "query": "q"},

@@ -246,3 +246,21 @@ def test_a_time_zone_and_own_formats() -> None:
 
 def test_item_lines_are_json(chat) -> None:
     json.dumps(item_line(chat(row()).item("q1")))
+
+
+def test_half_of_a_surrogate_pair_is_refused(workspace) -> None:
+    workspace.manifest("torn", [])
+    path = workspace.root / "configs" / "benchmarks" / "torn" / "data.jsonl"
+    path.write_text('{"id": "1", "content": "x\\ud800", "question": "q", "answer": 1.5}\n', encoding="utf-8")
+    with pytest.raises(BenchError, match=r"data\.jsonl:1: row holds half of a surrogate pair"):
+        workspace.open("torn")
+
+
+def test_half_of_a_surrogate_pair_is_refused_in_an_array_too(chat, workspace) -> None:
+    workspace.yaml("chat", CHAT.format(name="chat"))
+    whole = json.dumps([row(), row(id="q2", q="a bicycle \U0001f6b2")])
+    workspace.data("chat.json", whole)
+    assert workspace.open("chat").item("q2").question == "a bicycle \U0001f6b2"
+    workspace.data("chat.json", whole.replace("\\udeb2", ""))
+    with pytest.raises(BenchError, match=r"chat\.json: \[1\]: row holds half of a surrogate pair"):
+        workspace.open("chat")
