@@ -101,10 +101,12 @@ async def _compose(reader: Reader, job: JobReport, order: Order, items: Path) ->
         ):
             writer.add(row.item)
             folds.add(row)
+    parts = [part for origin in await reader.origins() for part in origin.ranges]
     facts = Facts(
         meta=reader.meta,
         record=job.record,
         resumes=tuple(reader.resumes),
+        parts=tuple(parts),
         told=await _told(reader, job.record),
         reported=by_role({role: sorted(names) for role, names in folds.models.items()}),
     )

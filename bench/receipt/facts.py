@@ -46,6 +46,8 @@ class Facts:
     told: Upstream = Upstream()
     reported: Mapping[str, str] = field(default_factory=dict)
     """role -> model ids as the endpoints returned them"""
+    parts: tuple[tuple[int, int], ...] = ()
+    """1-based inclusive ranges that ran on their own, also when they were merged"""
 
     # ---- run
 
@@ -74,7 +76,7 @@ class Facts:
         )
 
     def _shards(self) -> list[schema.Shard]:
-        ranges = self.meta.ranges
+        ranges = sorted(set(self.parts or self.meta.ranges))
         return [
             schema.Shard.model_validate({"index": place, "of": len(ranges), "from": start, "to": end})
             for place, (start, end) in enumerate(ranges, start=1)
