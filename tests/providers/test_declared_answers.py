@@ -267,13 +267,17 @@ async def test_captured_map_leads_back_over_the_ids_of_the_service() -> None:
         assert found.hits[0].source_ids == ("m1", "m0")
 
 
-async def test_id_map_of_another_length_is_a_mapping_error() -> None:
+async def test_id_map_of_another_length_is_a_mapping_error_except_for_one_memory() -> None:
+    id_map = {"name": "e", "key": "$.uuids", "value": "sent"}
     changes: dict[str, object] = {
-        "endpoints.add.response": {"id_map": {"name": "e", "key": "$.uuids", "value": "sent"}}
+        "endpoints.add.response": {"id_map": id_map},
+        "endpoints.add.body": {"docs": {"$column": "content"}},
+        "ingest.batch": {"max_items": 9},
     }
-    async with playing(changes, {"POST /add": {"uuids": ["a", "b"]}}) as play:
-        with pytest.raises(MappingError, match="2 ids for 1 memories"):
-            await play.add("x")
+    async with playing(changes, {"POST /add": {"uuids": ["a", "b", "c"]}}) as play:
+        with pytest.raises(MappingError, match="3 ids for 2 memories"):
+            await play.add("x", "y")
+        assert (await play.add("x")).captures["e"] == {"a": "m0", "b": "m0", "c": "m0"}
 
 
 async def test_first_form_that_gives_a_sent_id_wins() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from small_world import PROVIDER, World
+from tests.small_world import PROVIDER, World
 
 FOREIGN = """
 wait:

@@ -28,7 +28,7 @@ from bench.providers.protocol import Batching, Capabilities, Durability, OnUnkno
 
 if TYPE_CHECKING:
     from bench.config.provider import ProviderConfig
-    from bench.config.provider.calls import Endpoints
+    from bench.config.provider.calls import Call, Endpoints
 
 
 class Declarative:
@@ -105,10 +105,8 @@ class Declarative:
             self._listed = HitReading.of(endpoints.list.response, "list.response")
             self.list = self._list
 
-    def _steps(self, key: str, calls: Sequence[object]) -> tuple[Wired, ...]:
-        from bench.config.provider.calls import Call
-
-        return tuple(self._wire.call(key, call, traffic="add") for call in calls if isinstance(call, Call))
+    def _steps(self, key: str, calls: Sequence[Call]) -> tuple[Wired, ...]:
+        return tuple(self._wire.call(key, call, traffic="add") for call in calls)
 
     def _values(self, space: Space) -> dict[str, object]:
         return of_space(space, self._wire.constants, threaded=self._shape.threaded)
