@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from demo_text import Conversation, read
+
+from tests.data.demo_text import Conversation, read
 
 
 @pytest.fixture(scope="session")

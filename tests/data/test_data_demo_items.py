@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
-from demo_text import Conversation, answers, content_words, evidence, instant, said
+
+from tests.data.demo_text import Conversation, answers, content_words, evidence, instant, said
 
 LEAST = {
     "single-session": 30,

@@ -9,9 +9,9 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 
 import pytest
-from demo_text import Conversation, answers, evidence, line
 
 from bench.models.extractive import best_sentence
+from tests.data.demo_text import Conversation, answers, evidence, line
 
 K = 10
 Search = Callable[[Conversation, Mapping[str, object]], list[str]]

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from demo_text import Conversation, answers, evidence, instant, read
+
+from tests.data.demo_text import Conversation, answers, evidence, instant, read
 
 
 def test_four_conversations_have_an_assistant_and_four_have_two_speakers(conversations: list[Conversation]) -> None:

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from demo_text import Conversation, answers, evidence, line
 
 from bench.config.catalog import Catalog
 from bench.datasets import Dataset, open_benchmark
 from bench.errors import DataError
 from bench.metrics import resolve
+from tests.data.demo_text import Conversation, answers, evidence, line
 
 SHIPPED = ("demo", "demo-deletion", "rag-template", "legal-rag", "financial-rag")
 Open = Callable[[str], Dataset]

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from small_world import World
+
+from tests.small_world import World
 
 Worlds = Callable[..., World]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from judge_double import item
 
 from bench.errors import ConfigError
 from bench.evaluators import Evaluator, is_refusal, needs_answer, open_evaluator, state_of, threshold_of
 from bench.model import Deletion, Hit, ScoredItem, State, Verdict
+from tests.evaluators.judge_double import item
 
 
 def opened(name: str, **config: object) -> Evaluator:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from judge_double import SaidBefore
 
 from bench.evaluators import JudgePrompts
 from bench.evaluators.calibration import answers, calibrate, calls_needed
 from bench.evaluators.probes import PROBES, Kind
 from bench.model import Completion, Prompt
+from tests.evaluators.judge_double import SaidBefore
 
 ONE = JudgePrompts.of({"default": "${question} ${answer} ${response}", "abstention": "abstain? ${response}"})
 

@@ -7,12 +7,12 @@ import time
 from pathlib import Path
 
 import pytest
-from judge_double import item
 
 from bench.errors import Unsupported
 from bench.evaluators import open_evaluator
 from bench.evaluators.code import code_of
 from bench.model import Verdict
+from tests.evaluators.judge_double import item
 
 ADD = "Here it is:\n```python\ndef add(a, b):\n    return a + b\n```\nDone."
 

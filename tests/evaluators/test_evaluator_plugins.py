@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from judge_double import item
 
 from bench.errors import ConfigError, EvaluatorFailed
 from bench.evaluators import catalog, evaluator_names, open_evaluator
+from tests.evaluators.judge_double import item
 
 MINE = """
 from bench.model import Verdict

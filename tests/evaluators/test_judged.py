@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Literal
 
 import pytest
-from judge_double import SaidBefore, item
 
 from bench.evaluators import Evaluator, JudgePrompts, open_evaluator, state_of, verdict_key
 from bench.model import Hit, State, Verdict
+from tests.evaluators.judge_double import SaidBefore, item
 
 
 def opened(name: str = "llm-judge", prompts: JudgePrompts | None = None, **config: object) -> Evaluator:

@@ -6,11 +6,11 @@ import hashlib
 from pathlib import Path
 
 import pytest
-from judge_double import item
 
 from bench.errors import ConfigError
 from bench.evaluators import JudgePrompts
 from bench.evaluators.packs import check_sealed, generic_answer, load_pack, pack_names
+from tests.evaluators.judge_double import item
 
 OFFICIAL = {
     "judge.txt": "fba020ba3d57982efdc9a937c1c01f897b789a608c7f88e60244121f6505e5bc",

@@ -7,7 +7,8 @@ import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
-from local_server import Handler, LocalServers
+
+from tests.local_server import Handler, LocalServers
 
 
 @pytest.fixture

@@ -11,11 +11,11 @@ import sys
 from pathlib import Path
 
 import anyio
-from journal_samples import meta, scored, search
 
 from bench.errors import BenchError
 from bench.journal import Journal
 from bench.model import Phase
+from tests.journal.journal_samples import meta, scored, search
 
 
 async def storm(folder: Path, mode: str) -> None:

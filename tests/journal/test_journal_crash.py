@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from journal_samples import JOB, LANE, items_of, meta, scored
 
 from bench.errors import BenchError, DiskFull
 from bench.journal import Journal, Reader, RunState
 from bench.model import Phase
+from tests.journal.journal_samples import JOB, LANE, items_of, meta, scored
 
 HERE = Path(__file__).parent
 STORM = [sys.executable, str(HERE / "journal_storm.py")]

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from journal_samples import items_of, meta, scored, search, units
 
 from bench.errors import JournalError
 from bench.journal import Journal, Reader, merge
 from bench.journal.file import CHECKED_BYTES
+from tests.journal.journal_samples import items_of, meta, scored, search, units
 
 
 @pytest.fixture

@@ -14,12 +14,24 @@ import pytest
 from hypothesis import Phase as Stage
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from journal_samples import CHAIN, JOB, START, call, failed, items_of, meta, scored, search, states_of, step
 
 from bench.errors import IdentityError, JournalError, MergeConflict, UsageError
 from bench.journal import CorpusKind, Entry, Event, Journal, JournalRow, Probe, Reader, RunState, merge
 from bench.journal.merging import gaps_of, union_of
 from bench.model import Call, Phase, State
+from tests.journal.journal_samples import (
+    CHAIN,
+    JOB,
+    START,
+    call,
+    failed,
+    items_of,
+    meta,
+    scored,
+    search,
+    states_of,
+    step,
+)
 
 CONTENT = """
 SELECT o.name, p.phase, p.corpus, p.unit, p.epoch, p.attempt, p.outcome, e.started_us, e.generation, m.text, e.times,

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import aiosqlite
 import pytest
-from journal_samples import items_of, meta, scored
 
 from bench.journal import Journal
 from bench.journal.file import open_reading
 from bench.journal.migrations import APPLICATION_ID, MIGRATIONS, VERSION, migrate
+from tests.journal.journal_samples import items_of, meta, scored
 
 NEXT = {
     **MIGRATIONS,

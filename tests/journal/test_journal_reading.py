@@ -13,7 +13,12 @@ from pathlib import Path
 
 import anyio
 import pytest
-from journal_samples import (
+from test_journal_crash import killed_after
+
+from bench.journal import CorpusKind, Entry, Journal, Key, Reader, RunState
+from bench.journal.reader import ITEMS_AT_ONCE
+from bench.model import Phase, State, Verdict
+from tests.journal.journal_samples import (
     ANSWERING,
     CHAIN,
     JOB,
@@ -28,11 +33,6 @@ from journal_samples import (
     step,
     units,
 )
-from test_journal_crash import killed_after
-
-from bench.journal import CorpusKind, Entry, Journal, Key, Reader, RunState
-from bench.journal.reader import ITEMS_AT_ONCE
-from bench.model import Phase, State, Verdict
 
 
 async def test_a_live_run_can_be_read_while_it_is_written(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ async def test_J3_a_run_ends_at_once_although_a_reader_stays(tmp_path: Path) -> 
 READ_AS_NOBODY = """
 import anyio, os, sys
 from pathlib import Path
-from journal_samples import items_of
+from tests.journal.journal_samples import items_of
 import bench.journal.reader
 if os.getuid() == 0:
     os.setgid(65534)

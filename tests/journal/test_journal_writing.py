@@ -9,7 +9,12 @@ from pathlib import Path
 
 import anyio
 import pytest
-from journal_samples import (
+
+from bench.errors import JournalError, UsageError
+from bench.events import redactor
+from bench.journal import CorpusKind, Event, Journal, Key, Probe, Reader, RunState
+from bench.model import Phase, State
+from tests.journal.journal_samples import (
     CHAIN,
     JOB,
     LANE,
@@ -24,11 +29,6 @@ from journal_samples import (
     step,
     units,
 )
-
-from bench.errors import JournalError, UsageError
-from bench.events import redactor
-from bench.journal import CorpusKind, Event, Journal, Key, Probe, Reader, RunState
-from bench.model import Phase, State
 
 
 def raw(path: Path, sql: str) -> list[tuple[object, ...]]:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
-from local_server import LocalServers
 
 from bench.model import ChatMessage, Prompt
+from tests.local_server import LocalServers
 
 
 @dataclass

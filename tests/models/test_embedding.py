@@ -11,13 +11,13 @@ import pytest
 from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
-from local_server import LocalServers
 
 from bench.errors import MappingError, Rejected
 from bench.http import Http, recording
 from bench.models import open_embedder
 from bench.models.embedding import EmbeddingOptions, VectorCache
 from bench.settings import Environment
+from tests.local_server import LocalServers
 
 Plays = Callable[..., Awaitable[Any]]
 

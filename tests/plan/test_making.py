@@ -7,10 +7,10 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from small_world import World
 
 from bench.errors import BenchError, ConfigError, DataError, UsageError
 from bench.plan import NONE, estimate
+from tests.small_world import World
 
 DELETING = """
 name: forgetting

@@ -6,10 +6,10 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-import receipt_making
-from receipt_making import Desk
 
+import tests.receipt.receipt_making as receipt_making
 from bench.receipt.keyfiles import SigningKey
+from tests.receipt.receipt_making import Desk
 
 
 @pytest.fixture

@@ -6,11 +6,11 @@ import json
 from collections.abc import Callable
 
 import pytest
-from small_world import WAITING, World
 
 from bench.errors import IdentityError
 from bench.journal import RunState
 from bench.model import State
+from tests.small_world import WAITING, World
 
 Worlds = Callable[..., World]
 

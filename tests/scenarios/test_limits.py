@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable
 
 import pytest
-from small_world import World
 
 from bench.engine import Outcome, Progress, Stop
 from bench.journal import RunState
 from bench.model import State
+from tests.small_world import World
 
 Worlds = Callable[..., World]
 

@@ -8,11 +8,11 @@ import time
 from collections.abc import Callable
 
 import pytest
-from small_world import WAITING, World, ended, kill, wait_for
 
 from bench.errors import DataError, IdentityError, UsageError
 from bench.journal import Reader, RunState
 from bench.model import State
+from tests.small_world import WAITING, World, ended, kill, wait_for
 
 Worlds = Callable[..., World]
 

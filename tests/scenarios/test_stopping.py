@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable
 
 import pytest
-from small_world import World, ended, kill, wait_for
 
 from bench.engine import Outcome, Progress, Stop
 from bench.errors import DataError, UsageError
 from bench.journal import Reader, RunState
 from bench.model import State
+from tests.small_world import World, ended, kill, wait_for
 
 Worlds = Callable[..., World]
 
