@@ -42,9 +42,9 @@ COMMANDS: tuple[tuple[str, Group, str, str], ...] = (
     ("verify", PROVE, "bench.cli.receipts:verify", "Check receipts offline."),
     ("reproduce", PROVE, "bench.cli.receipts:reproduce", "Run again what a receipt states and compare."),
     ("diff", PROVE, "bench.cli.receipts:diff", "What differs between two receipts."),
-    ("publish", PROVE, "bench.cli.receipts:publish", "Append a receipt to the public log."),
-    ("log", PROVE, "bench.cli.receipts:log_app", "Check the public log, or abandon a registered run."),
-    ("keys", PROVE, "bench.cli.receipts:keys_app", "Make, list, rotate and revoke signing keys."),
+    ("publish", PROVE, "bench.cli.publiclog:publish", "Append a receipt to the public log."),
+    ("log", PROVE, "bench.cli.publiclog:log_app", "Check the public log, or abandon a registered run."),
+    ("keys", PROVE, "bench.cli.keys:keys_app", "Make, list, rotate and revoke signing keys."),
     ("completion", LOOK, "bench.cli.look:completion", "Shell completion for bash, zsh or fish."),
 )
 

@@ -1,4 +1,4 @@
-"""``bench sign``, ``verify``, ``reproduce``, ``diff``, ``publish``, ``log``, ``keys``: from flags to the receipt room.
+"""``bench sign``, ``verify``, ``reproduce`` and ``diff``: from flags to the receipt room.
 
 Nothing is decided here: the room returns values, this module prints them and turns verdicts into exit codes.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import anyio
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 
 from bench.cli import console
 from bench.cli.global_flags import current
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from bench.receipt.diff import Difference
     from bench.receipt.findings import Finding
     from bench.receipt.keyring import Keyring
-    from bench.receipt.keys import KeyChange
     from bench.receipt.log.check import LogOutcome
     from bench.receipt.reproduce import Reproduction
     from bench.receipt.trusted import TrustStore
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 
 Switch = Annotated[bool, Parameter(negative=())]
 Many = Parameter(consume_multiple=True, negative=())
-ROLES = ("receipt", "log")
 
 
 # ---------------------------------------------------------------------------- sign
@@ -273,203 +271,6 @@ def diff(a: Path, b: Path) -> int:
     return found.exit_code
 
 
-# ---------------------------------------------------------------------- the public log
-
-
-def publish(
-    receipt: Path | None = None,
-    *,
-    supersedes: str | None = None,
-    retract: str | None = None,
-    reason: str | None = None,
-) -> int:
-    """Append a receipt to the public log, or take one back. Nothing is ever deleted.
-
-    Parameters
-    ----------
-    receipt
-        A valid receipt of kind run, its items file beside it.
-    supersedes
-        Id of the published receipt whose place it takes.
-    retract
-        Id of a published receipt to take back.
-    reason
-        Why, for --supersedes and --retract.
-    """
-    from bench.receipt.publish import publish as publish_receipt
-    from bench.receipt.publish import retract as take_back
-
-    ring, at = keyring(), now()
-    if (receipt is None) is (retract is None):
-        raise UsageError("name a receipt to publish, or --retract ID", hint="bench publish RECEIPT.json")
-    if retract is not None:
-        done = take_back(retract, ring, reason=reason, at=at)
-    else:
-        assert receipt is not None
-        done = publish_receipt(receipt, ring, at=at, supersedes=supersedes, reason=reason)
-    if current.get().json:
-        console.json_value({"logIndex": done.index, "fresh": done.fresh, "log": str(done.folder)})
-    else:
-        console.line(f"{'logged' if done.fresh else 'already'} at index {done.index} of {done.folder}")
-    return 0
-
-
-log_app = App(name="log", help="Check the public log, or abandon a registered run.")
-keys_app = App(name="keys", help="Make, list, rotate and revoke signing keys.")
-
-
-@log_app.command(name="verify")
-def log_verify(folder: Path | None = None, *, since: Path | None = None) -> int:
-    """Check a public log: every line, root, signature, past and file. Exit 0, 3 (log key not trusted) or 5.
-
-    Parameters
-    ----------
-    folder
-        The log's folder. Default: results/published of the workspace.
-    since
-        A checkpoint file that you kept.
-    """
-    from bench.receipt.keyring import PUBLISHED
-    from bench.receipt.log.check import check_log
-    from bench.receipt.log.store import read_log
-
-    ring = keyring()
-    outcome = check_log(read_log(folder or ring.workspace / PUBLISHED), ring.trusted(), since)
-    if current.get().json:
-        console.json_value(outcome.value())
-    else:
-        show_log(outcome)
-    return outcome.verdict.exit_code
-
-
-@log_app.command(name="abandon")
-def log_abandon(run_id: str, *, reason: str | None = None) -> int:
-    """Say publicly that an announced run was given up.
-
-    Parameters
-    ----------
-    run_id
-        The announced run.
-    reason
-        Why.
-    """
-    from bench.receipt.publish import abandon
-
-    done = abandon(run_id, keyring(), reason=reason, at=now())
-    if current.get().json:
-        console.json_value({"logIndex": done.index, "log": str(done.folder)})
-    else:
-        console.line(f"logged at index {done.index} of {done.folder}")
-    return 0
-
-
-# ---------------------------------------------------------------------------- keys
-
-
-@keys_app.command(name="new")
-def keys_new(
-    name: str = "default",
-    *,
-    roles: Annotated[list[str] | None, Many] = None,
-    key_dir: Path | None = None,
-) -> int:
-    """Make a key pair: private in the key folder, public in keys/, trusted from now on.
-
-    Parameters
-    ----------
-    name
-        Name of the key and its files.
-    roles
-        receipt, log, or both (default).
-    key_dir
-        Folder of the private key, outside any work tree.
-    """
-    from bench.receipt.keys import new_key
-
-    change = new_key(keyring(key_dir), name, read_roles(roles))
-    show_change(change, f"made {change.key.name}")
-    return 0
-
-
-@keys_app.command(name="list")
-def keys_list() -> int:
-    """Every trusted key: name, fingerprint, roles, status, range of log indices."""
-    from bench.receipt.keys import list_keys
-
-    found = list_keys(keyring())
-    if current.get().json:
-        console.json_value({"keys": found})
-        return 0
-    head = ("name", "status", "roles", "from", "to", "revoked from", "fingerprint")
-    fields = ("name", "status", "roles", "validFromIndex", "validToIndex", "revokedFromIndex", "fingerprint")
-    console.table(head, [[shown(key[field]) for field in fields] for key in found])
-    return 0
-
-
-@keys_app.command(name="rotate")
-def keys_rotate(new_name: str | None = None, *, old: str | None = None, key_dir: Path | None = None) -> int:
-    """Put a new key in an old one's place, with a statement signed by both.
-
-    Parameters
-    ----------
-    new_name
-        Name of the new key. Default: the old one's with a number.
-    old
-        Name or fingerprint of the key that goes; needed when several are active.
-    key_dir
-        Folder of the private keys.
-    """
-    from bench.receipt.keys import rotate
-
-    change = rotate(keyring(key_dir), old=old, new=new_name, at=now())
-    show_change(change, f"{change.key.name} takes over")
-    return 0
-
-
-@keys_app.command(name="revoke")
-def keys_revoke(name: str, *, from_index: int, reason: str | None = None, key_dir: Path | None = None) -> int:
-    """Stop believing a key from a log index on.
-
-    Parameters
-    ----------
-    name
-        Name or fingerprint of the key.
-    from_index
-        First log index at which the key is not believed.
-    reason
-        Why; it stands in the log.
-    key_dir
-        Folder of the private keys.
-    """
-    from bench.receipt.keys import revoke
-
-    change = revoke(keyring(key_dir), name, from_index=from_index, reason=reason or "", at=now())
-    show_change(change, f"{change.key.name} is revoked from index {from_index} on")
-    return 0
-
-
-def show_change(change: KeyChange, text: str) -> None:
-    """What a step did, and whether the log still waits for a signature."""
-    if current.get().json:
-        console.json_value(
-            {
-                "name": change.key.name,
-                "fingerprint": change.key.fingerprint,
-                "roles": list(change.key.roles),
-                "status": change.key.status,
-                "files": [str(path) for path in change.files],
-                "logged": change.logged,
-                "logPending": change.log_pending,
-            }
-        )
-    else:
-        console.line(f"{text}: {change.key.fingerprint}")
-        for path in change.files:
-            console.line(f"  {path}")
-    if change.log_pending:
-        console.note("the log entry waits for a checkpoint: no other active log key is at hand")
-
-
 # -------------------------------------------------------------------------- inside
 
 
@@ -502,23 +303,6 @@ def existing(path: Path | None) -> Path | None:
     if path is not None and not path.is_file():
         raise UsageError(f"no such file: {path}", hint="name an existing file")
     return path
-
-
-def read_roles(names: Sequence[str] | None) -> tuple[Literal["receipt", "log"], ...]:
-    """``receipt,log`` or ``receipt log``."""
-    given = [part for name in names or ROLES for part in name.split(",") if part]
-    unknown = [name for name in given if name not in ROLES]
-    if unknown or not given:
-        raise UsageError(f"unknown role {unknown[0] if unknown else ''!r}", hint="roles are receipt and log")
-    found: tuple[Literal["receipt", "log"], ...] = ("receipt", "log")
-    return tuple(role for role in found if role in given)
-
-
-def shown(value: object) -> str:
-    """A cell of the table of keys."""
-    if isinstance(value, list):
-        return ", ".join(map(str, value))
-    return "" if value is None else str(value)
 
 
 def now() -> str:

@@ -1,6 +1,8 @@
 """One function a check: from a receipt to findings. The order and the verdict are ``verify``'s.
 
-findings = [*signature_and_trust(document, receipt, store, log_index), *items_and_scores(receipt, path)]
+Example::
+
+    findings = [*signature_and_trust(document, receipt, store, log_index), *items_and_scores(receipt, path)]
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 """Reading metric definition ids: ``NAME[@K]/VERSION``.
 
->>> read_definition("recall_any@10/1")
-Definition(base='recall_any', k=10, version='1')
+Example::
+
+    >>> read_definition("recall_any@10/1")
+    Definition(base='recall_any', k=10, version='1')
 
 """
 

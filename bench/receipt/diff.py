@@ -1,7 +1,9 @@
 """What differs between two receipts: configuration first, then code and machine, then scores, then items.
 
-found = diff(Path("a.json"), Path("b.json"))
-found.equal, found.changes, found.items[:10]
+Example::
+
+    found = diff(Path("a.json"), Path("b.json"))
+    found.equal, found.changes, found.items[:10]
 """
 
 from __future__ import annotations

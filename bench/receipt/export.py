@@ -1,6 +1,8 @@
 """Three files with which anybody checks a signature without this program.
 
-print(export(outcome, store, folder))     # the openssl command
+Example::
+
+    print(export(outcome, store, folder))     # the openssl command
 """
 
 from __future__ import annotations

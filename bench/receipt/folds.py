@@ -1,8 +1,10 @@
 """What adds up over the rows of a job while its items file is written: states, scores, times, money.
 
-folds = Folds.of(job)
-for row in rows: folds.add(row)
-folds.scores(job, corpora), folds.counts(job.n_planned)
+Example::
+
+    folds = Folds.of(job)
+    for row in rows: folds.add(row)
+    folds.scores(job, corpora), folds.counts(job.n_planned)
 """
 
 from __future__ import annotations

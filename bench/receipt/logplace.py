@@ -1,7 +1,9 @@
 """A receipt's place in the public log: is it there, unchanged, still standing, and what about its siblings?
 
-place = LogPlace.open(folder, store)
-place.index_of(document, receipt), place.findings(document, receipt)
+Example::
+
+    place = LogPlace.open(folder, store)
+    place.index_of(document, receipt), place.findings(document, receipt)
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Journal records to rows of the items file: ids, states and numbers; texts only by hash.
 
-async for row in item_rows(reader, record, deterministic=names): writer.add(row.item)
+Example::
+
+    async for row in item_rows(reader, record, deterministic=names): writer.add(row.item)
 """
 
 from __future__ import annotations

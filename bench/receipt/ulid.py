@@ -1,6 +1,8 @@
 """Receipt ids: 48 bits of milliseconds and 80 random bits in Crockford's base 32, so that they sort by time.
 
-new_ulid(datetime.now(UTC), secrets.token_bytes(10))     # "01JDQ3V5H0..."
+Example::
+
+    new_ulid(datetime.now(UTC), secrets.token_bytes(10))     # "01JDQ3V5H0..."
 """
 
 from __future__ import annotations

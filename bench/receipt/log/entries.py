@@ -1,6 +1,8 @@
 """The kinds of log entries, closed; one canonical JSON line each.
 
-entry = read_entry(b'{"at":"...","index":0,"schema":"bench.log-entry/1","type":"retract",...}')
+Example::
+
+    entry = read_entry(b'{"at":"...","index":0,"schema":"bench.log-entry/1","type":"retract",...}')
 """
 
 from __future__ import annotations

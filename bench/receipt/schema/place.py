@@ -1,6 +1,8 @@
 """Where it was measured: machine, interpreter, packages, code. Image and commit may be self-declared.
 
-receipt.environment.git.dirty
+Example::
+
+    receipt.environment.git.dirty
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """How the items ended, and the scores by class.
 
-receipt.scores.deterministic["recall_at_10"].value
+Example::
+
+    receipt.scores.deterministic["recall_at_10"].value
 """
 
 from __future__ import annotations

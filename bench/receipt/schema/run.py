@@ -1,6 +1,8 @@
 """The settings of the run, and how it began, was resumed and was cut.
 
-receipt.run.isolation_proof.failed
+Example::
+
+    receipt.run.isolation_proof.failed
 """
 
 from __future__ import annotations

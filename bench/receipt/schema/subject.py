@@ -1,6 +1,8 @@
 """What was measured, with which models, prompts and metrics.
 
-receipt.benchmark.dataset.sha256, receipt.provider.version_source
+Example::
+
+    receipt.benchmark.dataset.sha256, receipt.provider.version_source
 """
 
 from __future__ import annotations

@@ -1,0 +1,142 @@
+"""``bench keys``: make, list, rotate and revoke signing keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import App
+
+from bench.cli import console
+from bench.cli.global_flags import current
+from bench.cli.receipts import Many, keyring, now
+from bench.errors import UsageError
+
+if TYPE_CHECKING:
+    from bench.receipt.keys import KeyChange
+
+ROLES = ("receipt", "log")
+
+keys_app = App(name="keys", help="Make, list, rotate and revoke signing keys.")
+
+
+@keys_app.command(name="new")
+def keys_new(
+    name: str = "default",
+    *,
+    roles: Annotated[list[str] | None, Many] = None,
+    key_dir: Path | None = None,
+) -> int:
+    """Make a key pair: private in the key folder, public in keys/, trusted from now on.
+
+    Parameters
+    ----------
+    name
+        Name of the key and its files.
+    roles
+        receipt, log, or both (default).
+    key_dir
+        Folder of the private key, outside any work tree.
+    """
+    from bench.receipt.keys import new_key
+
+    change = new_key(keyring(key_dir), name, read_roles(roles))
+    show_change(change, f"made {change.key.name}")
+    return 0
+
+
+@keys_app.command(name="list")
+def keys_list() -> int:
+    """Every trusted key: name, fingerprint, roles, status, range of log indices."""
+    from bench.receipt.keys import list_keys
+
+    found = list_keys(keyring())
+    if current.get().json:
+        console.json_value({"keys": found})
+        return 0
+    head = ("name", "status", "roles", "from", "to", "revoked from", "fingerprint")
+    fields = ("name", "status", "roles", "validFromIndex", "validToIndex", "revokedFromIndex", "fingerprint")
+    console.table(head, [[shown(key[field]) for field in fields] for key in found])
+    return 0
+
+
+@keys_app.command(name="rotate")
+def keys_rotate(new_name: str | None = None, *, old: str | None = None, key_dir: Path | None = None) -> int:
+    """Put a new key in an old one's place, with a statement signed by both.
+
+    Parameters
+    ----------
+    new_name
+        Name of the new key. Default: the old one's with a number.
+    old
+        Name or fingerprint of the key that goes; needed when several are active.
+    key_dir
+        Folder of the private keys.
+    """
+    from bench.receipt.keys import rotate
+
+    change = rotate(keyring(key_dir), old=old, new=new_name, at=now())
+    show_change(change, f"{change.key.name} takes over")
+    return 0
+
+
+@keys_app.command(name="revoke")
+def keys_revoke(name: str, *, from_index: int, reason: str | None = None, key_dir: Path | None = None) -> int:
+    """Stop believing a key from a log index on.
+
+    Parameters
+    ----------
+    name
+        Name or fingerprint of the key.
+    from_index
+        First log index at which the key is not believed.
+    reason
+        Why; it stands in the log.
+    key_dir
+        Folder of the private keys.
+    """
+    from bench.receipt.keys import revoke
+
+    change = revoke(keyring(key_dir), name, from_index=from_index, reason=reason or "", at=now())
+    show_change(change, f"{change.key.name} is revoked from index {from_index} on")
+    return 0
+
+
+def show_change(change: KeyChange, text: str) -> None:
+    """What a step did, and whether the log still waits for a signature."""
+    if current.get().json:
+        console.json_value(
+            {
+                "name": change.key.name,
+                "fingerprint": change.key.fingerprint,
+                "roles": list(change.key.roles),
+                "status": change.key.status,
+                "files": [str(path) for path in change.files],
+                "logged": change.logged,
+                "logPending": change.log_pending,
+            }
+        )
+    else:
+        console.line(f"{text}: {change.key.fingerprint}")
+        for path in change.files:
+            console.line(f"  {path}")
+    if change.log_pending:
+        console.note("the log entry waits for a checkpoint: no other active log key is at hand")
+
+
+def read_roles(names: Sequence[str] | None) -> tuple[Literal["receipt", "log"], ...]:
+    """``receipt,log`` or ``receipt log``."""
+    given = [part for name in names or ROLES for part in name.split(",") if part]
+    unknown = [name for name in given if name not in ROLES]
+    if unknown or not given:
+        raise UsageError(f"unknown role {unknown[0] if unknown else ''!r}", hint="roles are receipt and log")
+    found: tuple[Literal["receipt", "log"], ...] = ("receipt", "log")
+    return tuple(role for role in found if role in given)
+
+
+def shown(value: object) -> str:
+    """A cell of the table of keys."""
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return "" if value is None else str(value)
