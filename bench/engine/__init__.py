@@ -18,15 +18,34 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from bench.engine.errand import Errand
     from bench.engine.outcome import JobOutcome, Outcome
     from bench.engine.progress import Observer, Progress, Silent
     from bench.engine.resuming import resumed_plan
+    from bench.engine.reusing import failed_items, forked_plan, rescored_plan
     from bench.engine.run import execute
     from bench.engine.stopping import Stop
 
-__all__ = ["JobOutcome", "Observer", "Outcome", "Progress", "Silent", "Stop", "execute", "resumed_plan"]
+__all__ = [
+    "Errand",
+    "JobOutcome",
+    "Observer",
+    "Outcome",
+    "Progress",
+    "Silent",
+    "Stop",
+    "execute",
+    "failed_items",
+    "forked_plan",
+    "rescored_plan",
+    "resumed_plan",
+]
 
 _HOME = {
+    "Errand": "errand",
+    "failed_items": "reusing",
+    "forked_plan": "reusing",
+    "rescored_plan": "reusing",
     "JobOutcome": "outcome",
     "Outcome": "outcome",
     "Observer": "progress",

@@ -96,6 +96,8 @@ class Asked:
             known = SearchResult.of(entry) if entry is not None else None
             if known is not None:
                 return known
+            if not self.ready.prepared:
+                return Failure(kind="dropped", message="the texts of this search are no longer in the journal")
         done = await self._attempt(lambda: search(self.lane, self.ready, self.item))
         if done is None:
             return None
@@ -128,7 +130,7 @@ class Asked:
         if done.value is None:
             return self._failed(done.failure, [job])
         key = self._key(job.key, Phase.EVALUATE)
-        self.lane.live.journal.append(done.value.entry(key, done))
+        self.lane.live.journal.append(done.value.entry(key, done, self.lane.live.errand.generation))
         return True
 
     # ---- inside

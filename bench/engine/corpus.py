@@ -51,6 +51,10 @@ class Ready:
     """items that have not ended in this process"""
     all_good: bool = True
     """no item ended as error or not_ready: the namespace may be cleared"""
+    held: bool = True
+    """the provider holds it"""
+    prepared: bool = True
+    """False: every search is in the journal, so the provider was not asked whether it is ready"""
     _content: Content | None = None
 
     @property
@@ -65,9 +69,12 @@ class Ready:
 
 async def prepare(lane: OpenLane, corpus_id: str) -> Ready | Failure | None:
     """Do what is missing until the corpus is ready, or ingested where the run stops after that."""
+    history = History.of(await lane.live.journal.corpus(lane.key, corpus_id))
+    if lane.asks and corpus_id not in lane.todo.unsearched:
+        space = lane.space(corpus_id, history.attempt, history.captures)
+        return Ready(lane=lane, corpus_id=corpus_id, space=space, held=history.held, prepared=False)
     corpus = lane.corpus(corpus_id)
     work = Preparation(lane=lane, corpus=corpus, veil=lane.veil(corpus))
-    history = History.of(await lane.live.journal.corpus(lane.key, corpus_id))
     step = history.next_step(durability=lane.provider.durability, resumed=lane.live.resumed)
     if step is not Step.USE:
         ingest = await work.ingested(history, step)

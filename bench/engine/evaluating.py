@@ -39,7 +39,7 @@ class Evaluated:
     row: Row
     values: dict[str, float | None]
 
-    def entry(self, key: Key, done: Attempt[Evaluated]) -> Entry:
+    def entry(self, key: Key, done: Attempt[Evaluated], generation: int) -> Entry:
         """The journal's row, with what the judge cost."""
         return Entry(
             key=key,
@@ -52,6 +52,7 @@ class Evaluated:
             labels=self.row.labels,
             values=self.values,
             verdicts=self.row.verdicts,
+            generation=generation,
         )
 
 

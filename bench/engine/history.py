@@ -97,6 +97,16 @@ class History:
             known_cut=cut,
         )
 
+    @property
+    def captures(self) -> dict[str, object]:
+        """What set-up and ingest captured."""
+        return merge_captures(self.prepared, self.collected.captures)
+
+    @property
+    def held(self) -> bool:
+        """Something was sent to the provider and not cleared."""
+        return self.began and CorpusKind.CLEARED not in self.kinds
+
     def next_step(self, *, durability: Durability, resumed: bool) -> Step:
         """Say where to go on. A store in the memory of a process that has ended holds nothing any more."""
         if not self.began:

@@ -69,7 +69,7 @@ class Ingest:
         return cls(
             lane=lane,
             corpus=corpus,
-            space=lane.space(corpus, history.attempt, merge_captures(history.prepared, history.collected.captures)),
+            space=lane.space(corpus, history.attempt, history.captures),
             veil=veil,
             collected=history.collected,
             prepared=history.prepared,

@@ -68,7 +68,8 @@ class OpenLane:
         """Prepare every corpus that has items to ask, and ask them."""
         if not self.todo.count:
             return
-        await self._record_version()
+        if self.todo.unsearched:
+            await self._record_version()
         corpora = self.todo.corpora()
         handover: Handover[Ready, ItemRef] = Handover(bound=self.ingest_width)
         async with anyio.create_task_group() as workers:
@@ -126,7 +127,7 @@ class OpenLane:
 
     async def _leave(self, ready: Ready) -> None:
         """Every item of the corpus has its result."""
-        if self.live.plan.request.cleanup == "corpus":
+        if self.live.plan.request.cleanup == "corpus" and ready.held and not self.live.errand.rescores:
             await self.clear(ready.corpus_id, ready.space)
 
     # ---- stopping

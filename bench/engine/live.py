@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from bench.engine.budget import Budget
+from bench.engine.errand import Errand
 from bench.engine.progress import Progress
 from bench.engine.stopping import Stopping, monotonic_us
 from bench.errors import BenchError, CallError, JournalError
@@ -91,6 +92,7 @@ class Live:
     progress: Progress
     stopping: Stopping
     budget: Budget
+    errand: Errand
     resumed: bool
     """an earlier process worked on this run: what providers kept in its memory is gone"""
 

@@ -35,13 +35,16 @@ async def open_lane(stack: AsyncExitStack, live: Live, lane: Lane, readers: Read
         ConfigError: the provider cannot be opened.
     """
     request = live.plan.request
-    provider = await stack.enter_async_context(_provider(live, lane, readers))
+    todo = await Todo.of(live.journal, lane, last=last_phase(request.phases), errand=live.errand)
+    # stored results need no memory system: none is opened, no key asked for, no container started
+    stored = live.errand.first is not None and not todo.unsearched
+    provider = await stack.enter_async_context(Oracle() if stored else _provider(live, lane, readers))
     return OpenLane(
         live=live,
         plan=lane,
         provider=provider,
         readers=readers,
-        todo=await Todo.of(live.journal, lane, last=last_phase(request.phases)),
+        todo=todo,
         last=last_phase(request.phases),
         ingest_slots=anyio.CapacityLimiter(request.ingest_concurrency or width),
         width=width,

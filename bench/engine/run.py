@@ -21,6 +21,7 @@ from bench.config.run import new_run_id
 from bench.engine.budget import Budget
 from bench.engine.codestate import CodeState
 from bench.engine.counting import Counting
+from bench.engine.errand import Errand
 from bench.engine.lane import OpenLane
 from bench.engine.live import Live
 from bench.engine.meta import check_identity, resume_data, run_meta
@@ -50,10 +51,11 @@ async def execute(
     observer: Observer | None = None,
     resume: Path | None = None,
     share: float = 1.0,
+    errand: Errand | None = None,
 ) -> Outcome:
     """Run a plan to its end, or as far as it comes; ``resume`` = the run folder or journal to go on with.
 
-    ``share`` is this machine's part of every rate limit.
+    ``share`` is this machine's part of every rate limit; ``errand`` the part of the plan to do (default: all).
 
     Raises:
         UsageError: the run id is used already.
@@ -70,14 +72,16 @@ async def execute(
     else:
         folder = resume if resume.is_dir() else resume.parent
         journal = Journal.resume(resume, bound=bound)
-    work = Execution(plan, environment, observer or Silent(), folder, share)
+    errand = errand or Errand()
+    work = Execution(plan, environment, observer or Silent(), folder, share, errand)
     try:
-        async with watching(work.stopping, pause_file=folder / PAUSE_FILE, max_time_s=plan.request.max_time):
-            async with journal:
-                if resume is not None:
+        watched = watching(work.stopping, pause_file=folder / PAUSE_FILE, max_time_s=plan.request.max_time)
+        async with watched, journal:
+            if resume is not None:
+                if not errand.rescores:
                     check_identity(journal.meta, plan)
-                    await journal.record_resume(resume_data(plan, code))
-                outcome = await work.run(journal, resumed=resume is not None)
+                await journal.record_resume(resume_data(plan, code))
+            outcome = await work.run(journal, resumed=resume is not None)
     except DiskFull as full:
         outcome = await work.disk_full(full)
     except BaseExceptionGroup as group:
@@ -103,12 +107,15 @@ def inmost(group: BaseExceptionGroup[BaseException]) -> BaseException:
 class Execution:
     """One process's work on one run."""
 
-    def __init__(self, plan: Plan, environment: Environment, observer: Observer, folder: Path, share: float) -> None:
+    def __init__(
+        self, plan: Plan, environment: Environment, observer: Observer, folder: Path, share: float, errand: Errand
+    ) -> None:
         self.plan = plan
         self.environment = environment
         self.observer = observer
         self.folder = folder
         self.share = share
+        self.errand = errand
         self.progress = Progress()
         self.stopping = Stopping(on_stop=lambda reason: observer.stopping(reason, self.progress.in_flight))
 
@@ -135,6 +142,7 @@ class Execution:
                 progress=self.progress,
                 stopping=self.stopping,
                 budget=budget,
+                errand=self.errand,
                 resumed=resumed,
             )
             with bind(run_id=run_id):
@@ -144,6 +152,8 @@ class Execution:
 
     async def _opened(self, live: Live, stack: AsyncExitStack) -> list[OpenLane]:
         """Open models and providers, so that whatever is missing is said before the first call."""
+        if self.errand.first is not None:
+            await self.errand.first(live.journal)
         counting = await Counting.over(live.plan, live.progress, self.folder, resumed=live.resumed)
         live.journal.on_commit = counting
         readers = open_readers(live)

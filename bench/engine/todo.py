@@ -13,13 +13,14 @@ Errors are to do again; wrong answers never are.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from bench.datasets import ItemRef
+from bench.engine.errand import Errand
 from bench.journal import Finished, Journal
 from bench.model import Phase
-from bench.plan import Lane
+from bench.plan import NONE, Lane
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,22 +33,35 @@ class Todo:
     """by answer owner"""
     evaluated: Mapping[str, Finished]
     """by job"""
-    open_positions: Mapping[str, array[int]]
+    open_positions: dict[str, array[int]] = field(default_factory=dict)
     """corpus -> positions in file order"""
+    unsearched: set[str] = field(default_factory=set)
+    """corpora with an item that is still to be searched: only these need their provider"""
 
     @classmethod
-    async def of(cls, journal: Journal, lane: Lane, *, last: Phase) -> Todo:
+    async def of(cls, journal: Journal, lane: Lane, *, last: Phase, errand: Errand) -> Todo:
         """Compare the plan's items with the journal's finished ones; ``last`` = the phase the run stops after."""
         searched = await journal.finished(lane.key, Phase.SEARCH)
-        answered = {job.answer_owner: await journal.finished(job.answer_owner, Phase.ANSWER) for job in lane.jobs}
-        evaluated = {job.key: await journal.finished(job.key, Phase.EVALUATE) for job in lane.jobs}
+        owners = [job.answer_owner for job in lane.jobs if job.answering != NONE]
+        answered = {owner: await journal.finished(owner, Phase.ANSWER) for owner in owners}
+        evaluated = {
+            job.key: Finished({}) if errand.rescores else await journal.finished(job.key, Phase.EVALUATE)
+            for job in lane.jobs
+        }
         ends = {Phase.SEARCH: [searched], Phase.ANSWER: list(answered.values())}.get(last, list(evaluated.values()))
-        epochs = range(1, lane.benchmark.epochs + 1)
-        found: dict[str, array[int]] = {}
+        stored = [searched, *answered.values()] if errand.rescores else []
+        todo = cls(lane=lane, searched=searched, answered=answered, evaluated=evaluated)
         for ref in lane.benchmark.dataset.items(lane.benchmark.selection):
-            if not all((ref.id, epoch) in end for end in ends for epoch in epochs):
-                found.setdefault(ref.corpus, array("I")).append(ref.position)
-        return cls(lane=lane, searched=searched, answered=answered, evaluated=evaluated, open_positions=found)
+            wanted = (errand.only is None or ref.id in errand.only) and todo._within(ref, stored)
+            if wanted and not todo._within(ref, ends):
+                todo.open_positions.setdefault(ref.corpus, array("I")).append(ref.position)
+                if not todo._within(ref, [searched]):
+                    todo.unsearched.add(ref.corpus)
+        return todo
+
+    def _within(self, ref: ItemRef, every: Iterable[Finished]) -> bool:
+        """Every epoch of an item is in every one of these."""
+        return all((ref.id, epoch) in one for one in every for epoch in range(1, self.lane.benchmark.epochs + 1))
 
     @property
     def count(self) -> int:

@@ -1,0 +1,170 @@
+"""Somebody else's ranking or answers as rows: a TREC run file, or JSON lines. Each finding names its file and line.
+
+Example::
+
+    {"item": "q1", "hits": ["s3", ["s1", "s2"]], "answer": "Rayleigh scattering"}
+    q1 Q0 s3 1 12.7 my-system
+
+A hit is the id of a session or turn, or a list of the ids that it stands for. A row may lack hits or answer, not both.
+TREC hits are taken by score, then by rank; an id is read as it stands, and as its percent-decoded form where only that
+is known.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from bench.errors import DataError, UsageError
+
+KEYS = ("item", "hits", "answer")
+TREC_FIELDS = 6
+JSONL_HINT = 'a row is {"item": ID, "hits": [ids in order], "answer": TEXT}; hits or answer may be absent'
+TREC_HINT = "a line is ITEM Q0 HIT RANK SCORE TAG"
+
+Hits = tuple[tuple[str, ...], ...]
+"""the ids that each hit stands for, best first"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignRow:
+    """What a file says of one item."""
+
+    item: str
+    where: str
+    """file:line"""
+    hits: Hits | None = None
+    """None = the file has no ranking of it"""
+    answer: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrecLine:
+    """One hit of a TREC file."""
+
+    item: str
+    where: str
+    hit: str
+    rank: int
+    score: float
+
+
+def read_foreign(path: Path) -> list[ForeignRow]:
+    """Read a whole file; the first line that says something decides its format.
+
+    Raises:
+        UsageError: the file cannot be read.
+        DataError: a line that does not fit, or an item or hit that is there twice, with file:line.
+    """
+    lines = list(_lines(path))
+    if not lines:
+        raise DataError("the file has no row", where=str(path), hint=JSONL_HINT)
+    return _from_json(lines) if lines[0][1].lstrip().startswith(("{", "[", '"')) else _from_trec(lines)
+
+
+def _lines(path: Path) -> Iterator[tuple[str, str]]:
+    """The lines that say something, each with its place."""
+    try:
+        with path.open("rb") as file:
+            for number, raw in enumerate(file, start=1):
+                text = _decoded(raw, f"{path}:{number}").strip("\ufeff" if number == 1 else "")
+                if text.strip():
+                    yield f"{path}:{number}", text
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _decoded(raw: bytes, where: str) -> str:
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError("this is no UTF-8 text", where=where, hint="save the file as UTF-8") from error
+
+
+# ----------------------------------------------------------------------- JSON lines
+
+
+def _from_json(lines: list[tuple[str, str]]) -> list[ForeignRow]:
+    rows: dict[str, ForeignRow] = {}
+    for where, text in lines:
+        row = _json_row(_object(text, where), where)
+        if row.item in rows:
+            raise DataError(f'item "{row.item}" is there twice', where=where, hint=f"see {rows[row.item].where}")
+        rows[row.item] = row
+    return list(rows.values())
+
+
+def _object(text: str, where: str) -> Mapping[str, object]:
+    try:
+        value: object = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"this is no JSON: {error}", where=where, hint=JSONL_HINT) from error
+    if not isinstance(value, dict):
+        raise DataError("a row must be a JSON object", where=where, hint=JSONL_HINT)
+    return value
+
+
+def _json_row(row: Mapping[str, object], where: str) -> ForeignRow:
+    unknown = next((key for key in row if key not in KEYS), None)
+    if unknown is not None:
+        raise DataError(f'unknown key "{unknown}"', where=where, hint=JSONL_HINT)
+    if not _is_id(row.get("item")):
+        raise DataError('"item" must be the id of an item', where=where, hint=JSONL_HINT)
+    answer = row.get("answer")
+    if answer is not None and not isinstance(answer, str):
+        raise DataError('"answer" must be text', where=where, hint=JSONL_HINT)
+    hits = row.get("hits")
+    if hits is None and answer is None:
+        raise DataError("the row has neither hits nor answer", where=where, hint=JSONL_HINT)
+    return ForeignRow(
+        item=str(row["item"]), where=where, hits=None if hits is None else _json_hits(hits, where), answer=answer
+    )
+
+
+def _json_hits(hits: object, where: str) -> Hits:
+    slots = [hit if isinstance(hit, list) else [hit] for hit in hits] if isinstance(hits, list) else None
+    if slots is None or not all(_is_id(name) for slot in slots for name in slot):
+        raise DataError('"hits" must be a list of ids, or of lists of ids', where=where, hint=JSONL_HINT)
+    return tuple(tuple(str(name) for name in slot) for slot in slots)
+
+
+def _is_id(value: object) -> bool:
+    return (isinstance(value, str) and value != "") or (isinstance(value, int) and not isinstance(value, bool))
+
+
+# ----------------------------------------------------------------------------- TREC
+
+
+def _from_trec(lines: list[tuple[str, str]]) -> list[ForeignRow]:
+    by_item: dict[str, dict[str, TrecLine]] = {}
+    for where, text in lines:
+        line = _trec_line(text, where)
+        hits = by_item.setdefault(line.item, {})
+        if line.hit in hits:
+            raise DataError(
+                f'hit "{line.hit}" of item "{line.item}" is there twice', where=where, hint=f"see {hits[line.hit].where}"
+            )
+        hits[line.hit] = line
+    return [_trec_row(item, list(hits.values())) for item, hits in by_item.items()]
+
+
+def _trec_line(text: str, where: str) -> TrecLine:
+    parts = text.split()
+    if len(parts) != TREC_FIELDS:
+        raise DataError(f"{len(parts)} fields where a TREC run has {TREC_FIELDS}", where=where, hint=TREC_HINT)
+    item, _, hit, rank, score, _ = parts
+    try:
+        line = TrecLine(item=item, where=where, hit=hit, rank=int(rank), score=float(score))
+    except ValueError as error:
+        raise DataError("rank and score must be numbers", where=where, hint=TREC_HINT) from error
+    if line.score != line.score:
+        raise DataError("the score is no number", where=where, hint=TREC_HINT)
+    return line
+
+
+def _trec_row(item: str, lines: list[TrecLine]) -> ForeignRow:
+    ordered = sorted(lines, key=lambda line: (-line.score, line.rank))
+    return ForeignRow(item=item, where=lines[0].where, hits=tuple(cast("Hits", tuple((one.hit,) for one in ordered))))

@@ -1,0 +1,154 @@
+"""Work on stored results: retry failures, score anew, or fork a new run from stored searches or answers.
+
+Example::
+
+    folder, plan = await resumed_plan("r1", catalog=catalog, flags={}, environment=environment)
+    await execute(plan, environment=environment, resume=folder, errand=Errand(only=await failed_items(folder)))
+
+    folder, plan, errand = await rescored_plan("r1", catalog=catalog, flags={"metrics": "mrr"}, environment=environment)
+    plan, errand = await forked_plan("r1", Phase.ANSWER, catalog=catalog, flags=flags, environment=environment)
+
+What was paid for is not paid again: a rescore and a fork call no provider, a fork from ``evaluate`` no answering model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+from bench.config.catalog import Catalog
+from bench.config.run import RunRequest
+from bench.engine.errand import Errand
+from bench.errors import IdentityError
+from bench.journal import Chain, Entry, Event, Journal, Reader
+from bench.journal.places import find_run
+from bench.model import FAILED_STATES, Phase
+from bench.plan import Plan, changes, make_plan
+from bench.plan.record import EXTRA_KEY, JobRecord, dump, read, records
+from bench.settings import Environment
+
+RESCORED = "rescored"
+FROM_BENCHMARK = ("version", "config_sha256", "dataset", "k")
+"""what of a benchmark its stored searches rest on"""
+FROM_SETTINGS = ("seed", "epochs", "selection")
+
+
+async def failed_items(path: Path, *, phase: Phase | None = None, items: Sequence[str] = ()) -> frozenset[str]:
+    """The items that ended as error or not_ready, or those of them that failed in one phase."""
+    found: set[str] = set()
+    async with Reader.open(path) as reader:
+        for job in read(reader.meta.extra):
+            async for one in reader.items(chain_of(job)):
+                failed = one.state in FAILED_STATES and (not items or one.item in items)
+                if failed and (phase is None or phase is failed_phase(one.phases)):
+                    found.add(one.item)
+    return frozenset(found)
+
+
+def failed_phase(phases: Mapping[Phase, Entry]) -> Phase:
+    """The first phase that did not end well; without a search of the item it was its corpus, so ingest."""
+    if Phase.SEARCH not in phases:
+        return Phase.INGEST
+    return next((phase for phase in Phase if phase in phases and not phases[phase].ok), Phase.EVALUATE)
+
+
+async def rescored_plan(
+    target: str, *, catalog: Catalog, flags: Mapping[str, object], environment: Environment
+) -> tuple[Path, Plan, Errand]:
+    """Plan new verdicts and values over what a run has stored; they join it as its newest generation.
+
+    Raises:
+        IdentityError: the stored results do not belong to what is asked for.
+    """
+    path = find_run(catalog.workspace, target)
+    async with Reader.open(path) as reader:
+        meta = reader.meta
+        before = sum(event.kind == RESCORED for _, event in await reader.events())
+    plan = make_plan(catalog, RunRequest.combine(RunRequest.model_validate(dict(meta.request)), flags), environment)
+    check_stored(meta.identity, plan, Phase.EVALUATE)
+
+    async def announce(journal: Journal) -> None:
+        journal.append(Event(kind=RESCORED, data={"generation": before + 1}))
+        await journal.amend(**{EXTRA_KEY: dump(records(plan))})
+
+    return path, plan, Errand(generation=before + 1, first=announce)
+
+
+async def forked_plan(
+    target: str, start: Phase, *, catalog: Catalog, flags: Mapping[str, object], environment: Environment
+) -> tuple[Plan, Errand]:
+    """Plan a new run that begins at ``start`` (answer or evaluate) with the stored rows of another.
+
+    Raises:
+        IdentityError: dataset, provider, k or selection is not what the stored rows rest on.
+    """
+    path = find_run(catalog.workspace, target)
+    async with Reader.open(path) as reader:
+        meta = reader.meta
+    stored = RunRequest.model_validate({**meta.request, "run_id": None})
+    plan = make_plan(catalog, RunRequest.combine(stored, flags), environment)
+    check_stored(meta.identity, plan, start)
+    return plan, Errand(first=copying(path, plan, start))
+
+
+def check_stored(identity: Mapping[str, object], plan: Plan, start: Phase) -> None:
+    """Compare what the stored rows rest on with the new plan.
+
+    Raises:
+        IdentityError: with a readable diff.
+    """
+    found = changes(resting_on(identity, start), resting_on(plan.identity, start))
+    if found:
+        raise IdentityError("the stored results rest on something else", changes=found)
+
+
+def resting_on(identity: Mapping[str, object], start: Phase) -> dict[str, object]:
+    """The part of an identity that stored searches, or stored answers, depend on."""
+    benchmarks = cast("Mapping[str, Mapping[str, object]]", identity["benchmarks"])
+    settings = cast("Mapping[str, object]", identity["settings"])
+    kept = {name: {key: one.get(key) for key in FROM_BENCHMARK} for name, one in benchmarks.items()}
+    if start is Phase.EVALUATE:
+        for name, one in benchmarks.items():
+            prompts = cast("Mapping[str, object]", one["prompts"])
+            kept[name] |= {"context_budget": one.get("context_budget"), "answer_prompts": prompts.get("answer")}
+    return {
+        "benchmarks": kept,
+        "providers": identity["providers"],
+        "settings": {name: settings.get(name) for name in FROM_SETTINGS},
+    }
+
+
+def copying(source: Path, plan: Plan, start: Phase) -> Callable[[Journal], Awaitable[None]]:
+    """Put the ok rows of earlier phases into a new journal, with their texts and without their calls."""
+    phases = (Phase.SEARCH, Phase.ANSWER) if start is Phase.EVALUATE else (Phase.SEARCH,)
+    wanted = {lane.key for lane in plan.running} | {job.answer_owner for job in plan.jobs}
+
+    async def copy(journal: Journal) -> None:
+        copied: set[tuple[str, Phase]] = set()
+        async with Reader.open(source) as reader:
+            for job in read(reader.meta.extra):
+                owners = {Phase.SEARCH: job.lane, Phase.ANSWER: job.answer_owner}
+                fresh = [one for one in phases if owners[one] in wanted and (owners[one], one) not in copied]
+                copied.update((owners[one], one) for one in fresh)
+                if fresh:
+                    await _copy_job(reader, job, fresh, journal)
+        await journal.flush()
+
+    return copy
+
+
+async def _copy_job(reader: Reader, job: JobRecord, phases: Sequence[Phase], journal: Journal) -> None:
+    async for item in reader.items(chain_of(job)):
+        for phase in phases:
+            entry = item.phases.get(phase)
+            if entry is not None and entry.ok:
+                texts = {name: await reader.payload(str(digest)) for name, digest in entry.payloads.items()}
+                await journal.room()
+                journal.append(replace(entry, payloads=texts, attempt=0, calls=()))
+
+
+def chain_of(job: JobRecord) -> Chain:
+    """The owners behind one job's items."""
+    return Chain(lane=job.lane, answering=job.answer_owner, job=job.key)

@@ -1,0 +1,206 @@
+"""The engine's small parts, each by its claim."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.datasets import RenderedMemory
+from bench.engine.context import count_tokens, fill
+from bench.engine.handover import Handover
+from bench.engine.history import History, Step
+from bench.engine.isolation import samples, shares_text, start_of
+from bench.engine.live import Failure
+from bench.engine.opaque import Veil, opaque
+from bench.engine.records import AnswerResult, SearchResult
+from bench.engine.stopping import Stop, Stopping
+from bench.errors import AuthError, Unavailable
+from bench.journal import CorpusKind, CorpusRow, Entry, Key
+from bench.model import Hit, Memory, Phase
+
+TEXTS = st.lists(st.text(max_size=60), max_size=8)
+
+
+def hits_of(texts: list[str]) -> list[Hit]:
+    return [Hit(id=str(at), content=text) for at, text in enumerate(texts)]
+
+
+@given(TEXTS, st.integers(1, 40))
+def test_a_context_never_exceeds_its_budget_and_is_a_prefix(texts: list[str], budget: int) -> None:
+    context = fill(hits_of(texts), budget_tokens=budget, dated=False)
+    assert context.tokens <= budget
+    assert len(context.text) <= budget * 4
+    assert list(context.texts[1:]) == texts[1 : context.kept]
+
+
+@given(TEXTS)
+def test_without_a_budget_everything_is_read(texts: list[str]) -> None:
+    assert fill(hits_of(texts), budget_tokens=None, dated=False).texts == tuple(texts)
+
+
+def test_a_date_is_shown_only_where_the_text_has_none() -> None:
+    hit = Hit(id="1", content="tea", when=datetime(2024, 5, 1, 9, 30, tzinfo=UTC))
+    assert fill([hit], budget_tokens=None, dated=True).text == "[2024-05-01 09:30] tea"
+    assert fill([hit], budget_tokens=None, dated=False).text == "tea"
+
+
+def test_tokens_are_characters_by_four_rounded_up() -> None:
+    assert [count_tokens("x" * n) for n in (0, 1, 4, 5)] == [0, 1, 1, 2]
+
+
+def veil_of(*ids: str) -> Veil:
+    rendered = [
+        RenderedMemory(
+            memory=Memory(id=name, content=f"text of {name}", session_id=name),
+            sessions=(name,),
+            turns=(f"{name}#1",),
+            corpus="answer_corpus",
+            position=at,
+        )
+        for at, name in enumerate(ids, 1)
+    ]
+    return Veil.over("b", "answer_corpus", rendered)
+
+
+def test_no_id_of_the_dataset_shows_through_the_veil() -> None:
+    veil = veil_of("answer_1", "answer_2")
+    shown = repr([(memory.id, memory.session_id) for memory in veil.memories])
+    assert "answer" not in shown
+    assert [one.sessions for one in veil.sources([memory.id for memory in veil.memories])] == [
+        ("answer_1",),
+        ("answer_2",),
+    ]
+
+
+def test_pieces_fold_to_their_memory_and_strangers_stand_for_nothing() -> None:
+    veil = veil_of("a", "b")
+    first = veil.memories[0].id
+    assert [one.sessions for one in veil.sources([f"{first}#3", f"{first}#0", "other"])] == [("a",)]
+    assert not veil.knows(["other"])
+
+
+@given(st.text(), st.text())
+def test_different_things_have_different_names(one: str, other: str) -> None:
+    assert (opaque("m", one) == opaque("m", other)) == (one == other)
+
+
+def rows(*kinds: CorpusKind, attempt: int = 1, clean: bool = False) -> list[CorpusRow]:
+    return [
+        CorpusRow(lane="l", corpus="c", attempt=attempt, kind=kind, data={"batch": at, "clean": clean})
+        for at, kind in enumerate(kinds)
+    ]
+
+
+K = CorpusKind
+
+
+@pytest.mark.parametrize(
+    ("known", "step"),
+    [
+        ([], Step.BEGIN),
+        (rows(K.INTENT), Step.DOUBT),
+        (rows(K.INTENT, K.BATCH), Step.DOUBT),
+        (rows(K.BATCH, K.CLEAN_STOP), Step.CONTINUE),
+        (rows(K.BATCH, K.FAILED, clean=True), Step.CONTINUE),
+        (rows(K.BATCH, K.FAILED), Step.RESET),
+        (rows(K.BATCH, K.INGESTED), Step.WAIT),
+        (rows(K.INGESTED, K.FAILED, clean=True), Step.WAIT),
+        (rows(K.INGESTED, K.FAILED), Step.RESET),
+        (rows(K.INGESTED, K.READY), Step.USE),
+        (rows(K.INGESTED, K.READY, K.CLEARED), Step.RESET),
+        ([*rows(K.READY), *rows(K.INTENT, attempt=2)], Step.DOUBT),
+    ],
+)
+def test_the_journal_says_where_work_on_a_corpus_goes_on(known: list[CorpusRow], step: Step) -> None:
+    assert History.of(known).next_step(durability="service", resumed=True) is step
+
+
+def test_a_store_in_a_process_that_has_ended_is_empty() -> None:
+    history = History.of(rows(K.INGESTED, K.READY))
+    assert history.next_step(durability="process", resumed=True) is Step.RESET
+    assert history.next_step(durability="process", resumed=False) is Step.USE
+
+
+async def test_a_handover_gives_each_item_once_and_ends() -> None:
+    handover: Handover[str, int] = Handover(bound=2)
+    taken: list[tuple[str, int]] = []
+
+    async def give() -> None:
+        for name in "abcdef":
+            await handover.put(name, iter(range(3)))
+        handover.close()
+
+    async def take() -> None:
+        while (work := await handover.take()) is not None:
+            taken.append(work)
+            await anyio.sleep(0)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(give)
+        for _ in range(4):
+            tasks.start_soon(take)
+    assert sorted(taken) == [(name, number) for name in "abcdef" for number in range(3)]
+
+
+async def test_a_handover_makes_producers_wait() -> None:
+    handover: Handover[str, int] = Handover(bound=1)
+    await handover.put("a", iter([1]))
+    with anyio.move_on_after(0.05) as waited:
+        await handover.put("b", iter([1]))
+    assert waited.cancelled_caught
+
+
+async def test_the_first_reason_to_stop_stays_and_ends_every_pause() -> None:
+    said: list[Stop] = []
+    stopping = Stopping(grace_s=0.05, on_stop=said.append)
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(stopping.pause_for, 60)
+            await anyio.sleep(0.01)
+            stopping.ask(Stop.SIGTERM)
+            stopping.ask(Stop.MAX_COST)
+        with stopping.scope:
+            await anyio.sleep(60)
+    assert (said, stopping.reason) == ([Stop.SIGTERM], Stop.SIGTERM)
+    assert stopping.scope.cancelled_caught
+
+
+def test_a_failure_keeps_its_kind_and_a_plug_in_bug_is_named() -> None:
+    assert Failure.of(AuthError("no")).stops_lane
+    assert Failure.of(Unavailable("slow", timed_out=True)).kind == "timeout"
+    assert Failure.of(TimeoutError()).kind == "timeout"
+    assert Failure.of(ExceptionGroup("g", [ExceptionGroup("h", [Unavailable("x")])])).kind == "unavailable"
+    assert Failure.of(KeyError("memory")) == Failure(kind="plugin", message="KeyError: 'memory'")
+
+
+def test_a_sentinel_looks_for_last_first_and_longest() -> None:
+    texts = ["first", "the longest of them all", "", "mid", "last"]
+    memories = [Memory(id=str(at), content=text) for at, text in enumerate(texts)]
+    assert [memory.content for memory in samples(memories)] == ["last", "first", "the longest of them all"]
+    assert samples(memories[2:3]) == ()
+
+
+def test_the_start_of_a_text_is_cut_at_a_word() -> None:
+    assert start_of("word " * 100).split() == ["word"] * 39
+    assert len(start_of("x" * 500)) == 200
+
+
+def test_a_few_shared_characters_prove_nothing() -> None:
+    assert not shares_text("ok", "this is ok as it is")
+    assert shares_text("the vault opens with seven", "He said: the vault opens with seven.")
+
+
+def test_search_and_answer_survive_the_journal() -> None:
+    when = datetime(2024, 1, 1, tzinfo=UTC)
+    hits = (Hit(id="h", content="c", score=0.5, when=when, chunks=("x",), metadata={"a": 1}), Hit(id="i", content="d"))
+    found = SearchResult(hits=hits, retrieved=(("s",), ()), requested=2, returned=5, unmapped=1, flags=("unmapped",))
+    key = Key(owner="l", phase=Phase.SEARCH, corpus="c", unit="q")
+    entry = Entry(key=key, data=found.data, measured=found.measured, payloads=found.payloads)
+    assert SearchResult.of(entry) == found
+    assert SearchResult.of(Entry(key=key, data=found.data)) is None
+    said = AnswerResult(text="t", finish="stop", context_hits=1, prompt="default", prompt_sha256="0", model="m")
+    assert AnswerResult.of(Entry(key=key, data=said.data, measured=said.measured)) == said

@@ -1,0 +1,130 @@
+"""What was paid for is used again: retry, rescore, fork; several models share what comes before them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from bench.config.catalog import Catalog
+from bench.engine import Errand, Outcome, execute, failed_items, forked_plan, rescored_plan, resumed_plan
+from bench.errors import IdentityError
+from bench.journal import RunState
+from bench.model import Phase, State
+from tests.small_world import World
+
+Worlds = Callable[..., World]
+
+
+def scripted(world: World) -> World:
+    """Let ``builtin/scripted`` answer everything with one word."""
+    world.variables["MEMORYBENCH_SCRIPT"] = str(world.write("script.jsonl", '{"match": ".", "reply": "nothing"}\n'))
+    return world
+
+
+async def retry(world: World, run_id: str, **chosen: object) -> Outcome:
+    folder, plan = await resumed_plan(
+        run_id, catalog=Catalog.load(world.workspace), flags={}, environment=world.environment
+    )
+    errand = Errand(only=await failed_items(folder, **chosen))  # type: ignore[arg-type]
+    return await execute(plan, environment=world.environment, resume=folder, errand=errand)
+
+
+async def test_models_share_ingest_and_search(world_of: Worlds) -> None:
+    world = scripted(world_of(corpora=2, items=5))
+    outcome = await world.run(
+        providers="faulty", answering_model=["builtin/extractive", "builtin/scripted"], isolation="off"
+    )
+    assert world.calls("search") == 10
+    assert [job.states for job in outcome.jobs] == [{State.CORRECT: 10}, {State.INCORRECT: 10}]
+
+
+async def test_retry_does_failures_and_nothing_else(world_of: Worlds) -> None:
+    world = world_of("search:status:code=400,match=opens the vault K0x[1-3][?]", corpora=2, items=6)
+    first = await world.run(providers="faulty", limit=9, max_error_rate=1)
+    assert first.jobs[0].states == {State.MEASURED: 6, State.ERROR: 3}
+    world.heal()
+    before = world.calls("search")
+    second = await retry(world, first.run_id, items=["c0q1", "c0q5"])
+    assert (second.jobs[0].states, world.calls("search") - before) == ({State.MEASURED: 7, State.ERROR: 2}, 1)
+    assert (await retry(world, first.run_id, phase=Phase.ANSWER)).message == "nothing left to do"
+    assert (await retry(world, first.run_id)).jobs[0].states == {State.MEASURED: 9}
+
+
+async def test_a_rescore_calls_no_provider_and_joins_the_run(world_of: Worlds) -> None:
+    world = world_of(corpora=2, items=4)
+    outcome = await world.run(providers="faulty", answering_model="builtin/extractive", evaluators="exact-match")
+    assert State.CORRECT not in outcome.jobs[0].states
+    before = world.control("stats")["requests"]
+    path, plan, errand = await rescored_plan(
+        outcome.run_id,
+        catalog=Catalog.load(world.workspace),
+        flags={"evaluators": "contains", "metrics": "accuracy"},
+        environment=world.environment,
+    )
+    again = await execute(plan, environment=world.environment, resume=path, errand=errand)
+    assert again.jobs[0].states == {State.CORRECT: 8}
+    assert world.control("stats")["requests"] == before
+    assert world.query(outcome.run_id, "select evaluator, count(*) from verdict group by evaluator") == [
+        ("contains", 8),
+        ("exact-match", 8),
+    ]
+    assert (await world.resume(outcome.run_id)).message == "nothing left to do"
+
+
+async def test_a_fork_answers_anew_on_stored_searches(world_of: Worlds) -> None:
+    world = scripted(world_of(corpora=2, items=4))
+    first = await world.run(providers="faulty", answering_model="builtin/extractive")
+    before = world.control("stats")["requests"]
+    plan, errand = await forked_plan(
+        first.run_id,
+        Phase.ANSWER,
+        catalog=Catalog.load(world.workspace),
+        flags={"answering_model": "builtin/scripted"},
+        environment=world.environment,
+    )
+    forked = await execute(plan, environment=world.environment, errand=errand)
+    assert forked.run_id != first.run_id
+    assert (forked.status, forked.jobs[0].states) == (RunState.COMPLETE, {State.INCORRECT: 8})
+    assert world.control("stats")["requests"] == before
+    assert (await world.resume(first.run_id)).jobs[0].states == {State.CORRECT: 8}
+
+
+async def test_a_fork_from_evaluate_keeps_the_answers(world_of: Worlds) -> None:
+    world = world_of(corpora=1, items=4)
+    first = await world.run(providers="faulty", answering_model="builtin/extractive")
+    plan, errand = await forked_plan(
+        first.run_id,
+        Phase.EVALUATE,
+        catalog=Catalog.load(world.workspace),
+        flags={"evaluators": "exact-match"},
+        environment=world.environment,
+    )
+    forked = await execute(plan, environment=world.environment, errand=errand)
+    assert forked.jobs[0].states == {State.INCORRECT: 4}
+    assert world.query(forked.run_id, "select count(*) from phase where phase = 4") == [(4,)]
+
+
+async def test_a_fork_refuses_another_k(world_of: Worlds) -> None:
+    world = world_of(corpora=1)
+    first = await world.run(providers="faulty")
+    with pytest.raises(IdentityError, match="rest on something else"):
+        await forked_plan(
+            first.run_id,
+            Phase.ANSWER,
+            catalog=Catalog.load(world.workspace),
+            flags={"k": 3},
+            environment=world.environment,
+        )
+
+
+async def test_a_resume_that_only_answers_calls_no_provider(world_of: Worlds) -> None:
+    world = world_of(corpora=2, items=3)
+    first = await world.run(
+        providers="faulty", answering_model="builtin/extractive", phases="ingest,index,search", cleanup="never"
+    )
+    assert first.status is RunState.PARTIAL
+    before = world.control("stats")["requests"]
+    second = await world.resume(first.run_id, phases="ingest,index,search,answer,evaluate")
+    assert second.jobs[0].states == {State.CORRECT: 6}
+    assert world.control("stats")["requests"] == before
