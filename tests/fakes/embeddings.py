@@ -1,10 +1,11 @@
-"""An OpenAI-compatible embeddings endpoint: hashed bags of words, so that texts with common words are alike."""
+"""An OpenAI-compatible endpoint: embeddings that are hashed bags of words, so that texts with common words are alike,
+and a chat model whose words a test gives."""
 
 from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 from tests.fakes.fields import many, optional, table, text, whole
@@ -19,8 +20,22 @@ class Embeddings(Fake):
     auth = Key("Authorization", "Bearer ")
     variables: ClassVar[Mapping[str, str]] = {"OPENAI_BASE_URL": "URL", "OPENAI_API_KEY": "KEY"}
 
+    def __init__(self, reply: Callable[[str], str] | None = None) -> None:
+        super().__init__()
+        self.reply = reply or (lambda asked: "no words")
+
     def routes(self) -> Mapping[str, Route]:
-        return {"POST /embeddings": self.embed}
+        return {"POST /embeddings": self.embed, "POST /chat/completions": self.chat}
+
+    async def chat(self, call: Called) -> Reply:
+        """The reply to the last message; the fields are checked by the tests of models."""
+        body = call.json
+        assert isinstance(body, dict)
+        said = self.reply(body["messages"][-1]["content"])
+        choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": said}}
+        usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+        head = {"id": "c1", "object": "chat.completion", "model": body["model"]}
+        return 200, {**head, "choices": [choice], "usage": usage}
 
     async def embed(self, call: Called) -> Reply:
         body = call.body(

@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, PrivateAttr, field_validator
+from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from bench.config.jsontext import Places
 from bench.config.provider.calls import Endpoints, NamedCall, WaitBlock
@@ -81,6 +81,20 @@ class ProviderConfig(ConfigModel):
     @classmethod
     def _as_list(cls, value: object) -> object:
         return [value] if isinstance(value, dict) else value
+
+    @model_validator(mode="before")
+    @classmethod
+    def _own_embedding(cls, tree: object) -> object:
+        """``local.embedding {provider, model, dimensions}`` is ``client_embeddings`` in the words of older files."""
+        if not isinstance(tree, dict) or {"client_embeddings", "clientEmbeddings"} & tree.keys():
+            return tree
+        local = tree.get("local")
+        own = local.get("embedding") if isinstance(local, dict) else None
+        if not isinstance(own, dict) or "model" not in own:
+            return tree
+        prefix = f"{own['provider']}/" if own.get("provider") else ""
+        size = {"dimensions": own["dimensions"]} if own.get("dimensions") else {}
+        return {**tree, "client_embeddings": {"model": f"{prefix}{own['model']}", **size}}
 
     @property
     def path(self) -> Path | None:

@@ -1,0 +1,71 @@
+"""AQRAG, anticipatory questions: a model writes the questions that a chunk answers, and questions meet questions.
+
+The score of a chunk is half its own cosine and half that of its best question. A model that gives no usable list
+leaves the chunk flagged and found by its own text::
+
+    type: local
+    adapter: bench.providers.aqrag:Aqrag
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+
+from bench.model import ChatMessage, Memory, Model, Prompt
+from bench.providers.rag.index import Likeness, Piece
+from bench.providers.rag.provider import Rag
+
+ASK = """\
+Write {count} different questions that the text below answers. Each must be understood without the text: \
+name people, things and dates instead of pointing at them.
+Answer with a JSON object of the form {{"questions": ["...", "..."]}} and nothing else.
+
+<text>
+{text}
+</text>"""
+SCHEMA: Mapping[str, object] = {
+    "type": "object",
+    "properties": {"questions": {"type": "array", "items": {"type": "string"}}},
+    "required": ["questions"],
+    "additionalProperties": False,
+}
+TOKENS_PER_QUESTION = 48
+NO_QUESTIONS = "no_questions"
+
+
+class Aqrag(Rag):
+    """Chunks and the questions they answer."""
+
+    strategy = "weighted"
+    enriches = True
+
+    async def enrich(self, model: Model, memory: Memory, piece: Piece) -> Piece:
+        """Ask for questions in one call; fewer are fine, none flags the chunk."""
+        wanted = self.local.enhancement.questions_per_chunk
+        if not self.local.enhancement.generate_questions or not piece.text.strip():
+            return piece
+        prompt = Prompt(
+            messages=(ChatMessage(role="user", content=ASK.format(count=wanted, text=piece.text)),),
+            max_tokens=TOKENS_PER_QUESTION * wanted,
+            json_schema=SCHEMA,
+        )
+        found = questions((await model.complete(prompt)).text)[:wanted]
+        return replace(piece, questions=found, flags=() if found else (NO_QUESTIONS,))
+
+    def second(self, text: str, pieces: Mapping[str, Piece], alike: Likeness) -> Mapping[str, float]:
+        """The best question of each chunk."""
+        return alike.questions
+
+
+def questions(text: str) -> tuple[str, ...]:
+    """The questions of an answer: a JSON list of texts, alone or under ``questions``; anything else is none."""
+    try:
+        tree = json.loads(text)
+    except ValueError:
+        return ()
+    found = tree.get("questions") if isinstance(tree, dict) else tree
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        return ()
+    return tuple(dict.fromkeys(one.strip() for one in found if one.strip()))

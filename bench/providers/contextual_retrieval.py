@@ -1,0 +1,49 @@
+"""Contextual retrieval: a model places each chunk in its document, and the chunk is indexed with those words before it.
+
+Vectors and BM25 rank the same texts; both ranks are fused (k = 60). What a hit shows is the chunk itself::
+
+    type: local
+    adapter: bench.providers.contextual_retrieval:ContextualRetrieval
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bench.model import ChatMessage, Memory, Model, Prompt
+from bench.providers.rag.index import Piece
+from bench.providers.rag.provider import Rag
+
+PLACE = """\
+<document>
+{document}
+</document>
+
+Here is a part of that document:
+<part>
+{text}
+</part>
+
+Write 50 to 100 tokens that place this part in the document, so that a search finds it: who speaks, about whom and \
+what, when. Answer with those words only."""
+MAX_TOKENS = 160
+DOCUMENT_CHARS = 200_000
+"""more of a document is not shown to the model"""
+NO_CONTEXT = "no_context"
+
+
+class ContextualRetrieval(Rag):
+    """Chunks with their place."""
+
+    strategy = "rrf"
+    enriches = True
+
+    async def enrich(self, model: Model, memory: Memory, piece: Piece) -> Piece:
+        """Ask for the place of a chunk in one call; no words flag the chunk."""
+        if not piece.text.strip():
+            return piece
+        content = PLACE.format(document=memory.content[:DOCUMENT_CHARS], text=piece.text)
+        prompt = Prompt(messages=(ChatMessage(role="user", content=content),), max_tokens=MAX_TOKENS)
+        answer = await model.complete(prompt)
+        found = answer.text.strip() if answer.finish != "refusal" else ""
+        return replace(piece, context=found, flags=() if found else (NO_CONTEXT,))

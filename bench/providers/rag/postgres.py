@@ -1,0 +1,130 @@
+"""The index in PostgreSQL with the vector extension: two tables, exact cosine, a batch in one transaction.
+
+A piece is a row, each of its vectors is a row; removing the piece removes them. The driver comes with the extra
+``[pgvector]``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from urllib.parse import unquote, urlsplit
+
+import psycopg
+from anyio import CancelScope, Lock
+
+from bench.errors import AuthError, Rejected, Unavailable
+from bench.events import redact, redactor
+from bench.providers.embedding import Vector
+from bench.providers.rag.index import Likeness, Piece
+from bench.providers.statements import statements
+
+SQL = statements(__file__, "postgres.sql")
+CONNECT_S = 10
+Connection = psycopg.AsyncConnection[tuple[object, ...]]
+
+
+class Postgres:
+    """One connection, used by one call at a time."""
+
+    def __init__(self, name: str, url: str, schema: str | None) -> None:
+        redactor.learn(unquote(urlsplit(url).password or ""))
+        self._name = name
+        self._url = url
+        self._schema = schema
+        self._connection: Connection | None = None
+        self._lock = Lock()
+        """a connection runs one transaction at a time"""
+
+    async def put(self, namespace: str, pieces: Sequence[Piece]) -> None:
+        """Write a batch in one transaction."""
+        rows = [(namespace, _storable(one.id), _storable(one.memory), _body(one)) for one in pieces]
+        vectors = [(namespace, _storable(one.id), kind, _literal(v)) for one in pieces for kind, v in _vectors(one)]
+        async with self._transaction() as connection, connection.cursor() as cursor:
+            await cursor.executemany(SQL["drop"], [row[:2] for row in rows])
+            await cursor.executemany(SQL["put_piece"], rows)
+            await cursor.executemany(SQL["put_vector"], vectors)
+
+    async def pieces(self, namespace: str) -> Mapping[str, Piece]:
+        """Every piece in the order of writing."""
+        async with self._transaction() as connection:
+            rows = await (await connection.execute(SQL["pieces"], (namespace,))).fetchall()
+        found = [_piece(row[0]) for row in rows]
+        return {piece.id: piece for piece in found}
+
+    async def alike(self, namespace: str, vector: Vector) -> Likeness:
+        """Cosines of everything, the best of the questions of a piece."""
+        values = {"ns": namespace, "wanted": _literal(vector)}
+        async with self._transaction() as connection:
+            rows = await (await connection.execute(SQL["alike"], values)).fetchall()
+        return Likeness(
+            chunks={str(key): float(str(score)) for key, kind, score in rows if kind == "chunk"},
+            questions={str(key): float(str(score)) for key, kind, score in rows if kind == "question"},
+        )
+
+    async def forget(self, namespace: str, memories: Sequence[str]) -> None:
+        """Remove the pieces of some memories."""
+        async with self._transaction() as connection:
+            await connection.execute(SQL["forget"], (namespace, list(memories)))
+
+    async def clear(self, namespace: str) -> int:
+        """Remove a namespace."""
+        async with self._transaction() as connection:
+            return (await connection.execute(SQL["clear"], (namespace,))).rowcount
+
+    async def close(self) -> None:
+        """Close the connection; shielded, because it would outlive the run."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with CancelScope(shield=True):
+                await connection.close()
+
+    @asynccontextmanager
+    async def _transaction(self) -> AsyncIterator[Connection]:
+        async with self._lock:
+            try:
+                connection = self._connection or await self._connect()
+                async with connection.transaction():
+                    yield connection
+            except psycopg.Error as error:
+                await self.close()
+                text = redact(f"{self._name}: {type(error).__name__}: {error}".strip())
+                if "authentication" in str(error):
+                    raise AuthError(text) from error
+                raise (Unavailable if isinstance(error, psycopg.OperationalError) else Rejected)(text) from error
+
+    async def _connect(self) -> Connection:
+        connection = await psycopg.AsyncConnection.connect(self._url, autocommit=True, connect_timeout=CONNECT_S)
+        self._connection = connection
+        async with connection.transaction():
+            await connection.execute(SQL["lock"])
+            if self._schema is not None:
+                await connection.execute(self._schema.encode())
+            for name in ("create_extension", "create_pieces", "create_vectors", "create_index"):
+                await connection.execute(SQL[name])
+        return connection
+
+
+def _vectors(piece: Piece) -> list[tuple[str, Vector]]:
+    return [("chunk", piece.vector), *(("question", vector) for vector in piece.question_vectors)]
+
+
+def _body(piece: Piece) -> str:
+    return _storable(json.dumps({**asdict(piece), "vector": [], "question_vectors": []}, ensure_ascii=False))
+
+
+def _piece(row: object) -> Piece:
+    assert isinstance(row, dict)
+    lists = {name: tuple(row[name]) for name in ("questions", "flags", "vector", "question_vectors")}
+    return Piece(**{**row, **lists})
+
+
+def _storable(text: str) -> str:
+    """PostgreSQL's text holds no NUL and no lone surrogate."""
+    return text.replace("\0", "\ufffd").replace("\\u0000", "\ufffd").encode("utf-8", "replace").decode()
+
+
+def _literal(vector: Sequence[float]) -> str:
+    return f"[{','.join(map(repr, vector))}]"

@@ -1,0 +1,207 @@
+"""The Protocol over chunks, a model and an index; an algorithm is a subclass of a few lines.
+
+Example::
+
+    class Plain(Rag):
+        strategy = "vector"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
+
+import anyio
+
+from bench.errors import ConfigError
+from bench.model import Found, Hit, Ingested, Memory, Model, Query, Readiness, Space
+from bench.providers.adapters import declared_capabilities, local_of
+from bench.providers.embedding import Vectors
+from bench.providers.protocol import Batching, Capabilities, Durability, OnUnknown, ProviderContext, Waiting
+from bench.providers.rag.chunking import chunks
+from bench.providers.rag.files import Files
+from bench.providers.rag.index import Index, Likeness, Piece
+from bench.providers.rag.ranking import bm25, fused, ordered, scaled, weighted
+from bench.providers.rag.settings import RagLocal
+from bench.version import __version__
+
+if TYPE_CHECKING:
+    from bench.config.provider import ProviderConfig
+
+ABREAST = 8
+"""chunks that a model writes about at once"""
+
+Strategy = Literal["weighted", "rrf", "vector"]
+
+
+class Rag:
+    """Chunk, enrich, embed, store; rank by vectors and a second list."""
+
+    strategy: ClassVar[Strategy] = "vector"
+    enriches: ClassVar[bool] = False
+    """a language model writes something about each chunk"""
+    keeps_store: ClassVar[bool] = True
+    unbounded: ClassVar[bool] = False
+
+    def __init__(self, config: ProviderConfig, context: ProviderContext) -> None:
+        self.name = config.name
+        self.version = __version__
+        self.capabilities: Capabilities = declared_capabilities(config)
+        self.on_unknown: OnUnknown = "repeat"
+        self.wait = Waiting()
+        self.batching = Batching(max_items=config.ingest.batch.max_items)
+        self.local = local_of(config, RagLocal)
+        self.durability: Durability = "service" if self.local.database.type == "postgres" else "file"
+        self._vectors = Vectors.of(config, context.embedder)
+        self._config = config
+        self._context = context
+        self._index = self._opened_index()
+        self.model: Model | None = None
+
+    def _opened_index(self) -> Index:
+        database = self.local.database
+        if database.type == "file":
+            return Files(self._context.run_dir / self.name)
+        from bench.providers.rag.postgres import Postgres
+
+        where = self._config.place("local", "database", "connectionString")
+        url = self._context.environment.resolve(database.connection_string or "", where=where)
+        return Postgres(self.name, url, self._schema(database.schema_))
+
+    def _schema(self, file: str | None) -> str | None:
+        if file is None:
+            return None
+        path = self._config.folder / file
+        if not path.is_file():
+            where = self._config.place("local", "database", "schema")
+            raise ConfigError(f"no such file: {file}", where=where, hint="the path starts beside the config")
+        return path.read_text(encoding="utf-8")
+
+    async def __aenter__(self) -> Self:
+        if self.enriches and self.local.enhancement.enabled:
+            if self._context.open_model is None:
+                raise ConfigError(f"{self.name} needs a language model", where=self._config.place("local"))
+            self.model = await self._context.open_model(self.local.enhancement.model)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._index.close()
+
+    async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
+        """Cut, enrich, embed and write the batch; a memory that is there already is replaced."""
+        pieces = [piece for memory in memories for piece in await self._pieces(memory)]
+        await self._index.forget(space.namespace, [memory.id for memory in memories])
+        await self._index.put(space.namespace, await self._embedded(pieces))
+        flagged = sum(bool(piece.flags) for piece in pieces)
+        captures = {"flagged_chunks": [flagged]} if flagged else {}
+        return Ingested(ids={memory.id: (memory.id,) for memory in memories}, captures=captures)
+
+    async def _pieces(self, memory: Memory) -> list[Piece]:
+        texts = await chunks(memory.content, self.local.chunking, self._vectors.documents)
+        plain = [
+            Piece(
+                id=f"{memory.id}#{number}",
+                memory=memory.id,
+                text=text,
+                when=memory.when.isoformat() if memory.when else None,
+                session=memory.session_id,
+            )
+            for number, text in enumerate(texts)
+        ]
+        model = self.model
+        return plain if model is None else await self._enriched(model, memory, plain)
+
+    async def _enriched(self, model: Model, memory: Memory, plain: Sequence[Piece]) -> list[Piece]:
+        found = list(plain)
+        free = anyio.CapacityLimiter(ABREAST)
+
+        async def one(index: int) -> None:
+            async with free:
+                found[index] = await self.enrich(model, memory, plain[index])
+
+        try:
+            async with anyio.create_task_group() as group:
+                for index in range(len(plain)):
+                    group.start_soon(one, index)
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+        return found
+
+    async def enrich(self, model: Model, memory: Memory, piece: Piece) -> Piece:
+        """What the model adds to a chunk."""
+        return piece
+
+    async def _embedded(self, pieces: Sequence[Piece]) -> list[Piece]:
+        texts = [text for piece in pieces for text in (piece.indexed, *piece.questions)]
+        vectors = iter(await self._vectors.documents(texts) if texts else [])
+        return [
+            replace(piece, vector=next(vectors), question_vectors=tuple(next(vectors) for _ in piece.questions))
+            for piece in pieces
+        ]
+
+    async def ready(self, space: Space, ingested: Ingested) -> Readiness:
+        """What was written can be found."""
+        return Readiness(state="ready")
+
+    async def search(self, space: Space, query: Query) -> Found:
+        """At most k chunks, best first; a question without text finds nothing."""
+        pieces = await self._index.pieces(space.namespace)
+        if not query.text.strip() or not pieces:
+            return Found(requested=query.k)
+        vector = query.embedding or await self._vectors.query(query.text)
+        scores = self._scores(query.text, pieces, await self._index.alike(space.namespace, vector))
+        most = min(query.k, self.local.retrieval.max_results or query.k)
+        hits = tuple(_hit(pieces[key], scores[key]) for key in ordered(scores)[:most])
+        return Found(hits=hits, requested=query.k, returned=len(hits))
+
+    def _scores(self, text: str, pieces: Mapping[str, Piece], alike: Likeness) -> Mapping[str, float]:
+        settings = self.local.retrieval
+        match settings.strategy or self.strategy:
+            case "vector":
+                return alike.chunks
+            case "rrf":
+                return fused(alike.chunks, self.second(text, pieces, alike))
+            case "weighted":
+                shares = (settings.weights.chunk, settings.weights.questions)
+                return weighted(alike.chunks, self.second(text, pieces, alike), shares)
+
+    def second(self, text: str, pieces: Mapping[str, Piece], alike: Likeness) -> Mapping[str, float]:
+        """The list beside the vectors: words of the indexed texts, scaled to 1."""
+        return scaled(bm25(text, {key: piece.indexed for key, piece in pieces.items()}))
+
+    async def clear(self, space: Space) -> int | None:
+        """Remove the namespace."""
+        return await self._index.clear(space.namespace)
+
+    async def count(self, space: Space) -> int:
+        """How many memories the namespace holds."""
+        return len({piece.memory for piece in (await self._index.pieces(space.namespace)).values()})
+
+    async def delete(self, space: Space, memory_ids: Sequence[str]) -> None:
+        """Remove memories by id."""
+        await self._index.forget(space.namespace, memory_ids)
+
+    async def update(self, space: Space, memories: Sequence[Memory]) -> None:
+        """Replace memories by id."""
+        await self.ingest(space, memories)
+
+    async def list(self, space: Space, session_id: str | None = None) -> list[Hit]:
+        """The chunks of a namespace or of one session."""
+        pieces = (await self._index.pieces(space.namespace)).values()
+        return [_hit(piece, None) for piece in pieces if session_id in (None, piece.session)]
+
+
+def _hit(piece: Piece, score: float | None) -> Hit:
+    return Hit(
+        id=piece.id,
+        content=piece.text,
+        score=score,
+        source_ids=(piece.memory,),
+        when=datetime.fromisoformat(piece.when) if piece.when else None,
+        metadata={"context": piece.context} if piece.context else {},
+    )

@@ -1,0 +1,94 @@
+"""``local:`` of the retrieval algorithms, with the keys that such configs have always had.
+
+Example::
+
+    local:
+      database: {type: postgres, connectionString: "${DATABASE_URL}"}
+      chunking: {size: 1024, overlap: 96, strategy: paragraph}
+      enhancement: {enabled: true, model: openai/gpt-4o-mini, questionsPerChunk: 10}
+      retrieval: {strategy: weighted, weights: {chunk: 0.5, questions: 0.5}}
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
+
+from bench.config.source import ConfigModel
+
+
+class Database(ConfigModel):
+    """Where chunks and vectors are kept."""
+
+    type: Literal["file", "postgres"] = "file"
+    """file: below the run's folder, searched exactly; postgres: needs the vector extension"""
+    connection_string: str | None = None
+    schema_: str | None = Field(default=None, alias="schema")
+    """a file of SQL beside the config, run once before the tables are made (extensions, a search path)"""
+
+    @model_validator(mode="after")
+    def _addressed(self) -> Self:
+        if self.type == "postgres" and self.connection_string is None:
+            raise ValueError("database of type postgres needs connectionString")
+        return self
+
+
+class Chunking(ConfigModel):
+    """How a memory is cut; sizes in tokens of the named tokenizer."""
+
+    size: PositiveInt = 1024
+    overlap: NonNegativeInt = 96
+    strategy: Literal["fixed", "semantic", "paragraph"] = "fixed"
+    tokenizer: Literal["chars/4"] = "chars/4"
+
+    @model_validator(mode="after")
+    def _moves_on(self) -> Self:
+        if self.overlap >= self.size:
+            raise ValueError("overlap must be smaller than size")
+        return self
+
+
+class Embedding(ConfigModel):
+    """The embedding model where the file has no ``client_embeddings``; read when the file is loaded."""
+
+    provider: str | None = None
+    model: str
+    dimensions: PositiveInt | None = None
+
+
+class Enhancement(ConfigModel):
+    """What a language model adds to each chunk."""
+
+    enabled: bool = True
+    model: str = "openai/gpt-4o-mini"
+    generate_questions: bool = True
+    questions_per_chunk: PositiveInt = 10
+
+
+class Weights(ConfigModel):
+    """Shares of the two lists in ``strategy: weighted``."""
+
+    chunk: NonNegativeFloat = 0.5
+    questions: NonNegativeFloat = 0.5
+    """share of the second list, whatever it holds"""
+
+
+class Retrieval(ConfigModel):
+    """How chunks are ranked."""
+
+    strategy: Literal["weighted", "rrf", "vector"] | None = None
+    """None = the algorithm's own"""
+    max_results: PositiveInt | None = None
+    """fewer than k on purpose; None = k"""
+    weights: Weights = Weights()
+
+
+class RagLocal(ConfigModel):
+    """The whole block."""
+
+    database: Database = Database()
+    chunking: Chunking = Chunking()
+    embedding: Embedding | None = None
+    enhancement: Enhancement = Enhancement()
+    retrieval: Retrieval = Retrieval()

@@ -1,0 +1,16 @@
+"""A real PostgreSQL for the algorithms that can keep their chunks there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.contract import servers
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """A real PostgreSQL with pgvector."""
+    with servers.postgres() as url:
+        yield url
