@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from test_journal_crash import running
+from tests.journal.test_journal_crash import running
 
 from bench.errors import Locked
 from bench.journal import Journal, Reader, RunState

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from test_journal_crash import killed_after
+from tests.journal.test_journal_crash import killed_after
 
 from bench.journal import CorpusKind, Entry, Journal, Key, Reader, RunState
 from bench.journal.reader import ITEMS_AT_ONCE
