@@ -19,7 +19,7 @@ from bench.model import FAILED_STATES, Measurement, State
 from bench.receipt import schema
 from bench.receipt.facts import SCORE_CATEGORIES
 from bench.receipt.rows import JournalRow, usd_micros
-from bench.receipt.tally import Tally, places
+from bench.receipt.tally import Place, Places, Tally, dimensions
 from bench.report import JobReport
 from bench.report.fold import measures
 
@@ -53,6 +53,8 @@ class Folds:
     row_metrics: frozenset[str]
     """the names that go into rows: those that no model had a part in"""
     tallies: dict[str, Tally]
+    places_of: dict[str, tuple[str, ...]]
+    """the dimensions under which each metric counts"""
     states: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
     retries: int = 0
@@ -69,6 +71,7 @@ class Folds:
             measured=job.metrics,
             row_metrics=frozenset(one.name for one in found if not _is_judged(one, first_judged=first_judged)),
             tallies={metric.name: Tally() for metric in found},
+            places_of={metric.name: dimensions(_breakdown(job, metric.name), metric.aggregation) for metric in found},
         )
 
     def add(self, row: JournalRow) -> None:
@@ -86,22 +89,18 @@ class Folds:
             if verdict.class_ == "judged" and verdict.model:
                 self.models.setdefault("judge", set()).add(verdict.model)
         failed = item.state in FAILED_STATES
-        for metric in self.metrics:
-            self._tally(metric, row, failed=failed)
+        places = Places(item.labels)
+        for name, wanted in self.places_of.items():
+            self._tally(name, row, places.under(wanted), failed=failed)
 
-    def _tally(self, metric: Measure, row: JournalRow, *, failed: bool) -> None:
-        tally = self.tallies[metric.name]
-        where = places(row.item.labels, self._dimensions(metric), metric.aggregation)
-        value = row.values.get(metric.name)
+    def _tally(self, name: str, row: JournalRow, where: list[Place], *, failed: bool) -> None:
+        tally, value = self.tallies[name], row.values.get(name)
         if failed:
             tally.lost(where)
         elif value is None:
             tally.excluded += 1
         else:
             tally.scored(value, where)
-
-    def _dimensions(self, metric: Measure) -> Iterable[str]:
-        return self.measured[metric.name].breakdown if metric.name in self.measured else ()
 
     def counts(self, planned: int) -> schema.Counts:
         """How the planned items ended."""
@@ -150,8 +149,12 @@ class Folds:
             interval=None
             if found is None
             else schema.Interval(low=found.low, high=found.high, level=found.level, method=found.method),
-            breakdown={dimension: tally.labels_of(dimension) for dimension in self._dimensions(metric)},
+            breakdown={} if report is None else {name: tally.labels_of(name) for name in report.breakdown},
         )
+
+
+def _breakdown(job: JobReport, name: str) -> Iterable[str]:
+    return job.metrics[name].breakdown if name in job.metrics else ()
 
 
 def _is_judged(metric: Measure, *, first_judged: bool) -> bool:

@@ -111,11 +111,11 @@ class Seal:
         self._lines = Frontier()
         self._deterministic = Frontier()
 
-    def add(self, line: bytes, deterministic: bytes) -> None:
-        """Take one line (without LF) and the canonical form of its deterministic part."""
+    def add(self, line: bytes, deterministic_leaf: bytes) -> None:
+        """Take one line (without LF) and the leaf hash of its deterministic part."""
         self.add_raw(line + b"\n")
         self._lines.append(leaf_hash(line))
-        self._deterministic.append(leaf_hash(deterministic))
+        self._deterministic.append(deterministic_leaf)
 
     def add_raw(self, data: bytes) -> None:
         """Take bytes that are no line of their own, such as a cut end."""
@@ -156,7 +156,7 @@ class ItemsWriter:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._places: list[tuple[bytes, int, int, int]] = []
+        self._places: list[tuple[bytes, int, int, int, bytes]] = []
 
     def __enter__(self) -> Self:
         self._spool: BinaryIO = tempfile.TemporaryFile(dir=self.path.parent)
@@ -164,8 +164,8 @@ class ItemsWriter:
 
     def add(self, row: ItemRow) -> None:
         """Spool one row."""
-        line = dumps(row_value(row))
-        self._places.append((*row.order, self._spool.tell(), len(line)))
+        line, deterministic = spell(row_value(row))
+        self._places.append((*row.order, self._spool.tell(), len(line), leaf_hash(deterministic)))
         self._spool.write(line)
 
     def __exit__(
@@ -178,11 +178,11 @@ class ItemsWriter:
     def _write(self) -> Sealed:
         seal = Seal()
         with self.path.open("xb") as out:
-            for _, _, offset, length in sorted(self._places):
+            for _, _, offset, length, deterministic_leaf in sorted(self._places):
                 self._spool.seek(offset)
                 line = self._spool.read(length)
                 out.write(line + b"\n")
-                seal.add(line, spell(parse(line))[1])
+                seal.add(line, deterministic_leaf)
         return seal.sealed()
 
 
@@ -214,10 +214,10 @@ def _read_line(number: int, line: bytes, seal: Seal) -> ReadLine:
     try:
         value = parse(body)
     except CanonicalError as error:
-        seal.add(body, b"null")
+        seal.add(body, leaf_hash(b"null"))
         return ReadLine(number=number, row=None, problem=f"{error.code}: {error}")
     line_again, deterministic = spell(value)
-    seal.add(body, deterministic)
+    seal.add(body, leaf_hash(deterministic))
     if line_again != body:
         return ReadLine(number=number, row=None, problem="the line is not in canonical form")
     return _fit(number, value)

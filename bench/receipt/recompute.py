@@ -10,7 +10,7 @@ Folds must agree to the last bit; a single row's value to 1e-12, since it may co
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from bench.errors import ConfigError
 from bench.metrics.protocol import Measure
@@ -20,7 +20,7 @@ from bench.receipt.definitions import read_definition
 from bench.receipt.findings import Finding, fail
 from bench.receipt.items import ItemRow
 from bench.receipt.schema import Body, Label, Score
-from bench.receipt.tally import Tally, places
+from bench.receipt.tally import Places, Tally, dimensions
 
 ROW_TOLERANCE = 1e-12
 SHOWN = 10
@@ -30,15 +30,35 @@ FROM_VERDICTS = frozenset(
 )
 
 
+class _Column:
+    """One metric of the receipt: what it says, what the rows say, and how to compute it anew (None = cannot)."""
+
+    def __init__(self, name: str, score: Score) -> None:
+        self.name, self.score, self.tally = name, score, Tally()
+        self.measure = rebuilt(name, score)
+        self.dimensions = dimensions(score.breakdown, score.aggregate)
+
+    def add_judged(self, row: Row, places: Places) -> None:
+        """Count the value that a row's state and verdicts give."""
+        assert self.measure is not None
+        if row.state in FAILED_STATES:
+            self.tally.lost(places.under(self.dimensions))
+            return
+        value = self.measure.score(row)
+        if value is None:
+            self.tally.excluded += 1
+        else:
+            self.tally.scored(value, places.under(self.dimensions))
+
+
 class Recompute:
     """Folds rows as they pass and compares with what the receipt says."""
 
     def __init__(self, body: Body) -> None:
         self._body = body
-        self._deterministic = {name: Tally() for name in body.scores.deterministic}
-        self._judged = {name: Tally() for name in body.scores.judged}
-        self._rows = rebuilt(body.scores.deterministic)
-        self._verdicts = rebuilt(body.scores.judged)
+        self._deterministic = [_Column(name, score) for name, score in body.scores.deterministic.items()]
+        judged = [_Column(name, score) for name, score in body.scores.judged.items()]
+        self._judged = [column for column in judged if column.measure is not None]
         self._states: Counter[str] = Counter()
         self._errors: Counter[str] = Counter()
         self._wrong_rows: list[str] = []
@@ -51,11 +71,11 @@ class Recompute:
         if row.error_kind is not None:
             self._errors[row.error_kind] += 1
         self._look_at_hits(row)
-        plain = plain_row(row)
-        for name, tally in self._deterministic.items():
-            self._add_deterministic(name, tally, row, plain)
-        for name, measure in self._verdicts.items():
-            _add_value(self._judged[name], measure.score(plain), row, self._body.scores.judged[name])
+        plain, places = plain_row(row), Places(row.labels)
+        for column in self._deterministic:
+            self._add_deterministic(column, row, plain, places)
+        for column in self._judged:
+            column.add_judged(plain, places)
 
     def _look_at_hits(self, row: ItemRow) -> None:
         if row.retrieved is None:
@@ -65,29 +85,27 @@ class Recompute:
             self._over_k.append(row.item_id)
         self._duplicates += _has_duplicates(row.retrieved)
 
-    def _add_deterministic(self, name: str, tally: Tally, row: ItemRow, plain: Row) -> None:
-        score = self._body.scores.deterministic[name]
-        if name not in row.metrics:
-            tally.lost(_places(row, score))
+    def _add_deterministic(self, column: _Column, row: ItemRow, plain: Row, places: Places) -> None:
+        if column.name not in row.metrics:
+            column.tally.lost(places.under(column.dimensions))
             return
-        value = row.metrics[name]
-        measure = self._rows.get(name)
-        if measure is not None and not _close(measure.score(plain), value):
-            self._wrong_rows.append(f"{row.item_id}: {name} is {measure.score(plain)}, not {value}")
+        value = row.metrics[column.name]
+        if column.measure is not None:
+            computed = column.measure.score(plain)
+            if not _close(computed, value):
+                self._wrong_rows.append(f"{row.item_id}: {column.name} is {computed}, not {value}")
         if value is None:
-            tally.excluded += 1
+            column.tally.excluded += 1
         else:
-            tally.scored(value, _places(row, score))
+            column.tally.scored(value, places.under(column.dimensions))
 
     def findings(self) -> Iterator[Finding]:
         """Everything that does not follow from the rows."""
         for detail in _shortened(self._wrong_rows):
             yield fail("recompute", "score_mismatch", detail)
         yield from self._count_findings()
-        for name, tally in self._deterministic.items():
-            yield from _compare(name, self._body.scores.deterministic[name], tally, self._body.counts.pending)
-        for name in self._verdicts:
-            yield from _compare(name, self._body.scores.judged[name], self._judged[name], self._body.counts.pending)
+        for column in (*self._deterministic, *self._judged):
+            yield from _compare(column.name, column.score, column.tally, self._body.counts.pending)
 
     def hit_findings(self) -> Iterator[Finding]:
         """What the lists of hits look like."""
@@ -110,23 +128,19 @@ class Recompute:
             yield fail("recompute", "count_mismatch", f"counts.errorKinds: the rows give {dict(self._errors)}")
 
 
-def rebuilt(scores: Mapping[str, Score]) -> dict[str, Measure]:
-    """The metrics that rows alone can give again: retrieval, and those of states and verdicts."""
-    found = {}
-    for name, score in scores.items():
-        definition = read_definition(score.definition)
-        options: dict[str, object] = dict(definition.options)
-        try:
-            if registry().take_apart(name) is None:
-                continue  # a plug-in: a receipt must not choose what code is loaded
-            measure = registry().measure(name, options, default_k=definition.k)
-        except ConfigError:
-            continue
-        from_rows = measure.category == "retrieval" and definition.base != "avg_retrieval_score"
-        from_verdicts = definition.base.partition(".")[0] in FROM_VERDICTS and "threshold" not in options
-        if measure.definition == score.definition and (from_rows or from_verdicts):
-            found[name] = measure
-    return found
+def rebuilt(name: str, score: Score) -> Measure | None:
+    """The metric, where rows alone can give it again: retrieval, and what follows from states and verdicts."""
+    definition = read_definition(score.definition)
+    options: dict[str, object] = dict(definition.options)
+    try:
+        if registry().take_apart(name) is None:
+            return None  # a plug-in: a receipt must not choose what code is loaded
+        measure = registry().measure(name, options, default_k=definition.k)
+    except ConfigError:
+        return None
+    from_hits = measure.category == "retrieval" and definition.base != "avg_retrieval_score"
+    from_verdicts = definition.base.partition(".")[0] in FROM_VERDICTS and "threshold" not in options
+    return measure if measure.definition == score.definition and (from_hits or from_verdicts) else None
 
 
 def plain_row(row: ItemRow) -> Row:
@@ -150,19 +164,6 @@ def plain_row(row: ItemRow) -> Row:
             for verdict in row.verdicts
         ),
     )
-
-
-def _add_value(tally: Tally, value: float | None, row: ItemRow, score: Score) -> None:
-    if row.state in FAILED_STATES:
-        tally.lost(_places(row, score))
-    elif value is None:
-        tally.excluded += 1
-    else:
-        tally.scored(value, _places(row, score))
-
-
-def _places(row: ItemRow, score: Score) -> list[tuple[str, str]]:
-    return places(row.labels, score.breakdown, score.aggregate)
 
 
 def _has_duplicates(retrieved: tuple[tuple[str, ...], ...]) -> bool:

@@ -77,9 +77,23 @@ def mean(values: array[float], divisor: int | None = None) -> float | None:
     return math.fsum(values) / divisor if divisor else None
 
 
-def places(labels: Mapping[str, str], dimensions: Iterable[str], aggregate: str) -> list[Place]:
-    """Where a row counts: its label in each dimension of the breakdown and of a macro mean."""
-    wanted = set(dimensions)
-    if aggregate.startswith(MACRO):
-        wanted.add(aggregate.removeprefix(MACRO))
-    return [(dimension, labels.get(dimension, NO_LABEL)) for dimension in wanted]
+def dimensions(breakdown: Iterable[str], aggregate: str) -> tuple[str, ...]:
+    """The dimensions under which a metric counts: those of its breakdown and of a macro mean."""
+    own = (aggregate.removeprefix(MACRO),) if aggregate.startswith(MACRO) else ()
+    return tuple(sorted({*breakdown, *own}))
+
+
+class Places:
+    """Where one row counts; metrics with the same dimensions share the answer."""
+
+    def __init__(self, labels: Mapping[str, str]) -> None:
+        self._labels = labels
+        self._known: dict[tuple[str, ...], list[Place]] = {}
+
+    def under(self, wanted: tuple[str, ...]) -> list[Place]:
+        """The row's label in each dimension."""
+        found = self._known.get(wanted)
+        if found is None:
+            found = [(dimension, self._labels.get(dimension, NO_LABEL)) for dimension in wanted]
+            self._known[wanted] = found
+        return found
