@@ -22,7 +22,7 @@ from bench.engine.stopping import monotonic_us
 from bench.errors import Contaminated, IngestFailed
 from bench.journal import CorpusKind, CorpusRow, Probe
 from bench.model import Ingested, Memory, Space
-from bench.providers import Counts, Finishes, Prepares, merge_captures
+from bench.providers import Assumes, Counts, Finishes, Prepares, merge_captures
 from bench.providers.batching import batches, pieces
 
 if TYPE_CHECKING:
@@ -125,7 +125,10 @@ class Ingest:
     def accept(self, batch: int) -> None:
         """Take a batch in doubt as stored, without what the provider would have returned."""
         self.done.add(batch)
-        self._row(CorpusKind.BATCH, data={"batch": batch, "found_stored": True})
+        provider, memories = self.lane.provider, dict(self._batches())[batch]
+        got = provider.assumed(self.space, memories) if isinstance(provider, Assumes) else Ingested()
+        self._take(got)
+        self._row(CorpusKind.BATCH, data={"batch": batch, "found_stored": True, **returned(got)})
 
     def next_batch(self) -> int:
         """Position of the first batch that is not in."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from bench.providers.opening import open_provider
 from bench.providers.protocol import (
+    Assumes,
     Batching,
     Capabilities,
     Counts,
@@ -35,6 +36,7 @@ from bench.providers.protocol import (
 )
 
 __all__ = [
+    "Assumes",
     "Batching",
     "Capabilities",
     "Counts",

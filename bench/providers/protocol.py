@@ -201,6 +201,15 @@ class Finishes(Protocol):
 
 
 @runtime_checkable
+class Assumes(Protocol):
+    """Keeps something of its own about each batch (which ids were sent), also of one whose answer was lost."""
+
+    def assumed(self, space: Space, memories: Sequence[Memory]) -> Ingested:
+        """What is known of a batch that a probe found stored; no call is made."""
+        ...
+
+
+@runtime_checkable
 class Counts(Protocol):
     """Can say how much a namespace holds (0 when it does not exist)."""
 

@@ -395,3 +395,17 @@ def test_ids_and_dates_of_any_value_never_crash(value: object) -> None:
     assert all(isinstance(one, str) for one in as_ids(value))
     with suppress(ValueError, OverflowError, OSError):
         assert as_instant(value).tzinfo is not None
+
+
+async def test_batch_that_a_probe_found_stored_can_be_mapped_and_cleared() -> None:
+    from bench.model import Memory
+    from bench.providers import Assumes
+
+    changes: dict[str, object] = {f"{R}.id_from": [{"field": "$.id"}]}
+    async with playing(changes, {"POST /search": {"results": [{"text": "a", "id": "m7"}]}}) as play:
+        assert isinstance(play.provider, Assumes)
+        got = play.provider.assumed(play.space, [Memory(id="m7", content="a")])
+        assert got.captures == {"$sent": ["m7"], "$stored": ["m7"]}
+        play.take(got.captures)
+        assert (await play.search()).hits[0].source_ids == ("m7",)
+        assert play.service.calls() == ["POST /search"]

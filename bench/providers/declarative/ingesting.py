@@ -178,12 +178,25 @@ class Adding:
             captures = merge_captures(captures, {self.reading.id_map.name: mapped})
             stored = {one: tuple(key for key, value in mapped.items() if value == one) for one in sent}
         kept = {one: ids for one, ids in stored.items() if one not in refused}
-        captures[SENT] = list(kept)
-        captures[STORED] = [one for ids in kept.values() for one in ids]
-        if self.hashes:
-            captures[HASHES] = {content_hash(memory.content): memory.id for memory in memories if memory.id in kept}
+        captures |= self._own([memory for memory in memories if memory.id in kept], kept)
         jobs = tuple(job for job in self.reading.job_ids(answers) if known.get(job) not in refused)
         return Ingested(ids=kept, jobs=jobs, captures=captures, rejected=refused)
+
+    def assumed(self, memories: Sequence[Memory]) -> Ingested:
+        """A batch that is there although its answer was lost: its own ids are known, those of the service are not."""
+        mapped = self.reading.id_map is not None
+        stored = {memory.id: () if mapped else (memory.id,) for memory in memories}
+        return Ingested(ids=stored, captures=self._own(memories, stored))
+
+    def _own(self, memories: Sequence[Memory], stored: Mapping[str, tuple[str, ...]]) -> dict[str, object]:
+        """What we keep ourselves about a batch, so that hits can be mapped and everything can be cleared."""
+        captures: dict[str, object] = {
+            SENT: [memory.id for memory in memories],
+            STORED: [one for memory in memories for one in stored[memory.id]],
+        }
+        if self.hashes:
+            captures[HASHES] = {content_hash(memory.content): memory.id for memory in memories}
+        return captures
 
     def _refuse_large(self, memories: Sequence[Memory]) -> None:
         if self.max_bytes is None:

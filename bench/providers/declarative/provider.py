@@ -124,6 +124,10 @@ class Declarative:
         """Send one batch as ``endpoints.add`` says."""
         return await self._adding.ingest(space, memories)
 
+    def assumed(self, space: Space, memories: Sequence[Memory]) -> Ingested:
+        """What is known of a batch that a probe found stored."""
+        return self._adding.assumed(memories)
+
     async def ready(self, space: Space, ingested: Ingested) -> Readiness:
         """One round of ``wait.request``; without it only a sentinel read can tell, and this says ready."""
         if self._watch is None:
