@@ -14,7 +14,7 @@ import sqlite3
 import tempfile
 import uuid
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 import aiosqlite
@@ -134,7 +134,9 @@ async def drafted(path: Path, run_id: str) -> AsyncIterator[Path]:
         raise JournalError(f"cannot make the journal: {error.strerror}", where=str(path)) from error
     finally:
         for leftover in (draft, draft.with_name(f"{draft.name}-journal"), draft.with_name(f"{draft.name}-wal")):
-            leftover.unlink(missing_ok=True)
+            # the folder itself may be what could not be made
+            with suppress(NotADirectoryError):
+                leftover.unlink(missing_ok=True)
 
 
 def _place(draft: Path, path: Path) -> bool:

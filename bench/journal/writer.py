@@ -16,18 +16,18 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from time import monotonic
 from types import TracebackType
 
 import aiosqlite
 from anyio import CancelScope, Event, create_task_group, move_on_after
 from anyio.abc import TaskGroup, TaskStatus
 
-from bench.errors import DiskFull, JournalError, Locked
+from bench.errors import DiskFull, JournalError
 from bench.journal.codec import micros, to_json
 from bench.journal.commit import Statement, Store, Writable
 from bench.journal.file import NAME, create, examine, locate, open_reading, open_writing, reported
-from bench.journal.holder import HEARTBEAT_S, Holder
+from bench.journal.holder import HEARTBEAT_S
+from bench.journal.holding import Hold
 from bench.journal.migrations import migrate
 from bench.journal.queries import (
     READ,
@@ -35,7 +35,6 @@ from bench.journal.queries import (
     read_corpus,
     read_counts,
     read_finished,
-    read_holder,
     read_latest,
     read_meta,
     read_resumes,
@@ -69,7 +68,7 @@ class Journal:
         self._new = new
         self._bound = bound
         self._linger_s = linger_s
-        self._holder = Holder.me()
+        self._hold = Hold(path)
         self._queue: list[Writable] = []
         self._committing: Sequence[Writable] = ()
         self._waiting: list[tuple[int, Event]] = []
@@ -77,7 +76,6 @@ class Journal:
         self._hurry = Event()
         self._closing = False
         self._failure: JournalError | None = None
-        self._beaten = 0.0
         self._tasks: TaskGroup
         self._reading: aiosqlite.Connection
 
@@ -232,45 +230,20 @@ class Journal:
             await create(self.path, self._new)
         else:
             await examine(self.path)
-        async with open_writing(self.path) as writing:
-            with reported(self.path):
-                await self._take(writing)
-                await migrate(writing)
-                last = await writing.execute_fetchall(_WRITE["last_id"])
-                values = await read_meta(writing)
-                self.meta = run_meta(values)
-                self.resumes = await read_resumes(writing)
-            async with open_reading(self.path) as self._reading:
-                yield writing, Store(writing, int(next(iter(last))[0]))
-            await self._release(writing)
-
-    async def _take(self, writing: aiosqlite.Connection) -> None:
-        """Become the holder, or raise Locked naming who is; the row is read and written in one transaction."""
-        await writing.execute("BEGIN IMMEDIATE")
-        held = await read_holder(writing)
-        stamp = micros(now())
-        if held is not None and held.holder.lives(heartbeat_age_s=(stamp - held.heartbeat_us) / 1e6):
-            await writing.rollback()
-            raise Locked(f"the run is held by {held.holder}", where=str(self.path))
-        me = self._holder
-        await writing.execute(_WRITE["hold"], (me.pid, me.host, me.boot, me.started, me.token, stamp, stamp))
-        await writing.executemany(
-            _WRITE["set_meta"], [("state", to_json([RunState.RUNNING, ""])), ("state_us", str(stamp))]
-        )
-        await writing.commit()
-        me.take()
-
-    async def _release(self, writing: aiosqlite.Connection) -> None:
-        self._holder.leave()
+        hold = self._hold
         try:
-            await writing.execute(_WRITE["release"], (self._holder.token,))
-            await writing.commit()
-            # a reader may hold an old snapshot for long: the last one to close will checkpoint
-            await writing.execute("PRAGMA busy_timeout = 500")
-            await writing.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        except sqlite3.Error:
-            # a holder that could not sign off is seen to be dead by the next one; the WAL stays valid
-            await writing.rollback()
+            async with open_writing(self.path) as writing:
+                with reported(self.path):
+                    await hold.take(writing)
+                    await migrate(writing)
+                    last = await writing.execute_fetchall(_WRITE["last_id"])
+                    self.meta = run_meta(await read_meta(writing))
+                    self.resumes = await read_resumes(writing)
+                async with open_reading(self.path) as self._reading:
+                    yield writing, Store(writing, int(next(iter(last))[0]))
+                await hold.release(writing)
+        finally:
+            hold.leave()
 
     async def _write_until_closed(self, writing: aiosqlite.Connection, store: Store) -> None:
         while self._queue or not self._closing:
@@ -286,7 +259,7 @@ class Journal:
         self._rearm()
         with reported(self.path), _storable(self.path):
             await store.write(batch)
-            await self._beat(writing)
+            await self._hold.beat(writing)
             await writing.commit()
         self._committing = ()
         self.acknowledged += len(batch)
@@ -297,14 +270,6 @@ class Journal:
             self._wake, self._hurry = Event(), Event()
         if self._queue:
             self._wake.set()
-
-    async def _beat(self, writing: aiosqlite.Connection) -> None:
-        if monotonic() - self._beaten < HEARTBEAT_S:
-            return
-        self._beaten = monotonic()
-        async with writing.execute(_WRITE["heartbeat"], (micros(now()), self._holder.token)) as cursor:
-            if cursor.rowcount != 1:
-                raise Locked("another process took the run over", where=str(self.path))
 
     def _tell(self, batch: Sequence[Writable]) -> None:
         rows = [row for row in batch if not isinstance(row, Statement)]

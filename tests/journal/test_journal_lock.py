@@ -117,7 +117,7 @@ async def test_a_writer_that_lost_its_run_stops(folder: Path) -> None:
         async with Journal.resume(folder) as journal:
             await journal.put(scored("q2"))
             set_holder(folder, host="elsewhere")
-            journal._beaten = -1e9  # as if the last heartbeat were long ago
+            journal._hold._beaten = -1e9  # as if the last heartbeat were long ago
             await journal.put(scored("q3"))
     assert states_of(await items_of(folder)) == {"q1": State.CORRECT, "q2": State.CORRECT}
 

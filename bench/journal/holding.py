@@ -1,0 +1,76 @@
+"""Hold a journal for writing: take it over or be refused, keep the heartbeat, let go.
+
+Example::
+
+    hold = Hold(path)
+    await hold.take(connection)         # Locked when another live process has it
+    await hold.beat(connection)         # inside the transaction of a batch
+    await hold.release(connection)
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from time import monotonic
+
+import aiosqlite
+
+from bench.errors import Locked
+from bench.journal.codec import micros, to_json
+from bench.journal.holder import HEARTBEAT_S, Holder
+from bench.journal.queries import read_holder
+from bench.journal.rows import RunState, now
+from bench.journal.sql import blocks
+
+_WRITE = blocks("write")
+PATIENCE_MS = 500
+"""how long the last checkpoint waits for a reader with an old snapshot"""
+
+
+class Hold:
+    """This process's claim on one journal."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._me = Holder.me()
+        self._beaten = 0.0
+
+    async def take(self, writing: aiosqlite.Connection) -> None:
+        """Become the holder and mark the run as running; the row is read and written in one transaction."""
+        await writing.execute("BEGIN IMMEDIATE")
+        held = await read_holder(writing)
+        stamp = micros(now())
+        if held is not None and held.holder.lives(heartbeat_age_s=(stamp - held.heartbeat_us) / 1e6):
+            await writing.rollback()
+            raise Locked(f"the run is held by {held.holder}", where=str(self._path))
+        me = self._me
+        await writing.execute(_WRITE["hold"], (me.pid, me.host, me.boot, me.started, me.token, stamp, stamp))
+        state = [("state", to_json([RunState.RUNNING, ""])), ("state_us", str(stamp))]
+        await writing.executemany(_WRITE["set_meta"], state)
+        await writing.commit()
+        me.take()
+
+    async def beat(self, writing: aiosqlite.Connection) -> None:
+        """Renew the heartbeat when it is due; Locked when another process took the run over meanwhile."""
+        if monotonic() - self._beaten < HEARTBEAT_S:
+            return
+        self._beaten = monotonic()
+        async with writing.execute(_WRITE["heartbeat"], (micros(now()), self._me.token)) as cursor:
+            if cursor.rowcount != 1:
+                raise Locked("another process took the run over", where=str(self._path))
+
+    async def release(self, writing: aiosqlite.Connection) -> None:
+        """Let go and leave one file behind, as far as disk and readers allow."""
+        try:
+            await writing.execute(_WRITE["release"], (self._me.token,))
+            await writing.commit()
+            await writing.execute(f"PRAGMA busy_timeout = {PATIENCE_MS}")
+            await writing.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except sqlite3.Error:
+            # a holder that could not sign off is seen to be dead by the next one; the WAL stays valid
+            await writing.rollback()
+
+    def leave(self) -> None:
+        """Stop counting as alive in this process, whatever could be written."""
+        self._me.leave()
