@@ -39,7 +39,7 @@ class Evaluated:
     row: Row
     values: dict[str, float | None]
 
-    def entry(self, key: Key, done: Attempt[Evaluated], generation: int) -> Entry:
+    def entry(self, key: Key, done: Attempt[Evaluated], generation: int = 0) -> Entry:
         """The journal's row, with what the judge cost."""
         return Entry(
             key=key,

@@ -22,6 +22,7 @@ from bench.engine.asking import ask, end_failed
 from bench.engine.context import CHARS_PER_TOKEN
 from bench.engine.corpus import Ready, prepare
 from bench.engine.handover import Handover
+from bench.engine.history import History
 from bench.engine.live import Failure, Live
 from bench.engine.opaque import Veil, opaque
 from bench.engine.readers import Readers
@@ -60,6 +61,8 @@ class OpenLane:
     stopped: Failure | None = None
     searched: int = 0
     found_any: bool = False
+    unfinished: set[str] = field(default_factory=set)
+    """corpora with an item that ended as error, or that could not be prepared"""
     _samples: deque[tuple[str, tuple[Memory, ...]]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
 
     # ---- the work
@@ -76,6 +79,8 @@ class OpenLane:
             workers.start_soon(self._prepare_all, corpora, handover)
             for _ in range(min(self.width, self.todo.count)):
                 workers.start_soon(self._ask_all, handover)
+        if not self.live.errand.rescores and self.live.errand.only is None:
+            await self._sweep()
 
     async def _record_version(self) -> None:
         """Ask the memory system which version answers, for the receipt."""
@@ -105,6 +110,7 @@ class OpenLane:
                 outcome.open_items = self.todo.count_of(corpus_id)
                 await handover.put(outcome, self.todo.items(corpus_id))
             elif isinstance(outcome, Failure):
+                self.unfinished.add(corpus_id)
                 await self._corpus_failed(corpus_id, outcome)
 
     async def _corpus_failed(self, corpus_id: str, failure: Failure) -> None:
@@ -122,13 +128,35 @@ class OpenLane:
             good = await ask(self, ready, ref)
             ready.all_good = ready.all_good and good
             ready.open_items -= 1
+            if not ready.all_good:
+                self.unfinished.add(ready.corpus_id)
             if not ready.open_items and ready.all_good and not self.halted:
                 await self._leave(ready)
+        if self.halted:
+            # nobody will take what waits, so nobody may wait for it to be taken
+            handover.drop()
 
     async def _leave(self, ready: Ready) -> None:
         """Every item of the corpus has its result."""
         if self.live.plan.request.cleanup == "corpus" and ready.held and not self.live.errand.rescores:
             await self.clear(ready.corpus_id, ready.space)
+
+    async def _sweep(self) -> None:
+        """Clear what is still held although all is done: ``--cleanup run``, and what an earlier process left."""
+        rule = self.live.plan.request.cleanup
+        if (
+            rule == "never"
+            or self.halted
+            or not (rule == "run" or self.live.resumed)
+            or self.last is not Phase.EVALUATE
+        ):
+            return
+        await self.live.journal.flush()
+        names = dict.fromkeys(ref.corpus for ref in self.plan.benchmark.dataset.items(self.plan.benchmark.selection))
+        for corpus_id in names:
+            history = History.of(await self.live.journal.corpus(self.key, corpus_id))
+            if history.held and corpus_id not in self.unfinished:
+                await self.clear(corpus_id, self.space(corpus_id, history.attempt, history.captures))
 
     # ---- stopping
 

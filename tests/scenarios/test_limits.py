@@ -108,3 +108,10 @@ async def test_L11_one_corpus_that_is_refused_aborts_no_other(world_of: Worlds) 
     assert outcome.jobs[0].states == {State.MEASURED: 21, State.ERROR: 3}
     kinds = world.query(outcome.run_id, "select distinct outcome from phase where phase = 5")
     assert set(kinds) == {("ok",), ("rejected",)}
+
+
+async def test_L7_a_refused_provider_with_corpora_still_waiting_ends_the_run(world_of: Worlds) -> None:
+    world = world_of("search:status:code=401,match=What", corpora=30, items=1)
+    outcome = await world.run(providers="faulty", concurrency=2)
+    assert (outcome.exit_code, outcome.status) == (3, RunState.STOPPED)
+    assert world.calls("search") < 30 * 2
