@@ -11,10 +11,12 @@ Example::
 from __future__ import annotations
 
 from bench.stats.agreement import cohen_kappa, krippendorff_alpha
-from bench.stats.comparing import Comparison, compare, compare_times
+from bench.stats.comparing import Comparison, as_ratio, compare, compare_columns, compare_times
 from bench.stats.correlation import kendall_tau_b, pearson, spearman
 from bench.stats.descriptive import mean, percentile, stderr, stderr_clustered
 from bench.stats.intervals import interval, interval_cluster, interval_macro, interval_t, interval_wilson
+from bench.stats.macro import compare_macro
+from bench.stats.ratios import percentile_ratio
 from bench.stats.resampling import ORDER_STATISTIC_FROM, bootstrap_interval, percentile_interval
 from bench.stats.significance import McNemar, PairedT, SignFlip, holm, mcnemar, mde, paired_t, sign_flip
 
@@ -24,9 +26,12 @@ __all__ = [
     "McNemar",
     "PairedT",
     "SignFlip",
+    "as_ratio",
     "bootstrap_interval",
     "cohen_kappa",
     "compare",
+    "compare_columns",
+    "compare_macro",
     "compare_times",
     "holm",
     "interval",
@@ -43,6 +48,7 @@ __all__ = [
     "pearson",
     "percentile",
     "percentile_interval",
+    "percentile_ratio",
     "sign_flip",
     "spearman",
     "stderr",

@@ -56,14 +56,28 @@ def compare(
 ) -> Comparison:
     """Pair by item id and test the difference a - b."""
     ids = sorted(i for i in a.keys() & b.keys() if a[i] is not None and b[i] is not None)
-    excluded = len(a.keys() | b.keys()) - len(ids)
-    if not ids:
-        return Comparison(n=0, excluded=excluded, note="no item is scored on both sides")
-    left, right = _column(a, ids), _column(b, ids)
-    base = _described(left, right, excluded)
     groups = None if clusters is None else [clusters[i] for i in ids]
+    excluded = len(a.keys() | b.keys()) - len(ids)
+    left, right = _column(a, ids), _column(b, ids)
+    return compare_columns(left, right, groups, excluded=excluded, level=level, alpha=alpha, power=power)
+
+
+def compare_columns(
+    left: Sequence[float],
+    right: Sequence[float],
+    groups: Sequence[Hashable] | None = None,
+    *,
+    excluded: int = 0,
+    level: float = 0.95,
+    alpha: float = 0.05,
+    power: float = 0.8,
+) -> Comparison:
+    """As ``compare`` over values that are paired already; ``groups`` holds a cluster a pair."""
+    if not left:
+        return Comparison(n=0, excluded=excluded, note="no item is scored on both sides")
+    base = _described(left, right, excluded)
     count = None if groups is None else len(set(groups))
-    if groups is None or count is None or count == len(ids):
+    if groups is None or count is None or count == len(left):
         return _unclustered(base, left, right, level=level, alpha=alpha, power=power)
     if count == 1:
         return replace(base, n_clusters=1, note="not testable: one cluster")
@@ -80,7 +94,11 @@ def compare_times(
     power: float = 0.8,
 ) -> Comparison:
     """As ``compare`` over log ratios of positive times; ``delta``, interval and mde are ratios minus 1."""
-    logs = compare(_logs(a), _logs(b), clusters=clusters, level=level, alpha=alpha, power=power)
+    return as_ratio(compare(_logs(a), _logs(b), clusters=clusters, level=level, alpha=alpha, power=power))
+
+
+def as_ratio(logs: Comparison) -> Comparison:
+    """A comparison of logarithms said in ratios: a, b as geometric means; delta, interval, mde as ratio - 1."""
     if logs.delta is None or logs.a is None or logs.b is None:
         return logs
     found = logs.interval
