@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 from pydantic.alias_generators import to_camel
 
 from bench.errors import VerificationError
@@ -50,16 +50,6 @@ def stamp(when: datetime) -> str:
     return text + "Z"
 
 
-def _number(value: object) -> object:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeErrorOfField("not a number")
-    return float(value)
-
-
-class TypeErrorOfField(ValueError):
-    """Marks a validator's refusal as one of type, not of value."""
-
-
 def text(pattern: str) -> StringConstraints:
     """A strict string that must match from end to end."""
     return StringConstraints(strict=True, pattern=rf"^(?:{pattern})$")
@@ -70,7 +60,7 @@ Integer = Annotated[int, Field(strict=True)]
 Natural = Annotated[int, Field(strict=True, ge=0)]
 Positive = Annotated[int, Field(strict=True, ge=1)]
 Flag = Annotated[bool, Field(strict=True)]
-Number = Annotated[float, BeforeValidator(_number)]
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Hex64 = Annotated[str, text("[0-9a-f]{64}")]
 Hex40 = Annotated[str, text("[0-9a-f]{40}")]
 Hex16 = Annotated[str, text("[0-9a-f]{16}")]
@@ -129,10 +119,8 @@ def _code(detail: dict[str, object]) -> str:
         return "field_missing"
     if kind == "extra_forbidden":
         return "field_unknown"
-    context = detail.get("ctx")
-    cause = context.get("error") if isinstance(context, dict) else None
     wrong_literal = kind == "literal_error" and not isinstance(detail["input"], str)
-    if isinstance(cause, TypeErrorOfField) or wrong_literal or kind.endswith("_type"):
+    if wrong_literal or kind.endswith("_type"):
         return "field_type"
     return "field_value"
 
