@@ -169,14 +169,14 @@ async def _fold_job(
         if record.epochs == 1:
             _pour(batch, names, pool)
         else:
-            rows.extend(_rows(batch, names))
+            rows.extend(fold_rows(batch, names))
     planned = record.n_selected * record.epochs
     pending = max(0, planned - states.total())
     if record.epochs == 1:
         pool.add_pending(pending)
     else:
         rows.extend(FoldRow(f"(pending {n})", "(none)", 1, None, (), ()) for n in range(pending))
-    facts, probes = await _job_facts(reader, record), await _isolation(reader, record, uncleared)
+    facts, probes = await _job_facts(reader, record), await isolation(reader, record, uncleared)
     measured = fold_metrics(
         metrics,
         pool if record.epochs == 1 else rows,
@@ -195,7 +195,7 @@ async def _fold_job(
         metrics=measured,
         usage=await _usage(reader, record),
         isolation=probes,
-        invalid=invalid_reasons(states, kinds, planned, _max_error_rate(reader), probes.failed),
+        invalid=invalid_reasons(states, kinds, planned, max_error_rate(reader), probes.failed),
         notes=(*told, *notes, *([record.skipped] if record.skipped else [])),
     )
 
@@ -211,7 +211,8 @@ def _pour(batch: Values, names: Sequence[str], pool: Pool) -> None:
     )
 
 
-def _rows(batch: Values, names: Sequence[str]) -> list[FoldRow]:
+def fold_rows(batch: Values, names: Sequence[str]) -> list[FoldRow]:
+    """A batch as rows, for repeats that must be reduced first."""
     columns = [batch.values.get(name) for name in names]
     found = []
     for at, item in enumerate(batch.items):
@@ -250,7 +251,8 @@ def _plain_mean(metric: MetricRecord) -> Measure:
     )
 
 
-def _max_error_rate(reader: Reader) -> float:
+def max_error_rate(reader: Reader) -> float:
+    """The share of failed items above which a job of this run is INVALID."""
     settings = {**reader.meta.request, **(dict(reader.resumes[-1].data) if reader.resumes else {})}
     return float(cast("float", settings.get("max_error_rate", 0.02)))
 
@@ -264,7 +266,8 @@ async def _usage(reader: Reader, record: JobRecord) -> dict[str, Spent]:
     return found
 
 
-async def _isolation(reader: Reader, record: JobRecord, uncleared: int) -> IsolationProof:
+async def isolation(reader: Reader, record: JobRecord, uncleared: int) -> IsolationProof:
+    """What the isolation checks of a job's lane came to."""
     probes = await reader.probes(record.lane)
     checks = [probe for probe in probes if probe.kind in ("emptiness", "canary")]
     return IsolationProof(

@@ -1,0 +1,124 @@
+"""One metric of two sides over paired items: which test fits what kind of number it is.
+
+Means of items are compared pair by pair, times by their ratio, percentiles by the ratio of the percentiles,
+macro means label by label. A number that no single item has (a sum, a corpus score) is not paired::
+
+    tested(measure, pairs)          # stats.Comparison, or None where the metric cannot be paired
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from itertools import compress
+
+from bench import stats
+from bench.metrics.protocol import Measure
+from bench.metrics.rules import Macro, Mean, Percentile, Spread
+from bench.stats import Comparison
+
+LEVEL = 0.95
+ALPHA = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pairs:
+    """Two columns over the same items; NaN = not scored there."""
+
+    left: Sequence[float]
+    right: Sequence[float]
+    clusters: Sequence[Hashable] | None = None
+    labels_in: Callable[[str], Sequence[str]]
+    """dimension -> a label a pair"""
+    seed: int = 0
+
+    def where(self, wanted: Sequence[bool]) -> Pairs:
+        """Only some pairs."""
+        return Pairs(
+            left=array("d", compress(self.left, wanted)),
+            right=array("d", compress(self.right, wanted)),
+            clusters=None if self.clusters is None else list(compress(self.clusters, wanted)),
+            labels_in=lambda dimension: list(compress(self.labels_in(dimension), wanted)),
+            seed=self.seed,
+        )
+
+    def scored(self) -> Pairs:
+        """Only the pairs that have a value on both sides."""
+        total = sum(self.left) + sum(self.right)  # NaN spreads through any sum
+        if total == total:
+            return self
+        return self.where([x == x and y == y for x, y in zip(self.left, self.right, strict=True)])
+
+
+def is_time(measure: Measure) -> bool:
+    """Compared by ratio, not by difference."""
+    return measure.category == "performance" and measure.unit == "ms"
+
+
+def can_be_paired(measure: Measure) -> bool:
+    """Every item has a number of its own that folds by a known rule."""
+    return measure.scope == "item" and isinstance(measure.arithmetic.fold, Mean | Spread | Percentile | Macro)
+
+
+def tested(measure: Measure, pairs: Pairs) -> Comparison:
+    """Compare the scored pairs; ``can_be_paired`` must hold."""
+    found = pairs.scored()
+    excluded = len(pairs.left) - len(found.left)
+    rule = measure.arithmetic.fold
+    if isinstance(rule, Macro):
+        return _macro(found, rule, excluded)
+    if isinstance(rule, Percentile):
+        return _percentile(found, rule, excluded)
+    if is_time(measure):
+        return _times(found, rule.scale if isinstance(rule, Mean | Spread) else 1, excluded)
+    compared = stats.compare_columns(
+        found.left, found.right, found.clusters, excluded=excluded, level=LEVEL, alpha=ALPHA
+    )
+    return _scaled(compared, rule.scale if isinstance(rule, Mean | Spread) else 1)
+
+
+def _macro(pairs: Pairs, rule: Macro, excluded: int) -> Comparison:
+    labels = pairs.labels_in(rule.dimension or "")
+    groups = []
+    for label in sorted(set(labels)):
+        part = pairs.where([one == label for one in labels])
+        groups.append((part.left, part.right, part.clusters))
+    return stats.compare_macro(groups, excluded=excluded, level=LEVEL, alpha=ALPHA)
+
+
+def _percentile(pairs: Pairs, rule: Percentile, excluded: int) -> Comparison:
+    found = stats.percentile_ratio(
+        pairs.left, pairs.right, rule.p, pairs.clusters, excluded=excluded, level=LEVEL, alpha=ALPHA, seed=pairs.seed
+    )
+    if found.a is None or found.b is None:
+        return found
+    return replace(found, a=found.a / rule.scale, b=found.b / rule.scale)
+
+
+def _times(pairs: Pairs, scale: int, excluded: int) -> Comparison:
+    """Times of 0 have no logarithm and are left out."""
+    above = pairs
+    if len(pairs.left) and min(min(pairs.left), min(pairs.right)) <= 0:
+        above = pairs.where([x > 0 and y > 0 for x, y in zip(pairs.left, pairs.right, strict=True)])
+    excluded += len(pairs.left) - len(above.left)
+    left, right = ([math.log(value / scale) for value in side] for side in (above.left, above.right))
+    return stats.as_ratio(
+        stats.compare_columns(left, right, above.clusters, excluded=excluded, level=LEVEL, alpha=ALPHA)
+    )
+
+
+def _scaled(found: Comparison, scale: int) -> Comparison:
+    if scale == 1 or found.a is None or found.b is None or found.delta is None:
+        return found
+    interval = found.interval
+    return replace(
+        found,
+        a=found.a / scale,
+        b=found.b / scale,
+        delta=found.delta / scale,
+        se=None if found.se is None else found.se / scale,
+        mde=None if found.mde is None else found.mde / scale,
+        interval=interval and replace(interval, low=interval.low / scale, high=interval.high / scale),
+    )
