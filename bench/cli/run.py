@@ -34,7 +34,7 @@ def run(*, flags: RunFlags | None = None) -> int:
         return resume(flags.resume, flags=flags)
     from bench.plan import make_plan
 
-    catalog, environment = _surroundings()
+    catalog, environment = surroundings()
     request = _request(catalog, flags)
     if request.download:
         _fetch(catalog, request)
@@ -57,7 +57,7 @@ def resume(run_id: str, /, *, flags: RunFlags | None = None) -> int:
     """Go on with a run: its plan is in its journal, run-time flags may change."""
     from bench.engine import resumed_plan
 
-    catalog, environment = _surroundings()
+    catalog, environment = surroundings()
 
     async def planned() -> tuple[Path, Plan]:
         found = given(flags or RunFlags())
@@ -77,7 +77,7 @@ def plan(benchmark: str | None = None, provider: str | None = None, /, *, flags:
     flags = flags or RunFlags()
     if benchmark is not None:
         flags = replace(flags, benchmarks=[benchmark], providers=[provider] if provider else flags.providers)
-    catalog, environment = _surroundings()
+    catalog, environment = surroundings()
     show_plan(make_plan(catalog, _request(catalog, flags), environment), flags)
     return 0
 
@@ -85,7 +85,8 @@ def plan(benchmark: str | None = None, provider: str | None = None, /, *, flags:
 # --------------------------------------------------------------------------- parts
 
 
-def _surroundings() -> tuple[Catalog, Environment]:
+def surroundings() -> tuple[Catalog, Environment]:
+    """The configs and variables of the workspace; logs go where the global flags say."""
     from bench import events
     from bench.config.catalog import Catalog
     from bench.settings import Environment

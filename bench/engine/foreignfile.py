@@ -145,7 +145,9 @@ def _from_trec(lines: list[tuple[str, str]]) -> list[ForeignRow]:
         hits = by_item.setdefault(line.item, {})
         if line.hit in hits:
             raise DataError(
-                f'hit "{line.hit}" of item "{line.item}" is there twice', where=where, hint=f"see {hits[line.hit].where}"
+                f'hit "{line.hit}" of item "{line.item}" is there twice',
+                where=where,
+                hint=f"see {hits[line.hit].where}",
             )
         hits[line.hit] = line
     return [_trec_row(item, list(hits.values())) for item, hits in by_item.items()]

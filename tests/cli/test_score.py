@@ -1,0 +1,142 @@
+"""``bench score``: somebody else's ranking or answers get exactly the numbers that a run would have given them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Bench = Callable[..., Any]
+TIMES = ("latency_p50", "latency_p95")
+
+
+def job_of(text: str) -> dict[str, Any]:
+    (job,) = json.loads(text)["jobs"]
+    found: dict[str, Any] = job
+    return found
+
+
+def write(path: Path, *rows: object) -> str:
+    path.write_text(
+        "".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows), encoding="utf-8"
+    )
+    return str(path)
+
+
+@pytest.fixture
+def scored(bench: Bench, tmp_path: Path) -> Callable[..., dict[str, Any]]:
+    """The job that comes of some rows on the demo."""
+
+    def score(*rows: object, flags: tuple[str, ...] = ()) -> dict[str, Any]:
+        return job_of(
+            bench("score", write(tmp_path / "theirs.jsonl", *rows), "--benchmark", "demo", "--json", *flags).stdout
+        )
+
+    return score
+
+
+def test_an_exported_run_scores_as_the_run_itself(bench: Bench, tmp_path: Path) -> None:
+    bench("run", "--run-id", "r", "--providers", "bm25", "--limit", "20", "--answering-model", "none")
+    bench("export", "r", "--format", "trec", "--output", str(tmp_path / "trec"))
+    theirs = job_of(bench("score", "trec/demo__bm25.run", "--benchmark", "demo", "--json").stdout)
+    ours = job_of(bench("results", "r", "--json").stdout)
+    assert theirs["n_pending"] == theirs["n_planned"] - theirs["counts"]["measured"]
+    for name, metric in ours["metrics"].items():
+        if name not in TIMES:
+            assert (theirs["metrics"][name]["value"], theirs["metrics"][name]["n"]) == (metric["value"], metric["n"]), (
+                name
+            )
+
+
+def test_exported_hits_and_answers_score_as_the_run_itself(bench: Bench, tmp_path: Path) -> None:
+    bench("run", "--run-id", "r", "--providers", "bm25", "--limit", "20")
+    rows = [json.loads(line) for line in bench("export", "r").stdout.splitlines()]
+    theirs = [{"item": row["item_id"], "hits": row["retrieved"], "answer": row["answer"]} for row in rows]
+    path = write(tmp_path / "theirs.jsonl", *theirs)
+    again = job_of(bench("score", path, "--benchmark", "demo", "--json").stdout)
+    ours = job_of(bench("results", "r", "--json").stdout)
+    assert again["counts"] == ours["counts"]
+    for name, metric in ours["metrics"].items():
+        if name not in TIMES:
+            assert (again["metrics"][name]["value"], again["metrics"][name]["n"]) == (metric["value"], metric["n"]), (
+                name
+            )
+
+
+def test_items_that_are_missing_are_pending_and_no_wrong_answers(scored: Callable[..., dict[str, Any]]) -> None:
+    job = scored({"item": "irena-q01", "answer": "no idea at all"})
+    assert job["n_pending"] == job["n_planned"] - 1
+    assert sum(job["counts"].values()) == 1
+    accuracy = job["metrics"]["accuracy"]
+    assert accuracy["n"] == 1 and accuracy["n_failed"] == job["n_pending"]
+    assert job["valid"], "an item that was not run is no failure of the system"
+
+
+def test_a_row_without_answer_is_measured_and_one_without_hits_has_no_retrieval_number(
+    scored: Callable[..., dict[str, Any]],
+) -> None:
+    job = scored({"item": "irena-q01", "hits": ["s6:2"]}, {"item": "irena-q02", "answer": "x"})
+    assert job["counts"]["measured"] == 1 and sum(job["counts"].values()) == 2
+    assert job["metrics"]["accuracy"]["n"] == 1
+    hits = job["metrics"]["hit_at_5"]
+    assert hits["n"] == 1 and hits["n_excluded"] == 1
+
+
+def test_hits_may_be_lists_of_ids_and_unknown_ids_keep_their_rank(bench: Bench, tmp_path: Path) -> None:
+    lines = bench("describe", "demo", "--items", "--json", "--limit", "40").stdout.splitlines()
+    item = next(one for one in map(json.loads, lines) if len(one["evidence"]["turns"]) == 1)
+    (gold,) = item["evidence"]["turns"]
+    for hits, rank in (([[gold, "x"]], 1.0), (["x", gold], 0.5), ([["x"], "y", [gold]], 1 / 3), (["x"], 0.0)):
+        path = write(tmp_path / "theirs.jsonl", {"item": item["id"], "hits": hits})
+        job = job_of(bench("score", path, "--benchmark", "demo", "--json").stdout)
+        assert job["metrics"]["mrr"]["value"] == pytest.approx(rank)
+
+
+def test_trec_hits_are_taken_by_score_and_a_table_is_shown(bench: Bench, tmp_path: Path) -> None:
+    path = write(tmp_path / "theirs.run", "irena-q01 Q0 s6:2 2 0.5 me", "irena-q01 Q0 s1:2 1 0.9 me")
+    shown = bench("score", path, "--benchmark", "demo", "--name", "their system").stdout
+    assert "their system" in shown and "mrr" in shown
+    assert not (tmp_path / "checkpoints").exists() and not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("rows", "text"),
+    [
+        (("irena-q01 Q0 s1",), "theirs:1: 3 fields"),
+        (("irena-q01 Q0 s1:2 one 0.5 me",), "theirs:1: rank and score must be numbers"),
+        (("irena-q01 Q0 s1:2 1 nan me",), "theirs:1: the score"),
+        (("irena-q01 Q0 s1:2 1 2 me", "irena-q01 Q0 s1:2 2 1 me"), "theirs:2: hit"),
+        (({"item": "irena-q01", "answer": "x"}, '{"item":'), "theirs:2: this is no JSON"),
+        (({"item": "irena-q01", "answer": "x"}, "[1]"), "theirs:2: a row must be a JSON object"),
+        (({"item": "irena-q01", "answer": "x"}, {"item": "irena-q01", "answer": "y"}), "theirs:2: item"),
+        (({"item": "irena-q01", "hit": ["s1"]},), 'theirs:1: unknown key "hit"'),
+        (({"item": "irena-q01"},), "theirs:1: the row has neither"),
+        (({"item": "irena-q01", "hits": "s1"},), "theirs:1"),
+        (({"item": "irena-q01", "answer": 3},), "theirs:1"),
+        (({"item": None, "answer": "x"},), "theirs:1"),
+        (({"item": "irena-q1", "answer": "x"},), "did you mean"),
+        (("",), "no row"),
+    ],
+)
+def test_what_does_not_fit_is_exit_2_with_its_line(
+    bench: Bench, tmp_path: Path, rows: tuple[object, ...], text: str
+) -> None:
+    done = bench("score", write(tmp_path / "theirs", *rows), "--benchmark", "demo", check=2)
+    assert text in done.stderr
+    assert done.stdout == "" and len(done.stderr.splitlines()) == 2
+
+
+def test_text_that_is_no_utf_8_is_named_by_its_line(bench: Bench, tmp_path: Path) -> None:
+    (tmp_path / "theirs").write_bytes(b'{"item": "irena-q01", "answer": "x"}\n{"item": "\xff"}\n')
+    assert "theirs:2" in bench("score", "theirs", "--benchmark", "demo", check=2).stderr
+    assert "nowhere" in bench("score", "nowhere", "--benchmark", "demo", check=2).stderr
+
+
+def test_a_session_in_a_ranking_of_turns_is_refused(bench: Bench, tmp_path: Path) -> None:
+    lines = bench("describe", "demo", "--memories", "--json", "--limit", "1").stdout.splitlines()
+    session = json.loads(lines[0])["session"]
+    path = write(tmp_path / "theirs", {"item": "irena-q01", "hits": ["s6:2"]}, {"item": "irena-q02", "hits": [session]})
+    assert "theirs:2" in bench("score", path, "--benchmark", "demo", check=2).stderr
