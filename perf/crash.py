@@ -41,11 +41,12 @@ IMAGE_MB = 192
 
 
 class Told:
-    """A run that tells how many phases are durable; ``last`` is the last whole line."""
+    """A run that tells how many phases are durable: ``first`` when it began its work, ``last`` by now."""
 
     def __init__(self, workspace: Path, run_id: str) -> None:
         command = [sys.executable, str(HERE / "child.py"), "told", str(workspace), "--concurrency", str(CONCURRENCY)]
         command += ["--flags", json.dumps({"run_id": run_id})]
+        self.first: int | None = None
         self.last = 0
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment(), text=True)
         self._reading = threading.Thread(target=self._read)
@@ -56,11 +57,12 @@ class Told:
         for line in self.process.stdout:
             if line.endswith("\n") and line.strip().isdigit():
                 self.last = int(line)
+                self.first = self.last if self.first is None else self.first
 
     def wait_for_work(self, more: int) -> None:
-        """Wait until that many phases were told, or the run has ended."""
-        while self.last < more and self.process.poll() is None:
-            time.sleep(0.01)
+        """Wait until that many phases became durable since it began, or the run has ended."""
+        while (self.first is None or self.last < self.first + more) and self.process.poll() is None:
+            time.sleep(0.005)
 
     def kill(self) -> int:
         """End it at once; gives what it had told by then. A run that ended by itself proves nothing."""
@@ -98,7 +100,7 @@ def results(workspace: Path, run_id: str) -> str:
 
 def kills(count: int) -> dict[str, object]:
     """Kill a run that often, then let it end."""
-    chance, items, lost, told = random.Random(5), 60 * count + 200, 0, []
+    chance, items, lost, told = random.Random(5), 100 * count + 200, 0, []
     with prepared(items, latency_ms=5) as (workspace, url):
         calls = []
         flags = ["--benchmarks", "perf", "--providers", "stub", "--answering-model", "stub/reader"]
@@ -108,8 +110,8 @@ def kills(count: int) -> dict[str, object]:
         before = 0
         for _ in range(count):
             run = Told(workspace, "killed")
-            run.wait_for_work(before + 20)
-            time.sleep(chance.uniform(0, 0.3))
+            run.wait_for_work(20)
+            time.sleep(chance.uniform(0, 0.2))
             told.append(run.kill())
             kept = durable(workspace / "checkpoints" / "killed")
             lost += max(0, max(told[-1], before) - kept)
