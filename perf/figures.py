@@ -102,3 +102,16 @@ def machine() -> dict[str, object]:
 def table(found: Sequence[Figure | Skipped]) -> str:
     """All figures, a line each."""
     return "\n".join(one.line() for one in found)
+
+
+def markdown(found: Sequence[Figure | Skipped]) -> str:
+    """The table of docs/performance.md."""
+    rows = ["| id | what | measured | goal | |", "|---|---|---|---|---|"]
+    for one in found:
+        if isinstance(one, Figure):
+            mark = {True: "met", False: "missed", None: "not judged"}[one.ok]
+            rows.append(f"| {one.id} | {one.what} | {one.value:.3g} | {one.goal} | {mark} |")
+        else:
+            rows.append(f"| {one.id} | skipped: {one.why} | | | |")
+    facts = ", ".join(f"{name} {value}" for name, value in machine().items())
+    return "\n".join([*rows, "", f"Taken on: {facts}."])

@@ -1,4 +1,5 @@
-"""Measure ``bench`` against its goals: ``python perf/run.py [--quick|--full] [--only P1,P4] [--json] [--gate]``.
+"""Measure ``bench`` against its goals: ``python perf/run.py [--quick|--full] [--only P1,P4]
+[--json|--markdown] [--gate]``.
 
 ``--quick`` (default) takes minutes, ``--full`` the scales of the goals. ``--gate`` exits 1 when a gated figure misses
 its goal: CPU, memory, journal and resume ratios are gated; wall times are only printed, they are the machine's.
@@ -18,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import engine_measures
 import journal_measures
-from figures import Figure, Skipped, machine, table
+from figures import Figure, Skipped, machine, markdown, table
 
 Found = Sequence[Figure | Skipped]
 
@@ -44,7 +45,9 @@ def main() -> None:
     scale.add_argument("--quick", action="store_true")
     scale.add_argument("--full", action="store_true")
     parser.add_argument("--only", type=lambda text: text.upper().split(","), default=list(MEASURES))
-    parser.add_argument("--json", action="store_true")
+    shape = parser.add_mutually_exclusive_group()
+    shape.add_argument("--json", action="store_true")
+    shape.add_argument("--markdown", action="store_true", help="the table of docs/performance.md")
     parser.add_argument("--gate", action="store_true")
     given = parser.parse_args()
     if unknown := [name for name in given.only if name not in MEASURES]:
@@ -57,7 +60,7 @@ def main() -> None:
     if given.json:
         print(json.dumps({"machine": machine(), "figures": [asdict(one) for one in found]}, indent=2))
     else:
-        print(table(found))
+        print(markdown(found) if given.markdown else table(found))
     missed = [one for one in found if isinstance(one, Figure) and one.gated and one.ok is False]
     sys.exit(1 if given.gate and missed else 0)
 
