@@ -10,7 +10,7 @@ Example::
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
@@ -48,12 +48,18 @@ class OwnPrice:
     """What a call of a model costs: the run file's prices first, then the price table."""
 
     prices: Mapping[str, object]
+    _unknown: set[str] = field(default_factory=set)
+    """names that the table does not have: looking in vain costs half a millisecond a call"""
 
     def __call__(self, name: str, usage: Usage, *, returned: str | None, when: datetime) -> str | None:
         from bench.metrics import cost
 
+        if name in self._unknown:
+            return None
         provider, _, model = name.partition("/")
         found = cost(usage, provider=provider, model=model, at=when, prices=self.prices)  # type: ignore[arg-type]
+        if found is None and usage.cache_read_tokens + usage.cache_write_tokens <= usage.input_tokens:
+            self._unknown.add(name)
         return None if found is None else str(found)
 
 
