@@ -38,12 +38,14 @@ class Evaluated:
     item: Item
     row: Row
     values: dict[str, float | None]
+    not_sent: tuple[str, ...] = ()
+    """evidence that no memory of the corpus stands for"""
 
     def entry(self, key: Key, done: Attempt[Evaluated], generation: int = 0) -> Entry:
         """The journal's row, with what the judge cost."""
         return Entry(
             key=key,
-            data=facts(self.row.relevant, self.row.reason, self.item),
+            data=facts(self.row.relevant, self.row.reason, self.item, not_sent=self.not_sent),
             payloads={"item": shown(self.item)},
             measured={"tokens": dict(self.row.tokens), "costs_usd": dict(self.row.costs_usd)},
             times_us=done.times_us,
@@ -104,7 +106,12 @@ async def evaluate(
         record(call)
     row = with_judge(row_of(lane.plan, item, epoch, found, said, verdicts), spent)
     row = with_state(row, _state(evaluators, verdicts, item, found))
-    return Evaluated(item=item, row=row, values=values(lane.plan.benchmark.scoring.metrics, row))
+    return Evaluated(
+        item=item,
+        row=row,
+        values=values(lane.plan.benchmark.scoring.metrics, row),
+        not_sent=ready.content.veil.missing(row.relevant, lane.plan.level),
+    )
 
 
 async def _verdict(

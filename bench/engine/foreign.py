@@ -226,13 +226,15 @@ def found_of(row: ForeignRow, known: Known, lane: Lane) -> SearchResult:
     if row.hits is None:
         return SearchResult(hits=(), retrieved=None, requested=k, returned=0, reason=NO_RANKING)
     slots = known.slots(row.hits)
+    ranked = ranks(slots, level=lane.level, unit=lane.unit)
     hits = tuple(
         Hit(id=names[0] if names else "", content="\n".join(one.memory.content for one in slot))
         for names, slot in zip(row.hits[:k], slots, strict=False)
     )
     return SearchResult(
         hits=hits,
-        retrieved=tuple(ranks(slots, level=lane.level, unit=lane.unit, k=k)),
+        retrieved=tuple(ranked[:k]),
+        beyond=tuple(ranked[k:]),
         requested=k,
         returned=len(row.hits),
         unmapped=sum(not slot for slot in slots[:k]),

@@ -39,13 +39,14 @@ def mapped(lane: OpenLane, veil: Veil, found: Found, *, reason: str = "") -> Sea
     """Cut to k, map to the dataset's ids, and say what was odd about the answer."""
     k = lane.plan.benchmark.k
     kept = found.hits if lane.provider.unbounded else found.hits[:k]
-    retrieved = None
+    slots = None
     if found.ids_available:
         sources = [veil.sources(hit.source_ids) for hit in kept]
-        retrieved = tuple(ranks(sources, level=lane.plan.level, unit=lane.plan.unit, k=k))
+        slots = tuple(ranks(sources, level=lane.plan.level, unit=lane.plan.unit))
     return SearchResult(
         hits=tuple(kept),
-        retrieved=retrieved,
+        retrieved=None if slots is None else slots[:k],
+        beyond=() if slots is None else slots[k:],
         requested=found.requested,
         returned=found.returned,
         unmapped=found.unmapped,

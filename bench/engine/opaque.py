@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
-from bench.datasets import RenderedMemory
+from bench.datasets import Level, RenderedMemory, stands_for
 from bench.model import Memory
 from bench.providers.batching import whole_id
 
@@ -30,6 +30,8 @@ class Veil:
 
     memories: tuple[Memory, ...]
     _rendered: dict[str, RenderedMemory] = field(repr=False)
+    _standing: dict[Level, frozenset[str]] = field(default_factory=dict, repr=False)
+    """everything that some memory stands for, made when it is first asked for"""
 
     @classmethod
     def over(cls, benchmark: str, corpus: str, rendered: Iterable[RenderedMemory]) -> Veil:
@@ -46,6 +48,13 @@ class Veil:
     def knows(self, memory_ids: Iterable[str]) -> bool:
         """Say whether one of these is a memory of this corpus."""
         return bool(self.sources(memory_ids))
+
+    def missing(self, wanted: Iterable[str], level: Level) -> tuple[str, ...]:
+        """Which of these sessions or turns no memory of the corpus stands for."""
+        known = self._standing.get(level)
+        if known is None:
+            known = self._standing[level] = frozenset(stands_for(self._rendered.values(), level))
+        return tuple(name for name in dict.fromkeys(wanted) if name not in known)
 
     def ids_of_session(self, session: str) -> tuple[str, ...]:
         """The memories that hold any part of a session."""

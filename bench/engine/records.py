@@ -4,7 +4,7 @@ What two runs of one plan must agree on goes into ``data``, what is measured int
 ``payloads``::
 
     search  data      retrieved: [[ids at the evidence level], ...] or null, requested, returned, unmapped,
-                      flags, reason
+                      flags, reason, beyond (only where hits are not cut at k)
             measured  scores: [number or null, ...]
             payloads  hits: [{id, content, when, score, chunks, metadata}, ...]
     answer  data      answer, finish, context_hits, prompt, prompt_sha256
@@ -34,6 +34,8 @@ class SearchResult:
     requested: int
     returned: int
     unmapped: int = 0
+    beyond: tuple[tuple[str, ...], ...] = ()
+    """ids of hits after the k-th, of a provider whose hits are not cut"""
     flags: tuple[str, ...] = ()
     reason: str = ""
     """why retrieval metrics do not apply, or how a deletion went; empty = nothing to say"""
@@ -56,6 +58,7 @@ class SearchResult:
             "unmapped": self.unmapped,
             "flags": list(self.flags),
             "reason": self.reason,
+            **({"beyond": [list(ids) for ids in self.beyond]} if self.beyond else {}),
         }
 
     @property
@@ -80,6 +83,7 @@ class SearchResult:
             requested=cast("int", data["requested"]),
             returned=cast("int", data["returned"]),
             unmapped=cast("int", data["unmapped"]),
+            beyond=tuple(tuple(ids) for ids in cast("Sequence[Sequence[str]]", data.get("beyond", ()))),
             flags=tuple(cast("Sequence[str]", data["flags"])),
             reason=cast("str", data["reason"]),
             times_us=entry.times_us,

@@ -131,9 +131,10 @@ def shown(item: Item) -> dict[str, object]:
     }
 
 
-def facts(relevant: Sequence[str], reason: str, item: Item) -> dict[str, object]:
+def facts(relevant: Sequence[str], reason: str, item: Item, *, not_sent: Sequence[str] = ()) -> dict[str, object]:
     """What the report and the items file need of an item beside its values."""
     return {
+        **({"not_ingested": list(not_sent)} if not_sent else {}),
         "gold": list(relevant),
         "reason": reason,
         "answerable": not item.abstention,
