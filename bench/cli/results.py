@@ -77,7 +77,7 @@ def results(
         replace_text(html, results_page(report))
         console.line(str(html))
     else:
-        show = [*overview(report, width=console.width()), *matrix(report)]
+        show = [*overview(report, width=console.width()), *matrix(report, width=console.width())]
         for name in dimensions or BUILT_IN:
             show += breakdown(report, name)
         show_grids(show)
@@ -254,7 +254,7 @@ def score(
     if current.get().json:
         console.json_value(results_json(report))
     else:
-        show_grids([*overview(report, width=console.width()), *matrix(report)])
+        show_grids([*overview(report, width=console.width()), *matrix(report, width=console.width())])
     return 0
 
 

@@ -187,7 +187,7 @@ def _show(outcome: Outcome, report: Report, folder: Path) -> None:
         console.note(f"{outcome.status}: {outcome.message}")
     elif outcome.message:
         console.note(outcome.message)
-    show_grids([*overview(report, width=console.width()), *matrix(report)])
+    show_grids([*overview(report, width=console.width()), *matrix(report, width=console.width())])
     if outcome.cost_usd != "0" or outcome.unknown_costs:
         unknown = f" (at least: {outcome.unknown_costs} calls without a known price)" if outcome.unknown_costs else ""
         console.note(f"cost USD {outcome.cost_usd}{unknown}")

@@ -85,6 +85,8 @@ class Pool:
 
     def add_pending(self, count: int) -> None:
         """Count items that have not ended."""
+        if not count:
+            return
         cell = self._cell(((), None, ""))
         cell.count += count
         if self._clustered:

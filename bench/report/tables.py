@@ -53,9 +53,17 @@ def _fitting(report: Report, jobs: Sequence[JobReport], width: int) -> Grid:
     return next((grid for grid in grids if grid.width <= width), grids[-1])
 
 
-def matrix(report: Report) -> list[Grid]:
-    """One grid a benchmark: every metric against every job."""
-    return [_metric_grid(jobs) for jobs in _by_benchmark(report)]
+def matrix(report: Report, *, width: int = WIDE) -> list[Grid]:
+    """Every metric against every job, one grid a benchmark; more grids where a line would be too long."""
+    return [grid for jobs in _by_benchmark(report) for grid in _parted(jobs, width)]
+
+
+def _parted(jobs: Sequence[JobReport], width: int) -> list[Grid]:
+    whole = _metric_grid(jobs)
+    if whole.width <= width or len(jobs) == 1:
+        return [whole]
+    half = len(jobs) // 2
+    return [*_parted(jobs[:half], width), *_parted(jobs[half:], width)]
 
 
 def breakdown(report: Report, dimension: str) -> list[Grid]:
@@ -64,9 +72,16 @@ def breakdown(report: Report, dimension: str) -> list[Grid]:
 
 
 def _by_benchmark(report: Report) -> list[list[JobReport]]:
-    groups: dict[tuple[str, str], list[JobReport]] = {}
+    """Jobs that may share a table: one benchmark, one track, one headline metric."""
+    groups: dict[tuple[str, str, str], list[JobReport]] = {}
+    names: dict[str, str] = {}
     for job in report.jobs:
-        groups.setdefault((job.record.benchmark, job.record.track), []).append(job)
+        if job.headline is not None:
+            names.setdefault(job.record.benchmark, job.headline.metric)
+    for job in report.jobs:
+        record = job.record
+        metric = job.headline.metric if job.headline is not None else names.get(record.benchmark, "")
+        groups.setdefault((record.benchmark, record.track, metric), []).append(job)
     return list(groups.values())
 
 
