@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,8 +27,22 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+def own_dependencies() -> list[str]:
+    """What the package itself needs."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return list(project["dependencies"])
+
+
 HOME = Path(os.environ.get("MEMORYBENCH_SERVERS", ROOT / ".servers"))
-PACKAGES = {"chroma": ["chromadb==1.5.9"], "pgvector": ["pgserver==0.1.4"]}
+PACKAGES = {
+    "chroma": ["chromadb==1.5.9"],
+    "pgvector": ["pgserver==0.1.4"],
+    "mem0": ["mem0ai==2.2.1", *own_dependencies()],
+    "langmem": ["langmem==0.0.30", *own_dependencies()],
+}
+"""libraries under test run beside ours, in an environment of their own: their dependencies break each other"""
 START_S = 60
 
 

@@ -1,0 +1,136 @@
+"""LangMem's storage: a LangGraph store in this process, searched by our embeddings.
+
+A namespace is the tuple ``(namespace,)``, a key is a memory id, and writing a key again replaces it. The store lives
+in memory, so a resumed run ingests again::
+
+    type: local
+    adapter: bench.providers.langmem:LangMem
+    client_embeddings: {model: openai/text-embedding-3-small}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from importlib.metadata import version
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from langgraph.store.memory import InMemoryStore
+
+from bench.config.source import ConfigModel
+from bench.model import Found, Hit, Ingested, Memory, Query, Readiness, Space
+from bench.providers.adapters import declared_capabilities, local_of
+from bench.providers.embedding import Vectors
+from bench.providers.protocol import Batching, Capabilities, Durability, OnUnknown, ProviderContext, Waiting
+
+if TYPE_CHECKING:
+    from bench.config.provider import ProviderConfig
+
+CONTENT = "content"
+WHEN = "when"
+SESSION = "session"
+DIMENSIONS = 1536
+PAGE = 1000
+
+
+class LangMemLocal(ConfigModel):
+    """``local:`` of a config: nothing yet."""
+
+
+class LangMem:
+    """The store behind the Protocol."""
+
+    keeps_store = True
+    unbounded = False
+
+    def __init__(self, config: ProviderConfig, context: ProviderContext) -> None:
+        self.name = config.name
+        self.version = f"config:{config.sha256[:12]}"
+        self.durability: Durability = "process"
+        self.capabilities: Capabilities = declared_capabilities(config)
+        self.on_unknown: OnUnknown = "repeat"
+        self.wait = Waiting()
+        self.batching = Batching(max_items=config.ingest.batch.max_items)
+        local_of(config, LangMemLocal)
+        self._vectors = Vectors.of(config, context.embedder)
+        settings = config.client_embeddings
+        size = (settings.dimensions if settings else None) or DIMENSIONS
+        self._store: Any = InMemoryStore(index={"dims": size, "embed": self._embed, "fields": [CONTENT]})
+
+    async def _embed(self, texts: Sequence[str]) -> list[list[float]]:
+        return [list(vector) for vector in await self._vectors.documents(texts)]
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+    async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
+        """Put each memory under its id."""
+        for memory in memories:
+            when = memory.when.isoformat() if memory.when else None
+            value = {CONTENT: memory.content, WHEN: when, SESSION: memory.session_id}
+            await self._store.aput((space.namespace,), memory.id, value)
+        return Ingested(ids={memory.id: (memory.id,) for memory in memories})
+
+    async def ready(self, space: Space, ingested: Ingested) -> Readiness:
+        """What was put can be found."""
+        return Readiness(state="ready")
+
+    async def search(self, space: Space, query: Query) -> Found:
+        """The k nearest; a question without text finds nothing."""
+        if not query.text.strip():
+            return Found(requested=query.k)
+        items = await self._store.asearch((space.namespace,), query=query.text, limit=query.k)
+        hits = tuple(_hit(item) for item in items)
+        return Found(hits=hits, requested=query.k, returned=len(hits))
+
+    async def clear(self, space: Space) -> int | None:
+        """Delete every key of the namespace."""
+        items = await self._items(space)
+        for item in items:
+            await self._store.adelete((space.namespace,), item.key)
+        return len(items)
+
+    async def count(self, space: Space) -> int:
+        """How many keys the namespace has."""
+        return len(await self._items(space))
+
+    async def delete(self, space: Space, memory_ids: Sequence[str]) -> None:
+        """Remove memories by id."""
+        for memory_id in memory_ids:
+            await self._store.adelete((space.namespace,), memory_id)
+
+    async def update(self, space: Space, memories: Sequence[Memory]) -> None:
+        """Replace memories by id."""
+        await self.ingest(space, memories)
+
+    async def list(self, space: Space, session_id: str | None = None) -> list[Hit]:
+        """Everything of a namespace or of one session."""
+        items = await self._items(space)
+        return [_hit(item) for item in items if session_id in (None, item.value[SESSION])]
+
+    async def upstream_version(self) -> str:
+        """The versions of the two libraries."""
+        return f"langmem {version('langmem')}, langgraph {version('langgraph')}"
+
+    async def _items(self, space: Space) -> Sequence[Any]:
+        found: list[Any] = []
+        while page := await self._store.asearch((space.namespace,), limit=PAGE, offset=len(found)):
+            found += page
+        return found
+
+
+def _hit(item: Any) -> Hit:
+    when = item.value[WHEN]
+    return Hit(
+        id=str(item.key),
+        content=str(item.value[CONTENT]),
+        score=None if item.score is None else float(item.score),
+        source_ids=(str(item.key),),
+        when=datetime.fromisoformat(when) if when else None,
+    )

@@ -1,0 +1,224 @@
+"""mem0 as a library in this process: the real ``mem0ai``, its own model calls, a vector store below the run's folder.
+
+One ``Memory`` a run; a namespace is its ``user_id``. The library blocks, so every call runs in one thread of its own,
+which its SQLite files want as well::
+
+    type: local
+    adapter: bench.providers.mem0_library:Mem0Library
+    local: {infer: true, store: qdrant, llm: gpt-4o-mini, embedder: text-embedding-3-small, dimensions: 1536}
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+
+from pydantic import Field
+
+from bench.config.source import ConfigModel
+from bench.errors import AuthError, CallError, RateLimited, Rejected, Unavailable
+from bench.events import redact
+from bench.http import record
+from bench.model import Call, Found, Hit, Ingested, Memory, Query, Readiness, Space
+from bench.providers.adapters import declared_capabilities, local_of
+from bench.providers.declarative.variables import BENCH_ID, Shape
+from bench.providers.protocol import Batching, Capabilities, Durability, OnUnknown, ProviderContext, Waiting
+
+# read when the library is imported: it would report its use, and keep a file in the home folder
+os.environ.setdefault("MEM0_TELEMETRY", "False")
+os.environ.setdefault("MEM0_DIR", str(Path(tempfile.gettempdir()) / "bench-mem0"))
+
+from mem0 import Memory as Mem0
+from mem0.exceptions import MemoryError as Mem0Error
+from openai import APIConnectionError, APIStatusError, OpenAIError
+
+if TYPE_CHECKING:
+    from bench.config.provider import ProviderConfig
+
+Result = TypeVar("Result")
+
+WHEN = "when"
+MOST = 10_000
+"""memories that a count looks at"""
+
+
+class Mem0Local(ConfigModel):
+    """``local:`` of a config. Model and embedder are names of one OpenAI-compatible endpoint."""
+
+    infer: bool = True
+    """False stores messages as they are, without a model"""
+    store: Literal["qdrant", "chroma"] = "qdrant"
+    llm: str = "gpt-4o-mini"
+    embedder: str = "text-embedding-3-small"
+    dimensions: int = Field(default=1536, ge=1)
+    base_url: str = "${OPENAI_BASE_URL:-https://api.openai.com/v1}"
+    key: str = "OPENAI_API_KEY"
+    """name of the variable with the key"""
+
+
+class Mem0Library:
+    """The library behind the Protocol."""
+
+    keeps_store = True
+    unbounded = False
+
+    def __init__(self, config: ProviderConfig, context: ProviderContext) -> None:
+        self.name = config.name
+        self.version = f"config:{config.sha256[:12]}"
+        self.durability: Durability = "file"
+        self.capabilities: Capabilities = declared_capabilities(config)
+        self.on_unknown: OnUnknown = "reset"
+        self.wait = Waiting()
+        self.batching = Batching(max_items=1)
+        self._local = local_of(config, Mem0Local)
+        self._folder = context.run_dir / config.name
+        self._base_url = context.environment.resolve(self._local.base_url, where=config.place("local", "base_url"))
+        self._key = context.environment.require(self._local.key, user=config.name).get_secret_value()
+        self._shape = Shape()
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=config.name)
+        self._memory: Any = None
+
+    async def __aenter__(self) -> Self:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._memory = await self._run("manage", lambda: Mem0.from_config(self._settings(self._folder)))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        memory, self._memory = self._memory, None
+        self._thread.submit(_close, memory)
+        self._thread.shutdown(wait=True)
+
+    def _settings(self, folder: Path) -> dict[str, object]:
+        local = self._local
+        place: dict[str, object] = {"collection_name": "bench", "path": str(folder / local.store)}
+        if local.store == "qdrant":
+            place |= {"embedding_model_dims": local.dimensions, "on_disk": True}
+        openai = {"api_key": self._key, "openai_base_url": self._base_url}
+        embedder = {"model": local.embedder, "embedding_dims": local.dimensions, **openai}
+        return {
+            "llm": {"provider": "openai", "config": {"model": local.llm, "temperature": 0, **openai}},
+            "embedder": {"provider": "openai", "config": embedder},
+            "vector_store": {"provider": local.store, "config": place},
+            "history_db_path": str(folder / "history.sqlite"),
+        }
+
+    async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
+        """Add each memory with its turns as messages; the library gives the ids of what it made of them."""
+        ids: dict[str, tuple[str, ...]] = {}
+        for memory in memories:
+            metadata = {BENCH_ID: memory.id, **({WHEN: memory.when.isoformat()} if memory.when else {})}
+            messages = [_message(one) for one in self._shape.messages(memory)]
+            said = await self._run("add", self._adding(space, messages, metadata))
+            ids[memory.id] = tuple(str(one["id"]) for one in said["results"])
+        return Ingested(ids=ids)
+
+    def _adding(self, space: Space, messages: list[dict[str, str]], metadata: dict[str, str]) -> Callable[[], Any]:
+        infer = self._local.infer
+        return lambda: self._memory.add(messages, user_id=space.namespace, metadata=metadata, infer=infer)
+
+    async def ready(self, space: Space, ingested: Ingested) -> Readiness:
+        """An add returns when it is done."""
+        return Readiness(state="ready")
+
+    async def search(self, space: Space, query: Query) -> Found:
+        """The k best of the library's own ranking; it refuses a question without text, which finds nothing here."""
+        if not query.text.strip():
+            return Found(requested=query.k)
+        filters = {"user_id": space.namespace}
+        said = await self._run(
+            "search", lambda: self._memory.search(query.text, filters=filters, top_k=query.k, threshold=0.0)
+        )
+        hits = tuple(_hit(row) for row in said["results"])
+        return Found(hits=hits[: query.k], requested=query.k, returned=len(hits))
+
+    async def clear(self, space: Space) -> int | None:
+        """Delete everything of the namespace."""
+        await self._run("manage", lambda: self._memory.delete_all(user_id=space.namespace))
+        return None
+
+    async def count(self, space: Space) -> int:
+        """How many memories the library holds."""
+        filters = {"user_id": space.namespace}
+        said = await self._run("status", lambda: self._memory.get_all(filters=filters, top_k=MOST))
+        return len(said["results"])
+
+    async def upstream_version(self) -> str:
+        """The version of the library."""
+        return f"mem0ai {version('mem0ai')}"
+
+    async def _run(self, traffic: str, work: Callable[[], Result]) -> Result:
+        """Run in the library's thread; the call goes into the ledger."""
+        begun, started, outcome = datetime.now(UTC), time.perf_counter(), "ok"
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+        except (Mem0Error, OpenAIError, ValueError, OSError) as error:
+            failure = failure_of(self.name, error)
+            outcome = failure.kind
+            raise failure from error
+        finally:
+            took_us = round((time.perf_counter() - started) * 1e6)
+            record(_call(f"{self.name}.{traffic}", outcome, begun, took_us))
+
+
+def failure_of(name: str, error: BaseException) -> CallError:
+    """The library wraps the errors of its model: what counts is the first one."""
+    root = error
+    while root.__cause__ is not None:
+        root = root.__cause__
+    text = redact(f"{name}: {type(root).__name__}: {root}")[:500]
+    if isinstance(root, APIStatusError):
+        if root.status_code in (401, 403):
+            return AuthError(text)
+        if root.status_code == 429:
+            return RateLimited(text)
+        return Unavailable(text) if root.status_code >= 500 else Rejected(text)
+    return Unavailable(text) if isinstance(root, APIConnectionError | OSError) else Rejected(text)
+
+
+def _message(turn: object) -> dict[str, str]:
+    assert isinstance(turn, dict)
+    return {"role": str(turn["role"]), "content": str(turn["content"])}
+
+
+def _hit(row: dict[str, Any]) -> Hit:
+    metadata = row.get("metadata") or {}
+    when, source = metadata.get(WHEN), metadata.get(BENCH_ID)
+    return Hit(
+        id=str(row["id"]),
+        content=str(row["memory"]),
+        score=None if row.get("score") is None else float(row["score"]),
+        source_ids=(str(source),) if source else (),
+        when=datetime.fromisoformat(when) if when else None,
+    )
+
+
+def _close(memory: Any) -> None:
+    if memory is None:
+        return
+    client = getattr(memory.vector_store, "client", None)
+    if client is not None and hasattr(client, "close"):
+        client.close()
+    memory.close()
+
+
+def _call(endpoint: str, outcome: str, begun: datetime, took_us: int) -> Call:
+    return Call(
+        endpoint=endpoint,
+        role="provider",
+        attempt=1,
+        status=None,
+        outcome=outcome,
+        started_at=begun,
+        provider_us=took_us,
+    )

@@ -1,0 +1,66 @@
+"""mem0 and LangMem as libraries, the real ones, each in its own environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import anyio.to_thread
+import pytest
+
+from tests.contract import servers
+from tests.fakes.embeddings import Embeddings
+
+
+def extracts(asked: str) -> str:
+    """A model for mem0's extraction: every new message of the user is a memory, word for word."""
+    messages = re.findall(r"(?s)user: (.*?)\n+(?=user: |assistant: |## |$)", asked.rpartition("## New Messages")[2])
+    return json.dumps({"memory": [{"id": str(index), "text": one} for index, one in enumerate(messages)]})
+
+
+async def told(environment: str, name: str, folder: Path, local: dict[str, object]) -> dict[str, object]:
+    """Run the contract in the library's environment."""
+    servers.require(environment)
+    async with Embeddings(extracts).running() as fake:
+        command = [str(servers.python_of(environment)), "-W", "ignore", "-m", "tests.fleet.library", name, fake.url]
+        variables = {**os.environ, "PYTHONPATH": str(servers.ROOT), "MEM0_DIR": str(folder / "home")}
+
+        def run() -> subprocess.CompletedProcess[str]:
+            return subprocess.run(
+                [*command, str(folder), json.dumps(local)],
+                capture_output=True,
+                text=True,
+                env=variables,
+                cwd=servers.ROOT,
+                timeout=120,
+            )
+
+        done = await anyio.to_thread.run_sync(run)
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert isinstance(found, dict)
+    return found
+
+
+def failures(report: dict[str, object]) -> list[str]:
+    checks = report["checks"]
+    assert isinstance(checks, list) and len(checks) == 14
+    return [f"{one['name']}: {one['detail']}" for one in checks if one["outcome"] == "fail"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("infer", [False, True], ids=["verbatim", "extracted"])
+async def test_mem0_library_keeps_the_contract(infer: bool, tmp_path: Path) -> None:
+    report = await told("mem0", "mem0-library", tmp_path, {"infer": infer, "dimensions": 64})
+    assert failures(report) == []
+    assert report["version"] == "mem0ai 2.2.1"
+    assert report["after_restart"] == [["m1"]] and report["durability"] == "file"
+
+
+async def test_langmem_keeps_the_contract(tmp_path: Path) -> None:
+    report = await told("langmem", "langmem", tmp_path, {})
+    assert failures(report) == []
+    assert report["after_restart"] == [] and report["durability"] == "process"
