@@ -270,7 +270,8 @@ def test_superseded_and_retracted_receipts_say_so(ring: Keyring, folder: Path, d
     assert (outcome.verdict, make.codes(outcome)) == (Verdict.SUPERSEDED, {"superseded"})
     assert any(new_id in f.detail and "a wrong prompt" in f.detail for f in outcome.findings)
     retract(new_id, ring, reason="the dataset was wrong", at=AT)
-    assert desk.verify(new, trust=ring.trusted(), log=folder).verdict is Verdict.RETRACTED
+    outcome = desk.verify(new, trust=ring.trusted(), log=folder)
+    assert (outcome.verdict, make.codes(outcome)) == (Verdict.RETRACTED, {"retracted"})
     assert codes(ring, folder) == set()
 
 
@@ -298,6 +299,20 @@ def test_receipts_signed_before_a_rotation_stay_valid_when_logged(
     assert desk.verify(path, trust=ring.trusted(), log=folder).verdict is Verdict.VALID
     unlogged = desk.verify(path, trust=ring.trusted())
     assert (unlogged.verdict, make.codes(unlogged)) == (Verdict.UNTRUSTED, {"key_retired"})
+
+
+def test_a_receipt_logged_before_its_key_was_lost_is_valid_with_a_warning(
+    ring: Keyring, folder: Path, desk: Any, make: Any
+) -> None:
+    from bench.receipt.keys import revoke
+
+    path = signed_receipt(ring, desk, make)
+    index = publish(path, ring, at=AT).index
+    new_key(ring, "second", ("receipt", "log"))
+    revoke(ring, "default", from_index=index + 1, reason="laptop stolen", at=AT)
+    outcome = desk.verify(path, trust=ring.trusted(), log=folder)
+    assert outcome.verdict is Verdict.VALID
+    assert "key_revoked_later" in make.codes(outcome, "warn")
 
 
 def test_announced_runs_are_counted_against_published_ones(ring: Keyring, folder: Path, desk: Any, make: Any) -> None:

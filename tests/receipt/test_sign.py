@@ -6,6 +6,7 @@ import json
 import shutil
 import stat
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,11 @@ from bench.engine import execute
 from bench.engine.codestate import CodeState
 from bench.engine.meta import run_meta
 from bench.errors import Locked, UsageError
-from bench.journal import Entry, Journal, Key, Reader
+from bench.journal import Entry, Journal, Key, Reader, merge
 from bench.model import Phase, State
 from bench.plan import make_plan
 from bench.receipt.announcing import announce_in_child, announcement_of
+from bench.receipt.build import Order, refusal
 from bench.receipt.diff import diff, load
 from bench.receipt.findings import Verdict
 from bench.receipt.keyring import Keyring
@@ -33,6 +35,7 @@ from bench.receipt.publish import publish
 from bench.receipt.reproduce import CannotReproduce, NotVerified, Setting, reproduce
 from bench.receipt.sign import Request, SignOutcome, sign_run
 from bench.receipt.verify import Question, verify_file
+from bench.report import fold
 from bench.settings import Environment
 
 AT = "2027-01-01T00:00:00Z"
@@ -153,6 +156,35 @@ async def test_a_job_that_is_not_good_gets_no_receipt(ring: Keyring, entry: dict
     await add_failures(run, **entry)
     outcome = await signed(ring, run)
     assert [refused.code for refused in outcome.refused] == [code]
+
+
+async def test_a_job_without_items_gets_no_receipt(ring: Keyring, tmp_path: Path) -> None:
+    run = await run_demo(ring.workspace, "r1")
+    async with Reader.open(run) as reader:
+        job = (await fold(reader)).jobs[0]
+    order = Order(receipt_id="0" * 26, folder=tmp_path, issued_at=AT)
+    found = [refusal(one, order) for one in (replace(job, n_planned=0), replace(job, counts={}), job)]
+    assert [one.code if one else None for one in found] == ["zero_items", "zero_items", None]
+
+
+async def test_a_merged_run_has_the_result_digest_of_a_whole_one_and_names_its_shards(ring: Keyring) -> None:
+    whole = await run_demo(ring.workspace, "whole", limit=None, answering_model=("none",))
+    shards = [
+        await run_demo(ring.workspace, f"s{n}", limit=None, answering_model=("none",), shard=f"{n}/3")
+        for n in (1, 2, 3)
+    ]
+    merged = ring.workspace / "checkpoints" / "merged"
+    await merge(shards, merged, run_id="merged")
+    digests = {(await signed(ring, run)).receipts[0].result_digest for run in (whole, merged)}
+    assert len(digests) == 1
+    receipt = load(next((ring.workspace / "results" / "merged" / "receipts").glob("*.json")))
+    assert (receipt.kind, [shard.of for shard in receipt.run.shards]) == ("run", [3, 3, 3])
+
+
+async def test_repeats_of_an_item_are_rows_of_their_own(ring: Keyring) -> None:
+    run = await run_demo(ring.workspace, "r1", epochs=2, limit=3)
+    receipt = load((await signed(ring, run)).receipts[0].file)
+    assert (receipt.run.epochs, receipt.counts.planned, receipt.per_query.count) == (2, 6, 6)
 
 
 async def test_nothing_is_overwritten_and_output_may_name_one_file(ring: Keyring, tmp_path: Path) -> None:
