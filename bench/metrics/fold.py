@@ -20,7 +20,7 @@ from bench.metrics.cells import Cell, Pool, by_label, has_dimension, poured
 from bench.metrics.epochs import Reducer, reduced
 from bench.metrics.facts import FoldRow, JobFacts
 from bench.metrics.protocol import Measure
-from bench.metrics.rules import MEAN, Sample
+from bench.metrics.rules import MEAN, Folded, Sample
 from bench.metrics.spending import WHOLE_JOB, cost_of
 from bench.model import Measurement, State
 
@@ -213,6 +213,8 @@ def _of_corpora(metric: Measure, job: JobFacts, options: Options) -> Measurement
 
 def _measurement(metric: Measure, sample: Sample, reasons: Counter[str], unknown: int, job: JobFacts) -> Measurement:
     folded = metric.arithmetic.fold.fold(sample)
+    if unknown and metric.counts_unknown and not sample.values and not any(sample.failed_values):
+        folded = Folded(value=None)  # nothing that has a price is known: never 0
     method, estimated = _method(metric, job)
     n_unknown = unknown if metric.counts_unknown else 0
     notes = [folded.note]

@@ -55,15 +55,15 @@ def _fitting(report: Report, jobs: Sequence[JobReport], width: int) -> Grid:
 
 def matrix(report: Report, *, width: int = WIDE) -> list[Grid]:
     """Every metric against every job, one grid a benchmark; more grids where a line would be too long."""
-    return [grid for jobs in _by_benchmark(report) for grid in _parted(jobs, width)]
+    return [grid for jobs in _by_benchmark(report) for grid in _parted(jobs, job_texts(jobs), width)]
 
 
-def _parted(jobs: Sequence[JobReport], width: int) -> list[Grid]:
-    whole = _metric_grid(jobs)
+def _parted(jobs: Sequence[JobReport], names: Sequence[str], width: int) -> list[Grid]:
+    whole = _metric_grid(jobs, names)
     if whole.width <= width or len(jobs) == 1:
         return [whole]
     half = len(jobs) // 2
-    return [*_parted(jobs[:half], width), *_parted(jobs[half:], width)]
+    return [*_parted(jobs[:half], names[:half], width), *_parted(jobs[half:], names[half:], width)]
 
 
 def breakdown(report: Report, dimension: str) -> list[Grid]:
@@ -165,7 +165,7 @@ def _notes(job: JobReport) -> list[str]:
     return [*(f"{who}: INVALID, {reason}" for reason in job.invalid), *(f"{who}: {note}" for note in job.notes)]
 
 
-def _metric_grid(jobs: Sequence[JobReport]) -> Grid:
+def _metric_grid(jobs: Sequence[JobReport], columns: Sequence[str]) -> Grid:
     names = list(dict.fromkeys(name for job in jobs for name in job.metrics))
     rows = []
     for name in names:
@@ -173,7 +173,7 @@ def _metric_grid(jobs: Sequence[JobReport]) -> Grid:
         shown = next((one for one in found if one is not None), None)
         unit = f" ({shown.unit})" if shown is not None and shown.unit else ""
         rows.append((name + unit, *(cell(one) for one in found)))
-    head = ("metric", *(job_text(job) for job in jobs))
+    head = ("metric", *columns)
     return Grid(
         title=f"{jobs[0].record.benchmark}: all metrics",
         head=head,
@@ -182,10 +182,22 @@ def _metric_grid(jobs: Sequence[JobReport]) -> Grid:
     )
 
 
-def job_text(job: JobReport) -> str:
-    """A job in few words: the provider, and the answering model where one is used."""
-    model = job.record.models.answering
-    return f"{job.record.provider} / {model}" if model and model != "builtin/extractive" else job.record.provider
+def job_texts(jobs: Sequence[JobReport]) -> list[str]:
+    """Each job in few words: the provider, and each model in which the jobs differ."""
+    roles = [
+        role
+        for role in ("embedding", "answering", "judge")
+        if len({getattr(job.record.models, role) for job in jobs if not _keyless(job, role)}) > 1
+    ]
+    return [
+        " / ".join([job.record.provider, *(str(getattr(job.record.models, role) or "none") for role in roles)])
+        for job in jobs
+    ]
+
+
+def _keyless(job: JobReport, role: str) -> bool:
+    """A provider that needs no embedding is no difference between jobs."""
+    return role == "embedding" and job.record.models.embedding is None
 
 
 def _label_grid(jobs: Sequence[JobReport], dimension: str) -> Grid | None:
@@ -198,7 +210,7 @@ def _label_grid(jobs: Sequence[JobReport], dimension: str) -> Grid | None:
         found = [job.headline.breakdown[dimension].get(label) if job.headline else None for job in shown]
         n = next((one.n for one in found if one is not None), 0)
         rows.append((label, str(n), *(cell(one) for one in found)))
-    head = (dimension, "n", *(job_text(job) for job in shown))
+    head = (dimension, "n", *job_texts(shown))
     metric = shown[0].headline.metric if shown[0].headline else ""
     title = f"{jobs[0].record.benchmark}: {metric} by {dimension}"
     return Grid(title=title, head=head, rows=tuple(rows), right=tuple(range(1, len(head))))
