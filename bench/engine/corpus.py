@@ -57,6 +57,11 @@ class Ready:
     """False: every search is in the journal, so the provider was not asked whether it is ready"""
     _content: Content | None = None
 
+    def closed(self) -> Ready:
+        """The same, with its content let go."""
+        self._content = None
+        return self
+
     @property
     def content(self) -> Content:
         """The corpus, its memories as the provider knows them, and the texts of its turns."""

@@ -11,11 +11,13 @@ from the handover, so there is a task a worker and never one an item. A refusal 
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 
 import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from bench.datasets import ItemRef, memories
 from bench.engine.asking import ask, end_failed
@@ -37,6 +39,8 @@ FIRST_ITEMS = 20
 """as many empty results from the start stop a lane"""
 CORPORA_A_SLOT = 8
 """corpora that may be under way for each ingest slot: most of them wait for an index"""
+CLEARERS = 4
+"""namespaces that are cleared at once"""
 REMEMBERED = 8
 """corpora whose sample memories a canary may look for"""
 
@@ -75,10 +79,15 @@ class OpenLane:
             await self._record_version()
         corpora = self.todo.corpora()
         handover: Handover[Ready, ItemRef] = Handover(bound=self.ingest_width)
+        done, leaving = anyio.create_memory_object_stream[Ready](math.inf)
         async with anyio.create_task_group() as workers:
             workers.start_soon(self._prepare_all, corpora, handover)
             for _ in range(min(self.width, self.todo.count)):
-                workers.start_soon(self._ask_all, handover)
+                workers.start_soon(self._ask_all, handover, done.clone())
+            for _ in range(min(CLEARERS, self.ingest_width)):
+                workers.start_soon(self._leave_all, leaving.clone())
+            done.close()
+            leaving.close()
         if not self.live.errand.rescores and self.live.errand.only is None:
             await self._sweep()
 
@@ -121,25 +130,31 @@ class OpenLane:
         if failure.stops_lane:
             self.stop(failure)
 
-    async def _ask_all(self, handover: Handover[Ready, ItemRef]) -> None:
-        while not self.halted and (work := await handover.take()) is not None:
-            ready, ref = work
-            await self.live.journal.room()
-            good = await ask(self, ready, ref)
-            ready.all_good = ready.all_good and good
-            ready.open_items -= 1
-            if not ready.all_good:
-                self.unfinished.add(ready.corpus_id)
-            if not ready.open_items and ready.all_good and not self.halted:
-                await self._leave(ready)
-        if self.halted:
-            # nobody will take what waits, so nobody may wait for it to be taken
-            handover.drop()
+    async def _ask_all(self, handover: Handover[Ready, ItemRef], done: MemoryObjectSendStream[Ready]) -> None:
+        async with done:
+            while not self.halted and (work := await handover.take()) is not None:
+                ready, ref = work
+                await self.live.journal.room()
+                good = await ask(self, ready, ref)
+                ready.all_good = ready.all_good and good
+                ready.open_items -= 1
+                if not ready.all_good:
+                    self.unfinished.add(ready.corpus_id)
+                elif not ready.open_items:
+                    done.send_nowait(ready.closed())
+            if self.halted:
+                # nobody will take what waits, so nobody may wait for it to be taken
+                handover.drop()
 
-    async def _leave(self, ready: Ready) -> None:
-        """Every item of the corpus has its result."""
-        if self.live.plan.request.cleanup == "corpus" and ready.held and not self.live.errand.rescores:
-            await self.clear(ready.corpus_id, ready.space)
+    async def _leave_all(self, leaving: MemoryObjectReceiveStream[Ready]) -> None:
+        """Clear the corpora whose every item has its result, apart from the workers that ask items."""
+        wanted = self.live.plan.request.cleanup == "corpus" and not self.live.errand.rescores
+        async with leaving:
+            async for ready in leaving:
+                if wanted and ready.held and not self.halted:
+                    # a crash after the clear must find every result: nobody may ask an empty namespace again
+                    await self.live.journal.flush()
+                    await self.clear(ready.corpus_id, ready.space)
 
     async def _sweep(self) -> None:
         """Clear what is still held although all is done: ``--cleanup run``, and what an earlier process left."""

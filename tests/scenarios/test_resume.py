@@ -270,3 +270,15 @@ class Forgetful:
     async def clear(self, space):
         return len(self.spaces.pop(space.namespace, []))
 '''
+
+
+async def test_a_kill_while_a_namespace_is_cleared_finds_every_result_again(world_of: Worlds) -> None:
+    world = world_of("clear:late:ms=5000", corpora=1, items=30)
+    process = world.start(providers="faulty", run_id="cleared", concurrency=8)
+    wait_for(lambda: world.calls("clear") >= 1)
+    kill(process)
+    world.heal()
+    before = world.calls("search")
+    outcome = await world.resume("cleared")
+    assert outcome.jobs[0].states == {State.MEASURED: 30}
+    assert world.calls("search") == before, "an empty namespace must never be asked"
