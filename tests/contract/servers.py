@@ -43,6 +43,8 @@ PACKAGES = {
     "langmem": ["langmem==0.0.30", *own_dependencies()],
 }
 """libraries under test run beside ours, in an environment of their own: their dependencies break each other"""
+MODULES = {"server-memory": "@modelcontextprotocol/server-memory@2026.8.31"}
+"""the same from npm"""
 START_S = 60
 
 
@@ -56,8 +58,24 @@ def installed(name: str) -> bool:
     return (HOME / name / ".complete").is_file()
 
 
+def script_of(name: str) -> Path:
+    """The command of a server from npm."""
+    return HOME / name / "node_modules" / ".bin" / f"mcp-{name}"
+
+
+def install_module(name: str) -> None:
+    """Install a server from npm into a folder of its own."""
+    folder = HOME / name
+    folder.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["npm", "install", "--silent", "--prefix", str(folder), MODULES[name]], check=True)
+    (folder / ".complete").write_text(MODULES[name] + "\n", encoding="utf-8")
+
+
 def install(name: str) -> None:
     """Make the environment of one server, with uv where there is one."""
+    if name in MODULES:
+        install_module(name)
+        return
     uv = shutil.which("uv")
     folder = HOME / name
     make = [uv, "venv", "-q", "--clear", str(folder)] if uv else [sys.executable, "-m", "venv", "--clear", str(folder)]
@@ -162,13 +180,13 @@ def main(arguments: list[str]) -> int:
     """``install [NAME ...]`` or ``list``."""
     match arguments:
         case ["install", *names]:
-            for name in names or PACKAGES:
-                print(f"{name}: {'there' if installed(name) else 'installing ' + ' '.join(PACKAGES[name])}", flush=True)
+            for name in names or (*PACKAGES, *(MODULES if shutil.which("npm") else ())):
+                print(f"{name}: {'there' if installed(name) else 'installing'}", flush=True)
                 if not installed(name):
                     install(name)
             return 0
         case ["list"]:
-            for name in PACKAGES:
+            for name in (*PACKAGES, *MODULES):
                 print(f"{name}: {'installed' if installed(name) else 'not installed'}")
             return 0
         case _:

@@ -1,0 +1,101 @@
+"""The whole fleet by name: listed, described, checked, and no level claimed that nothing holds."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench.config.catalog import Catalog
+from bench.config.provider import load_provider
+from bench.providers.facts import listed, listing
+from tests.fleet.fleet import CONFIGS, FAKES
+
+LEVELS = {
+    "live": {
+        "bm25", "vector", "full-context", "oracle", "random", "no-memory", "chroma", "pgvector", "mem0-library",
+        "hindsight", "aqrag", "contextual-retrieval", "openrouter-rag",
+    },
+    "recorded": {"mem0-oss", "letta", "graphiti", "agent-memory-server"},
+    "documented": {
+        "supermemory", "supermemory-v4", "mem0", "zep", "zep-v3", "qdrant", "weaviate", "pinecone",
+        "openai-vector-stores", "cognee", "memos", "memobase", "langmem", "engram",
+    },
+}  # fmt: skip
+"""level -> the systems that claim it"""
+CAPTURED = {"mem0-oss", "letta", "graphiti", "agent-memory-server", "hindsight"}
+SHIPPED = sorted(path for path in CONFIGS.glob("*.yaml") if not path.name.endswith(".compose.yaml"))
+
+
+def rows(root: Path) -> dict[str, dict[str, object]]:
+    return {str(row["name"]): row for row in listing(Catalog.load(root).providers())}
+
+
+def test_every_system_is_listed_with_its_level(root: Path) -> None:
+    found = rows(root)
+    for level, names in LEVELS.items():
+        for name in names:
+            verified = found[name]["verified"]
+            assert isinstance(verified, dict) and verified["level"] == level, name
+            assert verified["upstream"] and verified["date"]
+    assert set(found) == set().union(*LEVELS.values())
+
+
+def test_first_class_systems_are_live(root: Path) -> None:
+    first = {name for name, row in rows(root).items() if row["first_class"]}
+    assert first == LEVELS["live"] - {"aqrag", "contextual-retrieval", "openrouter-rag"}
+
+
+def test_every_recorded_system_has_captures(shared: Path) -> None:
+    for name in LEVELS["recorded"] | {"hindsight"}:
+        tree = json.loads(next((shared / "captures" / name).glob("*.json")).read_text(encoding="utf-8"))
+        assert name in CAPTURED and tree["origin"] == "recorded"
+
+
+def test_every_documented_system_has_a_fake() -> None:
+    assert LEVELS["documented"] - set(FAKES) == {"langmem", "engram"}, "these are tested as library and as MCP server"
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_shipped_file_is_clean(path: Path) -> None:
+    config = load_provider(path)
+    assert config.warnings == ()
+    assert config.description and config.verified is not None
+    assert listed(config)["displayName"]
+
+
+def test_the_command_lists_them_as_json(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "bench", "list", "providers", "--json"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "NO_COLOR": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    found = {row["name"] for row in json.loads(done.stdout)["providers"]}
+    assert set().union(*LEVELS.values()) <= found
+
+
+@pytest.mark.parametrize(("alias", "name"), [("openai-memory", "openai-vector-stores"), ("LocalBaseline", "bm25")])
+def test_aliases_lead_to_their_system(alias: str, name: str, root: Path) -> None:
+    if name == "bm25":
+        assert alias in str(rows(root)["bm25"]["aliases"])
+    else:
+        assert Catalog.load(root).provider(alias).name == name
+
+
+def test_the_folder_of_shipped_files_is_valid_without_a_key(root: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "bench", "validate", "configs/providers", "--json"],
+        capture_output=True,
+        text=True,
+        cwd=root,
+        env={name: value for name, value in os.environ.items() if not name.endswith(("_KEY", "_URL"))},
+    )
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["errors"], told["checked"]) == (0, [], len(SHIPPED))

@@ -1,0 +1,149 @@
+"""MCP servers: Engram's config against its fake, and a real memory server from npm."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("mcp")
+
+from bench.config.provider import ProviderConfig, load_provider
+from bench.config.source import Source
+from bench.errors import ConfigError, Rejected
+from bench.model import Memory, Query, Space
+from bench.providers import merge_captures
+from bench.providers.declarative import mcp_channel
+from bench.providers.doctor import examine
+from tests.contract import servers
+from tests.contract.running import context_for, opened
+from tests.fleet.captures import misfits
+from tests.fleet.fleet import CONFIGS
+
+FAKE = Path(__file__).resolve().parents[1] / "fakes" / "engram.py"
+SPACE = Space(namespace="ns", run_id="r", benchmark="b", corpus="c")
+
+
+def engram(changes: dict[str, object] | None = None) -> ProviderConfig:
+    tree = json.loads(json.dumps(Source.read(CONFIGS / "engram.yaml").tree, default=str))
+    tree["mcp"] = {"command": [sys.executable, str(FAKE)]}
+    for name, value in (changes or {}).items():
+        tree["endpoints"][name] |= value
+    return load_provider(Source.parse(json.dumps(tree), CONFIGS / "engram.yaml"))
+
+
+async def test_engram_keeps_the_contract(tmp_path: Path) -> None:
+    config = engram()
+    async with context_for(config, tmp_path, {}) as context:
+        report = await examine(config, context)
+    told = {one.name: one.outcome for one in report.checks}
+    assert report.ok, report.as_json()
+    assert [name for name, outcome in told.items() if outcome == "skip"] == ["clear"], "it has no tool that deletes"
+
+
+async def test_engram_never_runs_without_its_folder_and_never_in_the_cloud(tmp_path: Path) -> None:
+    config = load_provider(CONFIGS / "engram.yaml")
+    assert config.mcp is not None and config.mcp.command is not None and "STORAGE_BACKEND=file" in config.mcp.command
+    with pytest.raises(ConfigError, match="ENGRAM_DATA_DIR"):
+        async with opened(config, tmp_path):
+            pass
+
+
+async def test_engram_refuses_a_missing_field_and_too_large_a_k(tmp_path: Path) -> None:
+    async with opened(engram({"add": {"body": {"source": "$.id"}}}), tmp_path) as provider:
+        with pytest.raises(Rejected, match="content"):
+            await provider.ingest(SPACE, [Memory(id="m1", content="x")])
+    async with opened(engram({"search": {"body": {"query": "$.query", "maxResults": 501}}}), tmp_path) as provider:
+        with pytest.raises(Rejected, match="maxResults"):
+            await provider.search(SPACE, Query(text="x", k=3))
+
+
+async def test_engram_stores_twins_because_its_duplicate_check_is_off(tmp_path: Path) -> None:
+    async with opened(engram(), tmp_path) as provider:
+        space = SPACE
+        for key in ("m1", "m2"):
+            got = await provider.ingest(space, [Memory(id=key, content="Ana lives in Lisbon.")])
+            space = _with(space, got.captures)
+        hits = (await provider.search(space, Query(text="Ana lives in Lisbon.", k=5))).hits
+    assert [hit.source_ids for hit in hits] == [("m1",), ("m2",)]
+
+
+def _with(space: Space, captures: object) -> Space:
+    assert isinstance(captures, dict)
+    merged = merge_captures(space.captures, captures)
+    return Space(namespace=space.namespace, run_id="r", benchmark="b", corpus="c", captures=merged)
+
+
+RUBBISH = "print('starting up!', flush=True)\nprint('{not json', flush=True)\n"
+
+
+async def test_rubbish_on_stdout_is_skipped(tmp_path: Path) -> None:
+    script = tmp_path / "loud.py"
+    script.write_text(RUBBISH + FAKE.read_text(encoding="utf-8").replace("from __future__ import annotations\n", ""))
+    text = script.read_text(encoding="utf-8").replace("Path(__file__).resolve().parents[2]", repr(str(servers.ROOT)))
+    script.write_text(text, encoding="utf-8")
+    config = engram()
+    loud = config.model_copy(update={"mcp": config.mcp.model_copy(update={"command": (sys.executable, str(script))})})  # type: ignore[union-attr]
+    async with opened(loud, tmp_path) as provider:
+        await provider.ingest(SPACE, [Memory(id="m1", content="x")])
+
+
+async def test_a_server_that_only_talks_rubbish_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mcp_channel, "START_S", 1.0)
+    config = engram()
+    command = (sys.executable, "-c", RUBBISH + "import time; time.sleep(30)")
+    loud = config.model_copy(update={"mcp": config.mcp.model_copy(update={"command": command})})  # type: ignore[union-attr]
+    with pytest.raises(ConfigError, match="does not start"):
+        async with opened(loud, tmp_path):
+            pass
+
+
+MEMORY = """
+name: server-memory
+type: mcp
+mcp: {command: [env, "MEMORY_FILE_PATH=${MEMORY_FILE}", "${MEMORY_COMMAND}"]}
+endpoints:
+  add:
+    tool: create_entities
+    body: {entities: {$each: $.items, $do: {name: "@.id", entityType: $.runTag, observations: ["@.content"]}}}
+  search:
+    tool: search_nodes
+    body: {query: $.query}
+    response: {results: $.entities, contentField: "$.observations[*]", id_from: [{field: $.name}]}
+  clear: {tool: delete_entities, body: {entityNames: $.ids}}
+ingest: {batch: {max_items: 10}, on_unknown: repeat}
+capabilities: {max_tokens: 100000}
+"""
+
+
+async def test_a_real_memory_server_adds_finds_by_substring_and_clears(shared: Path, tmp_path: Path) -> None:
+    if shutil.which("node") is None:
+        pytest.skip("node is not installed: the MCP server from npm cannot run")
+    servers.require("server-memory")
+    config = load_provider(Source.parse(MEMORY, tmp_path / "server-memory.yaml"))
+    variables = {
+        "MEMORY_COMMAND": str(servers.script_of("server-memory")),
+        "MEMORY_FILE": str(tmp_path / "memory.jsonl"),
+    }
+    texts = {"s1:t1": "user-a moved to Lisbon in May 2023 for a new job.", "s2:t1": "user-b is allergic to peanuts."}
+    async with opened(config, tmp_path, variables) as provider:
+        got = await provider.ingest(SPACE, [Memory(id=key, content=text) for key, text in texts.items()])
+        space = _with(SPACE, got.captures)
+        hits = (await provider.search(space, Query(text="Lisbon", k=5))).hits
+        assert [(hit.source_ids, hit.content) for hit in hits] == [(("s1:t1",), texts["s1:t1"])]
+        assert (await provider.search(space, Query(text="Where does user-a live now?", k=5))).hits == ()
+        await provider.clear(space)
+        assert (await provider.search(space, Query(text="Lisbon", k=5))).hits == ()
+
+
+@pytest.mark.parametrize("number", ["03_add", "04_search", "05_search_question", "06_delete"])
+def test_recorded_answers_hold_what_the_paths_read(number: str, shared: Path) -> None:
+    capture = json.loads((shared / "captures" / "mcp-memory" / f"{number}.json").read_text(encoding="utf-8"))
+    result = capture["response"]["result"]
+    if number != "06_delete":
+        wanted = {"entities": [{"name": "", "observations": [""]}]}
+        assert list(misfits(wanted, result["structuredContent"])) == []
+    assert result["content"][0]["type"] == "text"
