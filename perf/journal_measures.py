@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,11 +13,12 @@ import anyio
 from figures import Figure, child, number
 from journal_scale import entries
 
-from bench.journal import Journal, RunMeta
+from bench.journal import Entry, Journal, RunMeta
 from bench.journal.commit import Store
 from bench.journal.file import create, open_writing
 
 ROUNDS = 3
+WORKERS = 100
 
 
 @contextmanager
@@ -64,37 +65,50 @@ def p7_group_commit(*, full: bool) -> list[Figure]:
 async def _grouped(phases: int) -> float:
     """100 workers that append and go on."""
     with tempfile.TemporaryDirectory(prefix="bench-perf-") as folder:
-        async with Journal.create(Path(folder) / "run", _meta(), bound=1000) as journal:
-            left = iter(range(phases // 4))
+        async with Journal.create(Path(folder) / "run", _meta(), bound=10 * WORKERS) as journal:
 
-            async def work() -> None:
-                for item in left:
-                    for entry in entries(item):
-                        await journal.room()
-                        journal.append(entry)
-                        await anyio.sleep(0)
+            async def write(entry: Entry) -> None:
+                await journal.room()
+                journal.append(entry)
 
             started = time.perf_counter()
-            async with anyio.create_task_group() as workers:
-                for _ in range(100):
-                    workers.start_soon(work)
+            await _share_out(phases, write)
             await journal.flush()
             return time.perf_counter() - started
 
 
 async def _one_by_one(phases: int) -> float:
-    """The same rows by the same statements, a transaction each."""
+    """The same workers and the same statements, a transaction for each phase."""
     with tempfile.TemporaryDirectory(prefix="bench-perf-") as folder:
         path = Path(folder) / "run" / "journal.sqlite"
         await create(path, _meta())
         async with open_writing(path) as connection:
-            store = Store(connection, 0)
-            started = time.perf_counter()
-            for item in range(phases // 4):
-                for entry in entries(item):
+            store, one_transaction = Store(connection, 0), anyio.Lock()
+
+            async def write(entry: Entry) -> None:
+                # keeps true that a transaction holds the rows of one phase only
+                async with one_transaction:
                     await store.write([entry])
                     await connection.commit()
+
+            started = time.perf_counter()
+            await _share_out(phases, write)
             return time.perf_counter() - started
+
+
+async def _share_out(phases: int, write: Callable[[Entry], Awaitable[None]]) -> None:
+    """Let the workers write the phases of one item after the other; a turn of the loop stands for each item's calls."""
+    left = iter(range(phases // 4))
+
+    async def work() -> None:
+        for item in left:
+            for entry in entries(item):
+                await write(entry)
+            await anyio.sleep(0)
+
+    async with anyio.create_task_group() as workers:
+        for _ in range(WORKERS):
+            workers.start_soon(work)
 
 
 def _meta() -> RunMeta:
