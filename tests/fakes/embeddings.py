@@ -3,12 +3,14 @@ and a chat model whose words a test gives."""
 
 from __future__ import annotations
 
+import base64
 import math
+import struct
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import ClassVar
 
-from tests.fakes.fields import many, optional, table, text, whole
+from tests.fakes.fields import Fault, Place, many, optional, table, text, whole
 from tests.fakes.frame import Called, Fake, Key, Reply, Route, words
 
 SIZE = 64
@@ -41,17 +43,32 @@ class Embeddings(Fake):
         body = call.body(
             table(
                 model=text(),
-                input=many(text(empty=False), least=1),
-                encoding_format=optional(text("float")),
+                input=one_or_many,
+                encoding_format=optional(text("float", "base64")),
                 dimensions=optional(whole(most=4096)),
             )
         )
-        texts, size = body["input"], int(str(body.get("dimensions", SIZE)))
-        assert isinstance(texts, list)
-        data = [{"object": "embedding", "index": i, "embedding": embedding(one, size)} for i, one in enumerate(texts)]
+        given, size = body["input"], int(str(body.get("dimensions", SIZE)))
+        texts = given if isinstance(given, list) else [str(given)]
+        form = packed if body.get("encoding_format") == "base64" else list
+        data = [
+            {"object": "embedding", "index": index, "embedding": form(embedding(one, size))}
+            for index, one in enumerate(texts)
+        ]
         usage = {"prompt_tokens": sum(len(one.split()) for one in texts), "total_tokens": 0}
         usage["total_tokens"] = usage["prompt_tokens"]
         return 200, {"object": "list", "model": body["model"], "data": data, "usage": usage}
+
+
+def one_or_many(value: object, place: Place) -> Iterator[Fault]:
+    """A text, or a list of them."""
+    check = text(empty=False) if isinstance(value, str) else many(text(empty=False), least=1)
+    return check(value, place)
+
+
+def packed(vector: list[float]) -> str:
+    """Little-endian 32-bit floats, as the official clients ask for them."""
+    return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
 
 
 def embedding(content: str, size: int = SIZE) -> list[float]:

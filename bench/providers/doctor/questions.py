@@ -17,6 +17,8 @@ AWKWARD = (
     "Line one\nline \"two\" with 'quotes' and \\ back\\slashes; \U0001f408 cat, \u05e2\u05d1\u05e8\u05d9\u05ea, "
     "${x} and $.x, {{y}} & <b>\u00e9</b> zephyrine"
 )
+EDGE = 40
+"""characters of the beginning and the end that must come back when a service cuts a memory"""
 LONG = "The marmalade ledger begins here. " + "Every line of the marmalade ledger names one jar and one shelf. " * 156
 
 
@@ -127,17 +129,20 @@ async def _survives(exam: Examination) -> str:
     await exam.until_ready(exam.first, [memory.content for memory in dated])
     for memory in pieces(dated, exam.provider.batching):
         hits = await exam.hits(exam.first, memory.content[:200], 10)
-        if not any(_as_sent(exam, memory, hit) for hit in hits):
+        if any(hit.content == memory.content for hit in hits):
+            continue
+        hits += await exam.hits(exam.first, memory.content[-200:], 10)
+        if not _in_parts(memory, hits):
             shown = json.dumps([hit.content[:60] for hit in hits], ensure_ascii=False)
             raise Failed(f"{memory.id} does not come back as it was sent; found {shown}")
     return "newlines, quotes, emoji, right-to-left text, placeholders, 10,000 characters"
 
 
-def _as_sent(exam: Examination, memory: Memory, hit: Hit) -> bool:
-    """A provider that cuts memories itself gives a part of the text, word for word."""
-    if exam.provider.capabilities.supports_chunks and memory.id in hit.source_ids:
-        return bool(hit.content) and hit.content in memory.content
-    return hit.content == memory.content
+def _in_parts(memory: Memory, hits: Sequence[Hit]) -> bool:
+    """A service that cuts memories gives parts of the text, word for word, its beginning and its end among them."""
+    parts = [hit.content for hit in hits if memory.id in hit.source_ids and hit.content.strip() in memory.content]
+    edges = (memory.content[:EDGE].strip(), memory.content[-EDGE:].strip())
+    return all(any(edge in part for part in parts) for edge in edges)
 
 
 async def _nothing_asked(exam: Examination) -> str:
