@@ -63,7 +63,7 @@ class LikeForLike:
 
 def like_for_like(a: Side, b: Side, *, metrics: Sequence[str]) -> LikeForLike:
     """Compare everything but the providers; ``metrics`` are those that will be shown."""
-    return LikeForLike(checks=tuple([*_settings(a, b, metrics), *_standing(a, b), *_by_design(a, b)]))
+    return LikeForLike(checks=(*_settings(a, b, metrics), *_standing(a, b), *_by_design(a, b)))
 
 
 def _settings(a: Side, b: Side, metrics: Sequence[str]) -> Iterator[Check]:

@@ -100,7 +100,7 @@ def _percentile(pairs: Pairs, rule: Percentile, excluded: int) -> Comparison:
 def _times(pairs: Pairs, scale: int, excluded: int) -> Comparison:
     """Times of 0 have no logarithm and are left out."""
     above = pairs
-    if len(pairs.left) and min(min(pairs.left), min(pairs.right)) <= 0:
+    if any(x <= 0 for side in (pairs.left, pairs.right) for x in side):
         above = pairs.where([x > 0 and y > 0 for x, y in zip(pairs.left, pairs.right, strict=True)])
     excluded += len(pairs.left) - len(above.left)
     left, right = ([math.log(value / scale) for value in side] for side in (above.left, above.right))
