@@ -9,9 +9,11 @@
 from __future__ import annotations
 
 import re
+from importlib.metadata import entry_points
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, WithJsonSchema
+from pydantic_core import PydanticCustomError
 
 from bench.config.jsonpath import compile_path
 from bench.errors import ConfigError
@@ -80,7 +82,7 @@ Unit = Literal["session", "turn", "corpus"]
 Mode = Literal["session-based", "incremental", "bulk"]
 Granularity = Literal["auto", "turn", "session", "memory"]
 Capability = Literal["add_memory", "retrieve_memory", "delete_memory", "update_memory", "list_memories"]
-Method = Literal[
+METHODS = (
     "exact-match",
     "contains",
     "token-f1",
@@ -94,6 +96,19 @@ Method = Literal[
     "deletion-check",
     "custom",
     "none",
-]
+)
+PLUG_INS = "bench.evaluators"
+"""entry points whose names are methods too"""
+
+
+def _known_method(name: str) -> str:
+    """A method of our own, or the name of an installed evaluator."""
+    if name in METHODS or name in {point.name for point in entry_points(group=PLUG_INS)}:
+        return name
+    listed = ", ".join(f"'{method}'" for method in METHODS)
+    raise PydanticCustomError("literal_error", "Input should be {expected}", {"expected": listed})
+
+
+Method = Annotated[str, AfterValidator(_known_method), WithJsonSchema({"type": "string", "examples": list(METHODS)})]
 
 UNIT_OF_MODE: dict[Mode, Unit] = {"session-based": "session", "incremental": "turn", "bulk": "corpus"}
