@@ -17,6 +17,7 @@ from bench.config.run import RunRequest
 from bench.datasets import Dataset, Selection
 from bench.errors import UsageError
 from bench.evaluators.packs import Pack, check_sealed, load_pack
+from bench.plan.overlays import overlay_of
 from bench.plan.prompts import Prompts
 from bench.plan.scoring import Scoring
 from bench.plan.shape import BenchmarkPlan
@@ -49,7 +50,7 @@ def plan_benchmark(
     return BenchmarkPlan(
         name=config.name,
         config=config,
-        config_sha256=digest(config.model_dump(mode="json", exclude_defaults=True)),
+        config_sha256=digest(config.model_dump(mode="json", exclude_defaults=True, exclude={"overlay"})),
         dataset=dataset,
         selection=selection,
         k=k,
@@ -61,6 +62,7 @@ def plan_benchmark(
         pack=pack,
         n_selected=n_selected,
         n_whole=n_whole,
+        overlay=overlay_of(config, dataset),
     )
 
 

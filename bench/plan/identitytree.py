@@ -62,6 +62,7 @@ def _benchmark(one: BenchmarkPlan) -> dict[str, object]:
         "pack": None if one.pack is None else {"name": one.pack.id, "sha256": dict(one.pack.sha256)},
         "selected": one.n_whole,
         "marks": list(config.marks),
+        **({} if one.overlay is None else {"overlay": {"name": one.overlay.name, "sha256": one.overlay.sha256}}),
     }
 
 

@@ -48,6 +48,18 @@ class MetricRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OverlayRecord:
+    """Golds known to be doubtful, as the run was told of them."""
+
+    name: str
+    sha256: str
+    """of the overlay file"""
+    source: str
+    items: Mapping[str, str]
+    """item id -> what is doubted"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobRecord:
     """One job as a report shows it."""
 
@@ -95,6 +107,12 @@ class JobRecord:
     marks: tuple[str, ...] = ()
     """why the result is not publishable"""
     skipped: str | None = None
+    overlay: OverlayRecord | None = None
+
+    @property
+    def suspects(self) -> Mapping[str, str]:
+        """The items whose gold is doubted."""
+        return {} if self.overlay is None else self.overlay.items
 
 
 def records(plan: Plan) -> tuple[JobRecord, ...]:
@@ -139,6 +157,19 @@ def _record(plan: Plan, lane: Lane, job: Job) -> JobRecord:
         config_sha256={"benchmark": _digest_of(plan, benchmark.name), "provider": lane.provider.config.sha256},
         marks=config.marks,
         skipped=lane.skipped,
+        overlay=_overlay(benchmark),
+    )
+
+
+def _overlay(benchmark: BenchmarkPlan) -> OverlayRecord | None:
+    planned = benchmark.overlay
+    if planned is None:
+        return None
+    return OverlayRecord(
+        name=planned.name,
+        sha256=planned.sha256,
+        source=planned.overlay.source,
+        items={item: suspect.kind for item, suspect in planned.overlay.items.items()},
     )
 
 

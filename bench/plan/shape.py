@@ -22,6 +22,7 @@ from bench.config.run import RunRequest
 from bench.datasets import Dataset, Selection
 from bench.datasets.levels import Level
 from bench.evaluators.packs import Pack
+from bench.plan.overlays import PlannedOverlay
 from bench.plan.prompts import Prompts
 from bench.plan.scoring import Scoring
 
@@ -51,6 +52,13 @@ class BenchmarkPlan:
     """items inside the filters and the range"""
     n_whole: int
     """items inside the filters, whatever the range"""
+    overlay: PlannedOverlay | None = None
+    """golds known to be doubtful"""
+
+    def corrected_answer(self, item: str) -> str | None:
+        """What an overlay says that the answer should be."""
+        suspect = None if self.overlay is None else self.overlay.overlay.items.get(item)
+        return None if suspect is None else suspect.corrected_answer
 
     @property
     def dimensions(self) -> tuple[str, ...]:

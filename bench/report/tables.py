@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from bench.metrics.facts import NO_LABEL
 from bench.model import Measurement, State
+from bench.plan.record import ModelNames
 from bench.report.fold import JobReport, Report
 
 TOP_TYPES = 6
@@ -142,7 +143,11 @@ def _failed(job: JobReport) -> int:
 
 def models_text(job: JobReport) -> str:
     """Answering model, judge and embedding model as far as they are used."""
-    models = job.record.models
+    return models_named(job.record.models)
+
+
+def models_named(models: ModelNames) -> str:
+    """The same for the three names."""
     named = [models.answering or "none"]
     if models.judge:
         named.append(f"judge {models.judge}")

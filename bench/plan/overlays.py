@@ -1,0 +1,58 @@
+"""Which golds of a benchmark are known to be doubtful: ``overlays/NAME.yaml`` beside its config.
+
+Example::
+
+    overlay: audit-2026        # in the benchmark's config: reads overlays/audit-2026.yaml
+
+The dataset is never edited; the file's digest is part of the plan.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import sha256
+
+from bench.config.benchmark import BenchmarkConfig
+from bench.config.source import Source
+from bench.datasets import Dataset
+from bench.errors import ConfigError
+from bench.metrics.overlay import Overlay
+
+FOLDER = "overlays"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedOverlay:
+    """An overlay as a run uses it."""
+
+    name: str
+    sha256: str
+    """of the file"""
+    overlay: Overlay
+
+
+def overlay_of(config: BenchmarkConfig, dataset: Dataset) -> PlannedOverlay | None:
+    """Read the overlay that a config names.
+
+    Raises:
+        ConfigError: no such file, a wrong shape, another benchmark, or an item that the dataset does not have.
+        DataError: it was made for another dataset.
+    """
+    name = config.overlay
+    if name is None:
+        return None
+    folder = config.folder_of("overlay")
+    assert folder is not None
+    path = folder / FOLDER / f"{name}.yaml"
+    if "/" in name or not path.is_file():
+        raise ConfigError(f"there is no overlay {FOLDER}/{name}.yaml", where=config.place("overlay"))
+    tree = Source.read(path).tree
+    known = {dataset.sha256, dataset.content_sha256}
+    digest = tree.get("dataset_sha256")
+    overlay = Overlay.of(tree, dataset_sha256=str(digest) if digest in known else dataset.sha256, where=str(path))
+    if overlay.benchmark and overlay.benchmark.lower() != config.name.lower():
+        raise ConfigError(f"the overlay is for {overlay.benchmark}, not for {config.name}", where=str(path))
+    unknown = next((item for item in overlay.items if dataset.index_of(item) is None), None)
+    if unknown is not None:
+        raise ConfigError(f'{config.name} has no item "{unknown}"', where=str(path))
+    return PlannedOverlay(name=name, sha256=sha256(path.read_bytes()).hexdigest(), overlay=overlay)

@@ -1,0 +1,286 @@
+"""Why each lost item was lost: exactly one reason an item, in a fixed order, so that the counts add up.
+
+Example::
+
+    found = await lost_items(reader, kinds=["not_retrieved"])
+    losses_json(found)["jobs"][0]["counts"]         # {"not_retrieved": 41, "answer_wrong": 7}
+
+The rule is `bench.metrics.loss`; here stands only where its facts lie in the journal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import cast
+
+from bench.errors import UsageError
+from bench.journal import Entry, Reader
+from bench.journal.records import ItemRecord
+from bench.metrics.loss import Loss, LossFacts, LossKind, loss_of, tally
+from bench.model import Phase, Verdict
+from bench.plan.record import JobRecord, read
+from bench.report.rows import ITEM_PAYLOAD, chain_of, payload
+from bench.report.tables import Grid, models_named
+
+SHOWN_ITEMS = 40
+LONGEST_TEXT = 60
+
+Verdicts = Mapping[tuple[str, str], tuple[Verdict, ...]]
+"""(corpus, item) -> what every judge said in every epoch"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LostItem:
+    """One item (in one epoch) and why it was lost."""
+
+    item: str
+    corpus: str
+    epoch: int
+    question_type: str | None
+    state: str
+    loss: Loss
+    error: str | None
+    """kind of the error that ended it"""
+    message: str
+    question: str | None
+    expected: object
+    answer: object
+    evidence: tuple[str, ...]
+    retrieved: tuple[tuple[str, ...], ...] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobLosses:
+    """The lost items of one job."""
+
+    record: JobRecord
+    counts: Mapping[LossKind, int]
+    """of all lost items, whatever kinds are asked for"""
+    items: tuple[LostItem, ...]
+    """of the kinds that are asked for"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Losses:
+    """A run's lost items."""
+
+    run_id: str
+    jobs: tuple[JobLosses, ...]
+
+
+async def lost_items(
+    reader: Reader,
+    *,
+    benchmark: str | None = None,
+    provider: str | None = None,
+    kinds: Sequence[str] | None = None,
+) -> Losses:
+    """Find every lost item of a run, its jobs, and its reason.
+
+    Raises:
+        UsageError: a kind, benchmark or provider that there is not.
+    """
+    wanted = _kinds(kinds)
+    records = read(reader.meta.extra)
+    chosen = [
+        one
+        for one in records
+        if (benchmark is None or one.benchmark == benchmark.lower()) and (provider is None or one.provider == provider)
+    ]
+    if not chosen:
+        known = ", ".join(dict.fromkeys(f"{one.benchmark} x {one.provider}" for one in records))
+        raise UsageError(f"run {reader.meta.run_id} has no such job", hint=f"it has: {known}")
+    jobs = [await _losses(reader, record, records, wanted) for record in chosen]
+    return Losses(run_id=reader.meta.run_id, jobs=tuple(jobs))
+
+
+def _kinds(names: Sequence[str] | None) -> frozenset[LossKind]:
+    asked = [name for text in names or () for name in text.split(",") if name]
+    known = [str(kind) for kind in LossKind]
+    unknown = next((name for name in asked if name not in known), None)
+    if unknown is not None:
+        raise UsageError(f'"{unknown}" is no kind of loss', hint=f"known: {', '.join(known)}")
+    return frozenset(LossKind(name) for name in asked or known)
+
+
+async def _losses(
+    reader: Reader, record: JobRecord, records: Sequence[JobRecord], wanted: frozenset[LossKind]
+) -> JobLosses:
+    said = await _verdicts(reader, record, records)
+    suspects = record.suspects
+    losses: list[Loss] = []
+    items: list[LostItem] = []
+    async for item in reader.items(chain_of(record)):
+        verdicts = said.get((item.corpus, item.item), item.verdicts)
+        loss = loss_of(facts_of(item, verdicts, gold_suspect=item.item in suspects))
+        if loss is None:
+            continue
+        losses.append(loss)
+        if loss.kind in wanted:
+            items.append(await _lost(reader, item, loss))
+    return JobLosses(record=record, counts=tally(losses), items=tuple(items))
+
+
+async def _verdicts(reader: Reader, record: JobRecord, records: Sequence[JobRecord]) -> Verdicts:
+    """What other judges and other epochs said of the same answers; empty where there is neither."""
+    judges = [one for one in records if one.answer_owner == record.answer_owner]
+    if len(judges) == 1 and record.epochs == 1:
+        return {}
+    found: dict[tuple[str, str], tuple[Verdict, ...]] = {}
+    async for item in _all_items(reader, judges):
+        key = (item.corpus, item.item)
+        found[key] = (*found.get(key, ()), *item.verdicts)
+    return found
+
+
+async def _all_items(reader: Reader, records: Sequence[JobRecord]) -> AsyncIterator[ItemRecord]:
+    for record in records:
+        async for item in reader.items(chain_of(record)):
+            yield item
+
+
+def facts_of(item: ItemRecord, verdicts: Sequence[Verdict], *, gold_suspect: bool) -> LossFacts:
+    """What the journal knows of an item, as the rule takes it."""
+    search, answer = _ok(item, Phase.SEARCH), _ok(item, Phase.ANSWER)
+    scored = item.phases.get(Phase.EVALUATE)
+    evidence = _ids(scored, "gold")
+    absent = set(_ids(scored, "not_ingested"))
+    kept, beyond = _slots(search, "retrieved"), _slots(search, "beyond")
+    return LossFacts(
+        state=item.state,
+        gold_suspect=gold_suspect,
+        verdicts=verdicts,
+        # a system without ids cannot say what it found
+        evidence=() if search is not None and search.data.get("retrieved") is None else evidence,
+        ingested=tuple(name for name in evidence if name not in absent) if absent else None,
+        returned=(*kept, *beyond),
+        kept=kept,
+        in_context=None if answer is None else _in_context(answer, (*kept, *beyond)),
+    )
+
+
+def _in_context(answer: Entry, slots: Sequence[Sequence[str]]) -> list[str]:
+    """The ids of the hits that fitted into the context budget; they are taken from the front."""
+    fitted = cast("int", answer.data.get("context_hits", 0))
+    return [name for slot in slots[:fitted] for name in slot]
+
+
+def _ok(item: ItemRecord, phase: Phase) -> Entry | None:
+    entry = item.phases.get(phase)
+    return entry if entry is not None and entry.ok else None
+
+
+def _ids(entry: Entry | None, name: str) -> tuple[str, ...]:
+    return () if entry is None else tuple(cast("Sequence[str]", entry.data.get(name) or ()))
+
+
+def _slots(entry: Entry | None, name: str) -> tuple[tuple[str, ...], ...]:
+    found = () if entry is None else cast("Sequence[Sequence[str]]", entry.data.get(name) or ())
+    return tuple(tuple(slot) for slot in found)
+
+
+async def _lost(reader: Reader, item: ItemRecord, loss: Loss) -> LostItem:
+    scored, answer = item.phases.get(Phase.EVALUATE), _ok(item, Phase.ANSWER)
+    shown = await payload(reader, scored, ITEM_PAYLOAD)
+    about: Mapping[str, object] = shown if isinstance(shown, Mapping) else {}
+    search = _ok(item, Phase.SEARCH)
+    return LostItem(
+        item=item.item,
+        corpus=item.corpus,
+        epoch=item.epoch,
+        question_type=item.labels.get("question_type"),
+        state=str(item.state),
+        loss=loss,
+        error=item.outcome if item.outcome != "ok" else None,
+        message=item.message,
+        question=cast("str | None", about.get("question")),
+        expected=about.get("answers"),
+        answer=answer.data.get("answer") if answer else None,
+        evidence=_ids(scored, "gold"),
+        retrieved=None if search is None or search.data.get("retrieved") is None else _slots(search, "retrieved"),
+    )
+
+
+# ---------------------------------------------------------------------------- output
+
+
+def losses_json(losses: Losses) -> dict[str, object]:
+    """The document of ``bench failures RUN --json``."""
+    return {"run_id": losses.run_id, "jobs": [_job_json(job) for job in losses.jobs]}
+
+
+def _job_json(job: JobLosses) -> dict[str, object]:
+    return {
+        "benchmark": job.record.benchmark,
+        "provider": job.record.provider,
+        "models": asdict(job.record.models),
+        "n_lost": sum(job.counts.values()),
+        "counts": {str(kind): count for kind, count in job.counts.items()},
+        "items": [_item_json(item) for item in job.items],
+    }
+
+
+def _item_json(item: LostItem) -> dict[str, object]:
+    return {
+        "item_id": item.item,
+        "corpus": item.corpus,
+        "epoch": item.epoch,
+        "question_type": item.question_type,
+        "state": item.state,
+        "loss": str(item.loss.kind),
+        "partial_evidence": item.loss.partial_evidence,
+        "error": None if item.error is None else {"kind": item.error, "message": item.message},
+        "question": item.question,
+        "expected": item.expected,
+        "answer": item.answer,
+        "evidence": list(item.evidence),
+        "retrieved": None if item.retrieved is None else [list(slot) for slot in item.retrieved],
+    }
+
+
+def losses_grids(losses: Losses) -> list[Grid]:
+    """A grid of counts, and one of items a job."""
+    kinds = [kind for kind in LossKind if any(kind in job.counts for job in losses.jobs)]
+    counts = Grid(
+        title=f"lost items of {losses.run_id}, each counted once",
+        head=("benchmark", "provider", "models", "lost", *map(str, kinds)),
+        rows=tuple(
+            (
+                job.record.benchmark,
+                job.record.provider,
+                models_named(job.record.models),
+                str(sum(job.counts.values())),
+                *(str(job.counts.get(kind, 0)) for kind in kinds),
+            )
+            for job in losses.jobs
+        ),
+        right=tuple(range(3, 4 + len(kinds))),
+    )
+    return [counts, *(_items_grid(job) for job in losses.jobs if job.items)]
+
+
+def _items_grid(job: JobLosses) -> Grid:
+    more = len(job.items) - SHOWN_ITEMS
+    rows = tuple(
+        (
+            item.item,
+            item.question_type or "",
+            str(item.loss.kind) + (" (partly)" if item.loss.partial_evidence else ""),
+            _short(item.message or item.question),
+            _short(", ".join(map(str, item.expected)) if isinstance(item.expected, list) else None),
+            _short(item.answer),
+        )
+        for item in job.items[:SHOWN_ITEMS]
+    )
+    return Grid(
+        title=f"{job.record.benchmark} x {job.record.provider}",
+        head=("item", "type", "loss", "question or error", "expected", "answer"),
+        rows=rows,
+        notes=(f"{more} more: --json shows all",) if more > 0 else (),
+    )
+
+
+def _short(text: object) -> str:
+    words = " ".join(str(text or "").split())
+    return words if len(words) <= LONGEST_TEXT else words[: LONGEST_TEXT - 1] + "…"

@@ -1,0 +1,117 @@
+"""``bench failures``: every lost item has one reason, and the reasons add up to the lost items."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Bench = Callable[..., Any]
+Results = Callable[[str], dict[str, Any]]
+
+
+def losses(bench: Bench, *flags: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(bench("failures", "r", "--json", *flags).stdout)["jobs"]
+    return found
+
+
+def test_counts_add_up_to_the_items_that_are_not_correct(bench: Bench, results: Results) -> None:
+    bench("run", "--run-id", "r", "--providers", "bm25", "no-memory", "full-context", "--limit", "40")
+    states = {job["provider"]: job["counts"] for job in results("r")["jobs"]}
+    for job in losses(bench):
+        counts = states[job["provider"]]
+        assert job["n_lost"] == sum(counts.values()) - counts.get("correct", 0)
+        assert job["counts"] == Counter(item["loss"] for item in job["items"])
+        assert sum(job["counts"].values()) == job["n_lost"] > 0
+
+
+def test_what_was_found_or_not_decides_the_reason(bench: Bench) -> None:
+    bench("run", "--run-id", "r", "--providers", "bm25", "no-memory", "oracle", "--limit", "40")
+    jobs = {job["provider"]: job for job in losses(bench)}
+    assert set(jobs["no-memory"]["counts"]) <= {"not_retrieved", "no_evidence_known"}
+    assert not {"not_retrieved", "below_cut"} & set(jobs["oracle"]["counts"])
+    for item in jobs["bm25"]["items"]:
+        found = {name for hit in item["retrieved"] for name in hit} & set(item["evidence"])
+        if item["loss"] == "answer_wrong":
+            assert found and item["partial_evidence"] == (found != set(item["evidence"]))
+        if item["loss"] == "not_retrieved":
+            assert not found and item["evidence"]
+
+
+def test_evidence_beyond_k_or_beyond_the_budget_is_below_the_cut(bench: Bench) -> None:
+    bench("run", "--run-id", "r", "--providers", "full-context", "--limit", "40", "--context-budget", "40")
+    (job,) = losses(bench)
+    assert job["counts"]["below_cut"] > 0
+    assert "not_retrieved" not in job["counts"], "everything was returned"
+
+
+def test_a_retrieval_only_run_loses_what_was_not_retrieved(bench: Bench) -> None:
+    bench("run", "--run-id", "r", "--providers", "bm25", "--limit", "40", "--answering-model", "none", "-k", "1")
+    (job,) = losses(bench)
+    assert set(job["counts"]) == {"not_retrieved"}
+    assert {item["state"] for item in job["items"]} == {"measured"}
+
+
+def test_kinds_and_jobs_can_be_chosen_and_the_counts_stay_whole(bench: Bench) -> None:
+    bench("run", "--run-id", "r", "--providers", "bm25", "no-memory", "--limit", "40")
+    (whole,) = losses(bench, "--provider", "bm25")
+    (part,) = losses(bench, "--provider", "bm25", "--kind", "answer_wrong")
+    assert part["counts"] == whole["counts"]
+    assert {item["loss"] for item in part["items"]} == {"answer_wrong"}
+    shown = bench("failures", "r", "--kind", "answer_wrong", "not_retrieved").stdout
+    assert "answer_wrong" in shown and "no-memory" in shown
+
+
+@pytest.mark.parametrize(
+    ("flags", "text"),
+    [(("--kind", "unlucky"), "not_retrieved"), (("--provider", "mem0"), "bm25"), (("--benchmark", "locomo"), "demo")],
+)
+def test_an_unknown_kind_or_job_is_refused_with_what_there_is(bench: Bench, flags: tuple[str, ...], text: str) -> None:
+    bench("run", "--run-id", "r", "--providers", "bm25", "--limit", "4")
+    done = bench("failures", "r", *flags, check=2)
+    assert text in done.stderr and len(done.stderr.splitlines()) == 2
+
+
+def test_an_item_of_a_gold_overlay_is_suspect_and_a_foreign_overlay_is_refused(bench: Bench, tmp_path: Path) -> None:
+    rows = [
+        {"id": f"c{n}", "content": f"The code is {n}.", "question": f"Code {n}?", "answer": str(n)} for n in range(3)
+    ]
+    folder = tmp_path / "configs/benchmarks/codes"
+    folder.mkdir(parents=True)
+    (folder / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    manifest = {
+        "manifest_version": "1",
+        "name": "codes",
+        "version": "1.0.0",
+        "data_file": "data.jsonl",
+        "ingestion": {"strategy": "simple", "content_field": "content"},
+        "query": {"question_field": "question", "expected_answer_field": "answer", "retrieval_limit": 5},
+        "evaluation": {"protocol": "exact-match"},
+        "metrics": ["correctness"],
+        "required_capabilities": ["add_memory", "retrieve_memory"],
+    }
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    bench("run", "--run-id", "r", "--benchmarks", "codes", "--providers", "no-memory")
+    (job,) = losses(bench)
+    assert job["counts"] == {"no_evidence_known": 3}
+    entry = {
+        "benchmark": "codes",
+        "dataset_sha256": "0" * 64,
+        "source": "an audit",
+        "items": [{"id": "c1", "kind": "typo"}],
+    }
+    (folder / "overlays").mkdir()
+    overlay = folder / "overlays/audit.yaml"
+    overlay.write_text(json.dumps(entry))
+    (folder / "manifest.json").write_text(json.dumps({**manifest, "overlay": "audit"}))
+    refused = bench("run", "--run-id", "s", "--benchmarks", "codes", "--providers", "no-memory", check=2)
+    assert "overlay is for the dataset" in refused.stderr
+    described = json.loads(bench("describe", "codes", "--json").stdout)
+    overlay.write_text(json.dumps({**entry, "dataset_sha256": described["dataset"]["sha256"]}))
+    bench("run", "--run-id", "s", "--benchmarks", "codes", "--providers", "no-memory")
+    (job,) = json.loads(bench("failures", "s", "--json").stdout)["jobs"]
+    assert job["counts"] == {"gold_suspect": 1, "no_evidence_known": 2}
