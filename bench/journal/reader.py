@@ -274,9 +274,13 @@ class Reader:
 
     # ------------------------------------------------------------------ SQLite
 
-    async def _all(self, query: str, *columns: str | int) -> list[SqlRow]:
+    async def rows(self, statement: str, *columns: str | int | None) -> list[SqlRow]:
+        """Run one statement of a ``.sql`` file of this room."""
         with reported(self.path):
-            return list(await self._connection.execute_fetchall(READ[query], columns))  # type: ignore[arg-type]
+            return list(await self._connection.execute_fetchall(statement, columns))  # type: ignore[arg-type]
+
+    async def _all(self, query: str, *columns: str | int) -> list[SqlRow]:
+        return await self.rows(READ[query], *columns)
 
     async def _chunks(self, query: str, size: int, *columns: str) -> AsyncGenerator[list[SqlRow], None]:
         with reported(self.path):

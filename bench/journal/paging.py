@@ -1,0 +1,244 @@
+"""A screenful of a journal at a time: which items come next under a filter, and how they ended in each job.
+
+Pages are found by key, never by counting, so the hundred-thousandth item is as near as the first. A search for text
+reads questions one after the other and stops when its time is up; the cursor then says where to go on::
+
+    async with Reader.open(folder) as reader:
+        page = await page_of(reader, [job.key], Wanted(state="error"), after="", limit=50)
+        cells = await cells_of(reader, job.key, page.units)
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from bench.errors import UsageError
+from bench.journal.assembly import ScoreRow
+from bench.journal.codec import PHASES, clean, to_json
+from bench.journal.file import reported
+from bench.journal.reader import Reader, SqlRow
+from bench.journal.sql import blocks
+from bench.model import Phase
+
+Unit = tuple[str, str]
+"""(corpus, item)"""
+Sort = Literal["item", "state", "type"]
+
+SEARCH_S = 0.12
+"""how long one page may look for a text"""
+SEARCHED_AT_ONCE = 1000
+SAMPLE = 2000
+
+_SQL = blocks("paging")
+_TYPE = "question_type"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a page shows; None and empty = everything."""
+
+    state: str | None = None
+    question_type: str | None = None
+    text: str = ""
+    """part of an item id or of a question, whatever the case"""
+    sort: Sort = "item"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemPage:
+    """The next items; ``cursor`` None = there are no more."""
+
+    units: tuple[Unit, ...]
+    cursor: str | None
+    cut: bool = False
+    """the time for searching was up: more may follow although the page is not full"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """How one item ended in one job."""
+
+    corpus: str
+    item: str
+    epoch: int
+    state: str
+    outcome: str
+    entry: int
+    labels: Mapping[str, str]
+    values: Mapping[str, float | None]
+
+
+async def page_of(reader: Reader, jobs: Sequence[str], wanted: Wanted, *, after: str, limit: int) -> ItemPage:
+    """Find the next ``limit`` items that any of the jobs has under the filter; sorted pages look at the first job.
+
+    Raises:
+        UsageError: the cursor is none of ours.
+    """
+    with reported(reader.path):
+        if wanted.sort != "item":
+            return await _sorted_page(reader, jobs[0], wanted, after=after, limit=limit)
+        if wanted.text:
+            return await _searched_page(reader, jobs, wanted, after=after, limit=limit)
+        units = await _next_units(reader, jobs, wanted, _unit_of(after), limit + 1)
+    return _page(list(units), limit)
+
+
+async def cells_of(reader: Reader, job: str, units: Sequence[Unit]) -> dict[Unit, Cell]:
+    """How these items ended in one job, in the newest scoring of the first epoch."""
+    rows = await _all(reader, "cells", clean(job), to_json([[clean(part) for part in unit] for unit in units]))
+    found: dict[Unit, Cell] = {}
+    for corpus, item, epoch, state, outcome, entry, labels, names, packed, generation in rows:
+        score = ScoreRow(corpus, item, epoch, entry, state, outcome, labels, names, packed, generation)
+        cell = Cell(
+            corpus=corpus,
+            item=item,
+            epoch=epoch,
+            state=state,
+            outcome=outcome,
+            entry=entry,
+            labels=json.loads(labels),
+            values=score.values,
+        )
+        found.setdefault((corpus, item), cell)
+    return found
+
+
+async def payloads_of(reader: Reader, entries: Sequence[int], name: str) -> dict[int, object]:
+    """One payload of each of these entries; absent where it was dropped."""
+    rows = await _all(reader, "payload_names", to_json(list(entries)))
+    found = {}
+    for entry, column in rows:
+        reference = json.loads(column).get(name) if column else None
+        value = await reader.payload(reference) if reference else None
+        if value is not None:
+            found[int(entry)] = value
+    return found
+
+
+async def corpora_of(reader: Reader, item: str) -> list[str]:
+    """The corpora that have an item of this id: one, unless two benchmarks share it."""
+    return [str(row[0]) for row in await _all(reader, "corpus_of", clean(item))]
+
+
+async def sampled_times(reader: Reader, owner: str, phase: Phase) -> tuple[int, list[Mapping[str, int]]]:
+    """How many times a phase ended well, and the times of up to ``SAMPLE`` of them, spread evenly."""
+    count = int((await _all(reader, "times_count", clean(owner), PHASES[phase]))[0][0])
+    every = max(1, count // SAMPLE)
+    rows = await _all(reader, "times", clean(owner), PHASES[phase], every, SAMPLE)
+    return count, [json.loads(row[0]) for row in rows]
+
+
+# ------------------------------------------------------------------ the three ways to a page
+
+
+async def _next_units(
+    reader: Reader, jobs: Sequence[str], wanted: Wanted, after: Unit, limit: int
+) -> dict[Unit, int]:
+    """The first units behind ``after`` over all jobs, each with an entry that knows its question."""
+    found: dict[Unit, int] = {}
+    labels = await _labels(reader, wanted.question_type)
+    for job in jobs:
+        rescored = await _rescored(reader, job)
+        rows = await _all(reader, "by_item", clean(job), *after, wanted.state, labels, rescored, limit)
+        for corpus, item, entry in rows:
+            found.setdefault((corpus, item), entry)
+    return {unit: found[unit] for unit in sorted(found, key=_order)[:limit]}
+
+
+async def _searched_page(
+    reader: Reader, jobs: Sequence[str], wanted: Wanted, *, after: str, limit: int
+) -> ItemPage:
+    position, needle = _unit_of(after), wanted.text.casefold()
+    units: list[Unit] = []
+    until = time.monotonic() + SEARCH_S
+    while len(units) <= limit:
+        block = await _next_units(reader, jobs, wanted, position, SEARCHED_AT_ONCE)
+        if not block:
+            return _page(units, limit)
+        questions = await payloads_of(reader, list(block.values()), "item")
+        units += [unit for unit, entry in block.items() if needle in _searchable(unit, questions.get(entry))]
+        position = list(block)[-1]
+        if time.monotonic() > until and len(units) <= limit:
+            return ItemPage(units=tuple(units), cursor=_cursor(position), cut=True)
+    return _page(units, limit)
+
+
+async def _sorted_page(reader: Reader, job: str, wanted: Wanted, *, after: str, limit: int) -> ItemPage:
+    offset = int(after) if after.isascii() and after.isdigit() and len(after) < 10 else 0
+    if after and not after.isdigit():
+        raise UsageError(f"cursor {after!r} is not one of this list", hint="leave it out to begin at the first item")
+    columns: list[str | int | None] = [clean(job), wanted.state, await _labels(reader, wanted.question_type)]
+    columns += [await _rescored(reader, job), limit + 1, offset]
+    if wanted.sort == "type":
+        types = {number: str(data.get(_TYPE, "")) for number, data in await _label_sets(reader)}
+        columns.append(to_json(sorted(types, key=lambda number: (types[number], number))))
+    rows = await _all(reader, "by_labels" if wanted.sort == "type" else "by_state", *columns)
+    units = tuple((corpus, item) for corpus, item, _ in rows[:limit])
+    return ItemPage(units=units, cursor=str(offset + limit) if len(rows) > limit else None)
+
+
+def _page(units: list[Unit], limit: int) -> ItemPage:
+    more = len(units) > limit
+    return ItemPage(units=tuple(units[:limit]), cursor=_cursor(units[limit - 1]) if more else None)
+
+
+def _searchable(unit: Unit, payload: object) -> str:
+    question = payload.get("question") if isinstance(payload, Mapping) else None
+    return f"{unit[1]}\n{question or ''}".casefold()
+
+
+# ------------------------------------------------------------------ parts
+
+
+def _order(unit: Unit) -> tuple[bytes, bytes]:
+    return unit[0].encode(), unit[1].encode()
+
+
+def _cursor(unit: Unit) -> str:
+    return urlsafe_b64encode(to_json(unit).encode()).decode().rstrip("=")
+
+
+def _unit_of(cursor: str) -> Unit:
+    if not cursor:
+        return ("", "")
+    try:
+        corpus, item = json.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+    except ValueError as error:
+        raise _foreign(cursor) from error
+    if not isinstance(corpus, str) or not isinstance(item, str):
+        raise _foreign(cursor)
+    return corpus, item
+
+
+def _foreign(cursor: str) -> UsageError:
+    return UsageError(f"cursor {cursor!r} is not one of this list", hint="leave it out to begin at the first item")
+
+
+async def _rescored(reader: Reader, job: str) -> int:
+    return int((await _all(reader, "newest_generation", clean(job)))[0][0] > 0)
+
+
+async def _labels(reader: Reader, question_type: str | None) -> str | None:
+    """The label sets of one question type as a JSON list; None = whatever the type."""
+    if question_type is None:
+        return None
+    return to_json([number for number, data in await _label_sets(reader) if data.get(_TYPE) == question_type])
+
+
+async def _label_sets(reader: Reader) -> list[tuple[int, dict[str, str]]]:
+    rows = await reader.rows(blocks("read")["all_labels"])
+    return [(int(number), json.loads(data)) for number, data in rows]
+
+
+async def question_types(reader: Reader) -> list[str]:
+    """Every question type that an ended item has."""
+    return sorted({data[_TYPE] for _, data in await _label_sets(reader) if _TYPE in data})
+
+
+async def _all(reader: Reader, query: str, *columns: str | int | None) -> list[SqlRow]:
+    return await reader.rows(_SQL[query], *columns)
