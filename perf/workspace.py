@@ -41,7 +41,11 @@ type: hosted
 connection: {baseUrl: "URL"}
 ingest: {unit: turn, on_unknown: repeat, batch: {max_items: 100}}
 endpoints:
-  add: {method: POST, path: /add, idempotent: true, body: {items: {$each: "$.items", $do: {id: "@.id", text: "@.content"}}}}
+  add:
+    method: POST
+    path: /add
+    idempotent: true
+    body: {items: {$each: "$.items", $do: {id: "@.id", text: "@.content"}}}
   search:
     method: POST
     path: /search

@@ -10,13 +10,13 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.journal.test_journal_crash import running
 
 from bench.errors import Locked
 from bench.journal import Journal, Reader, RunState
 from bench.journal.holder import Holder
 from bench.model import State
 from tests.journal.journal_samples import items_of, meta, scored, states_of
+from tests.journal.test_journal_crash import running
 
 
 def set_holder(folder: Path, **columns: object) -> None:

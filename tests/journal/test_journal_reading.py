@@ -13,7 +13,6 @@ from pathlib import Path
 
 import anyio
 import pytest
-from tests.journal.test_journal_crash import killed_after
 
 from bench.journal import CorpusKind, Entry, Journal, Key, Reader, RunState
 from bench.journal.reader import ITEMS_AT_ONCE
@@ -33,6 +32,7 @@ from tests.journal.journal_samples import (
     step,
     units,
 )
+from tests.journal.test_journal_crash import killed_after
 
 
 async def test_a_live_run_can_be_read_while_it_is_written(tmp_path: Path) -> None:
