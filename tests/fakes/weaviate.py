@@ -53,7 +53,7 @@ class Weaviate(Fake):
         return 200, {}
 
     async def meta(self, call: Called) -> Reply:
-        return 200, {"hostname": "http://[::]:8080", "modules": {}, "version": "1.32.5"}
+        return 200, {"hostname": "http://[::]:8080", "modules": {}, "version": "1.32.0"}
 
     async def create(self, call: Called) -> Reply:
         properties = many(table(name=text(), dataType=many(text("text", "date", "int", "number", "boolean"))))

