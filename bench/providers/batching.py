@@ -67,7 +67,8 @@ def batches(
     memories: Iterable[Memory], batching: Batching, *, wanted: int | None = None
 ) -> Iterator[tuple[Memory, ...]]:
     """Group memories in order; ``wanted`` is the benchmark's batch size and never exceeds the provider's."""
-    most = min(size for size in (wanted, batching.max_items, 10_000) if size)
+    own = None if batching.in_process else wanted
+    most = min(size for size in (own, batching.max_items, 10_000) if size)
     batch: list[Memory] = []
     chars = octets = 0
     for memory in memories:

@@ -53,6 +53,8 @@ class Batching:
 
     max_items: int | None = None
     """None = as many as the benchmark asks for"""
+    in_process: bool = False
+    """no call is saved or spared by small batches: the benchmark's own size does not bind"""
     max_bytes: int | None = None
     max_chars: int | None = None
     split_chars: int | None = None

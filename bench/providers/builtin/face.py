@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from bench.config.provider import ProviderConfig
 
 
+AT_ONCE = 200
+"""memories of one transaction"""
+
+
 class BuiltIn(ABC):
     """A provider whose memories are rows of a file; what differs is how it searches."""
 
@@ -34,7 +38,7 @@ class BuiltIn(ABC):
         self.capabilities: Capabilities = declared_capabilities(config)
         self.on_unknown: OnUnknown = "repeat"
         self.wait = Waiting()
-        self.batching = Batching()
+        self.batching = Batching(max_items=AT_ONCE, in_process=True)
         self.stores = Stores(context.run_dir / config.name, words=self.words)
 
     async def __aenter__(self) -> Self:
