@@ -39,6 +39,7 @@ class ConfigModel(BaseModel):
         serialize_by_alias=False,
         allow_inf_nan=False,
         use_attribute_docstrings=True,
+        defer_build=True,
     )
 
     @model_validator(mode="before")
