@@ -1,0 +1,116 @@
+"""``bench explore`` and ``bench serve``: the web pages, read-only or with a service that also runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+
+from bench.cli import console
+from bench.cli.global_flags import current
+
+if TYPE_CHECKING:
+    from bench.settings import Environment
+    from bench.web.serving import OpenSite, Settings
+
+DEFAULT_PORT = 3000
+
+
+def explore(
+    *,
+    run: str | None = None,
+    host: str = "127.0.0.1",
+    port: int = DEFAULT_PORT,
+    token_file: Path | None = None,
+) -> int:
+    """Open the web pages of this workspace, read-only.
+
+    Parameters
+    ----------
+    run
+        Open this run first.
+    host
+        Address to listen on; any but this machine's own needs --token-file.
+    port
+        Port to listen on; 0 chooses a free one.
+    token_file
+        File that holds the token; made when it is absent.
+    """
+    from bench.journal.places import find_run
+    from bench.web.serving import Settings
+
+    workspace, environment = _surroundings()
+    if run is not None:
+        find_run(workspace, run)
+    return _serve(
+        Settings(workspace=workspace, environment=environment, host=host, port=port, token_file=token_file, run=run)
+    )
+
+
+def serve(
+    *,
+    host: str = "127.0.0.1",
+    port: int = DEFAULT_PORT,
+    token_file: Path | None = None,
+    max_runs: int = 1,
+) -> int:
+    """The web pages as a service that also runs: starts, queues, pauses and resumes runs.
+
+    Parameters
+    ----------
+    host
+        Address to listen on; any but this machine's own needs --token-file.
+    port
+        Port to listen on; 0 chooses a free one.
+    token_file
+        File that holds the token; made when it is absent. Default: checkpoints/.token.
+    max_runs
+        Runs at once; others wait in order.
+    """
+    from bench.errors import UsageError
+    from bench.web.serving import Settings
+
+    if max_runs < 1:
+        raise UsageError("--max-runs must be at least 1")
+    workspace, environment = _surroundings()
+    return _serve(
+        Settings(
+            workspace=workspace,
+            environment=environment,
+            host=host,
+            port=port,
+            token_file=token_file,
+            runs=True,
+            max_runs=max_runs,
+        )
+    )
+
+
+def _surroundings() -> tuple[Path, Environment]:
+    from bench import events
+    from bench.settings import Environment
+
+    flags = current.get()
+    events.configure(verbose=flags.verbose, quiet=flags.quiet, log_file=flags.log_file)
+    return flags.workspace, Environment.load(flags.workspace, flags.env_file)
+
+
+def _serve(settings: Settings) -> int:
+    from bench.web.serving import serve_until_signal
+
+    return anyio.run(serve_until_signal, settings, _tell)
+
+
+def _tell(site: OpenSite) -> None:
+    """Say where it listens; the login address only when its token was just made."""
+    console.line(f"listening on {site.url}")
+    if site.secret is not None and site.secret.fresh:
+        console.line(f"log in once: {site.login}")
+    elif site.secret is not None:
+        console.note("log in with the token of the token file")
+    for run_id in site.recovered:
+        console.note(f"goes on with run {run_id}")
+    import sys
+
+    sys.stdout.flush()

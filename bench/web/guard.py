@@ -1,0 +1,123 @@
+"""Who may ask what: Host and Origin, methods, ids in paths, token, cookie, csrf, and the headers of every answer.
+
+The checks run in this order, before any handler; see ``docs/server.md`` for what each is against.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Awaitable, Callable
+from typing import NoReturn
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from bench.errors import BenchError
+from bench.web.faults import Refused, answer_to
+from bench.web.ids import check_path
+from bench.web.site import SITE, Site
+from bench.web.tokens import same
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+POLICY = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+OPEN = frozenset({"/api/v1/healthz", "/api/v1/readyz", "/healthz", "/readyz", "/login", "/favicon.ico", "/verify.html"})
+"""paths that need no token: they hold nothing of the workspace"""
+READING = ("GET", "HEAD")
+CSRF_FIELD = "csrf_token"
+CSRF_HEADER = "X-CSRF-Token"
+
+
+async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
+    """Give every answer its policy; a page with a policy of its own keeps it."""
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    if not request.path.startswith("/static/"):
+        response.headers.setdefault("Cache-Control", "no-store")
+
+
+@web.middleware
+async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Let a request through, or answer why not."""
+    site = request.app[SITE]
+    try:
+        _check_host(request, site)
+        check_path(request.raw_path)
+        _check_method(request, site)
+        await _check_token(request, site)
+        return await handler(request)
+    except (web.HTTPException, BenchError) as error:
+        return answer_to(request, error)
+
+
+def _check_host(request: web.Request, site: Site) -> None:
+    """A foreign Host is DNS rebinding, a foreign Origin another site."""
+    host = request.headers.get("Host", "")
+    name = _name(f"//{host}")
+    if name is None or not (name in site.hosts or (site.any_address and _is_address(name))):
+        raise Refused(403, "host", "this Host is not served here", "use the address that the service printed")
+    origin = request.headers.get("Origin")
+    if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+        raise Refused(403, "origin", "requests of other sites are refused", "open the page itself")
+
+
+def _name(url: str) -> str | None:
+    try:
+        parts = urlsplit(url)
+        if parts.username is not None or parts.path:
+            return None
+        _ = parts.port
+    except ValueError:
+        return None
+    return parts.hostname
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _check_method(request: web.Request, site: Site) -> None:
+    if site.read_only and request.method not in READING:
+        raise web.HTTPMethodNotAllowed(request.method, READING)
+
+
+async def _check_token(request: web.Request, site: Site) -> None:
+    secret = site.secret
+    if secret is None or request.path in OPEN or request.path.startswith("/static/"):
+        return
+    kind, _, token = request.headers.get("Authorization", "").partition(" ")
+    if kind:
+        if kind.lower() != "bearer" or not secret.opens(token.strip()):
+            _refuse_stranger("the token is wrong")
+        return
+    if not same(request.cookies.get(secret.cookie_name), secret.cookie):
+        _refuse_stranger("a token is needed")
+    if request.method not in READING and not same(await _csrf(request), secret.csrf):
+        raise Refused(403, "csrf", "the form's csrf_token is missing or wrong", "load the page again and send the form")
+
+
+async def _csrf(request: web.Request) -> object:
+    given = request.headers.get(CSRF_HEADER)
+    if given is None and request.content_type in ("application/x-www-form-urlencoded", "multipart/form-data"):
+        return (await request.post()).get(CSRF_FIELD)
+    return given
+
+
+def _refuse_stranger(text: str) -> NoReturn:
+    raise Refused(
+        401,
+        "token",
+        text,
+        "API: Authorization: Bearer TOKEN; pages: open the login address once; the token lies in the token file",
+    )

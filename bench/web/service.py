@@ -1,0 +1,232 @@
+"""The running half of ``bench serve``: takes orders, runs at most so many at once, pauses, and goes on after a stop.
+
+Each run is executed by the same engine as on the command line, in a thread with a loop of its own, so that pages stay
+quick. A pause is the run's own pause file; what is still in flight when the patience is up is cancelled::
+
+    service = Service(workspace, environment, orders, max_runs=1)
+    await service.start(admit({"benchmarks": ["demo"]}))
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+from anyio.abc import TaskGroup
+
+from bench.config.catalog import Catalog
+from bench.config.run import RunRequest, new_run_id
+from bench.engine import Progress, execute, resumed_plan
+from bench.engine.run import PAUSE_FILE
+from bench.errors import BenchError, UsageError
+from bench.events import log, redact
+from bench.journal import Journal, Reader, RunState
+from bench.journal.places import CHECKPOINTS, JOURNAL, run_ids
+from bench.report import fold
+from bench.report.publish import publish
+from bench.report.summary import remember
+from bench.settings import Environment
+from bench.web.faults import Refused
+from bench.web.orders import Order, Orders
+
+if TYPE_CHECKING:
+    from bench.engine import Outcome, Stop
+
+PATIENCE_S = 7.0
+"""a stopping run may use this much of the eight seconds before it is cancelled"""
+UNFINISHED = frozenset({RunState.PAUSED, RunState.INTERRUPTED, RunState.STOPPED, RunState.FAILED, RunState.PARTIAL})
+
+
+@dataclass(slots=True)
+class Active:
+    """One run in its thread."""
+
+    order: Order
+    folder: Path
+    progress: Progress | None = None
+    stop_for: str | None = None
+    """``pause``, ``cancel`` or ``shutdown`` once it was asked to stop"""
+    ended: anyio.Event = field(default_factory=anyio.Event)
+    loop: asyncio.AbstractEventLoop | None = None
+    scope: anyio.CancelScope | None = None
+
+    # an Observer
+
+    def launched(self, progress: Progress) -> None:
+        self.progress = progress
+
+    def stopping(self, reason: Stop, in_flight: int) -> None:
+        log().info("run_stopping", run_id=self.order.run_id, reason=str(reason), in_flight=in_flight)
+
+    def finished(self, outcome: Outcome) -> None:
+        log().info("run_finished", run_id=self.order.run_id, status=str(outcome.status))
+
+
+@dataclass(slots=True)
+class Service:
+    """The queue of one workspace."""
+
+    workspace: Path
+    environment: Environment
+    orders: Orders
+    tasks: TaskGroup
+    max_runs: int = 1
+    closing: bool = False
+    queue: list[Order] = field(default_factory=list)
+    active: dict[str, Active] = field(default_factory=dict)
+    problems: dict[str, str] = field(default_factory=dict)
+
+    # ------------------------------------------------------------------ what may be asked
+
+    def standing(self) -> dict[str, str]:
+        """What the service does with each run that it knows of: queued, running, stopping, or its problem."""
+        found = {name: f"failed: {text}" for name, text in self.problems.items()}
+        found |= {order.run_id: "queued" for order in self.queue}
+        return found | {name: "stopping" if one.stop_for else "running" for name, one in self.active.items()}
+
+    async def start(self, request: RunRequest) -> str:
+        """Accept a new run; it is planned first, so that a wrong request is answered at once.
+
+        Raises:
+            UsageError, ConfigError, DataError: as ``bench run`` would say before anything starts.
+        """
+        from bench.plan import make_plan
+
+        run_id = request.run_id or new_run_id(datetime.now(UTC).date(), secrets.token_hex(4))
+        if (self.workspace / CHECKPOINTS / run_id / JOURNAL).exists() or run_id in self.standing():
+            raise UsageError(f"run {run_id} exists already", hint="choose another run_id, or resume it")
+        request = request.model_copy(update={"run_id": run_id})
+        work = partial(make_plan, Catalog.load(self.workspace), request, self.environment)
+        await anyio.to_thread.run_sync(work)
+        flags = request.model_dump(mode="json", exclude_unset=True) | {"run_id": run_id}
+        self._enqueue(self.orders.add(Order(run_id=run_id, request=flags)))
+        return run_id
+
+    async def resume(self, run_id: str) -> None:
+        """Go on with a run of the workspace; one that waits or runs is left alone."""
+        if run_id in self.active or any(order.run_id == run_id for order in self.queue):
+            return
+        async with Reader.open(self.workspace / CHECKPOINTS / run_id) as reader:
+            status = await reader.status()
+        if status.holder is not None:
+            raise Refused(409, "locked", f"run {run_id} is held by {status.holder}", "pause it there first")
+        self._enqueue(self.orders.add(Order(run_id=run_id)))
+
+    async def stop(self, run_id: str, why: str) -> str:
+        """Ask a run to stop cleanly (``pause`` or ``cancel``); gives back how it stands."""
+        self.orders.drop(run_id)
+        waiting = [order for order in self.queue if order.run_id == run_id]
+        if waiting:
+            self.queue = [order for order in self.queue if order.run_id != run_id]
+            return "not started"
+        folder = self.workspace / CHECKPOINTS / run_id
+        found = self.active.get(run_id)
+        if found is not None:
+            found.stop_for = why
+            (folder / PAUSE_FILE).touch()
+            return "stopping"
+        async with Reader.open(folder) as reader:
+            status = await reader.status()
+        if status.holder is not None:
+            (folder / PAUSE_FILE).touch()
+            return "stopping"
+        return str(status.state)
+
+    # ------------------------------------------------------------------ the life of the service
+
+    async def recover(self) -> list[str]:
+        """Queue what an earlier service left: its orders, then every run whose process is gone."""
+        for order in self.orders.all():
+            self._enqueue(order, begin=False)
+        for name in reversed(run_ids(self.workspace)):
+            if await self._was_interrupted(name):
+                self._enqueue(self.orders.add(Order(run_id=name)), begin=False)
+        found = [order.run_id for order in self.queue]
+        self._begin()
+        return found
+
+    async def _was_interrupted(self, name: str) -> bool:
+        if any(order.run_id == name for order in self.queue):
+            return False
+        try:
+            async with Reader.open(self.workspace / CHECKPOINTS / name) as reader:
+                return (await reader.status()).state is RunState.INTERRUPTED
+        except BenchError:
+            return False
+
+    async def close(self) -> None:
+        """Pause everything; orders stay, so the next start goes on. Cancels what takes too long."""
+        self.closing = True
+        running = list(self.active.values())
+        for one in running:
+            one.stop_for = one.stop_for or "shutdown"
+            if one.folder.is_dir():
+                (one.folder / PAUSE_FILE).touch()
+        with anyio.move_on_after(PATIENCE_S):
+            for one in running:
+                await one.ended.wait()
+        for one in running:
+            if one.scope is not None and one.loop is not None and not one.ended.is_set():
+                one.loop.call_soon_threadsafe(one.scope.cancel)
+
+    # ------------------------------------------------------------------ the queue
+
+    def _enqueue(self, order: Order, *, begin: bool = True) -> None:
+        self.problems.pop(order.run_id, None)
+        self.queue.append(order)
+        if begin:
+            self._begin()
+
+    def _begin(self) -> None:
+        while self.queue and len(self.active) < self.max_runs and not self.closing:
+            order = self.queue.pop(0)
+            one = Active(order=order, folder=self.workspace / CHECKPOINTS / order.run_id)
+            self.active[order.run_id] = one
+            self.tasks.start_soon(self._carry_out, one)
+
+    async def _carry_out(self, one: Active) -> None:
+        run_id = one.order.run_id
+        try:
+            await anyio.to_thread.run_sync(partial(anyio.run, self._execute, one), abandon_on_cancel=True)
+        except BenchError as error:
+            self.problems[run_id] = redact(str(error))
+            log().warning("run_refused", run_id=run_id, error=redact(str(error)))
+        finally:
+            if one.stop_for != "shutdown":
+                self.orders.drop(run_id)
+            one.ended.set()
+            self.active.pop(run_id, None)
+            self._begin()
+
+    async def _execute(self, one: Active) -> None:
+        """Runs in the thread: plan, engine, report."""
+        from bench.plan import make_plan
+
+        one.loop = asyncio.get_running_loop()
+        (one.folder / PAUSE_FILE).unlink(missing_ok=True)
+        catalog = Catalog.load(self.workspace)
+        with anyio.CancelScope() as one.scope:
+            if (one.folder / JOURNAL).exists():
+                folder, plan = await resumed_plan(
+                    one.order.run_id, catalog=catalog, flags={}, environment=self.environment
+                )
+                outcome = await execute(plan, environment=self.environment, observer=one, resume=folder)
+            else:
+                request = RunRequest.combine(None, dict(one.order.request or {}))
+                plan = make_plan(catalog, request, self.environment)
+                outcome = await execute(plan, environment=self.environment, observer=one)
+            if one.stop_for == "cancel":
+                async with Journal.resume(outcome.folder) as journal:
+                    await journal.set_state(RunState.STOPPED, "cancelled")
+            if one.stop_for != "shutdown":
+                async with Reader.open(outcome.folder) as reader:
+                    report = await fold(reader)
+                    await publish(reader, report, self.workspace / "results")
+                    await remember(reader, report, self.workspace / "results")

@@ -1,0 +1,70 @@
+"""Live updates as server-sent events, read from the journal: the present state at once, then every change.
+
+Ids are those of the journal's events, so ``Last-Event-ID`` resumes where a browser was cut off. The stream of a run
+that has ended says so and closes::
+
+    event: state
+    data: {"run_id": "r1", "state": "running", "progress": {...}}
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+
+import anyio
+from aiohttp import web
+
+from bench.events import redact
+from bench.journal import Reader, RunState
+from bench.plan.record import read
+from bench.web.site import Site
+from bench.web.views import Json, event_json, folder_of, progress_of
+
+EVERY_S = 1.0
+RESTS = 5
+"""a look at the journal may take a fifth of the time between two looks"""
+GOING = frozenset({str(RunState.RUNNING)})
+
+
+async def stream(request: web.Request, site: Site, run_id: str) -> web.StreamResponse:
+    """Answer with the stream of a run."""
+    folder = folder_of(site, run_id)
+    last = request.headers.get("Last-Event-ID", "")
+    seen = int(last) if last.isascii() and last.isdigit() and len(last) < 18 else 0
+    response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"})
+    await response.prepare(request)
+    known: Json = {}
+    while True:
+        began = time.monotonic()
+        async with Reader.open(folder) as reader:
+            events = await reader.events(after=seen)
+            now = await _state(site, reader, run_id)
+        for number, event in events:
+            seen = number
+            await _send(response, "event", event_json(event), number)
+        if now != known:
+            await _send(response, "state", now, seen)
+            known = now
+        if now["state"] not in GOING and not now["service"]:
+            await _send(response, "end", {"run_id": run_id, "state": now["state"]}, seen)
+            return response
+        await anyio.sleep(max(EVERY_S, RESTS * (time.monotonic() - began)))
+
+
+async def _state(site: Site, reader: Reader, run_id: str) -> Json:
+    status = await reader.status()
+    service = site.service.standing().get(run_id) if site.service else None
+    return {
+        "run_id": run_id,
+        "state": str(status.state),
+        "reason": status.reason,
+        "service": None if service is None or service.startswith("failed") else service,
+        "progress": await progress_of(reader, read(reader.meta.extra)),
+    }
+
+
+async def _send(response: web.StreamResponse, kind: str, data: Mapping[str, object], number: int) -> None:
+    text = redact(json.dumps(data, ensure_ascii=True))
+    await response.write(f"id: {number}\nevent: {kind}\ndata: {text}\n\n".encode())

@@ -1,0 +1,73 @@
+"""Text for people: hostile characters made visible, numbers and times as a page shows them.
+
+Example::
+
+    visible("a\x1b[31m")          # "a\\x1b[31m"
+    number(0.23125), share(0.5)   # "0.2313", "50 %"
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+HIDDEN = re.compile(
+    "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u200b-\\u200f\\u2028-\\u202e\\u2066-\\u2069\\ufeff\\ud800-\\udfff]"
+)
+NONE = "–"
+
+
+def visible(text: str) -> str:
+    """Show control, direction and zero-width characters instead of obeying them; tabs and newlines stay."""
+    return HIDDEN.sub(lambda found: _escape(ord(found.group())), text)
+
+
+def _escape(code: int) -> str:
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def number(value: object, digits: int = 4) -> str:
+    """A number with a fixed number of digits; integers as they are."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return NONE
+    if isinstance(value, int):
+        return f"{value:,}".replace(",", " ")
+    return f"{value:.{digits}f}" if abs(value) < 1000 else f"{value:,.0f}".replace(",", " ")
+
+
+def share(part: object) -> str:
+    """A share as a percent."""
+    return f"{part * 100:.0f} %" if isinstance(part, int | float) else NONE
+
+
+def duration(value: object) -> str:
+    """Microseconds as a text with a fitting unit."""
+    if not isinstance(value, int | float):
+        return NONE
+    for limit, unit, size in ((1_000, "µs", 1), (1_000_000, "ms", 1_000), (120_000_000, "s", 1_000_000)):
+        if value < limit:
+            return f"{value / size:.3g} {unit}"
+    return f"{value / 60_000_000:.1f} min"
+
+
+def seconds(value: object) -> str:
+    """Seconds as a text with a fitting unit."""
+    return duration(value * 1_000_000) if isinstance(value, int | float) else NONE
+
+
+def instant(value: object) -> str:
+    """A UTC time to the second."""
+    if isinstance(value, datetime):
+        return f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return str(value) if value else NONE
+
+
+def age(value: object, now: datetime) -> str:
+    """How long ago an ISO time was."""
+    if not isinstance(value, str):
+        return NONE
+    past = now - datetime.fromisoformat(value)
+    for span, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if past.total_seconds() >= span:
+            return f"{past.total_seconds() / span:.0f} {unit}"
+    return "now"

@@ -1,0 +1,41 @@
+"""How a phase's time was spent: queue, limiter, network, provider, as medians and as a histogram.
+
+Example::
+
+    spread([{"total": 1200, "network": 300, "provider": 900}], count=1)["p50"]["total"]      # 1200
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+
+PARTS = ("total", "queue", "limiter", "network", "provider")
+EDGES = tuple(base * 10**power for power in range(1, 9) for base in (1, 2, 5))
+"""microseconds, three bins a decade from 10 µs to 500 s"""
+
+
+def spread(sample: Sequence[Mapping[str, int]], count: int) -> dict[str, object]:
+    """Percentiles of the whole and of each part, and a histogram of the whole; all in microseconds."""
+    columns = {part: sorted(times.get(part, 0) for times in sample) for part in PARTS}
+    return {
+        "n": count,
+        "n_sampled": len(sample),
+        "p50": {part: _at(column, 0.5) for part, column in columns.items()},
+        "p95": {part: _at(column, 0.95) for part, column in columns.items()},
+        "histogram": histogram(columns["total"]),
+    }
+
+
+def histogram(column: Sequence[int]) -> list[tuple[int, int, int]]:
+    """(from, to, how many) over the bins that hold something and those between them."""
+    counts = [0] * (len(EDGES) + 1)
+    for value in column:
+        counts[bisect_right(EDGES, value)] += 1
+    used = [at for at, count in enumerate(counts) if count]
+    edges = (0, *EDGES, EDGES[-1] * 10)
+    return [(edges[at], edges[at + 1], counts[at]) for at in range(used[0], used[-1] + 1)] if used else []
+
+
+def _at(column: Sequence[int], quantile: float) -> int:
+    return column[min(len(column) - 1, int(quantile * len(column)))]
