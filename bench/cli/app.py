@@ -38,6 +38,8 @@ COMMANDS: tuple[tuple[str, Group, str, str], ...] = (
     ("leaderboard", READ, "bench.cli.compare:leaderboard", "All comparable results side by side."),
     ("export", READ, "bench.cli.results:export", "Rows as json, jsonl, csv, parquet or trec."),
     ("score", READ, "bench.cli.results:score", "Score somebody else's ranking or answers."),
+    ("explore", READ, "bench.cli.serve:explore", "The web pages of this workspace, read-only."),
+    ("serve", RUN, "bench.cli.serve:serve", "The web pages as a service that also runs."),
     ("sign", PROVE, "bench.cli.receipts:sign", "One signed receipt a job."),
     ("verify", PROVE, "bench.cli.receipts:verify", "Check receipts offline."),
     ("reproduce", PROVE, "bench.cli.receipts:reproduce", "Run again what a receipt states and compare."),
