@@ -136,9 +136,7 @@ async def sampled_times(reader: Reader, owner: str, phase: Phase) -> tuple[int, 
 # ------------------------------------------------------------------ the three ways to a page
 
 
-async def _next_units(
-    reader: Reader, jobs: Sequence[str], wanted: Wanted, after: Unit, limit: int
-) -> dict[Unit, int]:
+async def _next_units(reader: Reader, jobs: Sequence[str], wanted: Wanted, after: Unit, limit: int) -> dict[Unit, int]:
     """The first units behind ``after`` over all jobs, each with an entry that knows its question."""
     found: dict[Unit, int] = {}
     labels = await _labels(reader, wanted.question_type)
@@ -150,9 +148,7 @@ async def _next_units(
     return {unit: found[unit] for unit in sorted(found, key=_order)[:limit]}
 
 
-async def _searched_page(
-    reader: Reader, jobs: Sequence[str], wanted: Wanted, *, after: str, limit: int
-) -> ItemPage:
+async def _searched_page(reader: Reader, jobs: Sequence[str], wanted: Wanted, *, after: str, limit: int) -> ItemPage:
     position, needle = _unit_of(after), wanted.text.casefold()
     units: list[Unit] = []
     until = time.monotonic() + SEARCH_S

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from aiohttp import web
 
-from bench.web import api, pages
+from bench.web import api
 from bench.web.guard import Handler, add_headers, guard
+from bench.web.pages import routes as page_routes
 from bench.web.site import SITE, Site
 
 MAX_BODY = 2**20
@@ -26,7 +27,7 @@ def make_app(site: Site) -> web.Application:
     app[SITE] = site
     app.on_response_prepare.append(add_headers)
     app.add_routes(api.routes())
-    app.add_routes(pages.routes())
+    app.add_routes(page_routes())
     app.router.add_static("/static", STATIC, append_version=False)
     return app
 

@@ -8,13 +8,14 @@ Example::
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
 from aiohttp import web
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, Undefined
 from markupsafe import Markup
 
 from bench.events import redact
@@ -37,7 +38,7 @@ def page(request: web.Request, template: str, **values: object) -> str:
             site=site,
             csrf=site.secret.csrf if site.secret else "",
             path=request.path,
-            query=dict(request.query),
+            query=defaultdict(str, request.query),
             version=__version__,
             now=datetime.now(UTC),
             **values,
@@ -51,7 +52,7 @@ def templates() -> Environment:
     environment = Environment(
         loader=PackageLoader("bench.web"),
         autoescape=True,
-        undefined=StrictUndefined,
+        undefined=Undefined,
         finalize=_shown,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -26,6 +26,8 @@ Json = dict[str, object]
 
 _rows: dict[Path, tuple[Stamp, Json]] = {}
 """rows of the list by run folder, as long as the journal does not change"""
+_progress: dict[Path, tuple[Stamp, Json]] = {}
+"""the same of how items ended"""
 
 
 def folder_of(site: Site, run_id: str) -> Path:
@@ -80,7 +82,16 @@ async def _row(folder: Path) -> Json:
 
 
 async def progress_of(reader: Reader, jobs: tuple[JobRecord, ...]) -> Json:
-    """How many items of each job ended, and how."""
+    """How many items of each job ended, and how; counted again only when the journal changed."""
+    folder = reader.path.parent
+    stamp = stamp_of(folder)
+    kept = _progress.get(folder)
+    if kept is None or kept[0] != stamp:
+        kept = _progress[folder] = (stamp, await _counted(reader, jobs))
+    return kept[1]
+
+
+async def _counted(reader: Reader, jobs: tuple[JobRecord, ...]) -> Json:
     rows = []
     for job in jobs:
         states = await reader.states(job.key)
