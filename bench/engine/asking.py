@@ -10,7 +10,7 @@ asked to stop ends between two phases, and the item stays pending.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
@@ -61,7 +61,7 @@ class Asked:
         """Do what is missing; True when everything there is to do is done and nothing failed."""
         found = await self._searched()
         if not isinstance(found, SearchResult):
-            return self._failed(found, self.lane.plan.jobs)
+            return self._failed(found, self.lane.plan.jobs, concerns=self.lane.plan.jobs)
         if self.lane.last is Phase.SEARCH:
             return False
         good = True
@@ -71,18 +71,19 @@ class Asked:
 
     async def _read(self, model: str, found: SearchResult) -> bool:
         """Answer with one model and let every judge of it speak."""
-        jobs = [job for job in self.lane.plan.jobs_of(model) if not self._evaluated(job)]
+        open_jobs = [job for job in self.lane.plan.jobs_of(model) if not self._evaluated(job)]
+        jobs = [job for job in open_jobs if job.key not in self.lane.halts.jobs]
         if not jobs:
-            return True
+            return not open_jobs
         said: AnswerResult | None = None
         if model != NONE:
             answered = await self._answered(model, jobs[0].answer_owner, found)
             if not isinstance(answered, AnswerResult):
-                return self._failed(answered, jobs)
+                return self._failed(answered, jobs, concerns=self.lane.plan.jobs_of(model))
             said = answered
         if self.lane.last is Phase.ANSWER:
             return False
-        good = True
+        good = len(jobs) == len(open_jobs)
         for job in jobs:
             good &= await self._judged(job, found, said)
         return good
@@ -122,13 +123,16 @@ class Asked:
         return result if result is not None else done.failure
 
     async def _judged(self, job: Job, found: SearchResult, said: AnswerResult | None) -> bool:
+        if job.key in self.lane.halts.jobs:
+            return False
         done = await self._attempt(
             lambda: evaluate(self.lane, job, self.ready, self.item, self.epoch, found, said, self.memo)
         )
         if done is None:
             return False
         if done.value is None:
-            return self._failed(done.failure, [job])
+            same_judge = [one for one in self.lane.plan.jobs if one.judge == job.judge]
+            return self._failed(done.failure, [job], concerns=same_judge)
         key = self._key(job.key, Phase.EVALUATE)
         self.lane.live.journal.append(done.value.entry(key, done, self.lane.live.errand.generation))
         return True
@@ -168,15 +172,18 @@ class Asked:
             )
         )
 
-    def _failed(self, failure: Failure | None, jobs: list[Job] | tuple[Job, ...]) -> bool:
-        """End the item for these jobs; without a failure (the run stops) it stays pending. Always False."""
+    def _failed(self, failure: Failure | None, jobs: Sequence[Job], *, concerns: Sequence[Job]) -> bool:
+        """End the item for these jobs; without a failure (the run stops) it stays pending. Always False.
+
+        A refusal stops the jobs that it ``concerns``.
+        """
         if failure is not None:
             for job in jobs:
                 if not self._evaluated(job):
                     key = self._key(job.key, Phase.EVALUATE)
                     self.lane.live.journal.append(failed_row(self.lane.plan, key, self.item, failure))
             if failure.stops_lane:
-                self.lane.stop(failure)
+                self.lane.halts.stop(concerns, failure)
         return False
 
     def _evaluated(self, job: Job) -> bool:

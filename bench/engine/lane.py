@@ -6,7 +6,7 @@ Example::
         await open_lane.run()
 
 A corpus worker holds an ingest slot only while it ingests; waiting for an index, it holds none. An item worker pulls
-from the handover, so there is a task a worker and never one an item. A refusal stops this lane and no other.
+from the handover, so there is a task a worker and never one an item. A refusal stops only the jobs that it concerns.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from bench.datasets import ItemRef, memories
 from bench.engine.asking import ask, end_failed
 from bench.engine.context import CHARS_PER_TOKEN
 from bench.engine.corpus import Ready, prepare
+from bench.engine.halts import Halts
 from bench.engine.handover import Handover
 from bench.engine.history import History
 from bench.engine.live import Failure, Live
@@ -35,8 +36,6 @@ from bench.plan import Lane
 from bench.providers import Batching, Provider, Versioned
 from bench.providers.scoping import namespace
 
-FIRST_ITEMS = 20
-"""as many empty results from the start stop a lane"""
 CORPORA_A_SLOT = 8
 """corpora that may be under way for each ingest slot: most of them wait for an index"""
 CLEARERS = 4
@@ -62,9 +61,7 @@ class OpenLane:
     """USD of one search, None = nobody named a price"""
     deletions_begun: Set[tuple[str, int]] = frozenset()
     """deletions that an earlier process began: (item, corpus attempt)"""
-    stopped: Failure | None = None
-    searched: int = 0
-    found_any: bool = False
+    halts: Halts
     unfinished: set[str] = field(default_factory=set)
     """corpora with an item that ended as error, or that could not be prepared"""
     _samples: deque[tuple[str, tuple[Memory, ...]]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
@@ -128,7 +125,7 @@ class OpenLane:
             await self.live.journal.room()
             end_failed(self, ref, failure)
         if failure.stops_lane:
-            self.stop(failure)
+            self.halts.stop(self.plan.jobs, failure)
 
     async def _ask_all(self, handover: Handover[Ready, ItemRef], done: MemoryObjectSendStream[Ready]) -> None:
         async with done:
@@ -178,24 +175,12 @@ class OpenLane:
     @property
     def halted(self) -> bool:
         """Start nothing new in this lane."""
-        return self.stopped is not None or self.live.stopping.asked
-
-    def stop(self, failure: Failure) -> None:
-        """Take no more work in this lane; what is in flight ends."""
-        if self.stopped is None:
-            self.stopped = failure
-            for job in self.plan.jobs:
-                self.live.progress.jobs[job.key].stopped = failure.message
-            self.tell(Event(kind=f"lane_stopped_{failure.kind}", scope=self.key, message=failure.message))
+        return self.halts.every or self.live.stopping.asked
 
     def count_search(self, *, empty: bool) -> None:
-        """The circuit breaker: a lane whose first items all find nothing is not worth its money."""
-        self.searched += 1
-        self.found_any |= not empty
-        armed = self.live.plan.request.circuit_breaker and self.provider.keeps_store
-        if armed and not self.found_any and self.searched >= FIRST_ITEMS:
-            text = f"the first {FIRST_ITEMS} searches of {self.provider.name} found nothing: look at scoping and index"
-            self.stop(Failure(kind="circuit_breaker", message=text))
+        """Tell the circuit breaker, where it is armed."""
+        if self.live.plan.request.circuit_breaker and self.provider.keeps_store:
+            self.halts.count_search(empty=empty, provider=self.provider.name)
 
     # ---- what workers ask for
 

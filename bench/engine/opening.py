@@ -13,6 +13,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 import anyio
 
 from bench.engine.deleting import begun
+from bench.engine.halts import Halts
 from bench.engine.lane import OpenLane
 from bench.engine.live import Live
 from bench.engine.opaque import opaque
@@ -41,6 +42,7 @@ async def open_lane(stack: AsyncExitStack, live: Live, lane: Lane, readers: Read
     provider = await stack.enter_async_context(Oracle() if stored else _provider(live, lane, readers))
     return OpenLane(
         live=live,
+        halts=Halts(live=live, lane=lane),
         plan=lane,
         provider=provider,
         readers=readers,

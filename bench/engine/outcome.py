@@ -76,14 +76,14 @@ class Outcome:
 
 
 async def job_outcomes(plan: Plan, folder: Path, stopped: Mapping[str, Failure]) -> tuple[JobOutcome, ...]:
-    """Count the durable states of every job and judge whether its numbers may be used."""
+    """Count the durable states of every job and judge whether its numbers may be used; ``stopped`` is by job key."""
     found = []
     async with Reader.open(folder) as reader:
         for lane in plan.lanes:
             contaminated = [one for one in await reader.probes(lane.key) if _foreign(one.kind, one.passed)]
             for job in lane.jobs:
                 states = await reader.states(job.key)
-                refused = stopped.get(lane.key)
+                refused = stopped.get(job.key)
                 found.append(
                     JobOutcome(
                         job=job,

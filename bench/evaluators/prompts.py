@@ -15,6 +15,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from bench.config.templates import Template
 from bench.model import ChatMessage, Hit, Prompt, ScoredItem
@@ -57,17 +58,17 @@ class JudgePrompt:
 
     @property
     def sha256(self) -> str:
-        return hashlib.sha256(self.template.text.encode()).hexdigest()
+        return _sha256(self.template.text)
 
     @property
     def asks_for_json(self) -> bool:
         """A prompt that speaks of JSON is asked by schema; one that wants a word is left alone."""
-        return "json" in self.template.text.lower()
+        return _speaks_of_json(self.template.text)
 
     def render(self, item: ScoredItem, response: str, hits: Sequence[Hit] = ()) -> str:
         """Fill in one item and what was answered."""
-        tags = set(_CLOSING_TAG.findall(self.template.text))
-        return self.template.render({name: _as_data(value, tags) for name, value in _values(item, response, hits)})
+        closing = _closing_tags(self.template.text)
+        return self.template.render({name: _as_data(value, closing) for name, value in _values(item, response, hits)})
 
     def ask(
         self,
@@ -103,11 +104,30 @@ def _values(item: ScoredItem, response: str, hits: Sequence[Hit]) -> list[tuple[
     ]
 
 
-def _as_data(value: str | None, tags: set[str]) -> str | None:
+def _as_data(value: str | None, closing: re.Pattern[str] | None) -> str | None:
     """Text that cannot close a tag of the prompt."""
-    if value is None or not tags:
+    if value is None or closing is None or "</" not in value:
         return value
-    return re.sub(rf"</(?=\s*(?:{'|'.join(map(re.escape, sorted(tags)))})\s*>)", "<\\/", value)
+    return closing.sub(r"<\\/", value)
+
+
+# prompts are few and items many, so what a prompt's text says is worked out once
+
+
+@lru_cache(maxsize=256)
+def _closing_tags(text: str) -> re.Pattern[str] | None:
+    tags = sorted(set(_CLOSING_TAG.findall(text)))
+    return re.compile(rf"</(?=\s*(?:{'|'.join(map(re.escape, tags))})\s*>)") if tags else None
+
+
+@lru_cache(maxsize=256)
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@lru_cache(maxsize=256)
+def _speaks_of_json(text: str) -> bool:
+    return "json" in text.lower()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -115,3 +115,21 @@ async def test_L7_a_refused_provider_with_corpora_still_waiting_ends_the_run(wor
     outcome = await world.run(providers="faulty", concurrency=2)
     assert (outcome.exit_code, outcome.status) == (3, RunState.STOPPED)
     assert world.calls("search") < 30 * 2
+
+
+@pytest.mark.parametrize("refused", ["answering_model", "judge_model"])
+async def test_L7_a_model_that_refuses_stops_its_own_jobs_and_no_other(world_of: Worlds, refused: str) -> None:
+    world = world_of("chat:status:code=401,match=m-locked", corpora=2, items=10)
+    world.variables.update(OPENAI_BASE_URL=f"{world.url}/v1", OPENAI_API_KEY="test-key-of-nobody")
+    world.write(
+        "configs/benchmarks/judged.yaml",
+        "name: judged\nversion: '1'\nextends: facts\nevaluation: {method: llm-judge}\n",
+    )
+    models = {"answering_model": ["builtin/extractive"], "judge_model": ["openai/stub-echo"]}
+    models[refused] = ["openai/m-locked", *models[refused]]
+    outcome = await world.run(benchmarks="judged", providers="faulty", concurrency=2, **models)
+    locked, healthy = outcome.jobs
+    assert (outcome.exit_code, outcome.status) == (3, RunState.STOPPED)
+    assert locked.stopped is not None and locked.pending >= 16
+    assert healthy.stopped is None and healthy.pending == 0
+    assert world.control("stats")["providers"]["default"]["endpoints"]["chat"]["statuses"]["401"] <= 4
