@@ -35,7 +35,7 @@ PAGE = 1000
 
 
 class LangMemLocal(ConfigModel):
-    """``local:`` of a config: nothing yet."""
+    """``local:`` of a config has no keys: every one is refused at its line."""
 
 
 class LangMem:
