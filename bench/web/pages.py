@@ -302,7 +302,7 @@ async def login(request: web.Request) -> web.Response:
         )
     answer = web.HTTPSeeOther("/")
     answer.set_cookie(secret.cookie_name, secret.cookie, max_age=SESSION_S, httponly=True, samesite="Strict", path="/")
-    return answer
+    raise answer
 
 
 async def icon(request: web.Request) -> web.Response:

@@ -53,6 +53,8 @@ class Active:
     progress: Progress | None = None
     stop_for: str | None = None
     """``pause``, ``cancel`` or ``shutdown`` once it was asked to stop"""
+    again: bool = False
+    """somebody asked to go on before it had ended"""
     ended: anyio.Event = field(default_factory=anyio.Event)
     loop: asyncio.AbstractEventLoop | None = None
     scope: anyio.CancelScope | None = None
@@ -111,7 +113,10 @@ class Service:
 
     async def resume(self, run_id: str) -> None:
         """Go on with a run of the workspace; one that waits or runs is left alone."""
-        if run_id in self.active or any(order.run_id == run_id for order in self.queue):
+        if run_id in self.active:
+            self.active[run_id].again = self.active[run_id].stop_for is not None
+            return
+        if any(order.run_id == run_id for order in self.queue):
             return
         async with Reader.open(self.workspace / CHECKPOINTS / run_id) as reader:
             status = await reader.status()
@@ -203,6 +208,8 @@ class Service:
                 self.orders.drop(run_id)
             one.ended.set()
             self.active.pop(run_id, None)
+            if one.again and not self.closing:
+                self.queue.append(self.orders.add(Order(run_id=run_id)))
             self._begin()
 
     async def _execute(self, one: Active) -> None:

@@ -71,7 +71,7 @@ async def _row(folder: Path) -> Json:
                 "run_id": folder.name,
                 "benchmarks": list(dict.fromkeys(job.benchmark for job in jobs)),
                 "providers": list(dict.fromkeys(job.provider for job in jobs)),
-                "created_at": reader.meta.created_at.isoformat(timespec="seconds"),
+                "created_at": reader.meta.created_at.isoformat(timespec="milliseconds"),
                 "note": reader.meta.extra.get("note"),
                 **{name: progress[name] for name in ("planned", "ended", "failed")},
             }

@@ -1,0 +1,235 @@
+"""Who may ask what: hosts, origins, tokens, forms, ids in paths, bodies; and that hostile text stays text."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bench.errors import UsageError
+from bench.web.admission import admit
+from bench.web.ids import item_of, slug_of
+from bench.web.serving import Settings, open_site
+from bench.web.tokens import Secret
+from tests.small_world import World
+from tests.web.test_pages import DOCUMENTS, PAGES, checked
+from tests.web.workspaces import visiting
+
+ATTACKS = (
+    "../../x", "..%2F..%2Fx", "%2e%2e", "%2e%2e%2fx", "..", "C:", "C:%5Cx", "%5c..%5cx", "x%00y", "x%0ay", "%252e%252e",
+    "%2Fetc%2Fpasswd", "", "/etc/passwd", ".hidden", "a%20b%2Fc",
+)  # fmt: skip
+ROUTES = (
+    "/runs/{}", "/runs/{}/items", "/runs/r1/items/{}", "/receipts/{}/x.json", "/receipts/r1/{}", "/configs/{}/x",
+    "/configs/providers/{}", "/api/v1/runs/{}", "/api/v1/runs/{}/results", "/api/v1/runs/{}/items",
+    "/api/v1/runs/r1/items/{}", "/api/v1/runs/{}/events", "/api/v1/configs/providers/{}", "/static/{}",
+)  # fmt: skip
+CANARY = "canary-Zq81jx0PwM3vRt6uYb2nLk9s"
+
+
+@pytest.mark.scenario("W1")
+async def test_ids_in_paths_reach_nothing_outside(finished: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in finished.rglob("*")}
+    async with visiting(finished, runs=True) as visit:
+        for route in ROUTES:
+            for attack in ATTACKS:
+                status, text = await visit.get(route.format(attack))
+                assert status in (400, 403, 404), (route, attack, status)
+                assert "root:" not in text
+        for action in ("pause", "resume", "cancel"):
+            for attack in ATTACKS:
+                status, _, _ = await visit.ask("POST", f"/api/v1/runs/{attack}/{action}")
+                assert status in (400, 404), (attack, action, status)
+    after = {path: path.stat().st_mtime_ns for path in finished.rglob("*") if ".service" not in str(path)}
+    assert {path for path in after if path.name != ".token"} <= set(before)
+
+
+@pytest.mark.scenario("W3")
+async def test_foreign_hosts_and_origins_are_refused(finished: Path) -> None:
+    async with visiting(finished, runs=True) as visit:
+        for host in ("evil.example", "127.0.0.1.evil.example", "evil.example:3000", "user@localhost", ""):
+            status, _ = await visit.get("/api/v1/runs", headers={**visit.token, "Host": host})
+            assert status in (400, 403), host
+        for origin in ("http://evil.example", "null", "http://localhost:1"):
+            status, _, _ = await visit.ask("POST", "/api/v1/runs", headers={**visit.token, "Origin": origin}, data="{}")
+            assert status == 403, origin
+        status, _ = await visit.get("/api/v1/runs", headers={**visit.token, "Host": "localhost:3000"})
+        assert status == 200
+
+
+async def test_every_answer_carries_the_policy_and_no_cors(finished: Path) -> None:
+    async with visiting(finished, runs=True) as visit:
+        for path in ("/", "/runs/r1", "/nope", "/api/v1/runs", "/api/v1/nope", "/static/site.css", "/runs/%2e%2e"):
+            _, _, headers = await visit.ask("GET", path)
+            assert headers["Content-Security-Policy"].startswith("default-src 'self'"), path
+            assert headers["X-Content-Type-Options"] == "nosniff"
+            assert headers["Referrer-Policy"] == "no-referrer"
+            assert "Access-Control-Allow-Origin" not in headers
+        _, _, headers = await visit.ask("GET", "/verify.html")
+        assert (
+            "sha256-" in headers["Content-Security-Policy"]
+            and "default-src 'none'" in headers["Content-Security-Policy"]
+        )
+
+
+async def test_serve_opens_nothing_without_the_token(finished: Path) -> None:
+    async with visiting(finished, runs=True) as visit:
+        for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Basic x"}, {"Cookie": "bench_x=1"}):
+            for path in (*(page for page in PAGES if page not in ("/verify.html", "/favicon.ico")), "/api/v1/metrics"):
+                status, _ = await visit.get(path, headers=headers)
+                assert status == 401, path
+            for path in DOCUMENTS:
+                status, _ = await visit.get(f"/api/v1{path}", headers=headers)
+                assert status == (200 if path in ("/healthz", "/readyz") else 401), path
+            status, _, _ = await visit.ask("POST", "/api/v1/runs", headers=headers, data="{}")
+            assert status == 401
+
+
+async def test_the_login_address_gives_a_cookie_that_scripts_cannot_read(finished: Path) -> None:
+    async with visiting(finished, runs=True) as visit:
+        assert visit.site.secret is not None
+        status, _, headers = await visit.ask("GET", f"/login?token={visit.site.secret.token}", headers={})
+        cookie = headers["Set-Cookie"]
+        assert status == 303 and "HttpOnly" in cookie and "SameSite=Strict" in cookie
+        assert visit.site.secret.token not in cookie
+        status, _ = await visit.get("/", headers={"Cookie": cookie.partition(";")[0]})
+        assert status == 200
+        status, _ = await visit.get("/login?token=wrong", headers={})
+        assert status == 401
+
+
+async def test_a_cookie_orders_nothing_without_the_forms_csrf_token(finished: Path) -> None:
+    async with visiting(finished, runs=True) as visit:
+        assert visit.site.secret is not None
+        for data in ({}, {"csrf_token": "wrong"}):
+            status, _, _ = await visit.ask("POST", "/runs/r1/pause", headers=visit.cookie, data=data)
+            assert status == 403
+        good = {"csrf_token": visit.site.secret.csrf}
+        status, _, _ = await visit.ask("POST", "/runs/r1/pause", headers=visit.cookie, data=good)
+        assert status == 303
+
+
+async def test_explore_refuses_every_post(finished: Path) -> None:
+    async with visiting(finished) as visit:
+        for path in ("/runs", "/runs/r1/pause", "/api/v1/runs", "/api/v1/runs/r1/cancel", "/api/v1/nope", "/login"):
+            for method in ("POST", "PUT", "DELETE", "PATCH"):
+                status, _, headers = await visit.ask(method, path, data="{}")
+                assert status == 405 and "GET" in headers["Allow"], (method, path)
+
+
+async def test_other_addresses_need_a_named_token_file(tmp_path: Path) -> None:
+    for runs in (False, True):
+        with pytest.raises(UsageError, match="token"):
+            async with open_site(Settings(workspace=tmp_path, host="0.0.0.0", port=0, runs=runs)):
+                pass
+        settings = Settings(workspace=tmp_path, host="0.0.0.0", port=0, runs=runs, token_file=tmp_path / "token")
+        async with open_site(settings) as site:
+            assert site.secret is not None
+    assert len((tmp_path / "token").read_text().strip()) >= 43
+    assert (tmp_path / "token").stat().st_mode & 0o077 == 0
+
+
+def test_a_short_token_is_refused(tmp_path: Path) -> None:
+    from bench.errors import ConfigError
+
+    (tmp_path / "token").write_text("short\n")
+    with pytest.raises(ConfigError, match="short"):
+        Secret.at(tmp_path / "token")
+
+
+@pytest.mark.scenario("W5")
+async def test_bodies_above_a_megabyte_and_no_json_are_refused(finished: Path) -> None:
+    async with visiting(finished, runs=True) as visit:
+        status, _, _ = await visit.ask("POST", "/api/v1/runs", data=b"x" * (2**20 + 10))
+        assert status == 413
+        for body in ("{", "[1]", "[" * 100_000, "nul"):
+            status, text, _ = await visit.ask("POST", "/api/v1/runs", data=body)
+            assert status == 400 and json.loads(text)["error"]["hint"]
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {"on_end": "touch /tmp/x"},
+        {"sign": True},
+        {"key": "/etc/passwd"},
+        {"output": "/tmp"},
+        {"cluster": "tcp://evil:1"},
+        {"allowCodeExecution": True},
+        {"publishable": True},
+        {"providers": ["./evil.py:Class"]},
+        {"providers": ["../x"]},
+        {"benchmarks": ["/etc/passwd"]},
+        {"evaluators": ["./x.py:E"]},
+        {"metrics": [{"name": "x", "method": "./evil.py:metric"}]},
+        {"set": {"bm25.adapter": "./evil.py:C"}},
+        {"set": {"chroma.connection.baseUrl": "http://evil"}},
+        {"set": {"chroma.auth": []}},
+        {"answer_prompt": "@/etc/passwd"},
+        {"answer_prompt": "/etc/passwd"},
+        {"judge_prompt": ["temporal=/etc/passwd"]},
+        {"unknown": 1},
+        {"run_id": "../x"},
+    ],
+)
+def test_a_request_names_no_file_no_code_and_no_address(flags: dict[str, object]) -> None:
+    with pytest.raises(UsageError):
+        admit(flags)
+
+
+def test_a_plain_request_is_admitted() -> None:
+    request = admit({"benchmarks": ["demo"], "providers": ["bm25", "bm25@b"], "answeringModel": "openai/gpt-4o"})
+    assert request.answering_model == ("openai/gpt-4o",)
+
+
+@pytest.mark.scenario("W2")
+async def test_hostile_text_of_providers_and_datasets_stays_text(tmp_path: Path) -> None:
+    world = World.make(tmp_path, corpora=1, items=2)
+    evil = '<script>alert(1)</script>"><img src=x onerror=alert(2)>\x1b[31m\u202e javascript:alert(3) {{7*7}}'
+    path = tmp_path / "datasets" / "facts.jsonl"
+    row = json.loads(path.read_text().splitlines()[0])
+    row["qa"][0]["q"] = f"What opens {evil}?"
+    row["qa"][0]["a"] = evil
+    row["qa"][0]["id"] = '<b>/../"id'
+    row["sessions"][0][0]["content"] = evil
+    path.write_text(json.dumps(row) + "\n")
+    await world.run(providers=["bm25", "oracle"], answering_model="builtin/extractive", run_id="evil")
+    slug = slug_of('<b>/../"id')
+    assert item_of(slug) == '<b>/../"id'
+    async with visiting(tmp_path) as visit:
+        for page in ("/runs/evil", "/runs/evil/items", f"/runs/evil/items/{slug}", "/runs/evil/items?q=%3Cscript%3E"):
+            status, text = await visit.get(page)
+            assert status == 200, text
+            checked(text)
+            assert "<script>alert" not in text and "<img src=x" not in text and "\x1b" not in text
+            assert "\u202e" not in text
+        assert "&lt;script&gt;alert(1)" in text and "{{7*7}}" in text
+        document = await visit.document(f"/runs/evil/items/{slug}")
+        assert evil in document["about"]["answers"]
+
+
+@pytest.mark.scenario("W4")
+async def test_no_secret_stands_in_any_answer(tmp_path: Path) -> None:
+    world = World.make(tmp_path, corpora=1, items=2)
+    path = tmp_path / "datasets" / "facts.jsonl"
+    path.write_text(path.read_text().replace("The vault", f"{CANARY} The vault"))
+    provider = world.write("configs/providers/leaky.yaml", "name: leaky\ntype: hosted\n# " + CANARY + "\n")
+    assert provider.is_file()
+    await world.run(providers=["bm25"], answering_model="builtin/extractive", run_id="r1", note=f"note {CANARY}")
+    async with visiting(tmp_path, runs=True, variables={"PROVIDER_API_KEY": CANARY}) as visit:
+        assert visit.site.secret is not None
+        item = (await visit.document("/runs/r1/items"))["items"][0]["slug"]
+        pages = [
+            *PAGES,
+            f"/runs/r1/items/{item}",
+            "/configs/providers/leaky",
+            "/login",
+            "/runs/nope",
+            f"/runs/{CANARY}",
+        ]
+        documents = [f"/api/v1{path}" for path in (*DOCUMENTS, "/runs/r1/events", "/metrics", f"/runs/r1/items/{item}")]
+        for address in (*pages, *documents):
+            _, text = await visit.get(address)
+            for form in (CANARY, CANARY.encode().hex(), visit.site.secret.token):
+                assert form not in text, address

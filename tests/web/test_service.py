@@ -1,0 +1,160 @@
+"""The service: runs what it is asked to, one after the other, and goes on after whatever ended it."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+import pytest
+
+from bench.errors import Locked
+from bench.web.orders import Order, Orders
+from tests.small_world import World
+from tests.web.workspaces import ServiceProcess, run_demo, visiting
+
+Faults = Callable[..., str]
+
+
+def slow_world(folder: Path, fault_server: Faults) -> World:
+    """A world whose searches take a while, so that a run can be interrupted in its middle."""
+    url = fault_server("search:latency:ms=60")
+    return World.make(folder, url, corpora=2, items=30)
+
+
+SLOW = {"benchmarks": ["facts"], "providers": ["faulty"], "answering_model": ["builtin/extractive"], "concurrency": 2}
+
+
+async def ended(visit: object, run_id: str) -> dict[str, object]:
+    with anyio.fail_after(60):
+        while True:
+            runs = (await visit.document("/runs"))["runs"]  # type: ignore[attr-defined]
+            found = next((run for run in runs if run["run_id"] == run_id), {})
+            if found.get("state") in ("complete", "partial", "stopped", "paused") and not found.get("service"):
+                return dict(found)
+            await anyio.sleep(0.1)
+
+
+async def test_a_run_started_over_http_ends_complete_with_its_report(tmp_path: Path) -> None:
+    async with visiting(tmp_path, runs=True) as visit:
+        body = '{"benchmarks": ["demo"], "providers": ["bm25"], "limit": 5, "run_id": "r1"}'
+        status, text, headers = await visit.ask("POST", "/api/v1/runs", data=body)
+        assert status == 202, text
+        assert headers["Location"] == "/api/v1/runs/r1"
+        assert (await ended(visit, "r1"))["state"] == "complete"
+        status, _, _ = await visit.ask("POST", "/api/v1/runs", data=body)
+        assert status == 400, "the id is used"
+        assert (await visit.document("/leaderboard"))["benchmarks"] == ["demo"]
+    assert (tmp_path / "results" / "r1" / "report.json").is_file()
+    assert list((tmp_path / "checkpoints" / ".service").glob("*.json")) == []
+
+
+async def test_a_wrong_request_is_answered_at_once_and_leaves_nothing(tmp_path: Path) -> None:
+    async with visiting(tmp_path, runs=True) as visit:
+        for body in ('{"benchmarks": ["nope"]}', '{"providers": ["nope"]}', '{"limit": 0}', '{"metrics": ["nope"]}'):
+            status, text, _ = await visit.ask("POST", "/api/v1/runs", data=body)
+            assert status == 400, (body, text)
+        assert (await visit.document("/runs"))["runs"] == []
+
+
+async def test_runs_beyond_the_maximum_wait_in_order(tmp_path: Path) -> None:
+    async with visiting(tmp_path, runs=True, max_runs=1) as visit:
+        for number in range(3):
+            body = f'{{"providers": ["bm25"], "limit": 3, "run_id": "r{number}"}}'
+            assert (await visit.ask("POST", "/api/v1/runs", data=body))[0] == 202
+            assert len(visit.site.site.service.active) == 1  # type: ignore[union-attr]
+        for number in range(3):
+            assert (await ended(visit, f"r{number}"))["state"] == "complete"
+        runs = (await visit.document("/runs"))["runs"]
+        assert min(runs, key=lambda run: run["created_at"])["run_id"] == "r0"
+
+
+def test_pause_resume_and_cancel(tmp_path: Path, fault_server: Faults) -> None:
+    world = slow_world(tmp_path, fault_server)
+    service = ServiceProcess(tmp_path, variables=world.variables)
+    try:
+        service.call("POST", "/runs", {**SLOW, "run_id": "r1"})
+        service.wait_for("r1", "running", ended=3)
+        assert service.call("POST", "/runs/r1/pause")["state"] == "stopping"
+        paused = service.wait_for("r1", "paused")
+        assert 3 <= paused["progress"]["ended"] < 60
+        service.call("POST", "/runs/r1/resume")
+        service.wait_for("r1", "running", ended=paused["progress"]["ended"] + 3)
+        service.call("POST", "/runs/r1/cancel")
+        assert service.wait_for("r1", "stopped")["reason"] == "cancelled"
+    finally:
+        assert service.end() == 143
+    again = ServiceProcess(tmp_path, variables=world.variables)
+    try:
+        assert again.call("GET", "/runs/r1")["service"] is None, "a cancelled run stays as it is"
+    finally:
+        assert again.end() == 143
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_run_goes_on_by_itself_after_its_service_was_ended(
+    tmp_path: Path, fault_server: Faults, number: signal.Signals
+) -> None:
+    world = slow_world(tmp_path, fault_server)
+    first = ServiceProcess(tmp_path, variables=world.variables)
+    first.call("POST", "/runs", {**SLOW, "run_id": "r1"})
+    first.call("POST", "/runs", {"benchmarks": ["facts"], "providers": ["oracle"], "run_id": "r2"})
+    first.wait_for("r1", "running", ended=5)
+    assert first.end(number) == (143 if number is signal.SIGTERM else -signal.SIGKILL)
+    second = ServiceProcess(tmp_path, variables=world.variables)
+    try:
+        done = second.wait_for("r1", "complete")
+        assert done["progress"]["ended"] == done["progress"]["planned"] == 60
+        assert done["progress"]["failed"] == 0
+        second.wait_for("r2", "complete")
+    finally:
+        assert second.end() == 143
+    searched = world.query("r1", "SELECT count(*) FROM phase WHERE phase = 3")[0][0]
+    assert 60 <= searched <= 62, "only what was in flight is repeated"
+
+
+def test_two_services_on_one_workspace_exit_6(tmp_path: Path) -> None:
+    service = ServiceProcess(tmp_path)
+    try:
+        command = [sys.executable, "-m", "bench", "--workspace", str(tmp_path), "serve", "--port", "0"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        assert done.returncode == 6 and f"pid {service.process.pid}" in done.stderr
+    finally:
+        service.end()
+
+
+def test_a_service_stops_within_eight_seconds_and_tells_its_login_once(tmp_path: Path) -> None:
+    service = ServiceProcess(tmp_path)
+    assert service.process.stdout is not None
+    assert service.process.stdout.readline().startswith(f"log in once: {service.url}/login?token={service.token}")
+    assert service.end() == 143
+    again = ServiceProcess(tmp_path)
+    again.process.send_signal(signal.SIGTERM)
+    stdout, stderr = again.process.communicate(timeout=8)
+    assert again.process.returncode == 143
+    assert "token=" not in stdout + stderr
+
+
+def test_explore_is_read_only_and_needs_no_token_here(tmp_path: Path) -> None:
+    run_demo(tmp_path, "r1", "--providers", "oracle", "--limit", "2")
+    service = ServiceProcess(tmp_path, command="explore")
+    (tmp_path / "checkpoints" / ".token").write_text("")
+    assert service.call("GET", "/runs")["runs"][0]["run_id"] == "r1"
+    assert "error" in service.call("POST", "/runs", {})
+    assert service.end(signal.SIGINT) == 130
+
+
+def test_orders_survive_in_their_order(tmp_path: Path) -> None:
+    with Orders.open(tmp_path) as orders:
+        orders.add(Order(run_id="b", request={"limit": 1}))
+        orders.add(Order(run_id="a"))
+        (orders.folder / "torn.json").write_text("{")
+        with pytest.raises(Locked), Orders.open(tmp_path):
+            pass
+    with Orders.open(tmp_path) as orders:
+        assert [order.run_id for order in orders.all()] == ["b", "a"]
+        orders.drop("b")
+        assert [order.run_id for order in orders.all()] == ["a"]
