@@ -1,0 +1,25 @@
+"""Every scenario has a test that carries its id, or a place in README.md that is there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+NAMED = re.compile(r"def test_([A-Za-z]\d+)_|scenario\(\"([A-Z]\d+)\"")
+PLACE = re.compile(r"^\| ([A-Z]\d+) \| `([^`:]+)(?:::(\w+))?`", re.MULTILINE)
+
+
+def test_every_scenario_has_a_place(shared: Path, root: Path) -> None:
+    text = (shared / "cases" / "scenarios.md").read_text(encoding="utf-8")
+    wanted = set(re.findall(r"^- \*\*([A-Z]\d+)", text, re.MULTILINE))
+    held = {id_ for id_, _, _ in PLACE.findall((root / "tests/scenarios/README.md").read_text(encoding="utf-8"))}
+    for path in (root / "tests").rglob("test_*.py"):
+        found = NAMED.findall(path.read_text(encoding="utf-8"))
+        held |= {(name or marker).upper() for name, marker in found}
+    assert len(wanted) > 80
+    assert sorted(wanted - held) == []
+
+
+def test_every_place_is_there(root: Path) -> None:
+    for _, file, name in PLACE.findall((root / "tests/scenarios/README.md").read_text(encoding="utf-8")):
+        assert not name or f"def {name}(" in (root / file).read_text(encoding="utf-8")
