@@ -10,7 +10,12 @@ COPY pyproject.toml README.md LICENSE ./
 COPY bench bench
 COPY configs configs
 COPY datasets datasets
+COPY docs/verify.html docs/verify.html
 RUN /opt/bench/bin/python -m pip install --no-cache-dir --disable-pip-version-check --no-deps --no-build-isolation .
+# e.g. distributed==2025.1.0 for the cluster services of compose.yaml
+ARG EXTRA_REQUIREMENTS=
+RUN if [ -n "$EXTRA_REQUIREMENTS" ]; then \
+      /opt/bench/bin/python -m pip install --no-cache-dir --disable-pip-version-check $EXTRA_REQUIREMENTS; fi
 
 FROM ${BASE_IMAGE}
 ARG GIT_COMMIT=
@@ -19,7 +24,7 @@ ARG IMAGE=
 ENV MEMORYBENCH_GIT_COMMIT=${GIT_COMMIT} MEMORYBENCH_GIT_TAG=${GIT_TAG} MEMORYBENCH_IMAGE=${IMAGE} \
     PATH=/opt/bench/bin:${PATH} PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 RUN useradd --uid 10001 --create-home bench \
- && install -d -o bench -g bench /workspace /workspace/checkpoints /workspace/results /workspace/datasets
+ && install -d -o bench -g bench /workspace /workspace/checkpoints /workspace/results /workspace/datasets /workspace/token
 COPY --from=build /opt/bench /opt/bench
 USER bench
 WORKDIR /workspace

@@ -154,12 +154,14 @@ async def _side(reader: Reader, job: JobRecord, item: str) -> Json | None:
 async def _hits(reader: Reader, search: Entry | None, scored: Entry | None) -> list[Json]:
     """The hits in the provider's order; ``evidence`` = it stands for a turn or session that holds the answer."""
     stored = await payload(reader, search, HITS_PAYLOAD) if search else None
-    slots = search.data.get("retrieved") if search else None
+    kept, beyond = (search.data.get(name) if search else None for name in ("retrieved", "beyond"))
+    slots = [*kept, *(beyond if isinstance(beyond, list) else [])] if isinstance(kept, list) else []
     gold = set(_texts(scored.data.get("gold") if scored else None))
     found = []
     for at, hit in enumerate(stored if isinstance(stored, list) else []):
-        ids = _texts(slots[at]) if isinstance(slots, list) and at < len(slots) else ()
-        found.append({"rank": at + 1, **hit, "source_ids": list(ids), "evidence": bool(gold & set(ids))})
+        ids = _texts(slots[at]) if at < len(slots) else None
+        known = None if ids is None else list(ids)
+        found.append({"rank": at + 1, **hit, "source_ids": known, "evidence": bool(gold & set(ids or ()))})
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
@@ -141,7 +142,7 @@ def test_a_short_token_is_refused(tmp_path: Path) -> None:
 @pytest.mark.scenario("W5")
 async def test_bodies_above_a_megabyte_and_no_json_are_refused(finished: Path) -> None:
     async with visiting(finished, runs=True) as visit:
-        status, _, _ = await visit.ask("POST", "/api/v1/runs", data=b"x" * (2**20 + 10))
+        status, _, _ = await visit.ask("POST", "/api/v1/runs", data=io.BytesIO(b"x" * (2**20 + 10)))
         assert status == 413
         for body in ("{", "[1]", "[" * 100_000, "nul"):
             status, text, _ = await visit.ask("POST", "/api/v1/runs", data=body)

@@ -1,0 +1,108 @@
+"""compose.yaml and the image: their structure, and the service's command line exactly as the file gives it."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+SERVICE_KEYS = {
+    "build", "image", "command", "entrypoint", "read_only", "tmpfs", "cap_drop", "security_opt", "init", "restart",
+    "stop_grace_period", "ports", "env_file", "environment", "healthcheck", "volumes", "profiles", "network_mode",
+    "secrets", "depends_on", "deploy",
+}  # fmt: skip
+OURS = ("bench", "sign", "scheduler", "worker")
+
+
+@pytest.fixture(scope="module")
+def compose(root: Path) -> dict[str, Any]:
+    found: dict[str, Any] = YAML(typ="safe").load(root / "compose.yaml")
+    return found
+
+
+def test_every_part_is_of_the_compose_specification(compose: dict[str, Any]) -> None:
+    assert {key for key in compose if not key.startswith("x-")} == {"name", "services", "secrets", "volumes"}
+    for name, service in compose["services"].items():
+        assert set(service) <= SERVICE_KEYS, name
+        assert "image" in service
+        for volume in service.get("volumes", ()):
+            source = volume.partition(":")[0]
+            assert source.startswith("./") or source in compose["volumes"], volume
+        for secret in service.get("secrets", ()):
+            assert secret in compose["secrets"]
+        for needed in service.get("depends_on", ()):
+            assert needed in compose["services"]
+
+
+def test_the_profiles_are_those_that_the_guide_names(compose: dict[str, Any]) -> None:
+    services = compose["services"]
+    assert [name for name, service in services.items() if "profiles" not in service] == ["bench"]
+    profiles = {profile for service in services.values() for profile in service.get("profiles", ())}
+    assert profiles == {"chroma", "pgvector", "mem0", "cluster", "sign"}
+
+
+def test_ports_are_published_on_the_loopback_address_only(compose: dict[str, Any]) -> None:
+    published = [port for service in compose["services"].values() for port in service.get("ports", ())]
+    assert published and all(port.startswith("127.0.0.1:") for port in published)
+    assert compose["services"]["bench"]["ports"] == ["127.0.0.1:${BENCH_PORT:-3000}:3000"]
+
+
+def test_images_are_pinned_by_version(compose: dict[str, Any]) -> None:
+    for service in compose["services"].values():
+        assert re.search(r":v?\d+\.\d+", service["image"]), service["image"]
+
+
+def test_our_services_can_write_nowhere_but_their_volumes(compose: dict[str, Any]) -> None:
+    for name in OURS:
+        service = compose["services"][name]
+        assert service["read_only"] and service["cap_drop"] == ["ALL"], name
+        assert "no-new-privileges:true" in service["security_opt"]
+
+
+def test_only_sign_sees_the_signing_key(compose: dict[str, Any]) -> None:
+    services = compose["services"]
+    assert [name for name, service in services.items() if "signing_key" in service.get("secrets", ())] == ["sign"]
+    assert services["sign"]["network_mode"] == "none"
+    assert "MEMORYBENCH_SIGNING_KEY_FILE" not in services["bench"]["environment"]
+
+
+def test_the_token_lies_in_a_volume_and_stopping_gets_its_time(compose: dict[str, Any]) -> None:
+    bench = compose["services"]["bench"]
+    token = Path(bench["environment"]["MEMORYBENCH_TOKEN_FILE"])
+    assert any(volume.partition(":")[2] == str(token.parent) for volume in bench["volumes"])
+    assert int(bench["stop_grace_period"].removesuffix("s")) > 10
+    assert "readyz" in bench["healthcheck"]["test"][-1]
+
+
+def test_the_image_is_no_root_and_takes_its_base_as_an_argument(root: Path) -> None:
+    text = (root / "Dockerfile").read_text()
+    assert text.count("FROM ${BASE_IMAGE}") == 2 and re.search(r"^USER bench$", text, re.MULTILINE)
+    for source in re.findall(r"^COPY (?!--)(.+) \S+$", text, re.MULTILINE):
+        assert all((root / part).exists() for part in source.split()), source
+
+
+def test_the_services_command_line_starts_as_the_file_gives_it(
+    compose: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = [part if part != "3000" else "0" for part in compose["services"]["bench"]["command"]]
+    monkeypatch.setenv("MEMORYBENCH_TOKEN_FILE", str(tmp_path / "token" / "token"))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bench", "--workspace", str(tmp_path), *command], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    try:
+        url = process.stdout.readline().removeprefix("listening on ").strip()
+        assert "/login?token=" in process.stdout.readline()
+        with urllib.request.urlopen(f"{url}/api/v1/readyz", timeout=10) as answer:
+            assert answer.status == 200
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=10)
+    assert process.returncode == 143
