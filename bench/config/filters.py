@@ -44,6 +44,8 @@ def iso(when: datetime) -> str:
 
 def text_of(value: object) -> str:
     """The text of a value without any filter."""
+    if isinstance(value, str):
+        return value
     if isinstance(value, datetime):
         return iso(value)
     if _is_turns(value):

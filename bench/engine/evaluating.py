@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from bench.engine.deleting import MISSING
 from bench.engine.live import Attempt
 from bench.engine.records import AnswerResult, SearchResult
-from bench.engine.scoring import facts, row_of, shown, with_judge, with_state
+from bench.engine.scoring import facts, row_of, shown
 from bench.errors import EvaluatorFailed
 from bench.evaluators import Evaluator, Judge, needs_answer, state_of, threshold_of
 from bench.http import record, recording
@@ -104,8 +104,8 @@ async def evaluate(
             spent = tuple(calls)
     for call in spent:
         record(call)
-    row = with_judge(row_of(lane.plan, item, epoch, found, said, verdicts), spent)
-    row = with_state(row, _state(evaluators, verdicts, item, found))
+    state = _state(evaluators, verdicts, item, found)
+    row = row_of(lane.plan, item, epoch, found, said, verdicts, state=state, judging=spent)
     return Evaluated(
         item=item,
         row=row,

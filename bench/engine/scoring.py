@@ -2,14 +2,13 @@
 
 Example::
 
-    row = row_of(lane, item, epoch, found, said, verdicts)
+    row = row_of(lane, item, epoch, found, said, verdicts, state=state, judging=calls)
     entry = failed_row(lane.plan, key, item, failure)
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from decimal import Decimal
 
 from bench.datasets import gold_ids
@@ -24,15 +23,24 @@ LONGEST_LABEL = 100
 
 
 def row_of(
-    lane: Lane, item: Item, epoch: int, found: SearchResult, said: AnswerResult | None, verdicts: Sequence[Verdict]
+    lane: Lane,
+    item: Item,
+    epoch: int,
+    found: SearchResult,
+    said: AnswerResult | None,
+    verdicts: Sequence[Verdict],
+    *,
+    state: State,
+    judging: Sequence[Call],
 ) -> Row:
-    """Everything a metric may know of one item; the state is still open."""
+    """Everything a metric may know of one item; ``judging`` = the calls of its judge."""
     relevant, no_gold = gold(lane, item)
     return Row(
         benchmark=lane.benchmark.name,
         corpus=item.corpus,
         item_id=item.id,
         epoch=epoch,
+        state=state,
         labels=labels(lane, item),
         answerable=not item.abstention,
         adversarial=item.question_type == ADVERSARIAL,
@@ -45,8 +53,8 @@ def row_of(
         verdicts=tuple(verdicts),
         category=_text(item.metadata.get("category")),
         times_us=_times(found, said),
-        tokens=_tokens(said),
-        costs_usd=_costs(found, said),
+        tokens={**_tokens(said), **_judge_tokens(judging)},
+        costs_usd={**_costs(found, said), **_judge_costs(judging)},
         reason=found.reason or no_gold,
     )
 
@@ -69,25 +77,6 @@ def labels(lane: Lane, item: Item) -> dict[str, str]:
         if text is not None:
             found.setdefault(dimension, text[:LONGEST_LABEL])
     return found
-
-
-def with_state(row: Row, state: State) -> Row:
-    """Close a row."""
-    return replace(row, state=state)
-
-
-def with_judge(row: Row, calls: Sequence[Call]) -> Row:
-    """Add what the judge's calls used; a judge that was not called used nothing."""
-    if not calls:
-        return row
-    known = [call.usage for call in calls if call.usage is not None]
-    tokens = {
-        "judge_in": sum(usage.input_tokens for usage in known) if known else None,
-        "judge_out": sum(usage.output_tokens for usage in known) if known else None,
-    }
-    costs = [call.cost_usd for call in calls if call.outcome == "ok"]
-    total = None if None in costs else str(sum((Decimal(cost) for cost in costs if cost is not None), Decimal(0)))
-    return replace(row, tokens={**row.tokens, **tokens}, costs_usd={**row.costs_usd, "judge": total})
 
 
 def failed_row(lane: Lane, key: Key, item: Item, failure: Failure) -> Entry:
@@ -162,6 +151,25 @@ def _tokens(said: AnswerResult | None) -> dict[str, int | None]:
 def _costs(found: SearchResult, said: AnswerResult | None) -> dict[str, str | None]:
     costs = {"search": found.cost_usd} if found.priced else {}
     return costs if said is None else {**costs, "answer": said.cost_usd}
+
+
+def _judge_tokens(calls: Sequence[Call]) -> dict[str, int | None]:
+    """What the judge's calls used; a judge that was not called used nothing."""
+    if not calls:
+        return {}
+    known = [call.usage for call in calls if call.usage is not None]
+    return {
+        "judge_in": sum(usage.input_tokens for usage in known) if known else None,
+        "judge_out": sum(usage.output_tokens for usage in known) if known else None,
+    }
+
+
+def _judge_costs(calls: Sequence[Call]) -> dict[str, str | None]:
+    if not calls:
+        return {}
+    costs = [call.cost_usd for call in calls if call.outcome == "ok"]
+    total = None if None in costs else str(sum((Decimal(cost) for cost in costs if cost is not None), Decimal(0)))
+    return {"judge": total}
 
 
 def _text(value: object) -> str | None:

@@ -11,24 +11,26 @@ The list travels in a context variable, so neither a provider nor a model has to
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 
 from bench.model import Call
 
 _calls: ContextVar[list[Call] | None] = ContextVar("calls", default=None)
 
 
-@contextmanager
-def recording() -> Iterator[list[Call]]:
+class recording:  # noqa: N801 - used as the statement `with recording()`
     """Collect the calls made inside the block, in the order in which they ended."""
-    calls: list[Call] = []
-    token = _calls.set(calls)
-    try:
-        yield calls
-    finally:
-        _calls.reset(token)
+
+    __slots__ = ("_token",)
+    _token: Token[list[Call] | None]
+
+    def __enter__(self) -> list[Call]:
+        calls: list[Call] = []
+        self._token = _calls.set(calls)
+        return calls
+
+    def __exit__(self, *_exc: object) -> None:
+        _calls.reset(self._token)
 
 
 def record(call: Call) -> None:
