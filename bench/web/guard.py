@@ -25,7 +25,8 @@ HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
+    # no-referrer would make browsers send "Origin: null" with our own forms
+    "Referrer-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 OPEN = frozenset({"/api/v1/healthz", "/api/v1/readyz", "/healthz", "/readyz", "/login", "/favicon.ico", "/verify.html"})

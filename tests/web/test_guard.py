@@ -65,7 +65,7 @@ async def test_every_answer_carries_the_policy_and_no_cors(finished: Path) -> No
             _, _, headers = await visit.ask("GET", path)
             assert headers["Content-Security-Policy"].startswith("default-src 'self'"), path
             assert headers["X-Content-Type-Options"] == "nosniff"
-            assert headers["Referrer-Policy"] == "no-referrer"
+            assert headers["Referrer-Policy"] == "same-origin"
             assert "Access-Control-Allow-Origin" not in headers
         _, _, headers = await visit.ask("GET", "/verify.html")
         assert (

@@ -1,0 +1,91 @@
+"""The pages in a real browser: log in, start, watch live, look at items, compare; nothing goes elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.small_world import World
+from tests.web.browser import CHROMIUM, browsing
+from tests.web.workspaces import ServiceProcess, visiting
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="CHROMIUM IS NOT INSTALLED: the pages were not driven")
+
+OVERFLOWS = "document.documentElement.scrollWidth > document.documentElement.clientWidth + 1"
+
+
+async def test_a_run_is_started_watched_and_compared_in_a_browser(
+    tmp_path: Path, fault_server: Callable[..., str]
+) -> None:
+    url = fault_server("search:latency:ms=120", "--record")
+    world = World.make(tmp_path / "w", url, corpora=1, items=30)
+    service = ServiceProcess(world.workspace, variables=world.variables)
+    try:
+        async with browsing(tmp_path / "profile") as browser:
+            await browser.open(f"{service.url}/login?token={service.token}", "document.title === 'Runs'")
+            await browser.value(
+                "(() => { const form = document.querySelector('form[action=\"/runs\"]');"
+                "form.benchmarks.value = 'facts'; form.run_id.value = 'seen'; form.answering_model;"
+                "for (const one of form.providers.options) one.selected = ['faulty', 'oracle'].includes(one.value);"
+                "form.submit(); })()"
+            )
+            await browser.until("document.querySelector('[data-live]')", 60)
+            first = "document.querySelector('main progress').value"
+            await browser.value("window.kept = true")
+            await browser.until(f"{first} > 5", 60)
+            assert await browser.value("window.kept"), "live updates load no page anew"
+            await browser.until("document.querySelector('.state.complete')", 90)
+
+            await browser.open(f"{service.url}/runs/seen/items", "document.querySelector('tbody[data-keys] tr')")
+            await browser.press("j")
+            await browser.press("j")
+            assert await browser.value("document.querySelectorAll('tr.at').length") == 1
+            await browser.press("Enter")
+            await browser.until("location.pathname.startsWith('/runs/seen/items/')")
+            assert await browser.value("document.querySelectorAll('.hit.evidence').length") >= 1
+
+            await browser.open(f"{service.url}/compare?a=seen:faulty&b=seen:oracle", "document.querySelector('h2')")
+            assert "Like for like" in await browser.value("document.body.textContent")
+            assert browser.problems == []
+            hosts = {one.split("/")[2] for one in browser.requests if one.startswith("http")}
+            assert hosts == {service.url.removeprefix("http://")}
+    finally:
+        assert service.end() == 143
+
+
+async def test_no_page_is_wider_than_a_phone_or_complains(finished: Path, tmp_path: Path) -> None:
+    async with visiting(finished) as visit, browsing(tmp_path / "profile") as browser:
+        slug = (await visit.document("/runs/r1/items"))["items"][0]["slug"]
+        item = f"/runs/r1/items/{slug}"
+        paths = ("/", "/runs/r1", "/runs/r1/items", item, "/compare?a=r1:bm25&b=r1:oracle", "/leaderboard", "/configs")
+        for path in paths:
+            for width in (1280, 390):
+                await browser.open(visit.site.url + path, "document.querySelector('h1')")
+                await browser.look(tmp_path / f"shot-{width}.png", width)
+                assert not await browser.value(OVERFLOWS), (path, width)
+        assert browser.problems == []
+        assert all(url.startswith((visit.site.url, "data:", "about:")) for url in browser.requests)
+
+
+async def test_filters_change_the_list_without_loading_the_page(finished: Path, tmp_path: Path) -> None:
+    async with visiting(finished) as visit, browsing(tmp_path / "profile") as browser:
+        await browser.open(f"{visit.site.url}/runs/r1/items", "window.htmx")
+        await browser.value("window.kept = true")
+        await browser.value(
+            "(() => { const field = document.querySelector('select[name=state]'); field.value = 'incorrect';"
+            "field.dispatchEvent(new Event('change', {bubbles: true})); })()"
+        )
+        await browser.until("location.search.includes('state=incorrect')")
+        assert await browser.value("window.kept") and browser.problems == []
+
+
+async def test_the_served_verify_page_names_what_is_no_receipt(finished: Path, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.json"
+    bad.write_text('{"provider": "<img src=x onerror=alert(1)>"}')
+    async with visiting(finished) as visit, browsing(tmp_path / "profile") as browser:
+        await browser.open(f"{visit.site.url}/verify.html", "document.querySelector('#files')")
+        await browser.give("#files", bad)
+        await browser.until("document.querySelector('#verdict').textContent.startsWith('INVALID')")
+        assert await browser.value("document.querySelectorAll('img').length") == 0
