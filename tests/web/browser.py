@@ -63,9 +63,12 @@ class Browser:
         return result["result"].get("value")
 
     async def until(self, expression: str, seconds: float = 30) -> None:
-        with anyio.fail_after(seconds):
+        with anyio.move_on_after(seconds):
             while not await self.value(f"document.readyState === 'complete' && !!({expression})"):
                 await anyio.sleep(0.05)
+            return
+        shown = await self.value("location.href + ' ' + document.body.innerText.slice(0, 600)")
+        raise AssertionError(f"never came true: {expression}; the page shows {shown}; {self.problems}")
 
     async def open(self, url: str, expression: str = "true") -> None:
         await self.call("Page.navigate", url=url)

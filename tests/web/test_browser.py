@@ -19,19 +19,19 @@ OVERFLOWS = "document.documentElement.scrollWidth > document.documentElement.cli
 async def test_a_run_is_started_watched_and_compared_in_a_browser(
     tmp_path: Path, fault_server: Callable[..., str]
 ) -> None:
-    url = fault_server("search:latency:ms=120", "--record")
-    world = World.make(tmp_path / "w", url, corpora=1, items=30)
+    url = fault_server("search:latency:ms=1200")
+    world = World.make(tmp_path / "w", url, corpora=1, items=60)
     service = ServiceProcess(world.workspace, variables=world.variables)
     try:
         async with browsing(tmp_path / "profile") as browser:
             await browser.open(f"{service.url}/login?token={service.token}", "document.title === 'Runs'")
             await browser.value(
                 "(() => { const form = document.querySelector('form[action=\"/runs\"]');"
-                "form.benchmarks.value = 'facts'; form.run_id.value = 'seen'; form.answering_model;"
+                "form.benchmarks.value = 'facts'; form.run_id.value = 'seen'; "
                 "for (const one of form.providers.options) one.selected = ['faulty', 'oracle'].includes(one.value);"
                 "form.submit(); })()"
             )
-            await browser.until("document.querySelector('[data-live]')", 60)
+            await browser.until("document.querySelector('[data-live]')", 30)
             first = "document.querySelector('main progress').value"
             await browser.value("window.kept = true")
             await browser.until(f"{first} > 5", 60)

@@ -9,7 +9,7 @@
       waiting = null; last = Date.now();
       fetch(location.href, { headers: { 'X-Live': '1' } }).then(answer => answer.ok ? answer.text() : null).then(text => {
         if (!text) return;
-        const fresh = new DOMParser().parseFromString(text, 'text/html').querySelector('[data-live]');
+        const fresh = new DOMParser().parseFromString(text, 'text/html').getElementById('run');
         if (fresh) { live.replaceChildren(...fresh.childNodes); }
       });
     };
