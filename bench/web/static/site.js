@@ -26,7 +26,7 @@
   const rows = () => [...document.querySelectorAll('tbody[data-keys] tr')];
   let at = -1;
   document.addEventListener('keydown', event => {
-    if (event.target.matches('input, select, textarea') || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.matches?.('input, select, textarea') || event.ctrlKey || event.metaKey || event.altKey) return;
     const list = rows();
     if (event.key === '/') { const field = document.querySelector('input[name=q]'); if (field) { event.preventDefault(); field.focus(); } return; }
     if (!list.length) return;
