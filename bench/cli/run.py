@@ -19,6 +19,7 @@ from bench.errors import UsageError
 if TYPE_CHECKING:
     from bench.config.catalog import Catalog
     from bench.config.run import RunRequest
+    from bench.engine.errand import Errand
     from bench.engine.outcome import Outcome
     from bench.plan import Plan
     from bench.report import Report
@@ -38,7 +39,7 @@ def run(*, flags: RunFlags | None = None) -> int:
     request = _request(catalog, flags)
     if request.download:
         _fetch(catalog, request)
-    return _carry_out(make_plan(catalog, request, environment), environment, resume=None)
+    return carry_out(make_plan(catalog, request, environment), environment, resume=None)
 
 
 def eval_(benchmark: str | None = None, provider: str | None = None, /, *, flags: RunFlags | None = None) -> int:
@@ -64,7 +65,7 @@ def resume(run_id: str, /, *, flags: RunFlags | None = None) -> int:
         return await resumed_plan(run_id, catalog=catalog, flags=found, environment=environment)
 
     folder, plan = anyio.run(planned)
-    return _carry_out(plan, environment, resume=folder)
+    return carry_out(plan, environment, resume=folder)
 
 
 def plan(benchmark: str | None = None, provider: str | None = None, /, *, flags: RunFlags | None = None) -> int:
@@ -117,11 +118,11 @@ def _fetch(catalog: Catalog, request: RunRequest) -> None:
         download_benchmark(catalog, name, source=None)
 
 
-def _carry_out(plan: Plan, environment: Environment, *, resume: Path | None) -> int:
+def carry_out(plan: Plan, environment: Environment, *, resume: Path | None, errand: Errand | None = None) -> int:
     """Run the plan, write and show the report, and say what to do next."""
     if plan.request.publishable and resume is None:
         plan = _announced(plan, environment)
-    outcome, report, folder = anyio.run(_execute, plan, environment, resume)
+    outcome, report, folder = anyio.run(_execute, plan, environment, resume, errand)
     failed_gates = _gates(plan, report)
     code = outcome.exit_code or (GATE_FAILED if failed_gates else 0)
     if current.get().json:
@@ -156,7 +157,9 @@ def _announced(plan: Plan, environment: Environment) -> Plan:
     return plan
 
 
-async def _execute(plan: Plan, environment: Environment, resume: Path | None) -> tuple[Outcome, Report, Path]:
+async def _execute(
+    plan: Plan, environment: Environment, resume: Path | None, errand: Errand | None
+) -> tuple[Outcome, Report, Path]:
     from bench import events
     from bench.cli.display import display_for, follow
     from bench.engine import execute
@@ -170,7 +173,7 @@ async def _execute(plan: Plan, environment: Environment, resume: Path | None) ->
     for text in plan.notes:
         console.note(text)
     async with follow(display):
-        outcome = await execute(plan, environment=environment, observer=display, resume=resume)
+        outcome = await execute(plan, environment=environment, observer=display, resume=resume, errand=errand)
     async with Reader.open(outcome.folder) as reader:
         report = await fold(reader)
         folder = await publish(reader, report, results)

@@ -54,6 +54,19 @@ def failed_phase(phases: Mapping[Phase, Entry]) -> Phase:
     return next((phase for phase in Phase if phase in phases and not phases[phase].ok), Phase.EVALUATE)
 
 
+async def stored_items(path: Path, start: Phase) -> frozenset[str]:
+    """The items whose phases before ``start`` ended well, in every epoch and job: a fork needs no provider for them."""
+    good: set[str] = set()
+    lacking: set[str] = set()
+    async with Reader.open(path) as reader:
+        for job in read(reader.meta.extra):
+            needed = [Phase.SEARCH, *([Phase.ANSWER] if start is Phase.EVALUATE and job.models.answering else [])]
+            async for one in reader.items(chain_of(job)):
+                whole = all(phase in one.phases and one.phases[phase].ok for phase in needed)
+                (good if whole else lacking).add(one.item)
+    return frozenset(good - lacking)
+
+
 async def rescored_plan(
     target: str, *, catalog: Catalog, flags: Mapping[str, object], environment: Environment
 ) -> tuple[Path, Plan, Errand]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+READ = ("--answering-model", "builtin/extractive")
 Bench = Callable[..., Any]
 Results = Callable[[str], dict[str, Any]]
 
@@ -95,7 +96,7 @@ def test_an_item_of_a_gold_overlay_is_suspect_and_a_foreign_overlay_is_refused(b
         "required_capabilities": ["add_memory", "retrieve_memory"],
     }
     (folder / "manifest.json").write_text(json.dumps(manifest))
-    bench("run", "--run-id", "r", "--benchmarks", "codes", "--providers", "no-memory")
+    bench("run", "--run-id", "r", "--benchmarks", "codes", "--providers", "no-memory", *READ)
     (job,) = losses(bench)
     assert job["counts"] == {"no_evidence_known": 3}
     entry = {
@@ -108,10 +109,10 @@ def test_an_item_of_a_gold_overlay_is_suspect_and_a_foreign_overlay_is_refused(b
     overlay = folder / "overlays/audit.yaml"
     overlay.write_text(json.dumps(entry))
     (folder / "manifest.json").write_text(json.dumps({**manifest, "overlay": "audit"}))
-    refused = bench("run", "--run-id", "s", "--benchmarks", "codes", "--providers", "no-memory", check=2)
+    refused = bench("run", "--run-id", "s", "--benchmarks", "codes", "--providers", "no-memory", *READ, check=2)
     assert "overlay is for the dataset" in refused.stderr
     described = json.loads(bench("describe", "codes", "--json").stdout)
     overlay.write_text(json.dumps({**entry, "dataset_sha256": described["dataset"]["sha256"]}))
-    bench("run", "--run-id", "s", "--benchmarks", "codes", "--providers", "no-memory")
+    bench("run", "--run-id", "s", "--benchmarks", "codes", "--providers", "no-memory", *READ)
     (job,) = json.loads(bench("failures", "s", "--json").stdout)["jobs"]
     assert job["counts"] == {"gold_suspect": 1, "no_evidence_known": 2}

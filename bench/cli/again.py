@@ -1,0 +1,143 @@
+"""``bench retry``, ``rescore``, ``fork``: a run's stored work used again, so that nothing is paid twice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import anyio
+from cyclopts import Parameter
+
+from bench.cli import console
+from bench.cli.flags import RunFlags, given
+from bench.cli.run import carry_out, surroundings
+from bench.errors import UsageError
+from bench.journal.places import find_run
+from bench.model import Phase
+
+if TYPE_CHECKING:
+    from bench.engine.errand import Errand
+    from bench.plan import Plan
+
+Many = Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())]
+
+FOR_ANSWERS = ("answering_model", "answer_prompt", "context_budget")
+"""flags that make other answers"""
+
+
+def retry(
+    run_id: str,
+    /,
+    *,
+    phase: Literal["ingest", "index", "search", "answer", "evaluate"] | None = None,
+    items: Many = None,
+    concurrency: str | None = None,
+) -> int:
+    """Ask again what ended as an error or was not ready, and nothing else; wrong answers are never asked again.
+
+    Parameters
+    ----------
+    phase
+        Only items that failed in this phase.
+    items
+        Only these item ids; one that did not fail is refused.
+    concurrency
+        Requests in flight, or auto.
+    """
+    from bench.engine import resumed_plan
+    from bench.engine.errand import Errand
+    from bench.engine.reusing import failed_items
+
+    catalog, environment = surroundings()
+    flags = given(RunFlags(concurrency=concurrency))
+
+    async def planned() -> tuple[Path, Plan, frozenset[str]]:
+        folder, plan = await resumed_plan(run_id, catalog=catalog, flags=flags, environment=environment)
+        asked = tuple(name for text in items or () for name in text.split(","))
+        failed = await failed_items(folder, items=asked)
+        sound = next((name for name in asked if name not in failed), None)
+        if sound is not None:
+            raise UsageError(
+                f'item "{sound}" of run {run_id} did not fail',
+                hint="only error and not_ready are tried again; bench failures shows them",
+            )
+        return folder, plan, await failed_items(folder, phase=Phase(phase), items=asked) if phase else failed
+
+    folder, plan, chosen = anyio.run(planned)
+    if not chosen:
+        console.note("nothing to retry: no item of these ended as an error or was not ready")
+        return 0
+    return carry_out(plan, environment, resume=folder, errand=Errand(only=chosen))
+
+
+def rescore(
+    run_id: str,
+    /,
+    *,
+    judge_model: Many = None,
+    judge_prompt: Many = None,
+    evaluators: Many = None,
+    metrics: Many = None,
+) -> int:
+    """Judge or measure the stored answers anew, in the same run: no provider is called, old verdicts stay.
+
+    Parameters
+    ----------
+    judge_model
+        Another judge.
+    judge_prompt
+        File or text; TYPE=FILE for one question type.
+    evaluators
+        Evaluators instead of the benchmark's own.
+    metrics
+        Replace the list of metrics.
+    """
+    from bench.engine.reusing import rescored_plan
+
+    catalog, environment = surroundings()
+    named = {"judge_model": judge_model, "judge_prompt": judge_prompt, "evaluators": evaluators, "metrics": metrics}
+    flags = {name: value for name, value in named.items() if value is not None}
+
+    async def planned() -> tuple[Path, Plan, Errand]:
+        return await rescored_plan(run_id, catalog=catalog, flags=flags, environment=environment)
+
+    folder, plan, errand = anyio.run(planned)
+    return carry_out(plan, environment, resume=folder, errand=errand)
+
+
+def fork(
+    run_id: str,
+    /,
+    *,
+    from_: Annotated[Literal["answer", "evaluate"], Parameter(name="--from")],
+    flags: RunFlags | None = None,
+) -> int:
+    """A new run that begins with the stored search results (--from answer) or answers (--from evaluate) of another.
+
+    No provider is called: an item of which the other run has no such result stays pending.
+
+    Parameters
+    ----------
+    from_
+        The first phase that is done anew.
+    """
+    from bench.engine.reusing import forked_plan, stored_items
+
+    start, found = Phase(from_), given(flags or RunFlags())
+    wrong = next((name for name in FOR_ANSWERS if name in found), None)
+    if start is Phase.EVALUATE and wrong is not None:
+        text = f"--{wrong.replace('_', '-')} changes answers, and --from evaluate keeps them"
+        raise UsageError(text, hint="use --from answer")
+    catalog, environment = surroundings()
+
+    async def planned() -> tuple[Plan, Errand]:
+        plan, errand = await forked_plan(run_id, start, catalog=catalog, flags=found, environment=environment)
+        only = await stored_items(find_run(catalog.workspace, run_id), start)
+        if not only:
+            what = "answer" if start is Phase.EVALUATE else "search result"
+            raise UsageError(f"run {run_id} has no stored {what}", hint="bench run makes a run of its own")
+        return plan, replace(errand, only=only)
+
+    plan, errand = anyio.run(planned)
+    return carry_out(plan, environment, resume=None, errand=errand)

@@ -1,0 +1,103 @@
+"""``bench retry``, ``rescore``, ``fork``: failures only; stored answers; nothing that was paid for is paid again."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.small_world import World
+
+Bench = Callable[..., Any]
+Results = Callable[[str], dict[str, Any]]
+RUN = ("run", "--run-id", "r", "--providers", "bm25", "--limit", "20")
+
+
+@pytest.fixture
+def world(tmp_path: Path, fault_server: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> World:
+    """A benchmark of facts and a provider whose every third search is refused, in the folder of ``bench``."""
+    url = fault_server("search:status:code=400,every=3")
+    world = World.make(tmp_path, url, corpora=2, items=6)
+    monkeypatch.setenv("FAULT_URL", url)
+    return world
+
+
+def job_of(results: Results, run_id: str) -> dict[str, Any]:
+    (job,) = results(run_id)["jobs"]
+    found: dict[str, Any] = job
+    return found
+
+
+def test_a_rescore_with_other_metrics_shows_the_newest_and_calls_nobody(bench: Bench, results: Results) -> None:
+    bench(*RUN)
+    before = job_of(results, "r")
+    bench("rescore", "r", "--metrics", "mrr", "exact_match")
+    after = job_of(results, "r")
+    assert set(after["metrics"]) == {"mrr", "exact_match"}
+    assert after["metrics"]["mrr"]["value"] == before["metrics"]["mrr"]["value"]
+    assert results("r")["status"] == "complete"
+    assert after["usage"]["provider"] == before["usage"]["provider"]
+
+
+def test_a_fork_from_evaluate_repeats_the_numbers_of_its_run(bench: Bench, results: Results) -> None:
+    bench(*RUN)
+    bench("fork", "r", "--from", "evaluate", "--run-id", "f")
+    ours, theirs = job_of(results, "f"), job_of(results, "r")
+    assert ours["counts"] == theirs["counts"]
+    for name in ("accuracy", "mrr", "ndcg_at_10"):
+        assert ours["metrics"][name]["value"] == theirs["metrics"][name]["value"]
+    assert ours["isolation"]["probed"] == 0, "nothing was ingested"
+
+
+def test_a_fork_from_answer_answers_stored_searches(bench: Bench, results: Results) -> None:
+    bench(*RUN, "--answering-model", "none")
+    assert job_of(results, "r")["counts"] == {"measured": 20}
+    bench("fork", "r", "--from", "answer", "--answering-model", "builtin/extractive", "--run-id", "f")
+    forked = job_of(results, "f")
+    assert forked["models"]["answering"] == "builtin/extractive" and forked["n_scored"] == 20
+    assert job_of(results, "r")["counts"] == {"measured": 20}, "the other run is as it was"
+
+
+def test_retry_asks_failures_again_and_keeps_every_attempt(bench: Bench, results: Results, world: World) -> None:
+    run = ("run", "--run-id", "r", "--benchmarks", "facts", "--providers", "faulty", "--max-error-rate", "1")
+    bench(*run, "--answering-model", "builtin/extractive", "--concurrency", "1")
+    before = job_of(results, "r")["counts"]
+    failed = before["error"]
+    assert failed > 0
+    world.heal()
+    asked = world.calls("search")
+    bench("retry", "r")
+    after = job_of(results, "r")["counts"]
+    assert "error" not in after and sum(after.values()) == 12
+    rows = [json.loads(line) for line in bench("export", "r").stdout.splitlines()]
+    assert Counter(row["attempts"]["search"] for row in rows) == {1: 12 - failed, 2: failed}
+    assert world.calls("search") - asked <= failed + 2, "failures, and no more than a sentinel a corpus"
+    assert "nothing to retry" in bench("retry", "r").stderr
+
+
+def test_retry_refuses_what_did_not_fail_and_has_nothing_to_do_in_a_good_run(bench: Bench) -> None:
+    bench(*RUN)
+    assert "nothing to retry" in bench("retry", "r").stderr
+    done = bench("retry", "r", "--items", "irena-q01", check=2)
+    assert "did not fail" in done.stderr and len(done.stderr.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [
+        (("fork", "r", "--from", "evaluate", "--answering-model", "builtin/extractive"), "--from answer"),
+        (("fork", "r", "--from", "answer", "--run-id", "r"), "r"),
+        (("fork", "nobody", "--from", "answer"), "nobody"),
+        (("rescore", "nobody"), "nobody"),
+        (("rescore", "r", "--metrics", "ndgc_at_10"), "ndcg_at_10"),
+        (("retry", "nobody"), "nobody"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_in_two_lines(bench: Bench, command: tuple[str, ...], text: str) -> None:
+    bench(*RUN)
+    done = bench(*command, check=2)
+    assert text in done.stderr and done.stderr.startswith("error: ") and len(done.stderr.splitlines()) == 2
