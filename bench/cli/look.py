@@ -136,7 +136,7 @@ def _run(workspace: Path, name: str) -> Mapping[str, object]:
 
     async def read() -> dict[str, object]:
         async with Reader.open(find_run(workspace, name)) as reader:
-            meta = reader.meta
+            meta, events = reader.meta, await reader.events()
             return {
                 "run_id": meta.run_id,
                 "created_at": meta.created_at.isoformat(),
@@ -147,6 +147,7 @@ def _run(workspace: Path, name: str) -> Mapping[str, object]:
                 "versions": dict(meta.versions),
                 "code_state": dict(meta.code_state),
                 "notes": meta.extra.get("notes", []),
+                "judge_calibration": [dict(one.data) for _, one in events if one.kind == "judge_calibration"],
                 "resumes": [{"at": one.at.isoformat(), **one.data} for one in reader.resumes],
             }
 

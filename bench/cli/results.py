@@ -36,6 +36,7 @@ def results(
     html: Path | None = None,
     compare: Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())] = None,
     benchmark: str | None = None,
+    rebuild: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
     """The numbers of a run: tables, or --json, --markdown, --csv, --html FILE.
 
@@ -55,7 +56,11 @@ def results(
         Two providers: the same as bench compare.
     benchmark
         The benchmark of --compare.
+    rebuild
+        Make results/results.sqlite again from the journals.
     """
+    if rebuild:
+        return _rebuilt()
     if compare:
         from bench.cli.compare import compare as compare_providers
 
@@ -81,6 +86,16 @@ def results(
         for name in dimensions or BUILT_IN:
             show += breakdown(report, name)
         show_grids(show)
+    return 0
+
+
+def _rebuilt() -> int:
+    from bench.report.summary import rebuild
+
+    count, broken = anyio.run(rebuild, current.get().workspace)
+    for text in broken:
+        console.note(f"left out: {text}")
+    console.line(f"{count} runs read anew")
     return 0
 
 

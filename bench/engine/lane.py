@@ -27,14 +27,14 @@ from bench.engine.halts import Halts
 from bench.engine.handover import Handover
 from bench.engine.history import History
 from bench.engine.live import Failure, Live
-from bench.engine.opaque import Veil, opaque
+from bench.engine.opaque import Veil
 from bench.engine.readers import Readers
+from bench.engine.spaces import space_of
 from bench.engine.todo import Todo
 from bench.journal import CorpusKind, CorpusRow, Event
 from bench.model import Corpus, Memory, Phase, Space
 from bench.plan import Lane
 from bench.providers import Batching, Provider, Versioned
-from bench.providers.scoping import namespace
 
 CORPORA_A_SLOT = 8
 """corpora that may be under way for each ingest slot: most of them wait for an index"""
@@ -240,23 +240,7 @@ class OpenLane:
 
     def space(self, corpus_id: str, attempt: int, captures: Mapping[str, object]) -> Space:
         """Name the place of one corpus attempt at this provider."""
-        hidden = opaque("c", self.plan.benchmark.name, corpus_id)
-        name = namespace(
-            self.plan.provider.config,
-            run_id=self.live.run_id,
-            benchmark=self.plan.benchmark.name,
-            lane=self.key,
-            corpus=hidden,
-            attempt=attempt,
-        )
-        return Space(
-            namespace=name,
-            run_id=self.live.run_id,
-            benchmark=self.plan.benchmark.name,
-            corpus=hidden,
-            attempt=attempt,
-            captures=captures,
-        )
+        return space_of(self.plan, run_id=self.live.run_id, corpus=corpus_id, attempt=attempt, captures=captures)
 
     def remember_samples(self, corpus_id: str, found: tuple[Memory, ...]) -> None:
         self._samples.append((corpus_id, found))

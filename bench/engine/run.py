@@ -21,6 +21,7 @@ import anyio
 
 from bench.config.run import new_run_id
 from bench.engine.budget import Budget
+from bench.engine.calibrating import calibrate_judges
 from bench.engine.codestate import CodeState
 from bench.engine.counting import Counting
 from bench.engine.errand import Errand
@@ -174,6 +175,8 @@ class Execution:
         counting = await Counting.over(live.plan, live.progress, self.folder, resumed=live.resumed)
         live.journal.on_commit = counting
         readers = open_readers(live)
+        if live.plan.request.judge_calibration or live.plan.request.publishable:
+            await calibrate_judges(live, readers)
         lanes = [await open_lane(stack, live, lane, readers, width_of(live.plan)) for lane in live.plan.running]
         counting.expect({lane.key: lane.todo for lane in lanes})
         return lanes

@@ -1,0 +1,97 @@
+"""Clear what a run that will not go on has left at providers; the behind of ``bench clean``.
+
+Example::
+
+    cleared = await sweep(Path("."), Path("checkpoints/r1"))        # how many namespaces were cleared
+
+A namespace is left when the last attempt of its corpus has rows and none of them says that it was cleared. What a
+built-in keeps lies below the run's own folder and goes with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.config.catalog import Catalog
+from bench.config.run import RunRequest
+from bench.engine.history import History
+from bench.engine.opaque import opaque
+from bench.engine.spaces import space_of
+from bench.http import Http
+from bench.journal import CorpusKind, CorpusRow, Journal, Reader
+from bench.model import Space
+from bench.plan import Lane, make_plan
+from bench.providers import ProviderContext, merge_captures, open_provider
+from bench.settings import Environment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """One namespace that nobody cleared."""
+
+    corpus: str
+    space: Space
+
+
+async def sweep(workspace: Path, folder: Path, environment: Environment | None = None) -> int:
+    """Clear every namespace that a run has left; each is journaled.
+
+    Raises:
+        UsageError, ConfigError, DataError: the run's benchmark or provider cannot be planned any more.
+        CallError: a provider refuses; what was cleared before it is journaled.
+    """
+    async with Reader.open(folder) as reader:
+        meta = reader.meta
+    known = environment or Environment.load(workspace)
+    request = RunRequest.model_validate({**meta.request, "run_id": None})
+    plan = make_plan(Catalog.load(workspace), request, known)
+    cleared = 0
+    async with Http() as http, Journal.resume(folder) as journal:
+        for lane in plan.running:
+            if lane.provider.built_in is None:
+                left = await left_over(journal, lane)
+                context = ProviderContext(
+                    http=http, environment=known, run_dir=folder / "stores" / opaque("l", lane.key)
+                )
+                cleared += await _clear(journal, lane, left, context)
+    return cleared
+
+
+async def left_over(journal: Journal, lane: Lane) -> list[Left]:
+    """The namespaces of a lane that were written and not cleared."""
+    found = []
+    for corpus in lane.benchmark.dataset.corpora():
+        rows = await journal.corpus(lane.key, corpus)
+        if not rows:
+            continue
+        attempt = max(row.attempt for row in rows)
+        if any(row.kind is CorpusKind.CLEARED for row in rows if row.attempt == attempt):
+            continue
+        history = History.of(rows)
+        captures = merge_captures(history.prepared, history.collected.captures)
+        run_id = journal.meta.run_id
+        space = space_of(lane, run_id=run_id, corpus=corpus, attempt=history.attempt, captures=captures)
+        found.append(Left(corpus=corpus, space=space))
+    return found
+
+
+async def _clear(journal: Journal, lane: Lane, left: Sequence[Left], context: ProviderContext) -> int:
+    if not left:
+        return 0
+    async with open_provider(lane.provider.config, context) as provider:
+        if not provider.capabilities.clear:
+            return 0
+        for one in left:
+            removed = await provider.clear(one.space)
+            journal.append(
+                CorpusRow(
+                    lane=lane.key,
+                    corpus=one.corpus,
+                    attempt=one.space.attempt,
+                    kind=CorpusKind.CLEARED,
+                    data={"removed": removed},
+                )
+            )
+    return len(left)

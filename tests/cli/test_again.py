@@ -1,0 +1,90 @@
+"""``bench retry``, ``rescore``, ``fork``, ``clean``: stored work used again, left work cleared."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Bench = Callable[..., Any]
+Results = Callable[[str], dict[str, Any]]
+
+SMALL = """\
+name: small
+type: hosted
+connection: {{baseUrl: "{url}"}}
+endpoints:
+  add:
+    method: POST
+    path: /v1/add
+    body: {{id: $.id, content: $.content, namespace: $.runTag, metadata: $.metadata}}
+  search:
+    method: POST
+    path: /v1/search
+    body: {{query: $.query, namespace: $.runTag, limit: $.k}}
+    response:
+      results: $.results
+      contentField: $.memory
+      scoreField: $.score
+  clear: {{method: DELETE, path: "/v1/namespaces/${{runTag}}"}}
+rateLimit: {{maxRetries: 0}}
+"""
+
+
+@pytest.fixture
+def service(fault_server: Callable[..., str], tmp_path: Path) -> str:
+    """A memory service over HTTP whose search fails for one word, once for each question."""
+    url = fault_server("search:status:code=400,match=kennel")
+    folder = tmp_path / "configs/providers"
+    folder.mkdir(parents=True)
+    (folder / "small.yaml").write_text(SMALL.format(url=url))
+    return url
+
+
+def stats(url: str) -> dict[str, Any]:
+    with urllib.request.urlopen(f"{url}/control/stats") as answer:
+        found: dict[str, Any] = json.load(answer)["providers"]["default"]["endpoints"]
+    return found
+
+
+def test_rescore_measures_anew_and_calls_no_provider(bench: Bench, service: str, results: Results) -> None:
+    flags = ("--providers", "small", "--limit", "8", "--max-error-rate", "1", "--run-id", "r")
+    bench("run", "-q", *flags)
+    before = stats(service)
+    bench("rescore", "r", "--metrics", "token_f1", "hit_at_1")
+    assert stats(service) == before
+    (job,) = results("r")["jobs"]
+    assert set(job["metrics"]) == {"token_f1", "hit_at_1"}
+
+
+def test_fork_begins_with_stored_searches(bench: Bench, service: str, results: Results) -> None:
+    flags = ("--providers", "small", "--limit", "8", "--answering-model", "none", "--run-id", "r")
+    bench("run", "-q", *flags)
+    searches = stats(service)["search"]["calls"]
+    bench("fork", "r", "--from", "answer", "--answering-model", "builtin/extractive", "--run-id", "f")
+    (job,) = results("f")["jobs"]
+    assert job["models"]["answering"] == "builtin/extractive" and job["n_scored"] == 8
+    assert stats(service)["search"]["calls"] == searches
+
+
+def test_retry_without_a_failure_has_nothing_to_do(bench: Bench) -> None:
+    bench("run", "-q", "--providers", "bm25", "--limit", "4", "--run-id", "r")
+    assert "nothing to retry" in bench("retry", "r").stderr
+
+
+def test_clean_clears_what_a_run_left_and_deletes_it_only_when_asked(
+    bench: Bench, service: str, tmp_path: Path
+) -> None:
+    bench("run", "-q", "--providers", "small", "--limit", "4", "--cleanup", "never", "--run-id", "r")
+    with urllib.request.urlopen(f"{service}/control/namespaces?provider=default") as answer:
+        assert any(one["count"] for one in json.load(answer).values())
+    listed = bench("clean", "r")
+    assert "nothing was changed" in listed.stderr and (tmp_path / "checkpoints/r").is_dir()
+    bench("clean", "r", "--yes")
+    assert not (tmp_path / "checkpoints/r").exists()
+    with urllib.request.urlopen(f"{service}/control/namespaces?provider=default") as answer:
+        assert not any(one["count"] for one in json.load(answer).values())

@@ -1,0 +1,93 @@
+"""``bench compare``, ``leaderboard``, static pages: two runs side by side."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Bench = Callable[..., Any]
+
+
+@pytest.fixture
+def runs(bench: Bench) -> None:
+    bench("run", "-q", "--run-id", "r", "--providers", "bm25", "random", "oracle", "--answering-model", "none")
+
+
+def document(bench: Bench, *arguments: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(bench(*arguments, "--json").stdout)
+    return found
+
+
+def test_a_clear_difference_is_said_in_words_and_in_numbers(bench: Bench, runs: None) -> None:
+    found = document(bench, "compare", "r:bm25", "r:random", "--metric", "ndcg@10")
+    (pair,) = found["comparisons"]
+    assert pair["like_for_like"]["ok"] is True
+    headline = next(row for row in pair["rows"] if row["family"] == "headline")
+    assert headline["verdict"].startswith("A higher") and headline["better"] == "a"
+    assert headline["interval"]["low"] > 0 and headline["p_holm"] < 0.05
+    assert headline["wins"] + headline["losses"] + headline["ties"] == headline["n"] == 143
+    text = bench("compare", "r:bm25", "r:random", "--metric", "ndcg@10").stdout
+    assert "conclusion:" in text
+
+
+def test_equal_sides_are_never_called_equal_and_have_no_zero_width_interval(bench: Bench, runs: None) -> None:
+    (pair,) = document(bench, "compare", "r:bm25", "r:bm25")["comparisons"]
+    headline = next(row for row in pair["rows"] if row["family"] == "headline")
+    assert headline["delta"] == 0
+    assert "no detectable difference" in headline["verdict"]
+    assert headline["interval"]["low"] < headline["interval"]["high"]
+
+
+def test_by_name_takes_the_newest_run_and_prints_which(bench: Bench, runs: None) -> None:
+    done = bench("compare", "--benchmark", "demo", "--providers", "bm25", "oracle")
+    assert "bm25: run r of" in done.stderr
+
+
+def test_what_is_not_like_for_like_is_refused_with_both_values_or_marked(bench: Bench, runs: None) -> None:
+    bench("run", "-q", "--run-id", "five", "--providers", "bm25", "--answering-model", "none", "-k", "5")
+    told = bench("compare", "r:bm25", "five:bm25", check=2).stderr
+    assert "k: A has 10, B has 5" in told
+    assert "NOT LIKE FOR LIKE" in bench("compare", "r:bm25", "five:bm25", "--force").stdout
+
+
+def test_a_regression_is_exit_4_and_equal_results_never_are(bench: Bench, runs: None) -> None:
+    bench("compare", "r:bm25", "r:random", "--fail-on-regression", "ndcg_at_10:2", check=4)
+    bench("compare", "r:bm25", "r:bm25", "--fail-on-regression", "ndcg_at_10:0")
+    bench("compare", "r:bm25", "r:random", "--fail-on-regression", "ndcg_at_10", check=2)
+
+
+@pytest.mark.parametrize("side", ["r", "r:nobody", "nowhere:bm25"])
+def test_a_side_that_is_none_is_said_in_two_lines(bench: Bench, runs: None, side: str) -> None:
+    assert bench("compare", "r:bm25", side, check=2).stderr.count("\n") == 2
+
+
+def test_the_leaderboard_ranks_comparable_rows_and_keeps_others_apart(bench: Bench, runs: None) -> None:
+    bench("run", "-q", "--run-id", "five", "--providers", "bm25", "--answering-model", "none", "-k", "5")
+    tables = document(bench, "leaderboard")["tables"]
+    assert sorted(len(table["rows"]) for table in tables) == [1, 2, 3] or len(tables) == 2
+    ranked = max(tables, key=lambda table: len(table["rows"]))["rows"]
+    values = [row["metrics"][row["headline"]]["value"] for row in ranked]
+    assert values == sorted(values, reverse=True)
+    for view in ("overall", "benchmark", "type", "provider", "model"):
+        assert bench("leaderboard", "--view", view).stdout.strip()
+
+
+def test_static_pages_need_no_network_and_escape_every_text(bench: Bench, runs: None, tmp_path: Path) -> None:
+    bench("leaderboard", "--html", "board.html")
+    bench("results", "r", "--html", "run.html")
+    for name in ("board.html", "run.html"):
+        page = (tmp_path / name).read_text(encoding="utf-8")
+        assert "<script" not in page and "http" not in page.replace("http-equiv", "")
+        assert "bm25" in page
+
+
+def test_the_database_of_results_can_be_made_again(bench: Bench, runs: None, tmp_path: Path) -> None:
+    before = document(bench, "leaderboard")
+    (tmp_path / "results/results.sqlite").unlink()
+    assert "no complete valid run" in bench("leaderboard").stdout
+    bench("results", "--rebuild")
+    assert document(bench, "leaderboard") == before
