@@ -175,8 +175,6 @@ class Execution:
         counting = await Counting.over(live.plan, live.progress, self.folder, resumed=live.resumed)
         live.journal.on_commit = counting
         readers = open_readers(live)
-        if live.plan.request.judge_calibration or live.plan.request.publishable:
-            await calibrate_judges(live, readers)
         lanes = [await open_lane(stack, live, lane, readers, width_of(live.plan)) for lane in live.plan.running]
         counting.expect({lane.key: lane.todo for lane in lanes})
         return lanes
@@ -189,6 +187,9 @@ class Execution:
             for lane in live.plan.lanes:
                 if lane.skipped is not None:
                     await skip_lane(live, lane)
+            wanted = live.plan.request.judge_calibration or live.plan.request.publishable
+            if wanted and any(lane.todo.count for lane in lanes):
+                await calibrate_judges(live, lanes[0].readers)
             async with anyio.create_task_group() as workers:
                 for open_one in lanes:
                     workers.start_soon(open_one.run)

@@ -11,7 +11,7 @@ knows makes the whole cost unknown, never 0.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -88,6 +88,8 @@ def estimate(plan: Plan) -> Estimate:
         corpora += size.corpora
         for one in _of_lane(plan, lane, size):
             endpoints[one.endpoint] = _joined(endpoints.get(one.endpoint), one)
+    for one in _calibrations(plan):
+        endpoints[one.endpoint] = _joined(endpoints.get(one.endpoint), one)
     items = sum(lane.benchmark.n_selected * len(lane.jobs) for lane in plan.running)
     return Estimate(items=items, corpora=corpora, endpoints=tuple(endpoints.values()))
 
@@ -109,6 +111,18 @@ def _of_lane(plan: Plan, lane: Lane, size: _Size) -> list[EndpointEstimate]:
         if job.judge != NONE:
             found.append(_model(plan, f"{job.judge}.judge", job.judge, asked, *JUDGE_TOKENS))
     return found
+
+
+def _calibrations(plan: Plan) -> Iterator[EndpointEstimate]:
+    """The probes of each judge with each benchmark's judge prompts, where the run asks for them."""
+    from bench.evaluators.calibration import calls_needed
+
+    if plan.request.judge_calibration or plan.request.publishable:
+        pairs = {(lane.benchmark.name, job.judge): lane for lane in plan.running for job in lane.jobs}
+        for (_, judge), lane in pairs.items():
+            if judge != NONE and "llm-judge" in lane.benchmark.scoring.names:
+                calls = calls_needed(lane.benchmark.prompts.judges)
+                yield _model(plan, f"{judge}.judge", judge, calls, *JUDGE_TOKENS)
 
 
 def _provider(plan: Plan, lane: Lane, role: str, calls: int) -> EndpointEstimate:

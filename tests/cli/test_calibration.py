@@ -1,0 +1,91 @@
+"""``--judge-calibration``: a judge's own errors are measured before the first item and stay with the run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Bench = Callable[..., Any]
+RUN = ("run", "--run-id", "r", "--benchmarks", "judged", "--providers", "bm25", "--judge-model", "builtin/scripted")
+FLAGS = ("--answering-model", "builtin/extractive")
+
+
+@pytest.fixture
+def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """A judged benchmark of two items, and a judge that always says the same."""
+    folder = tmp_path / "configs/benchmarks/judged"
+    folder.mkdir(parents=True)
+    rows = [{"id": f"c{n}", "content": f"The code is {n}.", "question": f"Code {n}?", "answer": str(n)} for n in "12"]
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    manifest = {
+        "manifest_version": "1",
+        "name": "judged",
+        "version": "1.0.0",
+        "data_file": "rows.jsonl",
+        "ingestion": {"strategy": "simple", "content_field": "content"},
+        "query": {"question_field": "question", "expected_answer_field": "answer", "retrieval_limit": 5},
+        "evaluation": {"protocol": "llm-as-judge"},
+        "metrics": ["correctness"],
+        "required_capabilities": ["add_memory", "retrieve_memory"],
+    }
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+
+    def says(reply: str) -> None:
+        (tmp_path / "script.jsonl").write_text(json.dumps({"match": ".", "reply": reply}) + "\n")
+        monkeypatch.setenv("MEMORYBENCH_SCRIPT", str(tmp_path / "script.jsonl"))
+
+    return says
+
+
+def calibration(bench: Bench) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(bench("describe", "r", "--json").stdout)["judge_calibration"]
+    return found
+
+
+def test_a_judge_that_says_yes_to_all_is_warned_of(bench: Bench, judge: Callable[[str], None]) -> None:
+    judge("yes")
+    bench(*RUN, *FLAGS, "--judge-calibration")
+    found = {one["prompt"]: one for one in calibration(bench)}
+    assert set(found) == {"default", "abstention"}
+    default = found["default"]
+    assert default["fpr"]["value"] == 1.0 and default["fpr"]["n"] == 48
+    assert default["fnr"]["value"] == 0.0 and default["fnr"]["n"] == 24
+    assert default["fpr"]["interval"]["method"] == "wilson" and default["judge_noise"] == 1.0
+    (job,) = json.loads(bench("results", "r", "--json").stdout)["jobs"]
+    assert any("100% of wrong answers" in note for note in job["notes"])
+
+
+def test_a_judge_that_says_nothing_usable_is_counted_as_unparsed(bench: Bench, judge: Callable[[str], None]) -> None:
+    judge("hm")
+    bench(*RUN, *FLAGS, "--judge-calibration", check=None)
+    for one in calibration(bench):
+        assert one["unparsed"] == 72 and one["fpr"]["value"] is None and one["judge_noise"] == 0
+
+
+def test_without_the_flag_nothing_is_calibrated_and_a_resume_asks_no_probe_again(
+    bench: Bench, judge: Callable[[str], None]
+) -> None:
+    judge("yes")
+    bench(*RUN, *FLAGS)
+    assert calibration(bench) == []
+    bench("run", "--run-id", "s", *RUN[3:], *FLAGS, "--judge-calibration")
+    before = bench("describe", "s", "--json").stdout
+    bench("resume", "s")
+    assert (
+        json.loads(bench("describe", "s", "--json").stdout)["judge_calibration"]
+        == json.loads(before)["judge_calibration"]
+    )
+
+
+def test_the_probes_are_counted_in_the_plan(bench: Bench, judge: Callable[[str], None]) -> None:
+    judge("yes")
+
+    def calls(*more: str) -> int:
+        found = json.loads(bench("plan", *RUN[3:], *FLAGS, *more, "--json").stdout)
+        return int(found["calls"]) if "calls" in found else int(found["estimate"]["calls"])
+
+    assert calls("--judge-calibration") == calls() + 2 * 72
