@@ -11,7 +11,7 @@ Without an answer, evaluators that need one do not run and the item is ``measure
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bench.engine.deleting import MISSING
@@ -40,12 +40,15 @@ class Evaluated:
     values: dict[str, float | None]
     not_sent: tuple[str, ...] = ()
     """evidence that no memory of the corpus stands for"""
+    corrected: dict[str, float | None] | None = None
+    """the values against the answer that an overlay gives instead"""
 
     def entry(self, key: Key, done: Attempt[Evaluated], generation: int = 0) -> Entry:
         """The journal's row, with what the judge cost."""
         return Entry(
             key=key,
-            data=facts(self.row.relevant, self.row.reason, self.item, not_sent=self.not_sent),
+            data=facts(self.row.relevant, self.row.reason, self.item, not_sent=self.not_sent)
+            | ({} if self.corrected is None else {"corrected": self.corrected}),
             payloads={"item": shown(self.item)},
             measured={"tokens": dict(self.row.tokens), "costs_usd": dict(self.row.costs_usd)},
             times_us=done.times_us,
@@ -93,23 +96,35 @@ async def evaluate(
     """Let every evaluator of the benchmark speak and compute every metric of the row."""
     judge = lane.readers.judge(job.judge)
     once = None if judge is None else OnceJudge(judge=judge, memo=memo)
+    better = lane.plan.benchmark.corrected_answer(item.id) if lane.live.errand.rescores and said is not None else None
+    again = None if better is None else replace(item, answers=(better,))
     evaluators = [one for one in lane.readers.evaluators(lane.plan) if said is not None or not needs_answer(one)]
     verdicts: list[Verdict] = []
+    other: list[Verdict] = []
     with recording() as calls:
         try:
             if found.reason != MISSING:
                 scored, text = scored_item(ready, item), "" if said is None else said.text
                 verdicts = [await _verdict(one, scored, text, found.hits, once) for one in evaluators]
+                if again is not None:
+                    scored = scored_item(ready, again)
+                    other = [await _verdict(one, scored, text, found.hits, once) for one in evaluators]
         finally:
             spent = tuple(calls)
     for call in spent:
         record(call)
     state = _state(evaluators, verdicts, item, found)
     row = row_of(lane.plan, item, epoch, found, said, verdicts, state=state, judging=spent)
+    metrics = lane.plan.benchmark.scoring.metrics
+    corrected = None
+    if again is not None and other:
+        state = _state(evaluators, other, again, found)
+        corrected = values(metrics, row_of(lane.plan, again, epoch, found, said, other, state=state, judging=()))
     return Evaluated(
         item=item,
         row=row,
-        values=values(lane.plan.benchmark.scoring.metrics, row),
+        corrected=corrected,
+        values=values(metrics, row),
         not_sent=ready.content.veil.missing(row.relevant, lane.plan.level),
     )
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Literal, cast
@@ -23,10 +23,12 @@ from bench.journal.records import Spent, Values
 from bench.metrics import Pool, item_metrics, open_metrics
 from bench.metrics.facts import CorpusFacts, FoldRow, JobFacts, labels_of
 from bench.metrics.fold import fold as fold_metrics
+from bench.metrics.overlay import GoldScores
 from bench.metrics.protocol import Measure
 from bench.model import Measurement, State
 from bench.plan.record import JobRecord, MetricRecord, read
 from bench.plan.validity import invalid_reasons
+from bench.report.gold import gold_notes, gold_scores
 
 ALWAYS = ("question_type", "group")
 """dimensions of every breakdown"""
@@ -57,6 +59,8 @@ class JobReport:
     metrics: Mapping[str, Measurement]
     usage: Mapping[str, Spent]
     isolation: IsolationProof
+    gold: Mapping[str, GoldScores] = field(default_factory=dict)
+    """metric -> its score with and without doubted golds; empty without an overlay"""
     invalid: tuple[str, ...] = ()
     """why the job has no headline number; empty = valid"""
     notes: tuple[str, ...] = ()
@@ -187,8 +191,10 @@ async def _fold_job(
         epochs_reducer=cast("Literal['mean', 'mode', 'max']", record.epochs_reducer),
         seed=record.seed,
     )
+    gold = await gold_scores(reader, record, metrics)
     return JobReport(
         record=record,
+        gold=gold,
         n_planned=planned,
         counts=dict(states),
         error_kinds=dict(sorted(kinds.items())),
@@ -196,7 +202,7 @@ async def _fold_job(
         usage=await _usage(reader, record),
         isolation=probes,
         invalid=invalid_reasons(states, kinds, planned, max_error_rate(reader), probes.failed),
-        notes=(*told, *notes, *([record.skipped] if record.skipped else [])),
+        notes=(*told, *notes, *gold_notes(record, gold), *([record.skipped] if record.skipped else [])),
     )
 
 

@@ -12,6 +12,7 @@ from dataclasses import asdict
 from bench.journal.records import Spent
 from bench.model import Interval, Measurement
 from bench.report.fold import JobReport, Report
+from bench.report.gold import gold_json
 
 MEASURED = frozenset({"performance", "cost"})
 """categories of metrics that never repeat exactly"""
@@ -82,6 +83,7 @@ def _job(job: JobReport, names: list[str]) -> dict[str, object]:
         "invalid": list(job.invalid),
         "skipped": record.skipped,
         "metrics": {name: metric_json(job.metrics[name]) for name in names},
+        **gold_json(record, job.gold),
     }
 
 
