@@ -43,19 +43,23 @@ async def sweep(workspace: Path, folder: Path, environment: Environment | None =
         CallError: a provider refuses; what was cleared before it is journaled.
     """
     async with Reader.open(folder) as reader:
-        meta = reader.meta
+        meta, before = reader.meta, await reader.status()
     known = environment or Environment.load(workspace)
     request = RunRequest.model_validate({**meta.request, "run_id": None})
     plan = make_plan(Catalog.load(workspace), request, known)
     cleared = 0
     async with Http() as http, Journal.resume(folder) as journal:
-        for lane in plan.running:
-            if lane.provider.built_in is None:
-                left = await left_over(journal, lane)
-                context = ProviderContext(
-                    http=http, environment=known, run_dir=folder / "stores" / opaque("l", lane.key)
-                )
-                cleared += await _clear(journal, lane, left, context)
+        try:
+            for lane in plan.running:
+                if lane.provider.built_in is None:
+                    left = await left_over(journal, lane)
+                    context = ProviderContext(
+                        http=http, environment=known, run_dir=folder / "stores" / opaque("l", lane.key)
+                    )
+                    cleared += await _clear(journal, lane, left, context)
+        finally:
+            # taking the journal marked the run as running; it is what it was
+            await journal.set_state(before.state, before.reason)
     return cleared
 
 

@@ -1,0 +1,48 @@
+"""``bench clean --orphans``: what runs left at providers goes, the runs themselves stay what they were."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.small_world import World
+
+Bench = Callable[..., Any]
+Results = Callable[[str], dict[str, Any]]
+
+
+@pytest.fixture
+def world(bench: Bench, tmp_path: Path, fault_server: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> World:
+    """A finished run that left its two namespaces."""
+    url = fault_server()
+    world = World.make(tmp_path, url, corpora=2, items=2)
+    monkeypatch.setenv("FAULT_URL", url)
+    flags = ("--benchmarks", "facts", "--providers", "faulty", "--answering-model", "none", "--cleanup", "never")
+    bench("run", "--run-id", "r", *flags)
+    return world
+
+
+def held(world: World) -> int:
+    return sum(bool(one["count"]) for one in world.control("namespaces?provider=default").values())
+
+
+def test_orphans_are_cleared_once_and_the_run_stays_as_it_was(bench: Bench, world: World, results: Results) -> None:
+    before = results("r")
+    assert held(world) == 2
+    done = bench("clean", "--orphans", "--yes")
+    assert "cleared 2 namespaces" in done.stderr and held(world) == 0
+    assert results("r") == before and before["status"] == "complete"
+    assert "cleared" not in bench("clean", "--orphans", "--yes").stderr
+    assert "complete" in bench("status", "r").stdout
+
+
+def test_a_provider_that_cannot_clear_keeps_the_run(bench: Bench, world: World, tmp_path: Path) -> None:
+    world.fault("clear:status:code=400")
+    bench("clean", "r", "--yes", check=3)
+    assert (tmp_path / "checkpoints/r/journal.sqlite").is_file() and held(world) == 2
+    world.heal()
+    bench("clean", "r", "--yes")
+    assert held(world) == 0 and not (tmp_path / "checkpoints/r").exists()
