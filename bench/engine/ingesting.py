@@ -137,16 +137,29 @@ class Ingest:
     # ---- inside
 
     async def _set_up(self) -> None:
-        provider, space = self.lane.provider, self.space
-        if isinstance(provider, Prepares):
-            self.prepared = await provider.prepare(space)
-            self.space = replace(space, captures=self.prepared)
+        await self._prepare()
         chosen = samples(self.veil.memories)
         if self.lane.isolated and chosen:
-            held = await holdings(provider, self.space, chosen[-1])
+            held = await holdings(self.lane.provider, self.space, chosen[-1])
+            if held and self._may_be_own:
+                await self.lane.provider.clear(self.space)
+                await self._prepare()
+                held = await holdings(self.lane.provider, self.space, chosen[-1])
             self._probe(passed=held == 0, held=held)
             if held:
                 raise Contaminated(f"{self.space.namespace} held {held} memories before anything was put into it")
+
+    async def _prepare(self) -> None:
+        provider = self.lane.provider
+        if isinstance(provider, Prepares):
+            self.prepared = await provider.prepare(self.space)
+            self.space = replace(self.space, captures=self.prepared)
+
+    @property
+    def _may_be_own(self) -> bool:
+        """Where no intent is journaled, a process that was killed may have written before its first row was durable."""
+        provider = self.lane.provider
+        return self.lane.live.resumed and provider.on_unknown == "repeat" and provider.capabilities.clear
 
     async def _send_all(self, todo: Iterator[Batch]) -> None:
         if self.lane.batching.order == "serial":
