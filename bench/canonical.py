@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from hashlib import sha256
-from itertools import accumulate
+from itertools import accumulate, chain
 from math import isfinite
 
 import rfc8785
@@ -155,6 +155,7 @@ class _NeedsCare(Exception):
 
 
 _AS_IT_IS = frozenset({str, bool, type(None)})
+_LISTS = frozenset({list, tuple})
 _ENCODER = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
@@ -198,8 +199,17 @@ def _plain(value: object, depth: int) -> object:
     if kind is dict:
         return _plain_object(value, depth)  # type: ignore[arg-type]
     if kind is list or kind is tuple:
-        return [item if type(item) in _AS_IT_IS else _plain(item, depth + 1) for item in value]  # type: ignore[attr-defined]
+        return _plain_list(value, depth)  # type: ignore[arg-type]
     raise _NeedsCare
+
+
+def _plain_list(value: Sequence[object], depth: int) -> object:
+    kinds = set(map(type, value))
+    if kinds <= _AS_IT_IS:
+        return value
+    if kinds <= _LISTS and depth < MAX_DEPTH and _AS_IT_IS.issuperset(map(type, chain.from_iterable(value))):  # type: ignore[arg-type]
+        return value  # lists of ids, the bulk of a row, in one sweep
+    return [item if type(item) in _AS_IT_IS else _plain(item, depth + 1) for item in value]
 
 
 def _plain_object(value: Mapping[str, object], depth: int) -> dict[str, object]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from bench.journal.codec import PHASE_OF, instant, unpack, usage_of
+from bench.journal.codec import PHASE_OF, from_json, instant, unpack, usage_of
 from bench.journal.records import ItemRecord, Values, spent_by_role
 from bench.journal.rows import Entry
 from bench.model import Call, Phase, State, Verdict
@@ -51,7 +51,7 @@ class ScoreRow(NamedTuple):
 
     @property
     def values(self) -> dict[str, float | None]:
-        names: list[str] = json.loads(self.names)
+        names: list[str] = from_json(self.names)
         return {name: None if value != value else value for name, value in zip(names, unpack(self.packed), strict=True)}
 
 
@@ -160,7 +160,7 @@ def record_of(rows: Sequence[PhaseRow], parts: Parts) -> ItemRecord:
         attempts=attempts,
         state=State(score.state) if score else None,
         outcome=score.outcome if score else None,
-        labels=json.loads(score.labels) if score else {},
+        labels=from_json(score.labels) if score else {},
         values=score.values if score else {},
         verdicts=tuple(parts.verdicts.get(score.entry, ())) if score else (),
         spent=spent_by_role(call for row in rows for call in parts.calls.get(row.entry, ())),

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import aiosqlite
 
-from bench.journal.codec import PHASE_OF, PHASES, clean, decode, decompress, instant, to_json
+from bench.journal.codec import PHASE_OF, PHASES, clean, decode, decompress, from_json, instant, to_json
 from bench.journal.holder import Holder
 from bench.journal.rows import CorpusKind, CorpusRow, Entry, Finished, Key, Resume, RunMeta
 from bench.journal.sql import blocks
@@ -106,8 +106,8 @@ def entry_of(key: Key, attempt: int, outcome: str, columns: EntryColumns) -> Ent
         message=columns.message or "",
         data=decode(columns.data),
         measured=decode(columns.measured),
-        payloads=json.loads(columns.payloads) if columns.payloads else {},
-        times_us=json.loads(columns.times) if columns.times else {},
+        payloads=from_json(columns.payloads) if columns.payloads else {},
+        times_us=from_json(columns.times) if columns.times else {},
         started_at=instant(columns.started_us),
         generation=columns.generation,
     )

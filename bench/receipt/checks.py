@@ -12,6 +12,7 @@ from pathlib import Path
 
 from bench.canonical import JSON
 from bench.errors import VerificationError
+from bench.receipt.bulk import collecting_rarely
 from bench.receipt.digests import config_digest, result_digest
 from bench.receipt.findings import Finding, fail, ok, or_ok, skip, warn
 from bench.receipt.invariants import invariants
@@ -67,8 +68,8 @@ def items_and_scores(receipt: Receipt, path: Path) -> Iterator[Finding]:
         return
     recompute = Recompute(receipt)
     rows = _Rows()
-    with path.open("rb") as file:
-        seal = Seal()
+    seal = Seal()
+    with path.open("rb") as file, collecting_rarely():
         for line in read_items(file, seal):
             rows.look_at(line)
             if line.row is not None:

@@ -17,6 +17,7 @@ from bench.canonical import JSON
 from bench.journal import Resume as StoredResume
 from bench.journal import RunMeta
 from bench.plan.record import BUILT_IN_EMBEDDING, JobRecord
+from bench.providers.names import BUILT_IN
 from bench.receipt import schema
 from bench.receipt.digests import config_tree
 from bench.receipt.wire import stamp
@@ -132,9 +133,7 @@ class Facts:
     @property
     def is_built_in(self) -> bool:
         """Whether the memory system is part of this program."""
-        from bench.config.provider.adapters import BUILT_INS
-
-        return self._planned_provider().get("name") in BUILT_INS
+        return self._planned_provider().get("name") in BUILT_IN
 
     def models(self) -> tuple[schema.ModelUse, ...]:
         """The models of the job, sorted by role and name."""
@@ -163,6 +162,8 @@ class Facts:
 
     def prompts(self) -> tuple[schema.PromptUse, ...]:
         """The prompts by hash, sorted by role."""
+        if not self.record.prompts:
+            return ()
         source = self._prompt_source()
         return tuple(
             schema.PromptUse(role=role, sha256=sha256, source=source if role.startswith("answer") else "benchmark")
@@ -170,16 +171,12 @@ class Facts:
         )
 
     def _prompt_source(self) -> Literal["default", "benchmark", "custom", "vendor"]:
-        from bench.canonical import sha256_hex
-        from bench.evaluators.packs import generic_answer
-
         if self.record.track == "vendor":
             return "vendor"
         if _tree(self.meta.request).get("answer_prompt"):
             return "custom"
-        defaults = {sha256_hex(generic_answer().encode())}
         answers = {sha for role, sha in self.record.prompts.items() if role.startswith("answer")}
-        return "default" if answers <= defaults else "benchmark"
+        return "default" if answers <= {_default_answer_sha256()} else "benchmark"
 
     def metrics(self) -> tuple[schema.MetricUse, ...]:
         """The metrics that have a score, sorted by name."""
@@ -247,6 +244,13 @@ class Facts:
 # ------------------------------------------------------------------------- inside
 
 
+def _default_answer_sha256() -> str:
+    from bench.canonical import sha256_hex
+    from bench.evaluators.packs import generic_answer  # loads every prompt there is
+
+    return sha256_hex(generic_answer().encode())
+
+
 def _selection(stored: Mapping[str, object]) -> schema.Selection:
     counts = {name: stored.get(name) for name in _SELECTION_COUNTS}
     limit, sample = (value if isinstance(value, int) else None for value in counts.values())
@@ -269,9 +273,11 @@ def _resume(stored: StoredResume) -> schema.Resume:
 
 def _concurrency(stored: object) -> int:
     """``auto`` is written as its ceiling."""
-    from bench.http.window import CEILING
+    if stored == "auto":
+        from bench.http.window import CEILING
 
-    return CEILING if stored == "auto" else max(1, _integer(stored) or 10)
+        return CEILING
+    return max(1, _integer(stored) or 10)
 
 
 def _host(base_url: object) -> str | None:

@@ -13,7 +13,7 @@ Reading yields each line with what is wrong with it, and seals the whole in the 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -61,15 +61,15 @@ class ItemRow(Wire):
     state: State
     error_kind: Name | None
     attempts: Natural
-    labels: Mapping[str, Text]
+    labels: dict[str, Text]
     gold: tuple[Text, ...]
     retrieved: tuple[tuple[Text, ...], ...] | None
     returned: Natural
-    metrics: Mapping[str, Number | None]
+    metrics: dict[str, Number | None]
     verdicts: tuple[VerdictRow, ...]
     answer_sha256: Hex64 | None
     tokens: Tokens | None
-    latency_us: Mapping[str, Natural]
+    latency_us: dict[str, Natural]
     cost_usd_micros: Natural | None
     answer: Text | None = None
 

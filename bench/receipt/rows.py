@@ -87,7 +87,7 @@ def _row(
 
 
 def _ids(stored: object) -> tuple[str, ...]:
-    return tuple(str(one) for one in stored) if isinstance(stored, list | tuple) else ()
+    return tuple(map(str, stored)) if isinstance(stored, list | tuple) else ()
 
 
 def _retrieved(search: Entry | None, k: int) -> tuple[tuple[str, ...], ...] | None:

@@ -21,6 +21,7 @@ from bench.errors import BenchError, CanonicalError, Locked, UsageError, Verific
 from bench.events import redactor
 from bench.journal import Reader
 from bench.receipt.build import Draft, Order, Refused, build
+from bench.receipt.bulk import collecting_rarely
 from bench.receipt.findings import Verdict
 from bench.receipt.keyfiles import SigningKey
 from bench.receipt.publish import announcement
@@ -113,6 +114,11 @@ async def sign_run(run: Path, key: SigningKey, request: Request) -> SignOutcome:
     Raises UsageError for names that are not there, Locked while the run is live.
     """
     learn_secrets(request.environ)
+    with collecting_rarely():
+        return await _sign_jobs(run, key, request)
+
+
+async def _sign_jobs(run: Path, key: SigningKey, request: Request) -> SignOutcome:
     async with Reader.open(run) as reader:
         await _refuse_live(reader)
         report = await fold(reader)
