@@ -136,3 +136,48 @@ def test_a_corrupt_journal_is_refused_and_left_as_it_was(bench: Bench, run: str,
         assert "journal.sqlite" in done.stderr
     assert journal.read_bytes() == before
     assert json.loads(bench("list", "runs", "--json").stdout)["runs"][0]["state"] == "unreadable"
+
+
+REFERENCE = {
+    "hit_at_5": 0.9067,
+    "hit_at_10": 0.9596,
+    "recall_fraction_at_10": 0.9256,
+    "ndcg_at_10": 0.7918,
+    "mrr": 0.7650,
+}
+"""bm25 over LoCoMo's sessions, k = 10, retrieval only"""
+
+
+def test_locomo_gives_the_reference_numbers_and_trec_eval_confirms_them(
+    bench: Bench, results: Results, shared: Path, tmp_path: Path
+) -> None:
+    bench("download", "locomo", "--from", str(shared / "data/locomo10/locomo10.json"))
+    flags = ("--benchmarks", "locomo", "--providers", "bm25", "no-memory", "--answering-model", "none")
+    bench("run", "-q", *flags, "--run-id", "r")
+    bench("export", "r", "--format", "trec", "--output", "trec")
+    jobs = {job["provider"]: job for job in results("r")["jobs"]}
+    for name, value in REFERENCE.items():
+        metric = jobs["bm25"]["metrics"][name]
+        assert metric["value"] == pytest.approx(value, abs=0.02)
+        assert (metric["n"], metric["n_excluded"], metric["n_failed"]) == (1982, 4, 0)
+        assert metric["breakdown"]["group"]["answerable"]["n"] == 1536
+    for provider, job in jobs.items():
+        for name, value in trec_means(tmp_path / "trec", f"locomo__{provider}").items():
+            assert job["metrics"][name]["value"] == pytest.approx(value, abs=TOLERANCE), (provider, name)
+
+
+def test_the_seed_block_of_locomo_runs_verbatim_on_the_real_data(
+    bench: Bench, results: Results, shared: Path, tmp_path: Path
+) -> None:
+    text = (shared / "seeds/architecture.txt").read_text(encoding="utf-8")
+    block = text[text.index("### Example: LoCoMo") :].split("```yaml\n")[1].split("```")[0]
+    folder = tmp_path / "configs/benchmarks"
+    folder.mkdir(parents=True)
+    (folder / "locomo.yaml").write_text(block, encoding="utf-8")
+    (tmp_path / "datasets").mkdir()
+    (tmp_path / "datasets/locomo10.json").symlink_to(shared / "data/locomo10/locomo10.json")
+    bench("validate", str(folder / "locomo.yaml"))
+    flags = ("--benchmarks", "locomo", "--providers", "bm25", "--answering-model", "none", "--judge-model", "none")
+    bench("run", "-q", *flags, "--limit", "60", "--run-id", "r")
+    (job,) = results("r")["jobs"]
+    assert job["metrics"]["recall_at_5"]["value"] > 0.7
