@@ -10,18 +10,20 @@ built-in keeps lies below the run's own folder and goes with it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench.config.catalog import Catalog
+from bench.config.modelfile import ModelFile
 from bench.config.run import RunRequest
 from bench.engine.history import History
 from bench.engine.opaque import opaque
+from bench.engine.readers import embedding_options
 from bench.engine.spaces import space_of
 from bench.http import Http
 from bench.journal import CorpusKind, CorpusRow, Journal, Reader
-from bench.model import Space
+from bench.model import Embedder, Space
 from bench.plan import Lane, make_plan
 from bench.providers import ProviderContext, merge_captures, open_provider
 from bench.settings import Environment
@@ -54,7 +56,10 @@ async def sweep(workspace: Path, folder: Path, environment: Environment | None =
                 if lane.provider.built_in is None:
                     left = await left_over(journal, lane)
                     context = ProviderContext(
-                        http=http, environment=known, run_dir=folder / "stores" / opaque("l", lane.key)
+                        http=http,
+                        environment=known,
+                        run_dir=folder / "stores" / opaque("l", lane.key),
+                        embedder=_embedder(lane, http, known, plan.model_files),
                     )
                     cleared += await _clear(journal, lane, left, context)
         finally:
@@ -79,6 +84,18 @@ async def left_over(journal: Journal, lane: Lane) -> list[Left]:
         space = space_of(lane, run_id=run_id, corpus=corpus, attempt=history.attempt, captures=captures)
         found.append(Left(corpus=corpus, space=space))
     return found
+
+
+def _embedder(lane: Lane, http: Http, environment: Environment, files: Mapping[str, ModelFile]) -> Embedder | None:
+    """Some providers cannot be opened without the model of their vectors; it is not asked here."""
+    from bench.models import open_embedder
+
+    rule = lane.provider.config.client_embeddings
+    if lane.provider.embedding is None or rule is None:
+        return None
+    return open_embedder(
+        lane.provider.embedding, http=http, environment=environment, files=files, options=embedding_options(rule)
+    )
 
 
 async def _clear(journal: Journal, lane: Lane, left: Sequence[Left], context: ProviderContext) -> int:
