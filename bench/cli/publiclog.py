@@ -92,7 +92,7 @@ def log_abandon(run_id: str, *, reason: str | None = None) -> int:
 
     done = abandon(run_id, keyring(), reason=reason, at=now())
     if current.get().json:
-        console.json_value({"logIndex": done.index, "log": str(done.folder)})
+        console.json_value({"logIndex": done.index, "fresh": done.fresh, "log": str(done.folder)})
     else:
-        console.line(f"logged at index {done.index} of {done.folder}")
+        console.line(f"{'logged' if done.fresh else 'already'} at index {done.index} of {done.folder}")
     return 0

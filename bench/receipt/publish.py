@@ -77,12 +77,21 @@ def retract(receipt_id: str, ring: Keyring, *, reason: str | None, at: str) -> P
 
 
 def abandon(run_id: str, ring: Keyring, *, reason: str | None, at: str) -> Published:
-    """Say publicly that an announced run was given up."""
+    """Say publicly, once, that an announced run was given up; a run with a published receipt was not."""
     folder = ring.workspace / PUBLISHED
-    started = [entry.run_id for entry in read_log(folder).of(RunStarted)] if has_log(folder) else []
-    if run_id not in started:
+    log = read_log(folder) if has_log(folder) else None
+    if log is None or run_id not in {entry.run_id for entry in log.of(RunStarted)}:
         raise UsageError(f"run {run_id} was never announced in the log", hint="only --publishable runs are")
     _refuse_empty(reason)
+    for gone in log.of(RunAbandoned):
+        if gone.run_id == run_id:
+            return Published(index=gone.index, fresh=False, folder=folder)
+    for kept in log.of(ReceiptLogged):
+        if kept.run_id == run_id:
+            raise UsageError(
+                f"run {run_id} was not given up: its receipt {kept.receipt_id} is published",
+                hint=f"bench publish --retract {kept.receipt_id} takes the receipt back",
+            )
     return _append_one(ring, RunAbandoned(index=0, at=at, run_id=run_id, reason=str(reason)), at)
 
 

@@ -322,6 +322,7 @@ def test_announced_runs_are_counted_against_published_ones(ring: Keyring, folder
     abandon("run-2", ring, reason="too dear", at=AT)
     with pytest.raises(UsageError):
         abandon("run-9", ring, reason="x", at=AT)
+    assert not abandon("run-2", ring, reason="again", at=AT).fresh
     stated, head = announcement(folder, "run-1", HEX) or (None, None)
     assert stated is not None and head is not None
     path = signed_receipt(
@@ -332,6 +333,8 @@ def test_announced_runs_are_counted_against_published_ones(ring: Keyring, folder
     outcome = desk.verify(path, trust=ring.trusted(), log=folder)
     assert outcome.verdict is Verdict.VALID
     assert "not_preregistered" not in make.codes(outcome, "warn")
+    with pytest.raises(UsageError, match="is published"):
+        abandon("run-1", ring, reason="after all", at=AT)
     details = [f.detail for f in outcome.findings if f.code == "unpublished_attempts"]
     assert details == ["3 runs of this config registered, 1 published, 1 abandoned"]
     assert codes(ring, folder) == set()

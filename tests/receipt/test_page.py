@@ -262,6 +262,25 @@ def input_bytes(test: dict[str, Any]) -> bytes:
 
 
 @needs_browser
+async def test_the_golden_receipts_have_the_same_codes_in_the_page(root: Path, tmp_path: Path) -> None:
+    golden = root / "tests/receipt/golden"
+    expected = json.loads((golden / "index.json").read_text("utf-8"))
+    items = next(golden.glob("*.items.jsonl"))
+    good = next(path for path in golden.glob("*.json") if path.name != "index.json")
+    found = {}
+    async with Driven(root / PAGE, tmp_path / "profile") as browser:
+        assert (await browser.give(good, items, golden / "key.pub")).startswith("VALID")
+        for name in expected:
+            await browser.give(golden / "bad" / f"{name}.json")
+            found[name] = await browser.value(FAILURES)
+    assert {name: set(codes) for name, codes in found.items()} == {name: set(codes) for name, codes in expected.items()}
+
+
+FAILURES = """[...document.querySelectorAll('#checks tr')]
+  .filter((line) => line.children[1].textContent === 'fail').map((line) => line.children[2].textContent)"""
+
+
+@needs_browser
 async def test_trusted_json_decides_by_role_and_status(root: Path, desk: Any, make: Any, tmp_path: Path) -> None:
     ring = Keyring(workspace=tmp_path / "work", environ={"XDG_CONFIG_HOME": str(tmp_path / "config")})
     new_key(ring, "one", ("receipt", "log"))
