@@ -44,6 +44,12 @@ def run(arguments: Sequence[str]) -> int:
             show_traceback()
         console.error(problem)
         return problem.exit_code
+    except OSError as problem:
+        if flags.traceback:
+            show_traceback()
+        what = f"{problem.filename}: {problem.strerror}" if problem.filename else str(problem)
+        console.error(UsageError(what, hint="check that the place is there, has room and may be written"))
+        return UsageError.exit_code
     except Exception as problem:
         show_traceback()
         console.error(BenchError(f"{type(problem).__name__}: {problem}"))

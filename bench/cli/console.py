@@ -6,6 +6,7 @@ never touch ``print`` or ``sys`` themselves. All text from outside is stripped o
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -113,5 +114,8 @@ def table(
     for row in rows:
         grid.add_row(*(Text(visible(cell)) for cell in row))
     system: Literal["auto"] | None = "auto" if color else None
-    console = Console(file=sys.stdout, width=max(width(), 40), no_color=not color, color_system=system)
-    console.print(grid)
+    page = io.StringIO()
+    Console(file=page, width=max(width(), 40), no_color=not color, color_system=system, force_terminal=color).print(
+        grid
+    )
+    raw(page.getvalue())

@@ -114,7 +114,7 @@ class History:
         if CorpusKind.CLEARED in self.kinds or (durability == "process" and resumed):
             return Step.RESET
         if CorpusKind.READY in self.kinds:
-            return Step.USE
+            return Step.RESET if self.kinds[-1] is CorpusKind.FAILED else Step.USE
         if CorpusKind.INGESTED in self.kinds:
             return Step.RESET if self._index_failed else Step.WAIT
         if self.known_cut:

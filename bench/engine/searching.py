@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING
 
 from bench.datasets import gold_ids, stands_for
 from bench.engine.deleting import delete_and_verify
+from bench.engine.isolation import Sentinel
 from bench.engine.mapping import mapped, query_of
 from bench.engine.oracle import Oracle
 from bench.engine.records import SearchResult
+from bench.errors import NotReady
+from bench.journal import CorpusKind, CorpusRow
 from bench.model import Item
 from bench.providers import Provider
 
@@ -27,7 +30,32 @@ async def search(lane: OpenLane, ready: Ready, item: Item) -> SearchResult:
     if item.deletion is not None:
         return await delete_and_verify(lane, ready, item, item.deletion)
     found = await provider_for(lane, ready, item).search(ready.space, query_of(lane, item, item.question))
+    if not found.hits and ready.trusted and lane.isolated:
+        await still_there(lane, ready)
     return mapped(lane, ready.content.veil, found)
+
+
+async def still_there(lane: OpenLane, ready: Ready) -> None:
+    """Look for something that an earlier process wrote: an empty answer is none where the service lost everything.
+
+    Raises:
+        NotReady: nothing of the corpus is found; the next resume ingests it anew.
+    """
+    if await Sentinel(lane.provider, ready.space, ready.content.veil, must_settle=False).found():
+        return
+    text = f"nothing of {ready.corpus_id} is found any more at {lane.provider.name}: it was lost since it was ingested"
+    lane.record(
+        CorpusRow(
+            lane=lane.key,
+            corpus=ready.corpus_id,
+            attempt=ready.space.attempt,
+            kind=CorpusKind.FAILED,
+            outcome=NotReady.kind,
+            message=text,
+            data={"clean": False},
+        )
+    )
+    raise NotReady(text, hint="resume the run: the corpus is ingested anew")
 
 
 def provider_for(lane: OpenLane, ready: Ready, item: Item) -> Provider:

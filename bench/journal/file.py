@@ -12,7 +12,9 @@ import os
 import shutil
 import sqlite3
 import tempfile
+import threading
 import uuid
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
@@ -63,14 +65,49 @@ def _as_journal_error(path: Path, error: sqlite3.Error) -> JournalError:
     if code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return Locked(f"another process kept the file locked for {BUSY_TIMEOUT_S:.0f} s", where=str(path))
     if code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return JournalError(f"the journal is damaged ({error}); it was left as it is", where=str(path))
-    return JournalError(str(error), where=str(path))
+        return JournalError(f"the journal is damaged ({_short(error)}); it was left as it is", where=str(path))
+    return JournalError(_short(error), where=str(path))
+
+
+def _short(error: sqlite3.Error) -> str:
+    """SQLite quotes whole values of a damaged row."""
+    text = str(error)
+    return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}…"
+
+
+SHOWN_CHARS = 160
+_connections: Counter[Path] = Counter()
+_counting = threading.Lock()
+"""keeps true that no journal is opened as a plain file while this process is connected to it"""
+
+
+@contextmanager
+def connected(path: Path) -> Iterator[None]:
+    """Count a connection of this process to a file, from before it is opened until after it is closed.
+
+    Closing any other descriptor of a file drops every POSIX lock that this process holds on it, SQLite's too: another
+    process would then take itself for the last user and delete the WAL under a live writer.
+    """
+    place = path.resolve()
+    with _counting:
+        _connections[place] += 1
+    try:
+        yield
+    finally:
+        with _counting:
+            _connections[place] -= 1
 
 
 def examine_header(path: Path) -> None:
-    """Refuse what is no journal of a version we know, by its first 100 bytes and its length."""
-    with path.open("rb") as file:
-        header = file.read(_HEADER_BYTES)
+    """Refuse what is no journal of a version we know, by its first 100 bytes and its length.
+
+    A file to which this process has a connection was examined when that was opened, and is not opened beside it.
+    """
+    with _counting:
+        if _connections[path.resolve()]:
+            return
+        with path.open("rb") as file:
+            header = file.read(_HEADER_BYTES)
     where = str(path)
     if not header.startswith(_MAGIC) or len(header) < _HEADER_BYTES:
         raise JournalError("this is no SQLite file, or its header is damaged; it was left as it is", where=where)
@@ -179,23 +216,25 @@ async def draw_up(draft: Path, meta: RunMeta) -> None:
 @asynccontextmanager
 async def open_writing(path: Path) -> AsyncIterator[aiosqlite.Connection]:
     """Open the one writing connection: WAL, FULL, a large automatic checkpoint, TRUNCATE at the end."""
-    async with aiosqlite.connect(path, isolation_level="IMMEDIATE", timeout=BUSY_TIMEOUT_S) as connection:
-        with reported(path):
-            await connection.execute("PRAGMA journal_mode = WAL")
-            await connection.execute("PRAGMA synchronous = FULL")
-            await connection.execute(f"PRAGMA wal_autocheckpoint = {AUTOCHECKPOINT_PAGES}")
-        yield connection
+    with connected(path):
+        async with aiosqlite.connect(path, isolation_level="IMMEDIATE", timeout=BUSY_TIMEOUT_S) as connection:
+            with reported(path):
+                await connection.execute("PRAGMA journal_mode = WAL")
+                await connection.execute("PRAGMA synchronous = FULL")
+                await connection.execute(f"PRAGMA wal_autocheckpoint = {AUTOCHECKPOINT_PAGES}")
+            yield connection
 
 
 @asynccontextmanager
 async def open_reading(path: Path) -> AsyncIterator[aiosqlite.Connection]:
     """Open a read-only connection to a live, crashed, finished or copied file, also in a read-only folder."""
     examine_header(path)
-    async with readable(path) as uri, aiosqlite.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S) as connection:
-        with reported(path):
-            version = await connection.execute_fetchall("PRAGMA user_version")
-        refuse_newer(path, int(next(iter(version))[0]))
-        yield connection
+    with connected(path):
+        async with readable(path) as uri, aiosqlite.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S) as connection:
+            with reported(path):
+                version = await connection.execute_fetchall("PRAGMA user_version")
+            refuse_newer(path, int(next(iter(version))[0]))
+            yield connection
 
 
 @asynccontextmanager

@@ -14,6 +14,8 @@ import copy
 import json
 from collections.abc import Mapping, Sequence
 
+from pydantic import ValidationError
+
 from bench.config.catalog import Catalog
 from bench.config.findings import did_you_mean
 from bench.config.provider import ProviderConfig, load_provider
@@ -120,7 +122,14 @@ def _changed(config: ProviderConfig, sets: Mapping[str, object]) -> ProviderConf
         tree = config.model_dump(mode="json", exclude_unset=True)
         for path, value in sets.items():
             _put(tree, path, value)
-        return ProviderConfig.model_validate(tree)
+        try:
+            return ProviderConfig.model_validate(tree)
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(str(part) for part in first["loc"])
+            raise UsageError(
+                f"--set {config.name}.{place}: {first['msg']}", hint=f"bench describe {config.name}"
+            ) from error
     source = Source.read(config.path)
     tree = copy.deepcopy(dict(source.tree))
     for path, value in sets.items():

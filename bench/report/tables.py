@@ -124,14 +124,14 @@ def _overview_row(job: JobReport, types: Sequence[str], *, models: bool) -> tupl
     headline = job.headline
     if job.record.skipped or headline is None:
         why = "skipped" if job.record.skipped else "INVALID" if job.invalid else "-"
-        return (*cells, why, "-", "0", str(_failed(job)), "0", *blank)
+        return (*cells, why, "-", "0", _failed_text(job, _failed(job)), "0", *blank)
     labels = headline.breakdown.get("question_type", {})
     return (
         *cells,
         with_interval(headline),
         number(headline.value_failures_as_zero, headline.unit),
         str(headline.n),
-        str(headline.n_failed),
+        _failed_text(job, headline.n_failed),
         str(headline.n_excluded),
         *(cell(labels.get(label)) for label in types),
     )
@@ -139,6 +139,11 @@ def _overview_row(job: JobReport, types: Sequence[str], *, models: bool) -> tupl
 
 def _failed(job: JobReport) -> int:
     return job.counts.get(State.ERROR, 0) + job.counts.get(State.NOT_READY, 0) + job.n_pending
+
+
+def _failed_text(job: JobReport, failed: int) -> str:
+    """What has not ended counts as failed and is named."""
+    return f"{failed} ({job.n_pending} open)" if job.n_pending else str(failed)
 
 
 def models_text(job: JobReport) -> str:
@@ -167,7 +172,9 @@ def _top_types(jobs: Sequence[JobReport], count: int) -> list[str]:
 
 def _notes(job: JobReport) -> list[str]:
     who = job.record.provider
-    return [*(f"{who}: INVALID, {reason}" for reason in job.invalid), *(f"{who}: {note}" for note in job.notes)]
+    unanswered = job.record.models.answering is None and any(one.category == "answer" for one in job.record.metrics)
+    hint = ["retrieval only: answer metrics need --answering-model"] if unanswered else []
+    return [*hint, *(f"{who}: INVALID, {reason}" for reason in job.invalid), *(f"{who}: {note}" for note in job.notes)]
 
 
 def _metric_grid(jobs: Sequence[JobReport], columns: Sequence[str]) -> Grid:

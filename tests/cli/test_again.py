@@ -88,3 +88,31 @@ def test_clean_clears_what_a_run_left_and_deletes_it_only_when_asked(
     assert not (tmp_path / "checkpoints/r").exists()
     with urllib.request.urlopen(f"{service}/control/namespaces?provider=default") as answer:
         assert not any(one["count"] for one in json.load(answer).values())
+
+
+def test_P2_what_a_service_lost_between_two_processes_is_ingested_anew(
+    bench: Bench, service: str, results: Results
+) -> None:
+    flags = ("--providers", "small", "--limit", "12", "--answering-model", "none", "--cleanup", "never")
+    bench("run", "-q", *flags, "--run-id", "whole")
+    bench("run", "-q", *flags, "--run-id", "r", "--phases", "ingest,index")
+    reset = urllib.request.Request(f"{service}/control/reset", data=b'{"keep": ["faults"]}', method="POST")
+    urllib.request.urlopen(reset).close()
+    whole_way = ("run", "--resume", "r", "--phases", "ingest,index,search,answer,evaluate")
+    done = bench(*whole_way, check=4)
+    assert "INVALID" in done.stdout
+    (job,) = results("r")["jobs"]
+    assert job["counts"] == {"not_ready": 12}, "never a wrong answer"
+    bench(*whole_way)
+    (job,), (whole,) = results("r")["jobs"], results("whole")["jobs"]
+    assert job["metrics"]["ndcg_at_10"]["value"] == whole["metrics"]["ndcg_at_10"]["value"] > 0.5
+
+
+def test_a_gate_or_setting_that_cannot_be_is_said_before_anything_is_called(bench: Bench, tmp_path: Path) -> None:
+    for flags in (
+        ("--min-score", "nonsense=0.9"),
+        ("--min-score", "ndcg_at_10=high"),
+        ("--set", "bm25.ingest.batch=x"),
+    ):
+        assert "Traceback" not in bench("run", "--providers", "bm25", "--limit", "2", *flags, check=2).stderr
+    assert not list(tmp_path.glob("checkpoints/*/journal.sqlite"))

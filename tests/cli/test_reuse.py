@@ -74,7 +74,7 @@ def test_retry_asks_failures_again_and_keeps_every_attempt(bench: Bench, results
     after = job_of(results, "r")["counts"]
     assert "error" not in after and sum(after.values()) == 12
     rows = [json.loads(line) for line in bench("export", "r").stdout.splitlines()]
-    assert Counter(row["attempts"]["search"] for row in rows) == {1: 12 - failed, 2: failed}
+    assert Counter(row["attempts"]["evaluate"] for row in rows) == {1: 12 - failed, 2: failed}
     assert world.calls("search") - asked <= failed + 2, "failures, and no more than a sentinel a corpus"
     assert "nothing to retry" in bench("retry", "r").stderr
 

@@ -6,10 +6,13 @@ import os
 import platform
 import signal
 import sqlite3
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
+from anyio import to_thread
 
 from bench.errors import Locked
 from bench.journal import Journal, Reader, RunState
@@ -137,3 +140,25 @@ async def test_a_clean_end_leaves_one_file_and_no_holder(folder: Path) -> None:
     assert [path.name for path in folder.iterdir()] == ["journal.sqlite"]
     async with Reader.open(folder) as reader:
         assert (await reader.status()).holder is None
+
+
+async def test_J7_a_process_that_is_refused_takes_nothing_from_the_holder(folder: Path) -> None:
+    script = (
+        "import asyncio, sys; from pathlib import Path\n"
+        "from bench.errors import Locked; from bench.journal import Journal\n"
+        "async def main():\n"
+        "    try:\n"
+        "        async with Journal.resume(Path(sys.argv[1])): pass\n"
+        "    except Locked: sys.exit(6)\n"
+        "asyncio.run(main())"
+    )
+    async with Journal.resume(folder) as journal:
+        async with Reader.open(folder):
+            await journal.put(scored("q2"))
+        for number in range(3):
+            refused = await to_thread.run_sync(subprocess.run, [sys.executable, "-c", script, str(folder)])
+            assert refused.returncode == 6
+            assert (folder / "journal.sqlite-wal").is_file()
+            await journal.put(scored(f"q{3 + number}"))
+    async with Reader.open(folder) as reader:
+        assert sum((await reader.counts()).values()) >= 4
