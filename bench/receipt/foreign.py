@@ -53,6 +53,8 @@ def check_foreign(document: JSON, profile: Profile, store: TrustStore) -> list[F
     """Signature, trust and invariants of a foreign receipt."""
     if not isinstance(document, dict):
         return [fail("schema", "field_type", "the document is not an object")]
+    if "schema" in document:  # else our own receipts would pass here with fewer checks than they promise
+        return [fail("schema", "schema_unknown", f"{profile} names no schema, this document does (drop --profile)")]
     return [
         ok("schema", profile),
         *_signature(document, profile, store),

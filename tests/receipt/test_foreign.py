@@ -106,6 +106,11 @@ def test_without_the_profile_a_foreign_receipt_has_no_schema(shared: Path) -> No
     assert "--profile" in next(f.detail for f in outcome.findings if f.code == "schema_missing")
 
 
+def test_a_receipt_of_ours_does_not_pass_with_the_fewer_checks_of_a_profile(desk: Any, make: Any) -> None:
+    outcome = desk.verify(desk.good(), profile="przm-p1")
+    assert (outcome.verdict, make.codes(outcome)) == (Verdict.INVALID, {"schema_unknown"})
+
+
 def test_the_wrong_key_is_unknown_and_the_signature_not_judged(shared: Path) -> None:
     path = shared / "data" / "przm-receipts" / "convergence-1fde5083.json"
     outcome = check(shared, path, "receipt-signing", "przm-p2")
