@@ -1,8 +1,7 @@
-"""``bench compare``: which of two is better, and how sure. ``bench leaderboard``: comparable results side by side."""
+"""``bench compare`` and ``bench leaderboard``: results beside one another. Nothing is called."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -11,20 +10,20 @@ from cyclopts import Parameter
 
 from bench.cli import console
 from bench.cli.global_flags import current
+from bench.cli.results import show_grids
 from bench.errors import UsageError
 
 if TYPE_CHECKING:
     from bench.report.choosing import Target
+    from bench.report.compare import Comparisons
 
+GATE_FAILED = 4
 Many = Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())]
 Switch = Annotated[bool, Parameter(negative=())]
-REGRESSION = 4
 
 
 def compare(
-    sides: Annotated[list[str] | None, Parameter(negative=())] = None,
-    /,
-    *,
+    *pairs: str,
     benchmark: str | None = None,
     providers: Many = None,
     metric: Many = None,
@@ -32,113 +31,142 @@ def compare(
     fail_on_regression: Many = None,
     force: Switch = False,
 ) -> int:
-    """Compare two or more jobs over the items they share: like for like, paired, corrected, said in words.
+    """Which of two is better, and how sure: paired by item, like for like or not at all.
 
     Parameters
     ----------
-    sides
-        RUN_ID:PROVIDER, or RUN_ID:PROVIDER:ANSWERING_MODEL; the first is the baseline.
+    pairs
+        RUN_ID:PROVIDER, two or more; RUN_ID:PROVIDER:MODEL where a run has several answering models.
     benchmark
-        With --providers: the newest complete valid run of each.
+        Only this benchmark; with --providers: the newest complete valid run of each.
     providers
-        Providers by name.
+        Two or more providers by name.
     metric
-        The headline metrics; restricts the rows to them.
+        The headline metrics, and the only rows. Default: the benchmark's first.
     markdown
-        As Markdown.
+        The whole comparison as Markdown.
     fail_on_regression
-        METRIC:POINTS: exit 4 when a later side is worse than the first by more.
+        METRIC:POINTS: exit 4 when a later side is worse than the first by more than POINTS/100.
     force
-        Compare although the sides are not like for like; the output says so.
+        Compare what is not like for like; the output is marked.
     """
-    from bench.metrics import resolve
-    from bench.report.choosing import Target, sides_of
-    from bench.report.compare import compare_sides
-    from bench.report.compareview import comparison_grids, comparison_json, comparison_markdown, regressions
+    from bench.report.compareview import comparison_grids, comparison_json, comparison_markdown
 
-    gates = [_gate(text) for text in fail_on_regression or ()]
-    workspace = current.get().workspace
-    targets = [Target.parse(text) for text in sides or ()] or anyio.run(_newest, workspace, benchmark, providers)
-    groups = anyio.run(lambda: sides_of(workspace, targets, benchmark=benchmark))
-    found = compare_sides(groups, metrics=[resolve(name).name for name in metric or ()], force=force)
+    gates = [_gate(text) for text in _spread(fail_on_regression)]
+    targets = _targets(pairs, benchmark, _spread(providers))
+    found = _compared(targets, benchmark, _spread(metric), force=force)
     if current.get().json:
         console.json_value(comparison_json(found))
     elif markdown:
         console.raw(comparison_markdown(found))
     else:
-        from bench.cli.results import show_grids
-
         show_grids(comparison_grids(found))
-    missed = [text for name, points in gates for text in regressions(found, resolve(name).name, points)]
+    if found.forced:
+        console.note("not like for like: forced, do not quote these numbers as a comparison")
+    missed = [text for gate in gates for text in _missed(targets, benchmark, gate, force=force)]
     for text in missed:
         console.note(text)
-    return REGRESSION if missed else 0
+    return GATE_FAILED if missed else 0
+
+
+def _spread(given: list[str] | None) -> list[str]:
+    return [name for text in given or () for name in text.split(",") if name]
 
 
 def _gate(text: str) -> tuple[str, float]:
-    metric, colon, points = text.rpartition(":")
+    metric, _, points = text.rpartition(":")
     try:
-        found = float(points)
+        allowed = float(points)
     except ValueError:
-        found = -1.0
-    if not colon or not 0 <= found < float("inf"):
-        raise UsageError(f"--fail-on-regression {text}", hint="write METRIC:POINTS, for example accuracy:2")
-    return metric, found
+        allowed = -1.0
+    if not metric or not 0 <= allowed < float("inf"):
+        raise UsageError(
+            f"--fail-on-regression {text}: not METRIC:POINTS", hint="for example accuracy:2, two points of a hundred"
+        )
+    return metric, allowed
 
 
-async def _newest(workspace: Path, benchmark: str | None, providers: Sequence[str] | None) -> list[Target]:
-    from bench.report.choosing import newest_targets
+def _targets(pairs: tuple[str, ...], benchmark: str | None, providers: list[str]) -> list[Target]:
+    from bench.report.choosing import Target, newest_targets
 
-    if benchmark is None or not providers:
-        raise UsageError("what is compared?", hint="RUN_ID:PROVIDER twice, or --benchmark B --providers P P")
-    chosen = await newest_targets(workspace, benchmark, providers)
-    for _, job in chosen:
-        console.note(f"{job.provider}: run {job.run_id} of {job.created_at:%Y-%m-%dT%H:%M:%SZ}")
-    return [target for target, _ in chosen]
+    if pairs and providers:
+        raise UsageError("RUN_ID:PROVIDER and --providers name the same thing", hint="give one of them")
+    if pairs:
+        targets = [Target.parse(text) for text in pairs]
+    elif providers and benchmark:
+        chosen = anyio.run(newest_targets, current.get().workspace, benchmark, providers)
+        for target, job in chosen:
+            console.note(f"{target.provider}: run {job.run_id} of {job.created_at:%Y-%m-%d %H:%M:%SZ}")
+        targets = [target for target, _ in chosen]
+    else:
+        raise UsageError(
+            "what is to be compared?", hint="RUN_ID:PROVIDER RUN_ID:PROVIDER, or --benchmark B --providers P P"
+        )
+    if len(targets) < 2:
+        raise UsageError("a comparison needs two sides", hint="name a second one")
+    return targets
+
+
+def _compared(targets: list[Target], benchmark: str | None, metrics: list[str], *, force: bool) -> Comparisons:
+    from bench.report.choosing import sides_of
+    from bench.report.compare import compare_sides
+
+    async def loaded() -> Comparisons:
+        groups = await sides_of(current.get().workspace, targets, benchmark=benchmark)
+        return compare_sides(groups, metrics=metrics, force=force)
+
+    return anyio.run(loaded)
+
+
+def _missed(targets: list[Target], benchmark: str | None, gate: tuple[str, float], *, force: bool) -> list[str]:
+    """Check one gate on its own metric, whatever rows were asked for."""
+    from bench.report.compareview import regressions
+
+    metric, points = gate
+    return regressions(_compared(targets, benchmark, [metric], force=force), points)
 
 
 def leaderboard(
     *,
     view: Literal["overall", "benchmark", "type", "provider", "model"] = "benchmark",
-    benchmark: str | None = None,
+    benchmark: Many = None,
     markdown: Switch = False,
     csv: Switch = False,
     html: Path | None = None,
 ) -> int:
-    """All results that may stand side by side: the newest complete valid run of each provider and models.
+    """All comparable results side by side: the newest complete valid run of each provider and models.
 
     Parameters
     ----------
     view
-        overall (macro over benchmarks), benchmark, type, provider or model.
+        overall (macro over benchmarks), benchmark, type (question types),
+        provider (models fixed) or model (provider fixed).
     benchmark
-        Only this benchmark.
+        Only these benchmarks.
     markdown
-        As Markdown.
+        Tables as Markdown.
     csv
-        As CSV, unrounded.
+        One line a row, unrounded.
     html
         One self-contained page.
     """
-    from bench.report.leaderboard import board_csv, board_grids, board_json, load_board
-    from bench.report.tables import markdown as as_markdown
+    from bench.report.leaderboard import board_csv, board_grids, board_json, load_board, tables_of
 
-    board = anyio.run(load_board, current.get().workspace, benchmark)
-    grids = board_grids(board, view)
+    tables = tables_of(anyio.run(load_board, current.get().workspace, _spread(benchmark)), view)
     if current.get().json:
-        console.json_value(board_json(board, view))
+        console.json_value(board_json(view, tables))
     elif csv:
-        console.raw(board_csv(board))
+        console.raw(board_csv(tables))
     elif markdown:
-        console.raw("\n".join(as_markdown(grid) for grid in grids))
+        from bench.report.tables import markdown as as_markdown
+
+        console.raw("\n".join(as_markdown(grid) for grid in board_grids(tables, view)))
     elif html is not None:
         from bench.report.page import grids_page
         from bench.report.publish import replace_text
 
-        replace_text(html, grids_page("Leaderboard", grids))
+        replace_text(html, grids_page(f"Leaderboard: {view}", board_grids(tables, view)))
         console.line(str(html))
     else:
-        from bench.cli.results import show_grids
-
-        show_grids(grids)
+        show_grids(board_grids(tables, view))
     return 0

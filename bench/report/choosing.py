@@ -8,8 +8,10 @@ Example::
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from bench.errors import UsageError
@@ -108,16 +110,24 @@ async def newest_targets(workspace: Path, benchmark: str, providers: Sequence[st
                 f"{name} has no complete valid run of {benchmark}",
                 hint=f"providers that have one: {known} (bench results --rebuild reads the journals anew)",
             )
-    shared = set.intersection(*({_settings(job) for job in found} for found in by_provider.values()))
-    chosen = [_newest(found, shared) for found in by_provider.values()]
+    chosen = _together(list(by_provider.values()))
     return [(Target(run=job.run_id, provider=job.provider, job=job.job), job) for job in chosen]
 
 
-def _newest(jobs: Sequence[JobSummary], shared: set[tuple[str, ...]]) -> JobSummary:
-    fitting = [job for job in jobs if _settings(job) in shared] or list(jobs)
-    return max(fitting, key=lambda job: (job.created_at, job.run_id))
+def _together(by_provider: Sequence[Sequence[JobSummary]]) -> list[JobSummary]:
+    """The newest of each, under the settings that all share and that are newest where they are oldest."""
+    shared = set.intersection(*({_settings(job) for job in jobs} for jobs in by_provider))
+    if not shared:
+        return [max(jobs, key=_age) for jobs in by_provider]
+    sets = [[max((j for j in jobs if _settings(j) == one), key=_age) for jobs in by_provider] for one in sorted(shared)]
+    return max(sets, key=lambda jobs: min(map(_age, jobs)))
+
+
+def _age(job: JobSummary) -> tuple[datetime, str]:
+    return job.created_at, job.run_id
 
 
 def _settings(job: JobSummary) -> tuple[str, ...]:
     """What two jobs must share to be like for like, as far as the database knows."""
-    return (str(job.answering_model), str(job.judge_model), job.track)
+    shared = {name: job.data.get(name) for name in ("k", "selection", "dataset")}
+    return (str(job.answering_model), str(job.judge_model), job.track, json.dumps(shared, sort_keys=True))

@@ -89,6 +89,8 @@ class PairComparison:
     n_clusters: int | None
     judge_noise: float | None
     rows: tuple[Row, ...]
+    is_against_first: bool = True
+    """a is the side that was named first: the baseline of a gate"""
     notes: tuple[str, ...] = ()
 
     @property
@@ -125,8 +127,9 @@ def compare_sides(groups: Sequence[Sequence[Side]], *, metrics: Sequence[str] = 
     checks = [like_for_like(a, b, metrics=names) for (a, b), names in zip(pairs, chosen, strict=True)]
     if not force:
         _refuse(pairs, checks)
+    firsts = [group[0] for group in groups]
     found = [
-        _compared(a, b, names, check, explicit=bool(metrics))
+        replace(_compared(a, b, names, check, explicit=bool(metrics)), is_against_first=any(a is one for one in firsts))
         for (a, b), names, check in zip(pairs, chosen, checks, strict=True)
     ]
     forced = any(not check.ok for check in checks)

@@ -98,36 +98,56 @@ def row_json(row: Row) -> dict[str, object]:
 
 
 def comparison_grids(found: Comparisons) -> list[Grid]:
-    """A grid a pair; its title names both sides, its notes hold the rest."""
-    return [_grid(one, found) for one in found.comparisons]
+    """Two grids a pair: the numbers under both sides' names, then what they say and everything beside it."""
+    return [grid for one in found.comparisons for grid in (_numbers(one), _sayings(one, found))]
 
 
-def _grid(one: PairComparison, found: Comparisons) -> Grid:
+def _numbers(one: PairComparison) -> Grid:
     record = one.a.record
     mark = f"{WATERMARK} | " if not one.like_for_like.ok else ""
-    head = ("metric", "n", "A", "B", "A - B", "95 % interval", "p", "p (Holm)", "win/loss/tie", "MDE", "verdict")
     return Grid(
         title=f"{mark}{record.benchmark} {record.benchmark_version} | A = {name_of(one.a)}, B = {name_of(one.b)}",
-        head=head,
-        rows=tuple(_row(row) for row in one.rows),
-        right=tuple(range(1, 10)),
-        notes=tuple(_notes(one, found)),
+        head=("metric", "n", "A", "B", "A - B", "95 % interval", "p (Holm)"),
+        rows=tuple(_number_row(row) for row in one.rows),
+        right=tuple(range(1, 7)),
+        notes=(*(f"conclusion: {text}" for text in conclusion(one)), _like_for_like(one.like_for_like)),
     )
 
 
-def _row(row: Row) -> tuple[str, ...]:
+def _number_row(row: Row) -> tuple[str, ...]:
     found, interval = row.found, row.found.interval
-    span = f"[{amount(row, interval.low)}, {amount(row, interval.high)}]" if interval else "-"
-    unit = f" ({row.unit})" if row.unit else ""
     return (
-        row.metric + unit if row.label is None else f"  {row.dimension} = {row.label}",
+        _named(row),
         str(found.n),
         number(found.a, row.unit),
         number(found.b, row.unit),
         "-" if found.delta is None else amount(row, found.delta, sign=True),
-        span,
-        p_text(found.p),
+        f"[{amount(row, interval.low)}, {amount(row, interval.high)}]" if interval else "-",
         p_text(row.p_holm),
+    )
+
+
+def _named(row: Row) -> str:
+    if row.label is not None:
+        return f"  {row.label}" if row.dimension == "question_type" else f"  {row.dimension} {row.label}"
+    return f"{row.metric} ({row.unit})" if row.unit else row.metric
+
+
+def _sayings(one: PairComparison, found: Comparisons) -> Grid:
+    return Grid(
+        title="What may be said",
+        head=("metric", "p", "A/B/tie", "MDE", "verdict"),
+        rows=tuple(_saying(row) for row in one.rows),
+        right=(1, 2, 3),
+        notes=tuple(_notes(one, found)),
+    )
+
+
+def _saying(row: Row) -> tuple[str, ...]:
+    found = row.found
+    return (
+        _named(row),
+        p_text(found.p),
         f"{found.wins}/{found.losses}/{found.ties}",
         "-" if found.mde is None else amount(row, found.mde),
         row.verdict,
@@ -135,9 +155,7 @@ def _row(row: Row) -> tuple[str, ...]:
 
 
 def _notes(one: PairComparison, found: Comparisons) -> list[str]:
-    notes = [f"conclusion: {text}" for text in conclusion(one)]
-    notes.append(_like_for_like(one.like_for_like))
-    notes += [f"differs by design: {check.text}" for check in one.like_for_like.by_design]
+    notes = [f"differs by design: {check.text}" for check in one.like_for_like.by_design]
     notes.append(f"items: A {one.items.a}, B {one.items.b}, paired {one.items.paired}{_left_out(one)}")
     notes += _flips(one)
     if one.judge_noise is not None:
@@ -189,30 +207,26 @@ def comparison_markdown(found: Comparisons) -> str:
 # ------------------------------------------------------------------------------ gate
 
 
-def regressions(found: Comparisons, metric: str, points: float) -> list[str]:
-    """Why the gate ``--fail-on-regression`` is missed: a side that is worse than the first by more than ``points``.
+def regressions(found: Comparisons, points: float) -> list[str]:
+    """Why the gate ``--fail-on-regression`` is missed: a side worse than the first by more than ``points``.
 
-    A row that has no number misses the gate too; equal results never do.
+    The headline rows are gated. A row that has no number misses the gate too; equal results never do.
     """
-    first = found.comparisons[0].a
     told: list[str] = []
     for one in found.comparisons:
-        if one.a is first or (one.a.run_id, one.a.record.provider) == (first.run_id, first.record.provider):
-            row = next((row for row in one.rows if row.metric == metric and row.label is None), None)
-            told += _regression(one, row, metric, points)
+        if one.is_against_first:
+            told += [text for row in one.headlines for text in _regression(one, row, points)]
     return told
 
 
-def _regression(one: PairComparison, row: Row | None, metric: str, points: float) -> Sequence[str]:
+def _regression(one: PairComparison, row: Row, points: float) -> Sequence[str]:
     who = f"{name_of(one.b)} against {name_of(one.a)}"
-    if row is None or row.found.delta is None:
-        return [f"gate missed: {metric} of {who}: no paired item has a value"]
+    if row.found.delta is None:
+        return [f"gate missed: {row.metric} of {who}: no paired item has a value"]
     worse = -row.found.delta if row.lower_is_better else row.found.delta
     if worse <= points / 100:
         return []
     interval = row.found.interval
     span = f" [{amount(row, interval.low)}, {amount(row, interval.high)}]" if interval else ""
-    return [
-        f"regression: {metric} of {who}: A - B = {amount(row, row.found.delta, sign=True)}{span}, "
-        f"allowed {points:g} points"
-    ]
+    delta = amount(row, row.found.delta, sign=True)
+    return [f"regression: {row.metric} of {who}: A - B = {delta}{span}, allowed {points:g} points"]

@@ -2,8 +2,11 @@
 
 Example::
 
-    board = await load_board(Path("."), benchmark="locomo")
-    for grid in board_grids(board, "benchmark"): ...
+    board = await load_board(Path("."), ["locomo"])
+    board_grids(tables_of(board, "benchmark"), "benchmark")
+
+Views: ``benchmark`` (a table a setting), ``type`` (the same by question type), ``provider`` (models fixed, a column a
+benchmark), ``model`` (provider fixed), ``overall`` (macro over benchmarks, only providers that have all).
 """
 
 from __future__ import annotations
@@ -11,16 +14,19 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.errors import UsageError
 from bench.journal.results_db import JobSummary, MetricSummary, ResultsDb
 from bench.report.summary import FILE
 from bench.report.tables import Grid, number, safe_cell
 
-LATENCIES = ("latency_p50", "search_latency_p50", "latency_p95")
+LATENCIES = ("latency_p50", "latency_p95", "latency")
 NOTHING = "no complete valid run yet: bench run makes one, bench results --rebuild reads the journals anew"
+SETTINGS = ("k", "context_budget", "level", "selection", "prompts")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,94 +38,234 @@ class Place:
 
     @property
     def headline(self) -> MetricSummary | None:
-        """Its first metric that has a value over all items."""
-        return next((one for one in self.metrics if not one.dimension and one.n), None)
+        """The benchmark's first metric that has a value over all items."""
+        names = self.job.data.get("metrics")
+        found = {one.metric: one for one in self.metrics if not one.dimension and one.value is not None}
+        order = names if isinstance(names, list) else sorted(found)
+        return next((found[name] for name in order if name in found), None)
 
     def overall(self, *names: str) -> MetricSummary | None:
         """The first of these metrics that it has."""
         found = {one.metric: one for one in self.metrics if not one.dimension}
         return next((found[name] for name in names if name in found), None)
 
-    def by_type(self) -> list[MetricSummary]:
+    def by_type(self) -> dict[str, MetricSummary]:
         """The headline by question type."""
         name = self.headline.metric if self.headline else None
-        return [one for one in self.metrics if one.dimension == "question_type" and one.metric == name]
+        return {one.label: one for one in self.metrics if one.dimension == "question_type" and one.metric == name}
 
     @property
-    def setting(self) -> tuple[str, ...]:
-        """What must be equal for two rows to stand in one table."""
+    def models(self) -> tuple[str, str, str]:
+        """Answering, judge, track."""
+        return self.job.answering_model or "none", self.job.judge_model or "none", self.job.track
+
+    @property
+    def task(self) -> str:
+        """Everything but provider and models that must be equal where values stand under one another."""
         job, dataset = self.job, self.job.data.get("dataset")
-        sha = dataset.get("sha256") if isinstance(dataset, Mapping) else None
-        shared = (job.benchmark, job.benchmark_version, job.track, job.data.get("k"), job.data.get("selection"), sha)
-        models = (job.answering_model or "none", job.judge_model or "none")
-        headline = self.headline.definition if self.headline else ""
-        return (*(json.dumps(part, sort_keys=True, default=str) for part in shared), *models, headline)
+        content = dataset.get("content_sha256") if isinstance(dataset, Mapping) else None
+        shared = [job.benchmark, job.benchmark_version, job.track, content, *(job.data.get(name) for name in SETTINGS)]
+        return json.dumps([*shared, self.headline.definition if self.headline else None], sort_keys=True, default=str)
 
 
-async def load_board(workspace: Path, benchmark: str | None = None) -> list[Place]:
-    """Read the derived database; an absent one is an empty board."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """One row: a place a benchmark, and the number it is ranked by."""
+
+    places: tuple[Place, ...]
+    value: float | None
+
+    @property
+    def first(self) -> Place:
+        return self.places[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Rows that may be compared; with several ``tasks`` each one is a column."""
+
+    title: str
+    tasks: tuple[str, ...]
+    standings: tuple[Standing, ...]
+    notes: tuple[str, ...] = ()
+
+
+async def load_board(workspace: Path, benchmarks: Sequence[str] = ()) -> list[Place]:
+    """Read the derived database; an absent one is an empty board.
+
+    Raises:
+        UsageError: a benchmark of which no run is known.
+    """
     path = workspace / "results" / FILE
     if not path.is_file():
         return []
     async with ResultsDb.open(path) as database:
-        names = [name for name in await database.benchmarks() if benchmark in (None, name)]
-        jobs = [job for name in names for job in await database.newest(name)]
+        known = await database.benchmarks()
+        for name in benchmarks:
+            if name not in known:
+                raise UsageError(f"no run of {name} is known", hint=f"there are runs of: {', '.join(known) or 'none'}")
+        jobs = [job for name in known if not benchmarks or name in benchmarks for job in await database.newest(name)]
         return [Place(job=job, metrics=await database.metrics(job)) for job in jobs]
-
-
-def tables(board: Sequence[Place]) -> list[list[Place]]:
-    """Comparable jobs together, best headline first."""
-    groups: dict[tuple[str, ...], list[Place]] = {}
-    for place in board:
-        groups.setdefault(place.setting, []).append(place)
-    return [sorted(group, key=_rank) for _, group in sorted(groups.items())]
-
-
-def _rank(place: Place) -> tuple[float, str]:
-    value = place.headline.value if place.headline else None
-    return (-value if value is not None else float("inf"), place.job.provider)
 
 
 # ------------------------------------------------------------------------------- views
 
 
-def board_grids(board: Sequence[Place], view: str) -> list[Grid]:
-    """The grids of one view: overall, benchmark, type, provider or model."""
-    if not board:
-        return [Grid(title="Leaderboard", head=("provider",), rows=(), notes=(NOTHING,))]
+def tables_of(board: Sequence[Place], view: str) -> list[Table]:
+    """The tables of one view: overall, benchmark, type, provider or model."""
     return VIEWS[view](board)
 
 
-def _by_benchmark(board: Sequence[Place]) -> list[Grid]:
+def _grouped(board: Sequence[Place], key: Callable[[Place], tuple[str, ...]]) -> Iterator[list[Place]]:
+    groups: dict[tuple[str, ...], list[Place]] = {}
+    for place in board:
+        groups.setdefault(key(place), []).append(place)
+    yield from (groups[name] for name in sorted(groups))
+
+
+def _ranked(places: Sequence[Place]) -> tuple[Standing, ...]:
+    found = [Standing(places=(place,), value=place.headline.value if place.headline else None) for place in places]
+    return tuple(sorted(found, key=_rank))
+
+
+def _rank(one: Standing) -> tuple[float, str]:
+    return math.inf if one.value is None else -one.value, one.first.job.provider
+
+
+def _by_benchmark(board: Sequence[Place]) -> list[Table]:
     return [
-        Grid(title=_title(group[0]), head=_head(group[0]), rows=tuple(_row(place) for place in group), right=RIGHT)
-        for group in tables(board)
+        Table(
+            title=f"{_task_title(group[0])} | {_models_title(group[0])}",
+            tasks=(group[0].task,),
+            standings=_ranked(group),
+        )
+        for group in _grouped(board, lambda place: (place.task, *place.models))
     ]
 
 
-RIGHT = (2, 3, 4, 5, 6)
+def _by_model(board: Sequence[Place]) -> list[Table]:
+    """One provider with one embedding model, answering models under one another; the judge is fixed."""
+    return [
+        Table(
+            title=f"{group[0].job.provider} | embedding {group[0].job.embedding_model or 'none'} | "
+            f"{_task_title(group[0])} | judge {group[0].models[1]}",
+            tasks=(group[0].task,),
+            standings=_ranked(group),
+        )
+        for group in _grouped(
+            board,
+            lambda place: (place.job.provider, place.job.embedding_model or "", place.task, place.models[1]),
+        )
+    ]
 
 
-def _head(first: Place) -> tuple[str, ...]:
-    name = first.headline.metric if first.headline else "no metric"
-    return ("provider", "embedding", name, "failures as 0", "n", "latency ms", "USD", "run")
+def _by_provider(board: Sequence[Place]) -> list[Table]:
+    """Fixed models, providers under one another, a column a task."""
+    return [
+        Table(
+            title=_models_title(group[0]),
+            tasks=tuple(sorted({place.task for place in group})),
+            standings=_rows_by_provider(group),
+            notes=("only values of one column are comparable",),
+        )
+        for group in _grouped(board, lambda place: place.models)
+    ]
 
 
-def _title(place: Place) -> str:
+def _rows_by_provider(group: Sequence[Place]) -> tuple[Standing, ...]:
+    rows = _grouped(group, lambda place: (place.job.provider, place.job.embedding_model or ""))
+    return tuple(Standing(places=tuple(sorted(places, key=lambda one: one.task)), value=None) for places in rows)
+
+
+def _overall(board: Sequence[Place]) -> list[Table]:
+    """Fixed models; of each benchmark the task that most providers did; the mean over all benchmarks."""
+    benchmarks = sorted({place.job.benchmark for place in board})
+    return [_overall_table(group, benchmarks) for group in _grouped(board, lambda place: place.models)]
+
+
+def _overall_table(group: Sequence[Place], benchmarks: Sequence[str]) -> Table:
+    tasks = {place.job.benchmark: _commonest(group, place.job.benchmark) for place in group}
+    chosen = [place for place in group if place.task == tasks[place.job.benchmark] and place.headline is not None]
+    rows, missing = [], []
+    for one in _rows_by_provider(chosen):
+        names = [place.job.benchmark for place in one.places]
+        lacking = [name for name in benchmarks if name not in names]
+        values = [place.headline.value for place in one.places if place.headline and place.headline.value is not None]
+        if lacking:
+            missing.append(f"{one.first.job.provider} is not here: it has no {', '.join(lacking)}")
+        else:
+            rows.append(Standing(places=one.places, value=math.fsum(values) / len(values)))
+    return Table(
+        title=f"overall: mean over {', '.join(benchmarks)} | {_models_title(group[0])}",
+        tasks=tuple(sorted(tasks.values())),
+        standings=tuple(sorted(rows, key=_rank)),
+        notes=("the mean of each benchmark's headline metric, every benchmark weighs the same", *missing),
+    )
+
+
+def _commonest(group: Sequence[Place], benchmark: str) -> str:
+    counts: dict[str, int] = {}
+    for place in group:
+        if place.job.benchmark == benchmark:
+            counts[place.task] = counts.get(place.task, 0) + 1
+    return min(counts, key=lambda task: (-counts[task], task))
+
+
+VIEWS: Mapping[str, Callable[[Sequence[Place]], list[Table]]] = {
+    "overall": _overall,
+    "benchmark": _by_benchmark,
+    "type": _by_benchmark,
+    "provider": _by_provider,
+    "model": _by_model,
+}
+
+
+# ------------------------------------------------------------------------------- grids
+
+
+def board_grids(tables: Sequence[Table], view: str) -> list[Grid]:
+    """The tables of a view as grids."""
+    if not tables:
+        return [Grid(title="Leaderboard", head=("provider",), rows=(), notes=(NOTHING,))]
+    draw = {"type": _type_grid, "model": _model_grid, "provider": _matrix_grid, "overall": _matrix_grid}
+    return [draw.get(view, _grid)(table) for table in tables]
+
+
+def _task_title(place: Place) -> str:
     job = place.job
     parts = [f"{job.benchmark} {job.benchmark_version}", f"k={job.data.get('k')}", f"track {job.track}"]
-    parts += [f"answering {job.answering_model or 'none'}", f"judge {job.judge_model or 'none'}"]
     selection = job.data.get("selection")
     if isinstance(selection, Mapping) and selection:
         parts.append(", ".join(f"{name}={value}" for name, value in selection.items()))
     return " | ".join(parts)
 
 
-def _row(place: Place) -> tuple[str, ...]:
+def _models_title(place: Place) -> str:
+    answering, judge, track = place.models
+    return f"answering {answering} | judge {judge}" + ("" if track == "uniform" else f" | track {track}")
+
+
+def _grid(table: Table, *, named: bool = True) -> Grid:
+    first = table.standings[0].first
+    name = first.headline.metric if first.headline else "no metric"
+    who = ("provider", "embedding") if named else ("answering model",)
+    return Grid(
+        title=table.title,
+        head=(*who, name, "failures as 0", "n", "latency ms", "USD", "run"),
+        rows=tuple(_row(one.first, named=named) for one in table.standings),
+        right=tuple(range(len(who), len(who) + 5)),
+        notes=table.notes,
+    )
+
+
+def _model_grid(table: Table) -> Grid:
+    return _grid(table, named=False)
+
+
+def _row(place: Place, *, named: bool) -> tuple[str, ...]:
     headline, latency = place.headline, place.overall(*LATENCIES)
     return (
-        place.job.provider,
-        place.job.embedding_model or "-",
+        *((place.job.provider, place.job.embedding_model or "none") if named else (place.models[0],)),
         _spanned(headline),
         "-" if headline is None else number(headline.value_failures_as_zero, headline.unit),
         "0" if headline is None else str(headline.n),
@@ -136,127 +282,113 @@ def _spanned(one: MetricSummary | None) -> str:
     return number(one.value, one.unit) + bounds
 
 
-def _by_type(board: Sequence[Place]) -> list[Grid]:
-    found = []
-    for group in tables(board):
-        labels = sorted({one.label for place in group for one in place.by_type() if one.n})
-        rows = []
-        for place in group:
-            values = {one.label: one for one in place.by_type()}
-            rows.append((place.job.provider, *(_spanned(values.get(label)) for label in labels)))
-        head = ("provider", *labels)
-        found.append(Grid(title=_title(group[0]), head=head, rows=tuple(rows), right=tuple(range(1, len(head)))))
-    return found
+def _type_grid(table: Table) -> Grid:
+    """A row a type and provider, the best of each type first: fits any width."""
+    found = [
+        (label, one, place.job.provider)
+        for place in (standing.first for standing in table.standings)
+        for label, one in place.by_type().items()
+        if one.value is not None
+    ]
+    found.sort(key=lambda row: (row[0], -(row[1].value or 0), row[2]))
+    name = table.standings[0].first.headline
+    return Grid(
+        title=table.title,
+        head=("question type", "provider", name.metric if name else "no metric", "n"),
+        rows=tuple((label, provider, _spanned(one), str(one.n)) for label, one, provider in found),
+        right=(2, 3),
+        notes=table.notes,
+    )
 
 
-def _overall(board: Sequence[Place]) -> list[Grid]:
-    """Macro over benchmarks: only providers that have every one of them, under one pair of models and track."""
-    names = sorted({place.job.benchmark for place in board})
-    by_key: dict[tuple[str, str, str, str], dict[str, Place]] = {}
-    for place in board:
-        job = place.job
-        key = (job.provider, job.answering_model or "none", job.judge_model or "none", job.track)
-        by_key.setdefault(key, {})[job.benchmark] = place
+def _matrix_grid(table: Table) -> Grid:
+    columns = {place.task: place for one in table.standings for place in one.places}
+    tasks = [task for task in table.tasks if task in columns]
+    has_mean = any(one.value is not None for one in table.standings)
     rows = []
-    for (provider, answering, judge, track), places in by_key.items():
-        values = [places[name].headline for name in names if name in places]
-        scores = [one.value for one in values if one is not None and one.value is not None]
-        if len(scores) == len(names):
-            mean = sum(scores) / len(scores)
-            rows.append((mean, (provider, answering, judge, track, number(mean), *(number(one) for one in scores))))
-    head = ("provider", "answering", "judge", "track", "macro mean", *names)
-    ranked = tuple(row for _, row in sorted(rows, key=lambda pair: (-pair[0], pair[1])))
-    note = f"only providers that have all {len(names)} benchmarks; the mean of their headline metrics"
-    right = tuple(range(4, len(head)))
-    return [Grid(title="overall", head=head, rows=ranked, right=right, notes=(note,))]
+    for one in table.standings:
+        found = {place.task: place for place in one.places}
+        cells = [_spanned(found[task].headline) if task in found else "-" for task in tasks]
+        mean = [number(one.value)] if has_mean else []
+        rows.append((one.first.job.provider, one.first.job.embedding_model or "none", *mean, *cells))
+    head = ("provider", "embedding", *(["mean"] if has_mean else []), *(_column(columns[task]) for task in tasks))
+    return Grid(title=table.title, head=head, rows=tuple(rows), right=tuple(range(2, len(head))), notes=table.notes)
 
 
-def _by(part: Callable[[JobSummary], str], what: str) -> Callable[[Sequence[Place]], list[Grid]]:
-    def view(board: Sequence[Place]) -> list[Grid]:
-        found = []
-        for name in sorted({part(place.job) for place in board}):
-            chosen = [place for place in board if part(place.job) == name]
-            rows = [
-                (
-                    place.job.benchmark,
-                    place.job.provider,
-                    place.job.answering_model or "none",
-                    place.job.judge_model or "none",
-                    place.headline.metric if place.headline else "-",
-                    _spanned(place.headline),
-                    place.job.run_id,
-                )
-                for place in sorted(chosen, key=lambda place: (place.job.benchmark, _rank(place)))
-            ]
-            head = ("benchmark", "provider", "answering", "judge", "metric", "value", "run")
-            note = "rows of different benchmarks, models or metrics are not comparable"
-            found.append(Grid(title=f"{what} {name}", head=head, rows=tuple(rows), right=(5,), notes=(note,)))
-        return found
-
-    return view
-
-
-VIEWS: Mapping[str, Callable[[Sequence[Place]], list[Grid]]] = {
-    "benchmark": _by_benchmark,
-    "type": _by_type,
-    "overall": _overall,
-    "provider": _by(lambda job: job.provider, "provider"),
-    "model": _by(lambda job: job.answering_model or "none", "answering model"),
-}
+def _column(place: Place) -> str:
+    metric = place.headline.metric if place.headline else "no metric"
+    return f"{place.job.benchmark} k={place.job.data.get('k')} {metric}"
 
 
 # ----------------------------------------------------------------------------- documents
 
 
-def board_json(board: Sequence[Place], view: str) -> dict[str, object]:
+def board_json(view: str, tables: Sequence[Table]) -> dict[str, object]:
     """The document of ``bench leaderboard --json``; values are full doubles."""
+    return {"view": view, "tables": [_table_json(table) for table in tables]}
+
+
+def _table_json(table: Table) -> dict[str, object]:
+    one_task = len(table.tasks) == 1 and all(len(one.places) == 1 for one in table.standings)
+    rows = [
+        {**_place_json(one.first), "value": one.value} if one_task else _several_json(one) for one in table.standings
+    ]
+    names = {place.job.benchmark for one in table.standings for place in one.places}
+    benchmark = next(iter(names)) if len(names) == 1 else None
+    return {"setting": table.title, "benchmark": benchmark, "rows": rows, "notes": list(table.notes)}
+
+
+def _several_json(one: Standing) -> dict[str, object]:
+    job = one.first.job
     return {
-        "view": view,
-        "tables": [
-            {"setting": _title(group[0]), "benchmark": group[0].job.benchmark, "rows": [_place_json(p) for p in group]}
-            for group in tables(board)
-        ],
+        "provider": job.provider,
+        "models": _models_json(job),
+        "track": job.track,
+        "value": one.value,
+        "places": [{"benchmark": place.job.benchmark, **_place_json(place)} for place in one.places],
     }
 
 
+def _models_json(job: JobSummary) -> dict[str, object]:
+    return {"embedding": job.embedding_model, "answering": job.answering_model, "judge": job.judge_model}
+
+
 def _place_json(place: Place) -> dict[str, object]:
-    job = place.job
+    job, headline = place.job, place.headline
     return {
         "provider": job.provider,
-        "models": {"embedding": job.embedding_model, "answering": job.answering_model, "judge": job.judge_model},
+        "provider_type": job.data.get("provider_type"),
+        "models": _models_json(job),
         "track": job.track,
+        "k": job.data.get("k"),
         "run_id": job.run_id,
         "created_at": job.created_at.isoformat(),
         "n_planned": job.n_planned,
         "n_scored": job.n_scored,
         "cost_usd": job.cost_usd,
-        "headline": place.headline.metric if place.headline else None,
-        "metrics": {
-            one.metric: {
-                "definition": one.definition,
-                "value": one.value,
-                "value_failures_as_zero": one.value_failures_as_zero,
-                "n": one.n,
-                "low": one.low,
-                "high": one.high,
-                "unit": one.unit,
-            }
-            for one in place.metrics
-            if not one.dimension
-        },
+        "headline": headline.metric if headline else None,
+        "metrics": {one.metric: _metric_json(one) for one in place.metrics if not one.dimension},
+        "question_types": {label: _metric_json(one) for label, one in place.by_type().items()},
     }
 
 
-def board_csv(board: Sequence[Place]) -> str:
-    """A line a job and metric: unrounded."""
+def _metric_json(one: MetricSummary) -> dict[str, object]:
+    names = ("definition", "value", "value_failures_as_zero", "n", "low", "high", "unit")
+    return {name: getattr(one, name) for name in names}
+
+
+def board_csv(tables: Sequence[Table]) -> str:
+    """A line a job, metric and label: unrounded; ``table`` counts the tables of the view."""
     sink = io.StringIO()
     writer = csv.writer(sink, lineterminator="\r\n")
-    writer.writerow(("benchmark", "provider", "embedding", "answering", "judge", "track", "run_id", "metric",
+    writer.writerow(("table", "benchmark", "provider", "embedding", "answering", "judge", "track", "run_id", "metric",
                      "definition", "dimension", "label", "value", "n", "low", "high"))  # fmt: skip
-    for place in board:
-        job = place.job
-        for one in place.metrics:
-            writer.writerow((safe_cell(job.benchmark), safe_cell(job.provider), job.embedding_model,
-                             job.answering_model, job.judge_model, job.track, job.run_id, one.metric, one.definition,
-                             one.dimension, safe_cell(one.label), one.value, one.n, one.low, one.high))  # fmt: skip
+    for at, table in enumerate(tables, start=1):
+        for place in (place for one in table.standings for place in one.places):
+            job = place.job
+            for one in place.metrics:
+                writer.writerow((at, safe_cell(job.benchmark), safe_cell(job.provider), job.embedding_model,
+                                 job.answering_model, job.judge_model, job.track, job.run_id, one.metric,
+                                 one.definition, one.dimension, safe_cell(one.label), one.value, one.n, one.low,
+                                 one.high))  # fmt: skip
     return sink.getvalue()

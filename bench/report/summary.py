@@ -16,6 +16,7 @@ from bench.journal import Reader, RunState
 from bench.journal.places import CHECKPOINTS, run_ids
 from bench.journal.results_db import ItemResult, JobSummary, MetricSummary, ResultsDb
 from bench.model import Measurement, State
+from bench.plan.record import JobRecord
 from bench.report.fold import JobReport, Report, fold
 
 FILE = "results.sqlite"
@@ -69,12 +70,26 @@ async def _put(database: ResultsDb, reader: Reader, report: Report) -> None:
             n_scored=job.n_scored,
             cost_usd=_cost(job),
             report=f"{report.run_id}/report.json",
-            data={"k": job.record.k, "selection": dict(job.record.selection), "dataset": dict(job.record.dataset)},
+            data=_shown(job.record),
             metrics=tuple(_metrics(job)),
         )
         for job in report.jobs
     ]
     await database.put(report.run_id, jobs, _items(reader, report))
+
+
+def _shown(record: JobRecord) -> dict[str, object]:
+    """What a table of several runs must know to keep apart what cannot be compared."""
+    return {
+        "k": record.k,
+        "context_budget": record.context_budget,
+        "level": record.level,
+        "provider_type": record.provider_type,
+        "prompts": dict(record.prompts),
+        "metrics": [metric.name for metric in record.metrics],
+        "selection": dict(record.selection),
+        "dataset": dict(record.dataset),
+    }
 
 
 def _cost(job: JobReport) -> str | None:

@@ -91,3 +91,40 @@ def test_the_database_of_results_can_be_made_again(bench: Bench, runs: None, tmp
     assert "no complete valid run" in bench("leaderboard").stdout
     bench("results", "--rebuild")
     assert document(bench, "leaderboard") == before
+
+
+def test_by_name_prefers_runs_with_the_same_settings(bench: Bench, runs: None) -> None:
+    bench("run", "-q", "--run-id", "five", "--providers", "bm25", "--answering-model", "none", "-k", "5")
+    done = bench("compare", "--benchmark", "demo", "--providers", "bm25,oracle")
+    assert "bm25: run r of" in done.stderr and "like for like: yes" in done.stdout
+    assert (
+        "no complete valid run" in bench("compare", "--benchmark", "demo", "--providers", "bm25", "x", check=2).stderr
+    )
+
+
+def test_every_view_keeps_apart_what_cannot_be_compared(bench: Bench, runs: None) -> None:
+    bench("run", "-q", "--run-id", "five", "--providers", "bm25", "--answering-model", "none", "-k", "5")
+    by_benchmark = document(bench, "leaderboard")["tables"]
+    assert sorted(len(table["rows"]) for table in by_benchmark) == [1, 3]
+    for table in [*by_benchmark, *document(bench, "leaderboard", "--view", "model")["tables"]]:
+        assert len({(row["k"], row["track"], row["models"]["judge"]) for row in table["rows"]}) == 1
+    (overall,) = document(bench, "leaderboard", "--view", "overall")["tables"]
+    assert [row["provider"] for row in overall["rows"]] == ["oracle", "bm25", "random"]
+    (matrix,) = document(bench, "leaderboard", "--view", "provider")["tables"]
+    places = {row["provider"]: [place["k"] for place in row["places"]] for row in matrix["rows"]}
+    assert sorted(places["bm25"]) == [5, 10] and places["oracle"] == [10]
+
+
+def test_overall_leaves_out_providers_that_lack_a_benchmark_and_says_so(bench: Bench, runs: None) -> None:
+    command = ("run", "-q", "--run-id", "legal", "--benchmarks", "legal-rag", "--answering-model", "none")
+    bench(*command, "--providers", "bm25")
+    (table,) = document(bench, "leaderboard", "--view", "overall")["tables"]
+    assert [row["provider"] for row in table["rows"]] == ["bm25"]
+    assert any("oracle" in note and "legal-rag" in note for note in table["notes"])
+    assert "no run of" in bench("leaderboard", "--benchmark", "nothing", check=2).stderr
+
+
+def test_the_gate_measures_its_own_metric_whatever_is_shown(bench: Bench, runs: None) -> None:
+    shown = ("compare", "r:bm25", "r:random", "--metric", "mrr", "--fail-on-regression", "ndcg@10:2")
+    done = bench(*shown, check=4)
+    assert "regression: ndcg_at_10" in done.stderr and "ndcg" not in done.stdout

@@ -99,14 +99,16 @@ SELECT metric, definition, dimension, label, value, value_failures_as_zero, n, n
 FROM run_metrics WHERE run_id = ?1 AND job = ?2 ORDER BY metric, dimension, label;
 
 -- name: newest
--- the newest complete and valid job of each provider with the same models and track
+-- the newest complete and valid job of each provider with the same models, track, data and settings
 SELECT * FROM (
   SELECT *, row_number() OVER (
-    PARTITION BY provider, embedding_model, answering_model, judge_model, track
+    PARTITION BY provider, embedding_model, answering_model, judge_model, track, benchmark_version,
+      data ->> '$.k', data ->> '$.context_budget', data ->> '$.selection', data ->> '$.prompts',
+      data ->> '$.dataset.content_sha256'
     ORDER BY created_at DESC, run_id DESC) AS age
   FROM runs WHERE benchmark = ?1 AND state = 'complete' AND partial = 0 AND valid = 1)
 WHERE age = 1
-ORDER BY provider, embedding_model, answering_model, judge_model, track;
+ORDER BY provider, embedding_model, answering_model, judge_model, track, created_at DESC, run_id DESC;
 
 -- name: benchmarks
 SELECT DISTINCT benchmark FROM runs ORDER BY benchmark;
