@@ -79,3 +79,10 @@ class JobFacts:
 def labels_of(labels: Mapping[str, str]) -> Labels:
     """The hashable form of a row's labels."""
     return tuple(sorted(labels.items()))
+
+
+def all_labels_of(many: Sequence[Mapping[str, str]]) -> list[Labels]:
+    """The hashable forms of many rows' labels; equal label sets that are one object are read once."""
+    known = {id(labels): labels for labels in many}
+    forms = {name: labels_of(labels) for name, labels in known.items()}
+    return [forms[id(labels)] for labels in many]

@@ -21,7 +21,7 @@ from bench.journal import CorpusKind, Reader, RunState
 from bench.journal.records import CorpusFacts as StoredCorpus
 from bench.journal.records import Spent, Values
 from bench.metrics import Pool, item_metrics, open_metrics
-from bench.metrics.facts import CorpusFacts, FoldRow, JobFacts, labels_of
+from bench.metrics.facts import CorpusFacts, FoldRow, JobFacts, all_labels_of, labels_of
 from bench.metrics.fold import fold as fold_metrics
 from bench.metrics.overlay import GoldScores
 from bench.metrics.protocol import Measure
@@ -208,11 +208,10 @@ async def _fold_job(
 
 def _pour(batch: Values, names: Sequence[str], pool: Pool) -> None:
     """Hand a batch on as columns: a million rows never stand in memory as rows."""
-    known = {id(labels): labels_of(labels) for labels in batch.labels}
     pool.add_columns(
         corpora=batch.corpora,
         states=batch.states,
-        labels=[known[id(labels)] for labels in batch.labels],
+        labels=all_labels_of(batch.labels),
         columns=[batch.values.get(name) for name in names],
     )
 

@@ -21,7 +21,7 @@ from bench.journal import Reader, RunState
 from bench.journal.records import Values
 from bench.metrics import item_metrics
 from bench.metrics.epochs import reduced
-from bench.metrics.facts import NO_LABEL, FoldRow, Labels, labels_of
+from bench.metrics.facts import NO_LABEL, FoldRow, Labels, all_labels_of
 from bench.metrics.protocol import Measure
 from bench.model import State
 from bench.plan.record import JobRecord
@@ -88,11 +88,10 @@ class _Filling:
     columns: list[array[float]] = field(default_factory=list)
 
     def take(self, batch: Values) -> None:
-        known = {id(labels): labels_of(labels) for labels in batch.labels}
         self.items.extend(batch.items)
         self.corpora.extend(batch.corpora)
         self.states.extend(batch.states)
-        self.labels.extend(known[id(labels)] for labels in batch.labels)
+        self.labels.extend(all_labels_of(batch.labels))
         for name, column in zip(self.names, self.columns, strict=True):
             found = batch.values.get(name)
             column.extend(found if found is not None else [NAN] * len(batch))
@@ -111,11 +110,11 @@ async def load_side(reader: Reader, record: JobRecord, *, named_model: bool = Fa
     metrics, _ = measures(record)
     names = [metric.name for metric in item_metrics(metrics)]
     filling = _Filling(names, columns=[array("d") for _ in names])
-    states: Counter[State] = Counter()
+    counts: Counter[str] = Counter()
     kinds: Counter[str] = Counter()
     rows: list[FoldRow] = []
     async for batch in reader.values(record.key):
-        states.update(map(State, batch.states))
+        counts.update(batch.states)
         kinds.update(o for o, state in zip(batch.outcomes, batch.states, strict=True) if state == State.ERROR)
         if record.epochs == 1:
             filling.take(batch)
@@ -124,6 +123,7 @@ async def load_side(reader: Reader, record: JobRecord, *, named_model: bool = Fa
     reducer = cast("Literal['mean', 'mode', 'max']", record.epochs_reducer)
     for row in reduced(rows, names, reducer)[0]:
         filling.take_row(row)
+    states = {State(state): n for state, n in counts.items()}
     planned = record.n_selected * record.epochs
     probes = await isolation(reader, record, 0)
     reasons = invalid_reasons(states, kinds, planned, max_error_rate(reader), probes.failed)
@@ -133,7 +133,7 @@ async def load_side(reader: Reader, record: JobRecord, *, named_model: bool = Fa
         status=(await reader.status()).state,
         invalid=(*reasons, *([f"skipped: {record.skipped}"] if record.skipped else [])),
         n_planned=planned,
-        n_ended=states.total(),
+        n_ended=counts.total(),
         measures={metric.name: metric for metric in metrics},
         items=filling.items,
         corpora=filling.corpora,

@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
+from operator import gt, lt, sub
 
 from bench.model import Interval
 from bench.stats.correlation import pearson
@@ -123,16 +125,16 @@ def _column(side: Mapping[str, float | None], ids: Sequence[str]) -> list[float]
 
 def _described(left: Sequence[float], right: Sequence[float], excluded: int) -> Comparison:
     n = len(left)
-    differences = [x - y for x, y in zip(left, right, strict=True)]
+    differences = list(map(sub, left, right))
     return Comparison(
         n=n,
         excluded=excluded,
         a=math.fsum(left) / n,
         b=math.fsum(right) / n,
         delta=math.fsum(differences) / n,
-        wins=sum(d > 0 for d in differences),
-        losses=sum(d < 0 for d in differences),
-        ties=sum(d == 0 for d in differences),
+        wins=sum(map(lt, repeat(0), differences)),
+        losses=sum(map(gt, repeat(0), differences)),
+        ties=differences.count(0),
         correlation=pearson(left, right),
     )
 

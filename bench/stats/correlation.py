@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from operator import mul
 
 
 def pearson(x: Sequence[float], y: Sequence[float]) -> float | None:
@@ -19,11 +20,11 @@ def pearson(x: Sequence[float], y: Sequence[float]) -> float | None:
     if n < 2:
         return None
     centre_x, centre_y = math.fsum(x) / n, math.fsum(y) / n
-    xx = math.fsum((v - centre_x) ** 2 for v in x)
-    yy = math.fsum((v - centre_y) ** 2 for v in y)
+    from_x, from_y = [v - centre_x for v in x], [v - centre_y for v in y]
+    xx, yy = math.fsum(map(mul, from_x, from_x)), math.fsum(map(mul, from_y, from_y))
     if min(x) == max(x) or min(y) == max(y) or xx == 0 or yy == 0:
         return None
-    xy = math.fsum((u - centre_x) * (v - centre_y) for u, v in zip(x, y, strict=True))
+    xy = math.fsum(map(mul, from_x, from_y))
     return max(-1.0, min(1.0, xy / (math.sqrt(xx) * math.sqrt(yy))))
 
 

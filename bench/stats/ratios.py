@@ -13,6 +13,7 @@ import random
 from bisect import bisect_right
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from operator import gt, lt
 
 from bench.model import Interval
 from bench.stats.comparing import Comparison
@@ -56,8 +57,7 @@ def percentile_ratio(
 
 
 def _counted(left: Sequence[float], right: Sequence[float], a: float, b: float, excluded: int) -> Comparison:
-    wins = sum(x > y for x, y in zip(left, right, strict=True))
-    losses = sum(x < y for x, y in zip(left, right, strict=True))
+    wins, losses = sum(map(gt, left, right)), sum(map(lt, left, right))
     return Comparison(
         n=len(left),
         excluded=excluded,
