@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from bench.config.run import RunRequest
 from bench.errors import UsageError
+
+if TYPE_CHECKING:
+    from bench.config.run import RunRequest
 
 Many = Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())]
 Maybe = Annotated[str | None, Parameter()]
@@ -168,6 +170,8 @@ def given(flags: SelectionFlags) -> dict[str, object]:
 
 def request(flags: RunFlags, below: RunRequest | None) -> RunRequest:
     """Lay the flags over a run file's request; raise UsageError for a value out of range."""
+    from bench.config.run import RunRequest
+
     return RunRequest.combine(below, given(flags))
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, assert_never
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 Kind = Literal["benchmark", "manifest", "provider", "run", "receipt", "event"]
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -10,23 +13,33 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 def schema_of(kind: Kind) -> dict[str, object]:
     """The schema of one kind, draft 2020-12."""
-    if kind in ("benchmark", "manifest"):
+    if kind == "event":
+        return {"$schema": DRAFT, **_events()}
+    if kind == "benchmark" or kind == "manifest":
         from bench.config.schemas import json_schema
 
         return json_schema(kind)
-    if kind == "provider":
-        from bench.config.provider import ProviderConfig
+    from bench.config.described import Described
 
-        return {"$schema": DRAFT, **ProviderConfig.model_json_schema(by_alias=True)}
-    if kind == "run":
-        from bench.config.run import RunRequest
+    return {"$schema": DRAFT, **_model(kind).model_json_schema(by_alias=True, schema_generator=Described)}
 
-        return {"$schema": DRAFT, **RunRequest.model_json_schema(by_alias=True)}
-    if kind == "receipt":
-        from bench.receipt.schema import SignedReceipt
 
-        return {"$schema": DRAFT, **SignedReceipt.model_json_schema(by_alias=True)}
-    return {"$schema": DRAFT, **_events()}
+def _model(kind: Literal["provider", "run", "receipt"]) -> type[BaseModel]:
+    match kind:
+        case "provider":
+            from bench.config.provider import ProviderConfig
+
+            return ProviderConfig
+        case "run":
+            from bench.config.run import RunRequest
+
+            return RunRequest
+        case "receipt":
+            from bench.receipt.schema import SignedReceipt
+
+            return SignedReceipt
+        case _:
+            assert_never(kind)
 
 
 def _events() -> dict[str, object]:

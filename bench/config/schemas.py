@@ -18,7 +18,9 @@ KINDS: tuple[Kind, ...] = ("benchmark", "manifest")
 
 def json_schema(kind: Kind) -> dict[str, object]:
     """The schema of one kind of file (draft 2020-12); keys as the seeds spell them."""
-    schema = _model(kind).model_json_schema(by_alias=True)
+    from bench.config.described import Described
+
+    schema = _model(kind).model_json_schema(by_alias=True, schema_generator=Described)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 

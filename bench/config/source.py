@@ -38,7 +38,6 @@ class ConfigModel(BaseModel):
         validate_by_alias=True,
         serialize_by_alias=False,
         allow_inf_nan=False,
-        use_attribute_docstrings=True,
         defer_build=True,
     )
 

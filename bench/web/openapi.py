@@ -53,12 +53,13 @@ OPEN = ("/healthz", "/readyz")
 @cache
 def document() -> Json:
     """The whole document."""
+    from bench.config.described import Described
     from bench.config.run import RunRequest
 
     paths: dict[str, Json] = {}
     for method, path, summary, query, status in PATHS:
         paths.setdefault(f"/api/v1{path}", {})[method] = _operation(method, path, summary, query, status)
-    schema = RunRequest.model_json_schema(ref_template="#/components/schemas/{model}")
+    schema = RunRequest.model_json_schema(ref_template="#/components/schemas/{model}", schema_generator=Described)
     parts = schema.pop("$defs", {})
     return {
         "openapi": "3.1.0",
