@@ -16,7 +16,7 @@ from operator import gt, lt, sub
 
 from bench.model import Interval
 from bench.stats.correlation import pearson
-from bench.stats.descriptive import DEGENERATE, are_binary
+from bench.stats.descriptive import DEGENERATE, are_binary, are_bounded
 from bench.stats.intervals import around, interval_wilson
 from bench.stats.significance import SIGN_FLIP_LIMIT, PairedT, mcnemar, mde, paired_t, sign_flip
 
@@ -103,7 +103,7 @@ def as_ratio(logs: Comparison) -> Comparison:
     """A comparison of logarithms said in ratios: a, b as geometric means; delta, interval, mde as ratio - 1."""
     if logs.delta is None or logs.a is None or logs.b is None:
         return logs
-    found = logs.interval
+    found = None if logs.interval and logs.interval.method == "wilson_degenerate" else logs.interval
     return replace(
         logs,
         a=math.exp(logs.a),
@@ -146,7 +146,7 @@ def _unclustered(
     base = replace(
         base,
         se=pairs.se,
-        interval=_difference_interval(pairs, base.n, level, "t"),
+        interval=_difference_interval(pairs, base.n, level, "t", bounded=_are_shares(left, right)),
         mde=mde(pairs.se, None, alpha, power),
     )
     if are_binary(left) and are_binary(right):
@@ -171,7 +171,7 @@ def _clustered(
         base,
         se=pairs.se,
         n_clusters=count,
-        interval=_difference_interval(pairs, count, level, "cluster_t"),
+        interval=_difference_interval(pairs, count, level, "cluster_t", bounded=_are_shares(left, right)),
         mde=mde(pairs.se, count - 1, alpha, power),
     )
     if count > SIGN_FLIP_LIMIT:
@@ -180,13 +180,17 @@ def _clustered(
     return replace(base, p=flips.p, test="cluster_sign_flip", smallest_p=flips.smallest_p)
 
 
-def _difference_interval(pairs: PairedT, count: int, level: float, method: str) -> Interval | None:
-    """The t interval, or where the error is 0 the difference -+ the Wilson bound of 0 in ``count``."""
+def _are_shares(left: Sequence[float], right: Sequence[float]) -> bool:
+    return are_bounded(left) and are_bounded(right)
+
+
+def _difference_interval(pairs: PairedT, count: int, level: float, method: str, *, bounded: bool) -> Interval | None:
+    """The t interval; where the error is 0, of shares the difference -+ the Wilson bound of 0 in ``count``."""
     if pairs.se is None or pairs.df is None:
         return None
     if pairs.se >= DEGENERATE:
         return around(pairs.delta, pairs.se, df=pairs.df, level=level, method=method)
-    nothing = interval_wilson(0, count, level)
+    nothing = interval_wilson(0, count, level) if bounded else None
     if nothing is None:
         return None
     low, high = max(-1.0, pairs.delta - nothing.high), min(1.0, pairs.delta + nothing.high)

@@ -14,8 +14,9 @@ import math
 from collections.abc import Hashable, Sequence
 
 from bench.model import Interval
-from bench.stats.descriptive import DEGENERATE, are_binary, are_bounded, mean, stderr, stderr_clustered
+from bench.stats.descriptive import DEGENERATE, mean, stderr, stderr_clustered
 from bench.stats.distributions import normal_quantile, t_quantile
+from bench.stats.tally import Tally, clusters_of
 
 
 def interval_wilson(successes: float, n: int, level: float = 0.95) -> Interval | None:
@@ -52,17 +53,19 @@ def interval(
     values: Sequence[float], clusters: Sequence[Hashable] | None = None, level: float = 0.95
 ) -> Interval | None:
     """The interval that fits the data (metrics.md 8), or None where none can be given."""
-    if not values:
+    return interval_of(Tally.of(values, clusters), level)
+
+
+def interval_of(tally: Tally, level: float = 0.95) -> Interval | None:
+    """The same for numbers that were gathered in a tally."""
+    if not tally:
         return None
-    bounded = are_bounded(values)
-    count = len(set(clusters)) if clusters is not None else len(values)
-    if clusters is not None and count < len(values):
-        if count < 2:
-            return None
-        return _t_or_degenerate(values, interval_cluster(values, clusters, level), count, bounded, level)
-    if are_binary(values):
-        return interval_wilson(math.fsum(values), len(values), level)
-    return _t_or_degenerate(values, interval_t(values, level), len(values), bounded, level)
+    count = tally.clusters
+    if count is not None:
+        return None if count < 2 else _t_or_degenerate(tally, "cluster_t", count, level)
+    if tally.binary():
+        return interval_wilson(tally.total, tally.n, level)
+    return None if tally.n < 2 else _t_or_degenerate(tally, "t", tally.n, level)
 
 
 def interval_macro(
@@ -75,49 +78,60 @@ def interval_macro(
     A group of one item or one cluster has no error of its own: in 0..1 half the width of its Wilson
     interval stands in for it, otherwise there is no interval. Errors that are all 0 give the degenerate form.
     """
-    filled = [i for i, group in enumerate(groups) if group]
-    n = sum(len(groups[i]) for i in filled)
-    pooled = {c for i in filled for c in clusters[i]} if clusters is not None else set()
-    clustered = clusters is not None and len(pooled) < n
-    count = len(pooled) if clustered else n
+    names: Sequence[Sequence[Hashable] | None] = [None] * len(groups) if clusters is None else clusters
+    return interval_macro_of([Tally.of(group, some) for group, some in zip(groups, names, strict=True)], level)
+
+
+def interval_macro_of(groups: Sequence[Tally], level: float = 0.95) -> Interval | None:
+    """The same for groups that were gathered in tallies."""
+    filled = [group for group in groups if group]
+    n = sum(group.n for group in filled)
+    count = clusters_of(filled) or n
     if count < 2:
         return None
-    errors = [_group_error(groups[i], clusters[i] if clustered and clusters else None, level) for i in filled]
+    errors = [_group_error(group, level, clustered=count < n) for group in filled]
     known = [error for error in errors if error is not None]
     if len(known) < len(errors):
         return None
-    means = [math.fsum(groups[i]) / len(groups[i]) for i in filled]
-    bounded = all(are_bounded(groups[i]) for i in filled)
+    means = [group.total / group.n for group in filled]
+    bounded = all(group.bounded() for group in filled)
     se = math.sqrt(math.fsum(e * e for e in known)) / len(filled)
+    centre = math.fsum(means) / len(means)
     if se < DEGENERATE:
-        return _degenerate(means, count, level) if bounded else None
-    found = around(math.fsum(means) / len(means), se, df=count - 1, level=level, method="macro_t")
+        return _degenerate(centre, count, level) if bounded else None
+    found = around(centre, se, df=count - 1, level=level, method="macro_t")
     return clip(found, 0, 1) if bounded else found
 
 
-def _group_error(values: Sequence[float], clusters: Sequence[Hashable] | None, level: float) -> float | None:
-    se = stderr(values) if clusters is None else stderr_clustered(values, clusters)
-    if se is not None:
-        return se
-    if not are_bounded(values):
+def _group_error(group: Tally, level: float, *, clustered: bool) -> float | None:
+    count = len(group.groups) if clustered else group.n
+    if count > 1:
+        return _error(group, count if clustered else None)
+    if not group.bounded():
         return None
-    count = len(values) if clusters is None else len(set(clusters))
-    wilson = interval_wilson(math.fsum(values) / len(values) * count, count, level)
+    wilson = interval_wilson(group.total / group.n * count, count, level)
     return None if wilson is None else (wilson.high - wilson.low) / (2 * normal_quantile(0.5 + level / 2))
 
 
-def _t_or_degenerate(
-    values: Sequence[float], found: Interval | None, count: int, bounded: bool, level: float
-) -> Interval | None:
-    if found is None:
-        return None
+def _error(tally: Tally, clusters: int | None) -> float:
+    """Standard error of the mean; CR1 over clusters."""
+    if clusters is None:
+        return math.sqrt(tally.square() / (tally.n - 1) / tally.n)
+    square = math.fsum(s * s for s in tally.deviations())
+    return math.sqrt(clusters / (clusters - 1) * square) / tally.n
+
+
+def _t_or_degenerate(tally: Tally, method: str, count: int, level: float) -> Interval | None:
+    se = _error(tally, count if method == "cluster_t" else None)
+    centre, bounded = tally.total / tally.n, tally.bounded()
+    found = around(centre, se, df=count - 1, level=level, method=method)
     if found.high - found.low < DEGENERATE:
-        return _degenerate(values, count, level) if bounded else None
+        return _degenerate(centre, count, level) if bounded else None
     return clip(found, 0, 1) if bounded else found
 
 
-def _degenerate(values: Sequence[float], count: int, level: float) -> Interval | None:
-    wilson = interval_wilson(math.fsum(values) / len(values) * count, count, level)
+def _degenerate(centre: float, count: int, level: float) -> Interval | None:
+    wilson = interval_wilson(centre * count, count, level)
     if wilson is None:
         return None
     return Interval(low=wilson.low, high=wilson.high, level=level, method="wilson_degenerate")

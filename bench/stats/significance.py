@@ -66,7 +66,7 @@ def paired_t(
 
 def _p_of(delta: float, se: float, df: int) -> float:
     if se < DEGENERATE:
-        return 1.0 if abs(delta) < DEGENERATE else 0.0
+        return 1.0 if abs(delta) < DEGENERATE else 2.0**-df  # t says 0 of two equal differences; their signs do not
     return t_two_sided(delta / se, df=df)
 
 

@@ -111,6 +111,35 @@ def test_compare_is_antisymmetric(pairs: list[tuple[int, int]]) -> None:
     assert (forth.wins, forth.losses) == (back.losses, back.wins)
 
 
+PAIRS = st.one_of(
+    *(
+        st.lists(st.tuples(one, one, st.integers(0, 3)), min_size=1, max_size=25)
+        for one in (st.sampled_from([0.0, 1.0]), st.floats(0, 1), st.floats(-1e6, 1e6), st.sampled_from([3.0, 7.0]))
+    )
+)
+
+
+@given(pairs=PAIRS, clustered=st.booleans(), times=st.booleans())
+def test_no_difference_has_an_interval_without_width_or_a_p_outside_0_and_1(
+    pairs: list[tuple[float, float, int]], clustered: bool, times: bool
+) -> None:
+    a, b = ({str(at): pair[side] for at, pair in enumerate(pairs)} for side in (0, 1))
+    clusters = {str(at): pair[2] for at, pair in enumerate(pairs)} if clustered else None
+    found = (stats.compare_times if times else stats.compare)(a, b, clusters=clusters)
+    if found.interval is not None:
+        assert found.interval.low < found.interval.high
+        assert found.delta is not None
+        assert found.interval.low <= found.delta + 1e-9 and found.delta - 1e-9 <= found.interval.high
+    assert found.p is None or 0 < found.p <= 1 or found.delta
+    assert found.mde is None or found.mde > 0
+
+
+def test_equal_differences_of_few_pairs_are_no_certainty() -> None:
+    two = stats.compare({"x": 5.0, "y": 5.0}, {"x": 1.0, "y": 1.0})
+    assert two.interval is None and two.p == 0.5
+    assert stats.compare_times({"x": 5.0, "y": 5.0}, {"x": 1.0, "y": 1.0}).interval is None
+
+
 def test_compare_counts_ids_that_do_not_pair() -> None:
     found = stats.compare({"x": 1.0, "y": None, "z": 0.0}, {"x": 0.0, "y": 1.0, "w": 1.0})
     assert (found.n, found.excluded) == (1, 3)

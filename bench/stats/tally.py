@@ -1,0 +1,214 @@
+"""A million numbers in little room: equal ones are counted, the rest lie in arrays, each with its cluster.
+
+Sums are exact integers that are rounded once, so no bit of an answer depends on the order in which the numbers
+came nor on how they are kept::
+
+    tally = Tally.of([1.0, 0.0, 1.0], ["a", "a", "b"])
+    tally.n, tally.total, tally.clusters            # 3, 2.0, 2
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from itertools import chain, repeat
+
+FEW = 64
+"""so many different numbers are always counted"""
+DEAR = 16
+"""a counted number takes about as much room as this many listed ones"""
+UNIT_BITS = 1074
+"""every double is a whole multiple of 2 ** -1074"""
+_UNIT = 1 << UNIT_BITS
+
+
+def exact(value: float) -> int:
+    """A double in units of 2 ** -1074."""
+    numerator, denominator = value.as_integer_ratio()
+    return numerator << (UNIT_BITS + 1 - denominator.bit_length())
+
+
+def rounded(total: int) -> float:
+    """The double nearest to an exact sum: what ``math.fsum`` gives."""
+    return total / _UNIT
+
+
+def exact_sum(values: Iterable[float]) -> int:
+    """The exact sum of a sequence, taken off in pieces that each are a double."""
+    taken: list[float] = []
+    while rest := math.fsum(chain(values, taken)):
+        taken.append(-rest)
+    return -sum(map(exact, taken))
+
+
+class Heap:
+    """The numbers of one cluster."""
+
+    __slots__ = ("_counts", "_listed", "_total", "n")
+
+    def __init__(self) -> None:
+        self.n = 0
+        self._counts: Counter[float] | None = Counter()
+        self._listed: array[float] = array("d")
+        self._total: int | None = None
+
+    def add(self, values: Sequence[float]) -> None:
+        """Take numbers in; NaN is none."""
+        self.n += len(values)
+        self._total = None
+        if self._counts is None:
+            self._listed.extend(values)
+            return
+        self._counts.update(values)
+        if len(self._counts) > FEW and len(self._counts) * DEAR > self.n:
+            self._listed, self._counts = array("d", self._counts.elements()), None
+
+    @property
+    def total(self) -> int:
+        """The exact sum."""
+        if self._total is None:
+            counts = self._counts
+            self._total = (
+                exact_sum(self._listed) if counts is None else sum(exact(value) * n for value, n in counts.items())
+            )
+        return self._total
+
+    def square(self, centre: float) -> int:
+        """The exact sum of (rounded) squared deviations from a centre."""
+        if self._counts is None:
+            return exact_sum(array("d", ((d := value - centre) * d for value in self._listed)))
+        return sum(exact((d := value - centre) * d) * n for value, n in self._counts.items())
+
+    def counted(self) -> Iterable[tuple[float, int]]:
+        """Numbers and how often each stands there."""
+        return zip(self._listed, repeat(1)) if self._counts is None else self._counts.items()
+
+    def different(self) -> Sequence[float] | Mapping[float, int]:
+        """Each number at least once."""
+        return self._listed if self._counts is None else self._counts
+
+
+class Strays:
+    """Numbers of which hardly two belong to one cluster; ``clusters`` is parallel, None = not clustered."""
+
+    __slots__ = ("clusters", "values")
+
+    def __init__(self, values: Sequence[float], clusters: Sequence[Hashable] | None) -> None:
+        if clusters is not None and len(values) != len(clusters):
+            raise ValueError(f"{len(values)} values and {len(clusters)} clusters do not pair")
+        self.values = values
+        self.clusters = clusters
+
+
+class Tally:
+    """Heaps by cluster, and strays; reads them, never changes them."""
+
+    def __init__(
+        self, heaps: Sequence[tuple[Hashable, Heap]] = (), strays: Sequence[Strays] = (), *, clustered: bool = True
+    ) -> None:
+        self._heaps = [(cluster, heap) for cluster, heap in heaps if heap.n]
+        self._strays = [some for some in strays if some.values]
+        self._clustered = clustered
+        self.n = sum(heap.n for _, heap in self._heaps) + sum(len(some.values) for some in self._strays)
+        self._groups: dict[Hashable, tuple[int, int]] | None = None
+
+    @classmethod
+    def of(cls, values: Sequence[float], clusters: Sequence[Hashable] | None = None) -> Tally:
+        """A tally of plain sequences."""
+        return cls(strays=[Strays(values, clusters)], clustered=clusters is not None)
+
+    def __bool__(self) -> bool:
+        return self.n > 0
+
+    @property
+    def exact_total(self) -> int:
+        """The exact sum, in units of 2 ** -1074."""
+        return sum(heap.total for _, heap in self._heaps) + sum(exact_sum(some.values) for some in self._strays)
+
+    @property
+    def total(self) -> float:
+        """The sum, rounded once."""
+        return rounded(self.exact_total)
+
+    @property
+    def clusters(self) -> int | None:
+        """How many clusters there are; None where every number is one of its own."""
+        if not self._clustered:
+            return None
+        return clusters_of([self])
+
+    def names(self) -> Iterable[Hashable] | None:
+        """The clusters, some more than once; None = not clustered."""
+        if not self._clustered:
+            return None
+        strays = chain.from_iterable(some.clusters or () for some in self._strays)
+        return chain((cluster for cluster, _ in self._heaps), strays)
+
+    @property
+    def groups(self) -> Mapping[Hashable, tuple[int, int]]:
+        """Cluster -> how many numbers, and their exact sum."""
+        if self._groups is None:
+            found: dict[Hashable, tuple[int, int]] = {}
+            for cluster, heap in self._heaps:
+                n, total = found.get(cluster, (0, 0))
+                found[cluster] = (n + heap.n, total + heap.total)
+            for some in self._strays:
+                for cluster, value in zip(some.clusters or (), some.values, strict=True):
+                    n, total = found.get(cluster, (0, 0))
+                    found[cluster] = (n + 1, total + exact(value))
+            self._groups = found
+        return self._groups
+
+    def deviations(self) -> list[float]:
+        """Each cluster's sum of deviations from the mean of all."""
+        centre = exact(self.total / self.n)
+        return [rounded(total - n * centre) for n, total in self.groups.values()]
+
+    def square(self) -> float:
+        """The sum of squared deviations from the mean."""
+        centre = self.total / self.n
+        strays = array("d", ((d := value - centre) * d for some in self._strays for value in some.values))
+        return rounded(sum(heap.square(centre) for _, heap in self._heaps) + exact_sum(strays))
+
+    def bounded(self) -> bool:
+        """Everything lies in 0..1."""
+        return all(min(some) >= 0 and max(some) <= 1 for some in self._different())
+
+    def binary(self) -> bool:
+        """Nothing but 0 and 1."""
+        return all(
+            some.keys() <= {0, 1} if isinstance(some, Mapping) else some.count(0) + some.count(1) == len(some)
+            for some in self._different()
+        )
+
+    def ordered(self) -> list[float]:
+        """Every number, lowest first."""
+        listed = [value for some in self._strays for value in some.values]
+        for _, heap in self._heaps:
+            for value, n in heap.counted():
+                listed += repeat(value, n) if n > 1 else (value,)
+        listed.sort()
+        return listed
+
+    def pairs(self) -> tuple[list[float], list[Hashable] | None]:
+        """Every number, and its cluster where there are clusters."""
+        found = [(value, cluster) for cluster, heap in self._heaps for value, n in heap.counted() for _ in range(n)]
+        for some in self._strays:
+            found += zip(some.values, some.clusters or repeat(None), strict=False)
+        return [value for value, _ in found], [cluster for _, cluster in found] if self._clustered else None
+
+    def _different(self) -> list[Sequence[float] | Mapping[float, int]]:
+        return [heap.different() for _, heap in self._heaps] + [some.values for some in self._strays]
+
+
+def clusters_of(tallies: Sequence[Tally]) -> int | None:
+    """How many clusters there are in all; None where every number is one of its own."""
+    names: set[Hashable] = set()
+    for tally in tallies:
+        own = tally.names()
+        if own is None:
+            return None
+        names.update(own)
+    return len(names) if len(names) < sum(tally.n for tally in tallies) else None
