@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
 
-.PHONY: demo test lint lock servers clean
+.PHONY: demo test lint docs lock servers clean
 
 demo: $(VENV)/.installed
 	$(BIN)/bench run
@@ -20,6 +20,10 @@ lint: $(VENV)/.installed-test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# The site, into build/docs; a dead link or a page outside the navigation is an error.
+docs: $(VENV)/.installed-test
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet -f docs/site/mkdocs.yml
+
 # Real servers that contract tests talk to, each in an environment of its own.
 servers: $(VENV)/.installed-test
 	$(BIN)/python -m tests.contract.servers install
@@ -29,7 +33,7 @@ lock:
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --group build \
 		pyproject.toml -o requirements.lock
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --group build --group test \
-		--group lint --extra mcp --extra pgvector --extra parquet pyproject.toml -o requirements-test.lock
+		--group lint --group docs --extra mcp --extra pgvector --extra parquet pyproject.toml -o requirements-test.lock
 
 $(VENV)/.created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
