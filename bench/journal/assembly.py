@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from bench.journal.codec import PHASE_OF, from_json, instant, unpack, usage_of
-from bench.journal.records import ItemRecord, Values, spent_by_role
+from bench.journal.records import Alike, ItemRecord, Values, spent_by_role
 from bench.journal.rows import Entry
 from bench.model import Call, Phase, State, Verdict
 
@@ -177,8 +178,6 @@ def columns_of(
 ) -> Values:
     """Turn score rows with one metric set into columns."""
     corpora, items, epochs, states, outcomes, label_ids, _, packed, *_ = zip(*rows, strict=True)
-    doubles = unpack(b"".join(packed))
-    width = len(names)
     return Values(
         corpora=corpora,
         items=items,
@@ -186,5 +185,33 @@ def columns_of(
         states=states,
         outcomes=outcomes,
         labels=tuple([labels[number] for number in label_ids]),
-        values={name: doubles[place::width] for place, name in enumerate(names)} if width else {},
+        values=_columns(packed, names),
     )
+
+
+def alike_of(
+    rows: Sequence[tuple[Any, ...]], shapes: Mapping[int, Sequence[str]], labels: Mapping[int, Mapping[str, str]]
+) -> list[Alike]:
+    """Sort score rows by state, outcome and labels; inside each kind they keep their order."""
+    kinds: dict[tuple[str, str, int, int], tuple[list[str], list[bytes]]] = {}
+    for corpus, _, _, state, outcome, number, shape, packed, *_ in rows:
+        kind = kinds.get((state, outcome, number, shape))
+        if kind is None:
+            kind = kinds[state, outcome, number, shape] = [], []
+        kind[0].append(corpus)
+        kind[1].append(packed)
+    return [
+        Alike(
+            state=state,
+            outcome=outcome,
+            labels=labels[number],
+            corpora=corpora,
+            values=_columns(values, shapes[shape]),
+        )
+        for (state, outcome, number, shape), (corpora, values) in kinds.items()
+    ]
+
+
+def _columns(packed: Iterable[bytes], names: Sequence[str]) -> dict[str, array[float]]:
+    doubles, width = unpack(b"".join(packed)), len(names)
+    return {name: doubles[place::width] for place, name in enumerate(names)}

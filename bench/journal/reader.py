@@ -20,8 +20,8 @@ from typing import Any, cast
 
 import aiosqlite
 
-from bench.journal.assembly import CallRow, Parts, PhaseRow, ScoreRow, VerdictRow, columns_of, record_of
-from bench.journal.codec import PHASE_OF, clean, decode, instant, micros, to_json
+from bench.journal.assembly import CallRow, Parts, PhaseRow, ScoreRow, VerdictRow, alike_of, columns_of, record_of
+from bench.journal.codec import PHASE_OF, clean, decode, instant, micros, pack, to_json
 from bench.journal.file import locate, open_reading, reported
 from bench.journal.queries import (
     READ,
@@ -36,7 +36,17 @@ from bench.journal.queries import (
     read_resumes,
     run_meta,
 )
-from bench.journal.records import CorpusFacts, ItemRecord, Origin, Spent, Status, Values, spent_by_role
+from bench.journal.records import (
+    Alike,
+    CorpusFacts,
+    ItemRecord,
+    Origin,
+    Spent,
+    Status,
+    Unvalued,
+    Values,
+    spent_by_role,
+)
 from bench.journal.rows import Chain, Entry, Event, Key, Probe, Resume, RunMeta, RunState, now
 from bench.model import Call, Phase, State, Verdict
 
@@ -148,14 +158,44 @@ class Reader:
 
     async def values(self, job: str) -> AsyncGenerator[Values, None]:
         """Stream states, labels and metric values of a job's ended items, by (corpus, item, epoch)."""
-        labels = {number: json.loads(data) for number, data in await self._all("all_labels")}
-        shapes = {number: json.loads(names) for number, names in await self._all("shapes")}
-        rescored = bool((await self._all("generations", clean(job)))[0][0])
-        query = "newest_values" if rescored else "values"
-        async with aclosing(self._chunks(query, VALUES_AT_ONCE, clean(job))) as chunks:
+        labels, shapes = await self._interned()
+        async with aclosing(self._scores(job)) as chunks:
             async for rows in chunks:
                 for shape, group in groupby(rows, key=itemgetter(6)):
                     yield columns_of(list(group), shapes[shape], labels)
+
+    async def alike(self, job: str) -> AsyncGenerator[Alike, None]:
+        """Stream the same in groups of equal state, outcome and labels: for sums, which ask for no order."""
+        labels, shapes = await self._interned()
+        async with aclosing(self._scores(job)) as chunks:
+            async for rows in chunks:
+                for group in alike_of(rows, shapes, labels):
+                    yield group
+
+    async def unvalued(self, job: str, metric: str) -> AsyncGenerator[Unvalued, None]:
+        """Stream a job's ended items without a value of one metric, each with the reason that it has."""
+        labels, shapes = await self._interned()
+        for shape, names in shapes.items():
+            if metric not in names:
+                continue
+            place = 1 + len(pack([None])) * names.index(metric)
+            async with aclosing(self._chunks("unvalued", VALUES_AT_ONCE, clean(job), shape, place)) as chunks:
+                async for rows in chunks:
+                    for corpus, item, epoch, state, number, data in rows:
+                        reason = str(decode(data).get("reason") or "")
+                        yield Unvalued(corpus, item, epoch, state, labels[number], reason)
+
+    async def _interned(self) -> tuple[dict[int, dict[str, str]], dict[int, list[str]]]:
+        """Label sets and metric names by their numbers."""
+        labels = {number: json.loads(data) for number, data in await self._all("all_labels")}
+        return labels, {number: json.loads(names) for number, names in await self._all("shapes")}
+
+    async def _scores(self, job: str) -> AsyncGenerator[list[SqlRow], None]:
+        """The newest score row of each ended item."""
+        rescored = bool((await self._all("generations", clean(job)))[0][0])
+        async with aclosing(self._chunks("newest_values" if rescored else "values", VALUES_AT_ONCE, clean(job))) as c:
+            async for rows in c:
+                yield rows
 
     async def items(self, chain: Chain) -> AsyncGenerator[ItemRecord, None]:
         """Stream the items of a job that have any row, by (corpus, item, epoch).
@@ -282,7 +322,7 @@ class Reader:
     async def _all(self, query: str, *columns: str | int) -> list[SqlRow]:
         return await self.rows(READ[query], *columns)
 
-    async def _chunks(self, query: str, size: int, *columns: str) -> AsyncGenerator[list[SqlRow], None]:
+    async def _chunks(self, query: str, size: int, *columns: str | int) -> AsyncGenerator[list[SqlRow], None]:
         with reported(self.path):
             async with self._connection.execute(READ[query], columns) as cursor:
                 while rows := await cursor.fetchmany(size):

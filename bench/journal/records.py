@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
+from typing import NamedTuple
 
 from bench.journal.rows import CorpusRow, Entry, RunState
 from bench.model import Call, Phase, State, Usage, Verdict
@@ -117,6 +118,33 @@ class Values:
 
     def __len__(self) -> int:
         return len(self.items)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alike:
+    """Ended items that share state, outcome and labels, as columns; items of one corpus stand together."""
+
+    state: str
+    outcome: str
+    """``ok`` or the error kind"""
+    labels: Mapping[str, str]
+    corpora: Sequence[str]
+    values: Mapping[str, array[float]]
+    """as in ``Values``"""
+
+    def __len__(self) -> int:
+        return len(self.corpora)
+
+
+class Unvalued(NamedTuple):
+    """An ended item without a value of some metric, and why retrieval does not apply to it (may be empty)."""
+
+    corpus: str
+    item: str
+    epoch: int
+    state: str
+    labels: Mapping[str, str]
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

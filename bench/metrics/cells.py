@@ -1,11 +1,11 @@
-"""Where the rows of a fold lie: plain arrays of doubles, one cell for each labels, outcome and reason.
+"""Where the rows of a fold lie: one cell for each set of labels and state, and in it a heap of numbers a cluster.
 
-Rows come one by one or as columns; the order in which they come changes nothing.
+Rows come one by one or many alike at once; the order in which they come changes nothing.
 
 Example::
 
     pool = Pool(width=3)
-    pool.add_columns(corpora=..., states=..., labels=..., columns=[hits, None, ndcg])
+    pool.add_alike(labels=labels, state="correct", corpora=["conv-26"] * 4000, columns=[hits, None, ndcg])
     by_label(pool.cells(), "question_type")["temporal"]
 """
 
@@ -13,117 +13,146 @@ from __future__ import annotations
 
 import math
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
+from functools import lru_cache
+from hashlib import blake2b
+from itertools import compress, groupby
 
 from bench.metrics.facts import NO_LABEL, FoldRow, Labels
 from bench.model import FAILED_STATES
+from bench.stats import Heap, Strays
 
 NAN = math.nan
-Key = tuple[Labels, str | None, str]
-"""labels, state, reason"""
+LONG = 32
+"""so many rows of one cluster in a row get a heap of their own"""
+Key = tuple[Labels, str | None]
+"""labels, state"""
 
 
 @dataclass(slots=True)
 class Cell:
-    """Rows that share labels, state and reason: one array a metric, NaN = no value."""
+    """Rows that share labels and state; a heap a metric and cluster, and the rows whose clusters are small."""
 
     labels: Labels
     state: str | None
-    reason: str
-    columns: list[array[float]]
+    heaps: list[dict[int, Heap]]
+    """metric -> cluster -> its values"""
+    strays: list[array[float]]
+    """metric -> values, NaN = none"""
+    clusters: array[int] = field(default_factory=lambda: array("Q"))
+    """of the strays; empty when not clustered"""
     count: int = 0
-    clusters: array[int] = field(default_factory=lambda: array("i"))
-    """a code for each row's corpus; empty when not clustered"""
+    reasons: Counter[str] = field(default_factory=Counter)
+    """why retrieval metrics do not apply to some of the rows"""
 
     @property
     def failed(self) -> bool:
         """error, not_ready or pending."""
         return self.state is None or self.state in FAILED_STATES
 
+    def n(self, place: int) -> int:
+        """How many rows have a value of one metric."""
+        return sum(heap.n for heap in self.heaps[place].values()) + sum(map(_is_number, self.strays[place]))
+
+    def kept(self, place: int, *, clustered: bool) -> Strays:
+        """The strays that have a value of one metric."""
+        values, clusters = self.strays[place], self.clusters
+        if _any_missing(values):
+            there = [value == value for value in values]
+            values = array("d", compress(values, there))
+            clusters = array("Q", compress(clusters, there))
+        return Strays(values, clusters if clustered else None)
+
 
 class Pool:
     """Takes the rows of one job and sorts them into cells; ``width`` is the number of metrics."""
 
     def __init__(self, width: int, *, clustered: bool = True) -> None:
+        self.clustered = clustered
         self._width = width
-        self._clustered = clustered
         self._cells: dict[Key, Cell] = {}
-        self._codes: dict[str, int] = {}
 
     def add(self, row: FoldRow) -> None:
         """Take one row."""
         _, corpus, _, state, labels, values, reason = row
-        cell = self._cell((labels, state, reason))
+        cell = self._cell((labels, state))
         cell.count += 1
-        if self._clustered:
-            cell.clusters.append(self._codes.setdefault(corpus, len(self._codes)))
-        for place, column in enumerate(cell.columns):
+        if reason:
+            cell.reasons[reason] += 1
+        if self.clustered:
+            cell.clusters.append(cluster_code(corpus))
+        for place, column in enumerate(cell.strays):
             value = values[place] if values else None
             column.append(NAN if value is None else value)
 
-    def add_columns(
+    def add_alike(
         self,
         *,
+        labels: Labels,
+        state: str | None,
         corpora: Sequence[str],
-        states: Sequence[str | None],
-        labels: Sequence[Labels],
-        columns: Sequence[Sequence[float] | None],
-        reasons: Sequence[str] | None = None,
+        columns: Sequence[array[float] | None],
     ) -> None:
-        """Take many rows at once; a column that is None is NaN throughout."""
-        places: dict[Key, list[int]] = {}
-        for place, key in enumerate(zip(labels, states, reasons or ("",) * len(states), strict=True)):
-            found = places.get(key)
-            if found is None:
-                places[key] = [place]
-            else:
-                found.append(place)
-        for key, rows in places.items():
-            self._take(self._cell(key), rows, corpora, columns)
+        """Take many rows of the same labels and state; a column that is None is NaN throughout."""
+        cell = self._cell((labels, state))
+        cell.count += len(corpora)
+        names = groupby(corpora) if self.clustered else [("", corpora)]
+        start = at = 0
+        for name, run in names:
+            end = at + sum(1 for _ in run)
+            if end - at >= LONG:
+                self._stray(cell, corpora, columns, start, at)
+                _heap(cell, cluster_code(name), columns, at, end)
+                start = end
+            at = end
+        self._stray(cell, corpora, columns, start, at)
 
     def add_pending(self, count: int) -> None:
         """Count items that have not ended."""
-        if not count:
-            return
-        cell = self._cell(((), None, ""))
-        cell.count += count
-        if self._clustered:
-            code = self._codes.setdefault("", len(self._codes))
-            cell.clusters.extend([code] * count)
-        for column in cell.columns:
-            column.extend([NAN] * count)
+        if count:
+            self._cell(((), None)).count += count
+
+    def explain(self, labels: Labels, state: str, reason: str, count: int = 1) -> None:
+        """Say why retrieval metrics do not apply to rows that were taken."""
+        self._cell((labels, state)).reasons[reason] += count
 
     def cells(self) -> list[Cell]:
         """The cells in an order that does not depend on the rows' order."""
         return [self._cells[key] for key in sorted(self._cells, key=_order)]
 
+    def lacks(self, place: int) -> bool:
+        """Whether any row that did not fail is without a value of one metric."""
+        return any(cell.n(place) < cell.count for cell in self._cells.values() if not cell.failed)
+
     def _cell(self, key: Key) -> Cell:
         cell = self._cells.get(key)
         if cell is None:
-            cell = self._cells[key] = Cell(*key, columns=[array("d") for _ in range(self._width)])
+            places = range(self._width)
+            cell = self._cells[key] = Cell(*key, heaps=[{} for _ in places], strays=[array("d") for _ in places])
         return cell
 
-    def _take(
-        self, cell: Cell, rows: list[int], corpora: Sequence[str], columns: Sequence[Sequence[float] | None]
+    def _stray(
+        self, cell: Cell, corpora: Sequence[str], columns: Sequence[array[float] | None], start: int, end: int
     ) -> None:
-        cell.count += len(rows)
-        pick = itemgetter(*rows) if len(rows) > 1 else None
-        if self._clustered:
-            codes = self._codes
-            names = corpora if len(rows) == len(corpora) else pick(corpora) if pick else (corpora[rows[0]],)
-            for name in names:
-                if name not in codes:
-                    codes[name] = len(codes)
-            cell.clusters.extend(map(codes.__getitem__, names))
-        for column, given in zip(cell.columns, columns, strict=True):
-            if given is None:
-                column.extend([NAN] * len(rows))
-            elif len(rows) == len(given):
-                column.extend(given)
-            else:
-                column.extend(pick(given) if pick else (given[rows[0]],))
+        if start == end:
+            return
+        if self.clustered:
+            cell.clusters.extend(map(cluster_code, corpora[start:end]))
+        for kept, given in zip(cell.strays, columns, strict=True):
+            kept.extend(array("d", [NAN]) * (end - start) if given is None else given[start:end])
+
+
+def _heap(cell: Cell, cluster: int, columns: Sequence[array[float] | None], start: int, end: int) -> None:
+    for heaps, given in zip(cell.heaps, columns, strict=True):
+        if given is None:
+            continue
+        values = given if end - start == len(given) else given[start:end]
+        if _any_missing(values):
+            values = array("d", filter(_is_number, values))
+        if values:
+            heaps.setdefault(cluster, Heap()).add(values)
 
 
 def poured(rows: Iterable[FoldRow], width: int, *, clustered: bool = True) -> Pool:
@@ -134,9 +163,24 @@ def poured(rows: Iterable[FoldRow], width: int, *, clustered: bool = True) -> Po
     return pool
 
 
-def _order(key: Key) -> tuple[Labels, str, str]:
-    labels, state, reason = key
-    return labels, state or "", reason
+@lru_cache(maxsize=1024)
+def cluster_code(name: str) -> int:
+    """64 bits that stand for a cluster, the same in every process; a million clusters hardly ever share one."""
+    return int.from_bytes(blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest())
+
+
+def _any_missing(values: array[float]) -> bool:
+    total = sum(values)  # NaN spreads through any sum
+    return total != total
+
+
+def _is_number(value: float) -> bool:
+    return value == value
+
+
+def _order(key: Key) -> tuple[Labels, str]:
+    labels, state = key
+    return labels, state or ""
 
 
 def by_label(cells: Sequence[Cell], dimension: str) -> dict[str, list[Cell]]:

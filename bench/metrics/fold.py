@@ -10,8 +10,6 @@ Example::
 
 from __future__ import annotations
 
-import math
-from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +21,9 @@ from bench.metrics.protocol import Measure
 from bench.metrics.rules import MEAN, Folded, Sample
 from bench.metrics.spending import WHOLE_JOB, cost_of
 from bench.model import Measurement, State
+from bench.stats import Tally
 
+NOT_APPLICABLE = "not_applicable"
 DIMENSIONS = ("question_type", "group")
 """breakdowns that every report has"""
 
@@ -110,13 +110,13 @@ def _of_parts(metric: Measure, columns: Sequence[Column], cells: Sequence[Cell],
     samples = [_sample(column, cells, options) for column in columns]
     first, reasons = samples[0]
     function = metric.arithmetic.of_sums
-    sums = [math.fsum(sample.values) for sample, _ in samples]
+    sums = [sample.values.total for sample, _ in samples]
     return Measurement(
         metric=metric.name,
         definition=metric.definition,
         value=function(sums) if function is not None and first.values else None,
         value_failures_as_zero=None,
-        n=len(first.values),
+        n=first.values.n,
         n_excluded=sum(reasons.values()),
         n_failed=first.n_failed,
         unit=metric.unit,
@@ -136,29 +136,16 @@ def _one(column: Column, cells: Sequence[Cell], job: JobFacts, options: Options,
 
 
 def _sample(column: Column, cells: Sequence[Cell], options: Options) -> tuple[Sample, Counter[str]]:
-    values, failed_values, clusters = array("d"), array("d"), array("i")
+    place, ended = column.place, [cell for cell in cells if not cell.failed]
     reasons: Counter[str] = Counter()
-    n_failed = n_correct = 0
-    for cell in cells:
-        stored = cell.columns[column.place]
-        if cell.failed:
-            n_failed += cell.count
-            failed_values.extend(v for v in stored if v == v)
-            continue
-        n_correct += cell.count if cell.state == State.CORRECT else 0
-        kept = array("d", (v for v in stored if v == v)) if _any_missing(stored) else stored
-        values.extend(kept)
-        if len(kept) < cell.count:
-            reasons[_reason(column.metric, cell)] += cell.count - len(kept)
-            clusters.extend(c for c, v in zip(cell.clusters, stored, strict=False) if v == v)  # both or no clusters
-        else:
-            clusters.extend(cell.clusters)
+    for cell in ended:
+        reasons.update(_reasons(column.metric, cell, cell.count - cell.n(place)))
+    failed = [cell for cell in cells if cell.failed]
     sample = Sample(
-        values=values,
-        clusters=clusters if options.clustered else None,
-        n_failed=n_failed,
-        n_correct=n_correct,
-        failed_values=failed_values,
+        values=_tally(place, ended, clustered=options.clustered),
+        n_failed=sum(cell.count for cell in failed),
+        n_correct=sum(cell.count for cell in ended if cell.state == State.CORRECT),
+        failed_values=_tally(place, failed, clustered=False),
         groups=_groups(column, cells, options),
         level=options.level,
         seed=options.seed,
@@ -166,9 +153,11 @@ def _sample(column: Column, cells: Sequence[Cell], options: Options) -> tuple[Sa
     return sample, reasons
 
 
-def _any_missing(stored: array[float]) -> bool:
-    total = sum(stored)  # NaN spreads through any sum
-    return total != total
+def _tally(place: int, cells: Sequence[Cell], *, clustered: bool) -> Tally:
+    """The values of one metric in some cells."""
+    heaps = [heap for cell in cells for heap in cell.heaps[place].items()]
+    strays = [cell.kept(place, clustered=clustered) for cell in cells]
+    return Tally(heaps, strays, clustered=clustered)
 
 
 def _groups(column: Column, cells: Sequence[Cell], options: Options) -> dict[str, Sample]:
@@ -181,15 +170,26 @@ def _groups(column: Column, cells: Sequence[Cell], options: Options) -> dict[str
     return {label: _sample(inner, group, options)[0] for label, group in by_label(cells, dimension).items()}
 
 
+def _reasons(metric: Measure, cell: Cell, missing: int) -> Counter[str]:
+    """Why finished rows have no value of this metric: what they say themselves, else what their state says."""
+    found: Counter[str] = Counter()
+    if not missing:
+        return found
+    if metric.explained_by_rows and cell.state != State.UNSUPPORTED:
+        for reason, count in sorted(cell.reasons.items()):
+            found[reason] = min(count, missing - found.total())
+    found[_reason(metric, cell)] += missing - found.total()
+    return +found
+
+
 def _reason(metric: Measure, cell: Cell) -> str:
-    """Why a finished row has no value of this metric."""
     if cell.state in (State.UNSUPPORTED, State.UNSCORED):
         return str(cell.state)
     if metric.counts_unknown:
         return "unknown"
     if cell.state == State.MEASURED and metric.category == "answer":
         return str(cell.state)
-    return cell.reason or "not_applicable"
+    return metric.arithmetic.absent or NOT_APPLICABLE
 
 
 def _of_corpora(metric: Measure, job: JobFacts, options: Options) -> Measurement:
@@ -198,22 +198,22 @@ def _of_corpora(metric: Measure, job: JobFacts, options: Options) -> Measurement
     known = [v for v in values if v is not None]
     failed = [metric.score(corpus.row()) for corpus in job.corpora if corpus.failed]
     sample = Sample(
-        values=known,
+        values=Tally.of(known),
         n_failed=len(failed),
-        failed_values=[v for v in failed if v is not None],
+        failed_values=Tally.of([v for v in failed if v is not None]),
         wall_us=job.ingest_wall_us,
         concurrency=job.ingest_concurrency,
         level=options.level,
         seed=options.seed,
     )
     missing = len(values) - len(known)
-    reasons = Counter({"unknown" if metric.counts_unknown else "not_applicable": missing} if missing else {})
+    reasons = Counter({"unknown" if metric.counts_unknown else NOT_APPLICABLE: missing} if missing else {})
     return _measurement(metric, sample, reasons, missing, job)
 
 
 def _measurement(metric: Measure, sample: Sample, reasons: Counter[str], unknown: int, job: JobFacts) -> Measurement:
     folded = metric.arithmetic.fold.fold(sample)
-    if unknown and metric.counts_unknown and not sample.values and not any(sample.failed_values):
+    if unknown and metric.counts_unknown and not sample.values and not sample.failed_values.exact_total:
         folded = Folded(value=None)  # nothing that has a price is known: never 0
     method, estimated = _method(metric, job)
     n_unknown = unknown if metric.counts_unknown else 0
@@ -227,7 +227,7 @@ def _measurement(metric: Measure, sample: Sample, reasons: Counter[str], unknown
         definition=metric.definition,
         value=folded.value,
         value_failures_as_zero=folded.as_zero,
-        n=len(sample.values),
+        n=sample.values.n,
         n_excluded=sum(reasons.values()),
         n_failed=sample.n_failed,
         interval=folded.interval,

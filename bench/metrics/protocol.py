@@ -82,6 +82,8 @@ class Arithmetic:
     fold: FoldRule = MEAN
     evaluators: tuple[str, ...] = ()
     """evaluators whose verdicts it reads, beside the benchmark's first"""
+    absent: str = ""
+    """why a finished item has no value; empty = the item says it (retrieval metrics), or it does not apply"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,6 +167,11 @@ class Measure:
     def aggregate(self, values: Sequence[float]) -> float | None:
         """One number of many."""
         return self.arithmetic.fold.plain(values)
+
+    @property
+    def explained_by_rows(self) -> bool:
+        """Items themselves say why they have no value: no evidence, no ids."""
+        return self.category == "retrieval" and not self.arithmetic.absent
 
     @property
     def aggregation(self) -> str:

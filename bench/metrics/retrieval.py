@@ -137,7 +137,7 @@ def mean_score(scores: Sequence[float | None]) -> float | None:
 
 
 def _scores(k: int | None, params: Params) -> Arithmetic:
-    return Arithmetic(of_row=lambda row: mean_score(row.returned_scores), of_inputs=mean_score)
+    return Arithmetic(of_row=lambda row: mean_score(row.returned_scores), of_inputs=mean_score, absent="no_scores")
 
 
 def _recall_definition(params: Params) -> str:

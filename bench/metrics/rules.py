@@ -4,30 +4,29 @@ Every rule is exact (``math.fsum``) and blind to the order of its input.
 
 Example::
 
-    MEAN.fold(Sample(values=[1.0, 0.0, 1.0], n_failed=1)).as_zero        # 0.5
+    MEAN.fold(Sample(values=Tally.of([1.0, 0.0, 1.0]), n_failed=1)).as_zero        # 0.5
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from bench import stats
 from bench.model import Interval
+from bench.stats import Tally
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
     """The scored values of one metric, with what a rule may need beside them."""
 
-    values: Sequence[float]
-    clusters: Sequence[Hashable] | None = None
-    """one a value; None = not clustered"""
+    values: Tally
     n_failed: int = 0
     n_correct: int = 0
-    failed_values: Sequence[float] = ()
+    failed_values: Tally = field(default_factory=Tally)
     """numbers that failed items left behind (money is spent all the same)"""
     extra: Sequence[float] = ()
     """numbers of the corpora that belong to a sum over the whole job"""
@@ -66,6 +65,11 @@ def mean_of(values: Sequence[float], n: int) -> float | None:
     return math.fsum(values) / n if n else None
 
 
+def share(total: float, n: int) -> float | None:
+    """total / n, None when n is 0."""
+    return total / n if n else None
+
+
 @dataclass(frozen=True, slots=True)
 class Mean:
     """The mean; ``scale`` turns stored units into shown ones (microseconds to milliseconds: 1000)."""
@@ -79,10 +83,12 @@ class Mean:
         return mean_of(values, len(values) * self.scale)
 
     def fold(self, sample: Sample) -> Folded:
-        n = len(sample.values)
-        zero = mean_of(sample.values, n + sample.n_failed) if self.failures_as_zero else None
-        found = stats.interval(sample.values, sample.clusters, sample.level)
-        return Folded(value=self.plain(sample.values), as_zero=zero, interval=scaled(found, self.scale))
+        values, everything = sample.values, sample.values.n + sample.n_failed
+        zero = share(values.total, everything) if self.failures_as_zero else None
+        found = stats.interval_of(values, sample.level)
+        return Folded(
+            value=share(values.total, values.n * self.scale), as_zero=zero, interval=scaled(found, self.scale)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +106,9 @@ class Macro:
 
     def fold(self, sample: Sample) -> Folded:
         groups = [sample.groups[label] for label in sorted(sample.groups)]
-        means = [math.fsum(g.values) / len(g.values) for g in groups if g.values]
-        zeros = [math.fsum(g.values) / (len(g.values) + g.n_failed) for g in groups if len(g.values) + g.n_failed]
-        clusters = None
-        if sample.clusters is not None:
-            clusters = [g.clusters if g.clusters is not None else () for g in groups]
-        found = stats.interval_macro([g.values for g in groups], clusters, sample.level)
+        means = [g.values.total / g.values.n for g in groups if g.values]
+        zeros = [g.values.total / (g.values.n + g.n_failed) for g in groups if g.values.n + g.n_failed]
+        found = stats.interval_macro_of([g.values for g in groups], sample.level)
         return Folded(value=mean_of(means, len(means)), as_zero=mean_of(zeros, len(zeros)), interval=found)
 
 
@@ -123,12 +126,12 @@ class Percentile:
         return None if found is None else found / self.scale
 
     def fold(self, sample: Sample) -> Folded:
-        n = len(sample.values)
-        large = n > stats.ORDER_STATISTIC_FROM
-        values = sorted(sample.values) if large else sample.values  # sorting again is then nearly free
-        found = stats.percentile_interval(
-            values, self.p, None if large else sample.clusters, sample.level, seed=sample.seed
-        )
+        n = sample.values.n
+        if n > stats.ORDER_STATISTIC_FROM:
+            values, clusters = sample.values.ordered(), None  # sorting again is then nearly free
+        else:
+            values, clusters = sample.values.pairs()
+        found = stats.percentile_interval(values, self.p, clusters, sample.level, seed=sample.seed)
         notes = []
         if self.p == 99 and 0 < n < 100:
             notes.append("p99 of n<100 is the maximum")
@@ -149,11 +152,12 @@ class Spread:
         return mean_of(values, len(values) * self.scale)
 
     def fold(self, sample: Sample) -> Folded:
-        points = {f"p{p}": stats.percentile(sample.values, p) for p in (50, 90, 95, 99)}
-        points["max"] = max(sample.values, default=None)
+        values = sample.values.ordered()
+        points = {f"p{p}": stats.percentile(values, p) for p in (50, 90, 95, 99)}
+        points["max"] = values[-1] if values else None
         note = ", ".join(f"{name} {v / self.scale:g}" for name, v in points.items() if v is not None)
-        found = stats.interval(sample.values, sample.clusters, sample.level)
-        return Folded(value=self.plain(sample.values), interval=scaled(found, self.scale), note=note)
+        found = stats.interval_of(sample.values, sample.level)
+        return Folded(value=self.plain(values), interval=scaled(found, self.scale), note=note)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +171,10 @@ class Total:
         return math.fsum(values) if values else None
 
     def fold(self, sample: Sample) -> Folded:
-        return Folded(value=self.plain([*sample.values, *sample.failed_values, *sample.extra]))
+        if not (sample.values or sample.failed_values or sample.extra):
+            return Folded(value=None)
+        spent = sample.values.exact_total + sample.failed_values.exact_total + stats.exact_sum(sample.extra)
+        return Folded(value=stats.rounded(spent))
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +208,7 @@ class PerSecond:
         if not sample.values or not sample.wall_us:
             return Folded(value=None)
         note = "" if sample.concurrency is None else f"at ingest concurrency {sample.concurrency}"
-        return Folded(value=math.fsum(sample.values) * 1_000_000 / sample.wall_us, note=note)
+        return Folded(value=sample.values.total * 1_000_000 / sample.wall_us, note=note)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +223,7 @@ class Own:
         return self.function(values)
 
     def fold(self, sample: Sample) -> Folded:
-        return Folded(value=self.function(sorted(sample.values)) if sample.values else None)
+        return Folded(value=self.function(sample.values.ordered()) if sample.values else None)
 
 
 def scaled(found: Interval | None, scale: int) -> Interval | None:

@@ -101,6 +101,7 @@ def _accuracy(params: Params, fold: FoldRule = MEAN, *, adversarial: bool = True
         of_inputs=lambda adversarial=False, **rest: of_inputs(adversarial_item=adversarial, **rest),
         fold=fold,
         evaluators=() if evaluator is None else (evaluator,),
+        absent="" if adversarial else "adversarial",
     )
 
 
@@ -124,7 +125,9 @@ def _abstention(k: int | None, params: Params) -> Arithmetic:
         return None if answerable or correct is None else float(correct)
 
     return Arithmetic(
-        of_row=lambda row: of_inputs(correct=correct_of(row, None), answerable=row.answerable), of_inputs=of_inputs
+        of_row=lambda row: of_inputs(correct=correct_of(row, None), answerable=row.answerable),
+        of_inputs=of_inputs,
+        absent="answerable",
     )
 
 
@@ -138,7 +141,7 @@ def _over_abstention(k: int | None, params: Params) -> Arithmetic:
         refused = row.abstained or row.state is State.ABSTAINED
         return of_inputs(correct=correct_of(row, None), answerable=row.answerable, abstained=refused)
 
-    return Arithmetic(of_row=of_row, of_inputs=of_inputs)
+    return Arithmetic(of_row=of_row, of_inputs=of_inputs, absent="unanswerable")
 
 
 def _faithfulness(k: int | None, params: Params) -> Arithmetic:
@@ -148,7 +151,7 @@ def _faithfulness(k: int | None, params: Params) -> Arithmetic:
     def of_inputs(faithfulness: float | None = None, **_: object) -> float | None:
         return None if faithfulness is None else float(faithfulness)
 
-    return Arithmetic(of_row=of_row, of_inputs=of_inputs)
+    return Arithmetic(of_row=of_row, of_inputs=of_inputs, absent="no_faithfulness")
 
 
 _CITATION = re.compile(

@@ -21,7 +21,7 @@ from bench.receipt.facts import SCORE_CATEGORIES
 from bench.receipt.rows import JournalRow, usd_micros
 from bench.receipt.tally import Place, Places, Tally, dimensions
 from bench.report import JobReport
-from bench.report.fold import measures
+from bench.report.gathering import measures
 
 FROM_VERDICTS = ("accuracy", "correctness", "faithfulness", "abstention_accuracy", "over_abstention_rate")
 """metrics whose class is that of the benchmark's first evaluator"""

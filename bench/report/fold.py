@@ -8,26 +8,19 @@ Every number comes from stored rows of the newest scoring; nothing is computed f
 
 from __future__ import annotations
 
-import contextlib
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
-from pathlib import Path
 from typing import Literal, cast
 
-from bench.errors import ConfigError, UsageError
-from bench.journal import CorpusKind, Reader, RunState
-from bench.journal.records import CorpusFacts as StoredCorpus
-from bench.journal.records import Spent, Values
-from bench.metrics import Pool, item_metrics, open_metrics
-from bench.metrics.facts import CorpusFacts, FoldRow, JobFacts, all_labels_of, labels_of
+from bench.errors import UsageError
+from bench.journal import Reader, RunState
+from bench.journal.records import Spent
 from bench.metrics.fold import fold as fold_metrics
 from bench.metrics.overlay import GoldScores
-from bench.metrics.protocol import Measure
 from bench.model import Measurement, State
-from bench.plan.record import JobRecord, MetricRecord, read
+from bench.plan.record import JobRecord, read
 from bench.plan.validity import invalid_reasons
+from bench.report.gathering import gathered, job_facts, measures
 from bench.report.gold import gold_notes, gold_scores
 
 ALWAYS = ("question_type", "group")
@@ -159,34 +152,15 @@ async def _fold_job(
     reader: Reader, record: JobRecord, *, by: Sequence[str], told: tuple[str, ...], uncleared: int
 ) -> JobReport:
     metrics, notes = measures(record)
-    names = [column.name for column in item_metrics(metrics)]
-    clustered = record.cluster_by is not None
-    rows: list[FoldRow] = []
-    pool = Pool(len(names), clustered=clustered)
-    states: Counter[State] = Counter()
-    kinds: Counter[str] = Counter()
-    async for batch in reader.values(record.key):
-        for state, outcome in zip(batch.states, batch.outcomes, strict=True):
-            states[State(state)] += 1
-            if state == State.ERROR:
-                kinds[outcome] += 1
-        if record.epochs == 1:
-            _pour(batch, names, pool)
-        else:
-            rows.extend(fold_rows(batch, names))
+    counts, rows = await gathered(reader, record, metrics)
     planned = record.n_selected * record.epochs
-    pending = max(0, planned - states.total())
-    if record.epochs == 1:
-        pool.add_pending(pending)
-    else:
-        rows.extend(FoldRow(f"(pending {n})", "(none)", 1, None, (), ()) for n in range(pending))
-    facts, probes = await _job_facts(reader, record), await isolation(reader, record, uncleared)
+    probes = await isolation(reader, record, uncleared)
     measured = fold_metrics(
         metrics,
-        pool if record.epochs == 1 else rows,
-        job=facts,
+        rows,
+        job=await job_facts(reader, record),
         by=(*ALWAYS, *by),
-        clustered=clustered,
+        clustered=record.cluster_by is not None,
         epochs=record.epochs,
         epochs_reducer=cast("Literal['mean', 'mode', 'max']", record.epochs_reducer),
         seed=record.seed,
@@ -196,63 +170,13 @@ async def _fold_job(
         record=record,
         gold=gold,
         n_planned=planned,
-        counts=dict(states),
-        error_kinds=dict(sorted(kinds.items())),
+        counts=counts.states,
+        error_kinds=counts.error_kinds,
         metrics=measured,
         usage=await _usage(reader, record),
         isolation=probes,
-        invalid=invalid_reasons(states, kinds, planned, max_error_rate(reader), probes.failed),
+        invalid=invalid_reasons(counts.states, counts.error_kinds, planned, max_error_rate(reader), probes.failed),
         notes=(*told, *notes, *gold_notes(record, gold), *([record.skipped] if record.skipped else [])),
-    )
-
-
-def _pour(batch: Values, names: Sequence[str], pool: Pool) -> None:
-    """Hand a batch on as columns: a million rows never stand in memory as rows."""
-    pool.add_columns(
-        corpora=batch.corpora,
-        states=batch.states,
-        labels=all_labels_of(batch.labels),
-        columns=[batch.values.get(name) for name in names],
-    )
-
-
-def fold_rows(batch: Values, names: Sequence[str]) -> list[FoldRow]:
-    """A batch as rows, for repeats that must be reduced first."""
-    columns = [batch.values.get(name) for name in names]
-    found = []
-    for at, item in enumerate(batch.items):
-        values = [None if column is None or column[at] != column[at] else column[at] for column in columns]
-        labels = labels_of(batch.labels[at])
-        found.append(FoldRow(item, batch.corpora[at], batch.epochs[at], batch.states[at], labels, values))
-    return found
-
-
-def measures(record: JobRecord) -> tuple[list[Measure], list[str]]:
-    """The job's metrics ready to fold; a plug-in that is gone is folded as a plain mean, and said so."""
-    folder = Path(record.metric_folder or ".")
-    try:
-        return open_metrics(record.metric_entries, k=record.k, folder=folder), []
-    except ConfigError as error:
-        note = f"a plug-in metric cannot be loaded and is folded as a mean ({error.message})"
-    opened: dict[str, Measure] = {}
-    for entry in record.metric_entries:
-        with contextlib.suppress(ConfigError):
-            opened |= {metric.name: metric for metric in open_metrics([entry], k=record.k, folder=folder)}
-    return [opened.get(metric.name) or _plain_mean(metric) for metric in record.metrics], [note]
-
-
-def _plain_mean(metric: MetricRecord) -> Measure:
-    from bench.metrics.protocol import Arithmetic
-
-    return Measure(
-        name=metric.name,
-        definition=metric.definition,
-        category=metric.category,
-        unit=metric.unit,
-        lower_is_better=metric.lower_is_better,
-        params={},
-        arithmetic=Arithmetic(of_row=lambda row: None),
-        breakdown=metric.breakdown,
     )
 
 
@@ -282,42 +206,6 @@ async def isolation(reader: Reader, record: JobRecord, uncleared: int) -> Isolat
         failed=sum(not probe.passed for probe in checks),
         sentinels=sum(probe.passed for probe in probes if probe.kind == "sentinel"),
         not_cleared=uncleared,
-    )
-
-
-async def _job_facts(reader: Reader, record: JobRecord) -> JobFacts:
-    corpora, starts, ends = [], [], []
-    async for one in reader.corpora(record.lane):
-        corpora.append(_corpus_facts(one))
-        ingested = one.row(CorpusKind.INGESTED)
-        if one.started_at is not None and ingested is not None:
-            starts.append(one.started_at)
-            ends.append(ingested.at)
-    wall = round((max(ends) - min(starts)).total_seconds() * 1_000_000) if ends else None
-    concurrency = reader.meta.request.get("ingest_concurrency") or reader.meta.request.get("concurrency")
-    return JobFacts(
-        ingest_wall_us=wall,
-        ingest_concurrency=concurrency if isinstance(concurrency, int) else None,
-        corpora=tuple(corpora),
-        token_methods={"context": ("chars/4", True)},
-    )
-
-
-def _corpus_facts(stored: StoredCorpus) -> CorpusFacts:
-    times = stored.times_us
-    named = {"ingest": times.get("ingest"), "searchable": times.get("searchable")}
-    failed, ingested = stored.row(CorpusKind.FAILED), stored.row(CorpusKind.INGESTED)
-    memories = ingested.data.get("memories") if ingested else None
-    spent = [one for one in stored.spent.values() if one.calls]
-    unknown = any(one.unknown_costs for one in spent)
-    return CorpusFacts(
-        corpus=stored.corpus,
-        failed=failed is not None,
-        times_us={name: us for name, us in named.items() if us is not None},
-        memories=memories if isinstance(memories, int) else None,
-        tokens=sum(one.usage.input_tokens for one in spent) if spent else None,
-        cost_usd=None if unknown else str(sum((Decimal(one.cost_usd) for one in spent), Decimal(0))),
-        priced=bool(spent),
     )
 
 

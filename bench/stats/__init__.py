@@ -14,18 +14,30 @@ from bench.stats.agreement import cohen_kappa, krippendorff_alpha
 from bench.stats.comparing import Comparison, as_ratio, compare, compare_columns, compare_times
 from bench.stats.correlation import kendall_tau_b, pearson, spearman
 from bench.stats.descriptive import mean, percentile, stderr, stderr_clustered
-from bench.stats.intervals import interval, interval_cluster, interval_macro, interval_t, interval_wilson
+from bench.stats.intervals import (
+    interval,
+    interval_cluster,
+    interval_macro,
+    interval_macro_of,
+    interval_of,
+    interval_t,
+    interval_wilson,
+)
 from bench.stats.macro import compare_macro
 from bench.stats.ratios import percentile_ratio
 from bench.stats.resampling import ORDER_STATISTIC_FROM, bootstrap_interval, percentile_interval
 from bench.stats.significance import McNemar, PairedT, SignFlip, holm, mcnemar, mde, paired_t, sign_flip
+from bench.stats.tally import Heap, Strays, Tally, exact, exact_sum, rounded
 
 __all__ = [
     "ORDER_STATISTIC_FROM",
     "Comparison",
+    "Heap",
     "McNemar",
     "PairedT",
     "SignFlip",
+    "Strays",
+    "Tally",
     "as_ratio",
     "bootstrap_interval",
     "cohen_kappa",
@@ -33,10 +45,14 @@ __all__ = [
     "compare_columns",
     "compare_macro",
     "compare_times",
+    "exact",
+    "exact_sum",
     "holm",
     "interval",
     "interval_cluster",
     "interval_macro",
+    "interval_macro_of",
+    "interval_of",
     "interval_t",
     "interval_wilson",
     "kendall_tau_b",
@@ -49,6 +65,7 @@ __all__ = [
     "percentile",
     "percentile_interval",
     "percentile_ratio",
+    "rounded",
     "sign_flip",
     "spearman",
     "stderr",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from array import array
 from pathlib import Path
@@ -45,20 +46,33 @@ def test_order_and_shards_change_no_bit(rows: list[FoldRow], seed: int) -> None:
     assert fold(opened(*THREE), rows) == fold(opened(*THREE), mixed[cut:] + mixed[:cut])
 
 
-@given(rows=rows())
-def test_columns_and_rows_fold_to_the_same(rows: list[FoldRow]) -> None:
-    metrics = opened(*THREE)
-    pool = Pool(len(metrics))
-    half = len(rows) // 2
-    for part in (rows[:half], rows[half:]):
-        pool.add_columns(
-            corpora=[r.corpus for r in part],
-            states=[r.state for r in part],
-            labels=[r.labels for r in part],
-            reasons=[r.reason for r in part],
-            columns=[array("d", (float("nan") if (v := r.values[m]) is None else v for r in part)) for m in range(3)],
+@given(rows=rows(), repeats=st.sampled_from([1, 2, 40]), seed=st.integers(0, 5))
+def test_rows_one_by_one_and_many_alike_fold_to_the_same(rows: list[FoldRow], repeats: int, seed: int) -> None:
+    metrics, pool = opened(*THREE), Pool(3)
+    many = [one._replace(item_id=f"{one.item_id}.{n}") for one in rows for n in range(repeats)]
+    kinds: dict[tuple[object, ...], list[FoldRow]] = {}
+    for one in many:
+        kinds.setdefault((one.labels, one.state, one.corpus if seed % 2 else ""), []).append(one)
+    for (labels, state, _), alike in random.Random(seed).sample(sorted(kinds.items(), key=repr), len(kinds)):
+        assert isinstance(labels, tuple)
+        pool.add_alike(
+            labels=labels,
+            state=None if state is None else str(state),
+            corpora=[one.corpus for one in alike],
+            columns=[array("d", (math.nan if (v := one.values[m]) is None else v for one in alike)) for m in range(3)],
         )
-    assert fold(metrics, pool) == fold(metrics, rows)
+    assert fold(metrics, pool) == fold(metrics, many)
+
+
+def test_numbers_that_are_all_different_fold_as_those_that_are_counted() -> None:
+    values = [random.Random(number).random() for number in range(3000)]
+    given_rows = [row(i, "correct", (value,), corpus=i // 1000) for i, value in enumerate(values)]
+    pool = Pool(1)
+    for start in range(0, 3000, 100):
+        corpora = [str(start // 1000)] * 100
+        column = array("d", values[start : start + 100])
+        pool.add_alike(labels=(("question_type", "a"),), state="correct", corpora=corpora, columns=[column])
+    assert fold(opened("mrr"), pool) == fold(opened("mrr"), given_rows)
 
 
 @given(rows=rows())

@@ -83,6 +83,16 @@ FROM score WHERE owner = (SELECT id FROM owner WHERE name = ?1)
 GROUP BY corpus, unit, epoch
 ORDER BY corpus, unit, epoch;
 
+-- name: unvalued
+-- ended items whose value at byte ?3 of a row of shape ?2 is NaN
+SELECT s.corpus, s.unit, s.epoch, s.state, s.labels, e.data
+FROM score s JOIN entry e ON e.id = s.entry
+WHERE s.owner = (SELECT id FROM owner WHERE name = ?1) AND s.shape = ?2
+  AND substr(s.packed, ?3, 8) = x'000000000000f87f'
+  AND NOT EXISTS (
+    SELECT 1 FROM score t WHERE t.owner = s.owner AND t.corpus = s.corpus AND t.unit = s.unit AND t.epoch = s.epoch
+      AND t.generation > s.generation);
+
 -- name: all_labels
 SELECT id, data FROM labels;
 

@@ -1,0 +1,174 @@
+"""What a fold reads of one job: its metrics opened again, its ended items, what ingesting its corpora took.
+
+A million items never stand in memory as rows::
+
+    metrics, notes = measures(record)
+    counts, rows = await gathered(reader, record, metrics)
+    fold(metrics, rows, job=await job_facts(reader, record))
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+
+from bench.errors import ConfigError
+from bench.journal import CorpusKind, Reader
+from bench.journal.records import CorpusFacts as StoredCorpus
+from bench.journal.records import Values
+from bench.metrics import Pool, item_metrics, open_metrics
+from bench.metrics.facts import CorpusFacts, FoldRow, JobFacts, labels_of
+from bench.metrics.protocol import Arithmetic, Measure
+from bench.model import State
+from bench.plan.record import JobRecord, MetricRecord
+
+Unit = tuple[str, str, int]
+"""corpus, item, epoch"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """How the items of a job ended."""
+
+    states: Mapping[State, int]
+    error_kinds: Mapping[str, int]
+
+    @classmethod
+    def of(cls, ended: Counter[tuple[str, str]]) -> Counts:
+        """Read counts by (state, outcome)."""
+        states: Counter[State] = Counter()
+        kinds: Counter[str] = Counter()
+        for (state, outcome), count in sorted(ended.items()):
+            states[State(state)] += count
+            if state == State.ERROR:
+                kinds[outcome] += count
+        return cls(states=dict(states), error_kinds=dict(kinds))
+
+
+async def gathered(
+    reader: Reader, record: JobRecord, metrics: Sequence[Measure]
+) -> tuple[Counts, Pool | list[FoldRow]]:
+    """Every item of a job, those that have not ended too; as rows where repeats must be reduced first."""
+    read = _pooled if record.epochs == 1 else _listed
+    return await read(reader, record, item_metrics(metrics))
+
+
+async def _pooled(reader: Reader, record: JobRecord, columns: Sequence[Measure]) -> tuple[Counts, Pool]:
+    pool = Pool(len(columns), clustered=record.cluster_by is not None)
+    ended: Counter[tuple[str, str]] = Counter()
+    async for group in reader.alike(record.key):
+        ended[group.state, group.outcome] += len(group)
+        pool.add_alike(
+            labels=labels_of(group.labels),
+            state=group.state,
+            corpora=group.corpora,
+            columns=[group.values.get(column.name) for column in columns],
+        )
+    place = _explained(columns)
+    if place is not None and pool.lacks(place):
+        async for one in reader.unvalued(record.key, columns[place].name):
+            if one.reason:
+                pool.explain(labels_of(one.labels), one.state, one.reason)
+    pool.add_pending(max(0, record.n_selected - ended.total()))
+    return Counts.of(ended), pool
+
+
+async def _listed(reader: Reader, record: JobRecord, columns: Sequence[Measure]) -> tuple[Counts, list[FoldRow]]:
+    reasons: dict[Unit, str] = {}
+    place = _explained(columns)
+    if place is not None:
+        async for one in reader.unvalued(record.key, columns[place].name):
+            reasons[one.corpus, one.item, one.epoch] = one.reason
+    rows: list[FoldRow] = []
+    ended: Counter[tuple[str, str]] = Counter()
+    async for batch in reader.values(record.key):
+        ended.update(zip(batch.states, batch.outcomes, strict=True))
+        rows.extend(fold_rows(batch, [column.name for column in columns], reasons))
+    pending = max(0, record.n_selected * record.epochs - ended.total())
+    rows.extend(FoldRow(f"(pending {n})", "(none)", 1, None, (), ()) for n in range(pending))
+    return Counts.of(ended), rows
+
+
+def _explained(columns: Sequence[Measure]) -> int | None:
+    """The first metric of which items themselves say why they have no value: all of its kind lack the same ones."""
+    return next((place for place, column in enumerate(columns) if column.explained_by_rows), None)
+
+
+def fold_rows(batch: Values, names: Sequence[str], reasons: Mapping[Unit, str] | None = None) -> list[FoldRow]:
+    """A batch as rows, for repeats that must be reduced first."""
+    columns = [batch.values.get(name) for name in names]
+    found = []
+    for at, unit in enumerate(zip(batch.corpora, batch.items, batch.epochs, strict=True)):
+        corpus, item, epoch = unit
+        values = [None if column is None or column[at] != column[at] else column[at] for column in columns]
+        reason = (reasons or {}).get(unit, "")
+        found.append(FoldRow(item, corpus, epoch, batch.states[at], labels_of(batch.labels[at]), values, reason))
+    return found
+
+
+def measures(record: JobRecord) -> tuple[list[Measure], list[str]]:
+    """The job's metrics ready to fold; a plug-in that is gone is folded as a plain mean, and said so."""
+    folder = Path(record.metric_folder or ".")
+    try:
+        return open_metrics(record.metric_entries, k=record.k, folder=folder), []
+    except ConfigError as error:
+        note = f"a plug-in metric cannot be loaded and is folded as a mean ({error.message})"
+    opened: dict[str, Measure] = {}
+    for entry in record.metric_entries:
+        with contextlib.suppress(ConfigError):
+            opened |= {metric.name: metric for metric in open_metrics([entry], k=record.k, folder=folder)}
+    return [opened.get(metric.name) or _plain_mean(metric) for metric in record.metrics], [note]
+
+
+def _plain_mean(metric: MetricRecord) -> Measure:
+    return Measure(
+        name=metric.name,
+        definition=metric.definition,
+        category=metric.category,
+        unit=metric.unit,
+        lower_is_better=metric.lower_is_better,
+        params={},
+        arithmetic=Arithmetic(of_row=lambda row: None),
+        breakdown=metric.breakdown,
+    )
+
+
+async def job_facts(reader: Reader, record: JobRecord) -> JobFacts:
+    """What belongs to a job as a whole: what ingesting its corpora took."""
+    corpora, starts, ends = [], [], []
+    async for one in reader.corpora(record.lane):
+        corpora.append(_corpus_facts(one))
+        ingested = one.row(CorpusKind.INGESTED)
+        if one.started_at is not None and ingested is not None:
+            starts.append(one.started_at)
+            ends.append(ingested.at)
+    wall = round((max(ends) - min(starts)).total_seconds() * 1_000_000) if ends else None
+    concurrency = reader.meta.request.get("ingest_concurrency") or reader.meta.request.get("concurrency")
+    return JobFacts(
+        ingest_wall_us=wall,
+        ingest_concurrency=concurrency if isinstance(concurrency, int) else None,
+        corpora=tuple(corpora),
+        token_methods={"context": ("chars/4", True)},
+    )
+
+
+def _corpus_facts(stored: StoredCorpus) -> CorpusFacts:
+    times = stored.times_us
+    named = {"ingest": times.get("ingest"), "searchable": times.get("searchable")}
+    failed, ingested = stored.row(CorpusKind.FAILED), stored.row(CorpusKind.INGESTED)
+    memories = ingested.data.get("memories") if ingested else None
+    spent = [one for one in stored.spent.values() if one.calls]
+    unknown = any(one.unknown_costs for one in spent)
+    return CorpusFacts(
+        corpus=stored.corpus,
+        failed=failed is not None,
+        times_us={name: us for name, us in named.items() if us is not None},
+        memories=memories if isinstance(memories, int) else None,
+        tokens=sum(one.usage.input_tokens for one in spent) if spent else None,
+        cost_usd=None if unknown else str(sum((Decimal(one.cost_usd) for one in spent), Decimal(0))),
+        priced=bool(spent),
+    )
