@@ -56,7 +56,7 @@ def run(arguments: Sequence[str]) -> int:
         return UsageError.exit_code
     except Exception as problem:
         show_traceback()
-        console.error(BenchError(f"{type(problem).__name__}: {problem}"))
+        console.error(BenchError(f"{type(problem).__name__}: {problem}", hint="a bug: report it with the lines above"))
         return EXIT_BUG
     return code
 

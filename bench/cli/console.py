@@ -19,6 +19,9 @@ from bench.cli.global_flags import current
 from bench.errors import BenchError
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+GAP = 3
+WORDS = 16
+"""The least a column of words is given before its lines are wrapped."""
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -100,22 +103,28 @@ def has_color(stream: TextIO) -> bool:
 def table(
     head: Sequence[str], rows: Iterable[Sequence[str]], *, title: str | None = None, right: Sequence[int] = ()
 ) -> None:
-    """Print a table on stdout; ``right`` names the columns that hold numbers."""
+    """Print a table on stdout; ``right`` names the columns that hold numbers.
+
+    A table too wide for the terminal is printed whole: the terminal wraps a number, it never cuts one.
+    """
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     color = has_color(sys.stdout)
+    lines = [tuple(map(visible, row)) for row in rows]
     grid = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False, title_style="bold")
+    least = 0
     for index, name in enumerate(head):
         fixed = index in right or index == 0
         grid.add_column(name, justify="right" if index in right else "left", no_wrap=fixed, overflow="fold")
-    for row in rows:
-        grid.add_row(*(Text(visible(cell)) for cell in row))
+        widest = max(len(name), *(len(row[index]) for row in lines), 0)
+        least += (widest if fixed else min(widest, WORDS)) + GAP
+    for row in lines:
+        grid.add_row(*map(Text, row))
     system: Literal["auto"] | None = "auto" if color else None
     page = io.StringIO()
-    Console(file=page, width=max(width(), 40), no_color=not color, color_system=system, force_terminal=color).print(
-        grid
-    )
+    screen = max(width(), least)
+    Console(file=page, width=screen, no_color=not color, color_system=system, force_terminal=color).print(grid)
     raw(page.getvalue())

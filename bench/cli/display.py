@@ -1,4 +1,4 @@
-"""How a live run looks: a table that moves, plain lines for logs, or JSON events. All of them only poll.
+"""How a run that goes on is told: plain lines, JSON events, or the table of :mod:`bench.cli.live`. All only poll.
 
 ``display_for(flags)`` chooses one; :func:`follow` drives it while the engine works::
 
@@ -19,20 +19,14 @@ import anyio
 
 from bench.cli import console
 from bench.cli.global_flags import Globals
-from bench.engine.progress import JobProgress, Progress
+from bench.engine.progress import Progress
 from bench.engine.run import inmost
-from bench.model import Phase
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.live import Live
-
     from bench.engine.outcome import Outcome
     from bench.engine.stopping import Stop
 
 PLAIN_EVERY_S = 10.0
-LIVE_EVERY_S = 0.25
-LAST_FAILED = 3
 
 
 class Display(Protocol):
@@ -57,8 +51,11 @@ def display_for(flags: Globals) -> Display:
         return JsonDisplay()
     if flags.display == "none" or flags.quiet:
         return QuietDisplay()
-    live = flags.display == "live" or (flags.display == "auto" and console.is_terminal(sys.stderr))
-    return LiveDisplay(color=console.has_color(sys.stderr)) if live else PlainDisplay()
+    if flags.display == "live" or (flags.display == "auto" and console.is_terminal(sys.stderr)):
+        from bench.cli.live import LiveDisplay
+
+        return LiveDisplay(color=console.has_color(sys.stderr))
+    return PlainDisplay()
 
 
 @asynccontextmanager
@@ -228,97 +225,3 @@ class JsonDisplay:
         )
 
     def close(self) -> None: ...
-
-
-class LiveDisplay:
-    """A table of jobs that moves in place on stderr."""
-
-    every_s = LIVE_EVERY_S
-
-    def __init__(self, *, color: bool) -> None:
-        self._color = color
-        self._progress: Progress | None = None
-        self._live: Live | None = None
-
-    def launched(self, progress: Progress) -> None:
-        from rich.console import Console
-        from rich.live import Live
-
-        for text in launch_text(progress):
-            console.note(text)
-        self._progress = progress
-        screen = Console(file=sys.stderr, no_color=not self._color, force_terminal=True)
-        self._live = Live(self._picture(), console=screen, auto_refresh=False, transient=True)
-        self._live.start()
-
-    def stopping(self, reason: Stop, in_flight: int) -> None:
-        self._say(stop_text(reason, in_flight))
-
-    def finished(self, outcome: Outcome) -> None:
-        self.tick()
-
-    def tick(self) -> None:
-        if self._live is None or self._progress is None:
-            return
-        while self._progress.events:
-            self._say(self._progress.events.popleft())
-        self._live.update(self._picture(), refresh=True)
-
-    def close(self) -> None:
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
-
-    def _say(self, text: str) -> None:
-        if self._live is not None:
-            self._live.console.print(console.visible(text), markup=False, highlight=False)
-        else:
-            console.note(text)
-
-    def _picture(self) -> RenderableType:
-        from rich.console import Group
-        from rich.table import Table
-        from rich.text import Text
-
-        progress = self._progress
-        assert progress is not None
-        grid = Table(box=None, pad_edge=False, header_style="dim")
-        for name in ("benchmark", "provider", "answering", "ingest", "search", "answer", "evaluate", "score"):
-            grid.add_column(name, no_wrap=name not in ("benchmark", "provider", "answering"))
-        for job in progress.jobs.values():
-            grid.add_row(*(Text(cell) for cell in self._row(progress, job)))
-        return Group(grid, Text(totals_text(progress), style="dim"))
-
-    def _row(self, progress: Progress, job: JobProgress) -> list[str]:
-        lane = next(lane for key, lane in progress.lanes.items() if job.key.startswith(key))
-        bars = [
-            bar(lane.phases[phase].done + lane.phases[phase].failed, lane.phases[phase].total)
-            for phase in (Phase.INGEST, Phase.SEARCH, Phase.ANSWER)
-        ]
-        return [
-            console.visible(job.benchmark),
-            console.visible(job.provider),
-            job.answering or "none",
-            *bars,
-            bar(job.ended, job.planned),
-            job.stopped or score_text(job),
-        ]
-
-
-def score_text(job: JobProgress) -> str:
-    """The running score with its Wilson interval over what is scored so far."""
-    if job.score is None:
-        return "-"
-    from bench.stats import interval_wilson
-
-    found = interval_wilson(round(job.score_sum), job.scored)
-    bounds = f" [{found.low:.3f}, {found.high:.3f}]" if found is not None else ""
-    return f"{job.score:.3f}{bounds} n={job.scored}"
-
-
-def bar(done: int, total: int, cells: int = 8) -> str:
-    """A bar of ``cells`` characters and its numbers; a phase that has nothing to do is a dash."""
-    if total == 0:
-        return "-"
-    full = min(cells, cells * done // total)
-    return f"{'█' * full}{'░' * (cells - full)} {done}/{total}"

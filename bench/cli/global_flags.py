@@ -7,6 +7,7 @@ They are taken out of the argument list before a command's own parser sees it::
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -62,6 +63,13 @@ VALUES: dict[str, Callable[[Globals, str], Globals]] = {
     "--display": lambda flags, text: replace(flags, display=_display(text)),
     "--log-file": lambda flags, text: replace(flags, log_file=Path(text)),
 }
+
+
+def command(text: str) -> str:
+    """A command of ours as it must be typed where the user is: with the workspace that was named."""
+    workspace = current.get().workspace
+    return text if workspace == Path() else f"{text} --workspace {shlex.quote(str(workspace))}"
+
 
 current: ContextVar[Globals] = ContextVar("bench_globals", default=Globals())  # noqa: B039  frozen
 

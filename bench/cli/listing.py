@@ -115,19 +115,34 @@ def benchmarks(workspace: Path) -> Rows:
     catalog = _catalog(workspace)
     entries = [entry for entry in catalog.benchmarks() if not entry.shadowed]
     by_name = {entry.name: entry for entry in entries}
+    problems = {entry.name: entry.problem or _unreadable(entry) for entry in entries}
     return [
         {
             "name": entry.name,
             "displayName": entry.display_name or entry.name,
-            "description": entry.description or entry.problem,
+            "description": problems[entry.name] or entry.description,
             "aliases": list(entry.aliases),
             "tags": list(entry.tags),
-            "state": "broken" if entry.problem else _data_state(entry, by_name, catalog.roots),
+            "state": "broken" if problems[entry.name] else _data_state(entry, by_name, catalog.roots),
             "builtin": entry.builtin,
             "path": str(entry.path),
         }
         for entry in entries
     ]
+
+
+def _unreadable(entry: Entry) -> str | None:
+    """Why a file of the workspace cannot be read; the shipped ones can."""
+    if entry.builtin:
+        return None
+    from bench.config.source import Source
+    from bench.errors import ConfigError
+
+    try:
+        Source.read(entry.path)
+    except ConfigError as problem:
+        return str(problem)
+    return None
 
 
 def _data_state(entry: Entry, by_name: Mapping[str, Entry], roots: Sequence[Path]) -> str:

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from bench.cli import console, listing
 from bench.cli.flags import SelectionFlags, given
-from bench.cli.global_flags import current
+from bench.cli.global_flags import command, current
 from bench.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
@@ -240,8 +240,12 @@ def new(
     from bench.cli.scaffold import write_new
 
     path = write_new(kind, name, data=from_, workspace=current.get().workspace)
-    console.line(str(path))
-    console.note(f"next: bench validate {path}")
+    next_step = command(f"bench validate {path}")
+    if current.get().json:
+        console.json_value({"path": str(path), "next": next_step})
+    else:
+        console.line(str(path))
+        console.note(f"next: {next_step}")
     return 0
 
 

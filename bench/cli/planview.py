@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from decimal import Decimal
+
 from bench.cli import console
 from bench.cli.flags import RunFlags, given
 from bench.cli.global_flags import current
@@ -10,20 +13,30 @@ from bench.plan import Plan
 from bench.plan.estimate import Estimate, estimate
 
 
-def show_plan(plan: Plan, flags: RunFlags) -> None:
-    """Print the plan as tables or JSON."""
+def show_plan(plan: Plan, flags: RunFlags, *, unset: Sequence[str] = ()) -> None:
+    """Print the plan as tables or JSON; ``unset`` are the variables that a run would still need."""
     found = estimate(plan)
     if current.get().json:
-        console.json_value(_json(plan, found, flags))
+        console.json_value(_json(plan, found, flags, unset))
         return
     _jobs(plan)
     _traffic(found)
     _settings(plan, flags)
-    cost = "unknown (a model or provider without a known price)" if found.cost_usd is None else f"USD {found.cost_usd}"
-    console.line(f"items {found.items}, calls {found.calls}, cost at most {cost}, at least {found.least_s:.0f} s")
+    console.line(f"items {found.items}, calls {found.calls}, at least {found.least_s:.0f} s")
+    console.line(_cost_text(found))
     console.line(f"plan digest {plan.digest}")
     for text in plan.notes:
         console.line(f"note: {text}")
+    if unset:
+        console.line(f"note: not set, bench run needs {', '.join(unset)}")
+
+
+def _cost_text(found: Estimate) -> str:
+    """The most the known prices come to, and who has none."""
+    known = sum((one.cost_usd for one in found.endpoints if one.cost_usd is not None), Decimal(0))
+    unknown = [one.endpoint for one in found.endpoints if one.cost_usd is None]
+    beside = f", beside what these cost, whose prices are not known: {', '.join(unknown)}" if unknown else ""
+    return f"cost at most USD {known}{beside}"
 
 
 def _jobs(plan: Plan) -> None:
@@ -78,7 +91,7 @@ def settings(plan: Plan, flags: RunFlags) -> list[tuple[str, str, str]]:
     return found
 
 
-def _json(plan: Plan, found: Estimate, flags: RunFlags) -> dict[str, object]:
+def _json(plan: Plan, found: Estimate, flags: RunFlags, unset: Sequence[str]) -> dict[str, object]:
     return {
         "plan_digest": plan.digest,
         "items": found.items,
@@ -116,4 +129,5 @@ def _json(plan: Plan, found: Estimate, flags: RunFlags) -> dict[str, object]:
         ],
         "settings": [{"name": name, "value": value, "from": origin} for name, value, origin in settings(plan, flags)],
         "notes": list(plan.notes),
+        "unset": list(unset),
     }

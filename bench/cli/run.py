@@ -13,7 +13,7 @@ import anyio
 
 from bench.cli import console
 from bench.cli.flags import RunFlags, given
-from bench.cli.global_flags import current
+from bench.cli.global_flags import command, current
 from bench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -74,12 +74,19 @@ def plan(benchmark: str | None = None, provider: str | None = None, /, *, flags:
 
     from bench.cli.planview import show_plan
     from bench.plan import make_plan
+    from bench.providers.facts import needs
+    from bench.settings import Rehearsal
 
     flags = flags or RunFlags()
     if benchmark is not None:
         flags = replace(flags, benchmarks=[benchmark], providers=[provider] if provider else flags.providers)
     catalog, environment = surroundings()
-    show_plan(make_plan(catalog, _request(catalog, flags), environment), flags)
+    ahead = Rehearsal(values=environment.values, dotenv=environment.dotenv)
+    made = make_plan(catalog, _request(catalog, flags), ahead)
+    for name in {name: None for lane in made.lanes for name in needs(lane.provider.config)}:
+        if ahead.secret(name) is None and name not in ahead.absent:
+            ahead.absent.append(name)
+    show_plan(made, flags, unset=ahead.absent)
     return 0
 
 
@@ -106,8 +113,14 @@ def _request(catalog: Catalog, flags: RunFlags) -> RunRequest:
 
     if flags.config is None:
         return RunRequest.combine(None, given(flags))
-    path = flags.config if flags.config.is_file() else catalog.find("runs", str(flags.config)).path
+    path = flags.config if flags.config.is_file() else _run_file(catalog, str(flags.config))
     return RunRequest.combine(load(Source.read(path), RunRequest), given(flags))
+
+
+def _run_file(catalog: Catalog, name: str) -> Path:
+    if "/" in name or name.endswith((".yaml", ".yml")):
+        raise UsageError(f"--config {name}: no such file", hint="bench list runs shows the run files by name")
+    return catalog.find("runs", name).path
 
 
 def _fetch(catalog: Catalog, request: RunRequest) -> None:
@@ -224,8 +237,8 @@ def _show(outcome: Outcome, report: Report, folder: Path) -> None:
 
 def _next_step(outcome: Outcome) -> str:
     if outcome.resume is not None:
-        return f"next: {outcome.resume}"
-    return f"next: bench results {outcome.run_id}"
+        return f"next: {command(outcome.resume)}"
+    return f"next: {command(f'bench results {outcome.run_id}')}"
 
 
 def _done(outcome: Outcome, report: Report, code: int) -> dict[str, object]:
@@ -240,7 +253,7 @@ def _done(outcome: Outcome, report: Report, code: int) -> dict[str, object]:
         "jobs": [done_job(job) for job in report.jobs],
         "cost_usd": outcome.cost_usd,
         "cost_unknown_calls": outcome.unknown_costs,
-        "resume": outcome.resume,
+        "resume": command(outcome.resume) if outcome.resume else None,
     }
 
 
@@ -261,10 +274,15 @@ def _gates(plan: Plan, report: Report) -> list[str]:
 
 def _sign(plan: Plan, outcome: Outcome) -> int:
     """Sign in a child process: the process that runs providers never reads the signing key."""
-    command = [sys.executable, "-m", "bench", "--workspace", str(plan.workspace), "sign", outcome.run_id]
+    words = [sys.executable, "-m", "bench", "--workspace", str(plan.workspace), "sign", outcome.run_id]
     if plan.request.key:
-        command += ["--key", plan.request.key]
-    return subprocess.run(command, check=False).returncode  # noqa: S603  our own program
+        words += ["--key", plan.request.key]
+    return subprocess.run(words, stdout=_spoken_by_others(), check=False).returncode  # noqa: S603  our own program
+
+
+def _spoken_by_others() -> int | None:
+    """Where a child process prints: with ``--json`` our stdout holds events only."""
+    return sys.stderr.fileno() if current.get().json else None
 
 
 def _on_end(plan: Plan, outcome: Outcome, code: int) -> None:
@@ -274,11 +292,11 @@ def _on_end(plan: Plan, outcome: Outcome, code: int) -> None:
     if plan.request.on_end is None:
         return
     variables = {**os.environ, "BENCH_RUN_ID": outcome.run_id, "BENCH_EXIT_CODE": str(code)}
-    command: Sequence[str] = shlex.split(plan.request.on_end)
+    words: Sequence[str] = shlex.split(plan.request.on_end)
     try:
-        done = subprocess.run(command, env=variables, check=False)  # noqa: S603  the user's own command
+        done = subprocess.run(words, env=variables, stdout=_spoken_by_others(), check=False)  # noqa: S603  the user's own
     except OSError as error:
-        console.note(f"--on-end: {command[0]}: {error.strerror}")
+        console.note(f"--on-end: {words[0]}: {error.strerror}")
         return
     if done.returncode:
-        console.note(f"--on-end: {command[0]} ended with {done.returncode}")
+        console.note(f"--on-end: {words[0]} ended with {done.returncode}")

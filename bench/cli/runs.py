@@ -13,7 +13,7 @@ import anyio
 from cyclopts import Parameter
 
 from bench.cli import console
-from bench.cli.global_flags import current
+from bench.cli.global_flags import command, current
 from bench.errors import Locked, UsageError
 from bench.journal import Reader
 from bench.journal.places import CHECKPOINTS, SAFE_SEGMENT, find_run, run_ids
@@ -62,7 +62,8 @@ def _show(found: Mapping[str, object]) -> None:
         console.line(f"{name:<10} " + ", ".join(f"{outcome} {count}" for outcome, count in counts.items()))
     console.line(f"cost       USD {found['cost_usd']}")
     if found["state"] not in ("complete", "running"):
-        console.line(f"next       bench run --resume {found['run_id']}")
+        resuming = command(f"bench run --resume {found['run_id']}")
+        console.line(f"next       {resuming}")
 
 
 def pause(run_id: str, /) -> int:

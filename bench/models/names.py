@@ -210,11 +210,9 @@ def _base_url(name: str, vendor: Vendor | None, file: ModelFile | None, environm
     if file is not None and file.base_url is not None:
         return environment.resolve(file.base_url, where=f"configs/models/{file.name}.yaml")
     assert vendor is not None, "a file of an unknown prefix has a base_url"
-    found = environment.get(vendor.base_variable) or vendor.base_url
-    if found is None:
-        text = f"{name} needs the environment variable {vendor.base_variable}, which is not set"
-        raise ConfigError(text, hint=f"export {vendor.base_variable}=https://...")
-    return found
+    if vendor.base_url is None:
+        return environment.require_plain(vendor.base_variable, user=name, example="https://...")
+    return environment.get(vendor.base_variable) or vendor.base_url
 
 
 def _credentials(

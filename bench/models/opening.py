@@ -136,10 +136,7 @@ def _builtin(name: str, environment: Environment) -> Model:
         return extractive.Extractive()
     if name != scripted.NAME:
         raise ConfigError(f'unknown built-in model "{name}"', hint=f"known: {extractive.NAME}, {scripted.NAME}")
-    path = environment.get(scripted.VARIABLE)
-    if path is None:
-        text = f"{name} needs the environment variable {scripted.VARIABLE}, which is not set"
-        raise ConfigError(text, hint=f"export {scripted.VARIABLE}=replies.jsonl")
+    path = environment.require_plain(scripted.VARIABLE, user=name, example="replies.jsonl")
     return scripted.Scripted(Path(path))
 
 

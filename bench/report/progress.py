@@ -12,9 +12,11 @@ from decimal import Decimal
 from pathlib import Path
 
 from bench.journal import Reader, RunState
-from bench.model import FAILED_STATES
+from bench.model import FAILED_STATES, Phase
 from bench.plan.record import read
 from bench.report.fold import gaps
+
+IN_ORDER = tuple(Phase)
 
 
 async def standing(folder: Path) -> dict[str, object]:
@@ -27,8 +29,9 @@ async def standing(folder: Path) -> dict[str, object]:
         ended = sum(sum(found.values()) for found in states)
         failed = sum(count for found in states for state, count in found.items() if state in FAILED_STATES)
         phases: dict[str, dict[str, int]] = {}
-        for (phase, outcome), count in sorted((await reader.counts()).items()):
-            phases.setdefault(str(phase), {})[outcome] = count
+        counts = await reader.counts()
+        for phase, outcome in sorted(counts, key=lambda kind: (IN_ORDER.index(kind[0]), kind[1])):
+            phases.setdefault(str(phase), {})[outcome] = counts[phase, outcome]
         running = status.state is RunState.RUNNING
         elapsed_s = (status.heartbeat_at - reader.meta.created_at).total_seconds() if status.heartbeat_at else None
         return {

@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bench.metrics.facts import NO_LABEL
 from bench.model import Measurement, State
@@ -50,8 +50,13 @@ def overview(report: Report, *, width: int = WIDE) -> list[Grid]:
 
 
 def _fitting(report: Report, jobs: Sequence[JobReport], width: int) -> Grid:
-    grids = [_benchmark_grid(report, jobs, _top_types(jobs, count)) for count in range(TOP_TYPES, -1, -1)]
-    return next((grid for grid in grids if grid.width <= width), grids[-1])
+    types = _top_types(jobs)
+    grids = [_benchmark_grid(report, jobs, types[:count]) for count in range(min(TOP_TYPES, len(types)), -1, -1)]
+    grid = next((grid for grid in grids if grid.width <= width), grids[-1])
+    if not types or types[-1] in grid.head:
+        return grid
+    more = f"bench results {report.run_id} --by question_type shows all {len(types)} types"
+    return replace(grid, notes=(*grid.notes, more))
 
 
 def matrix(report: Report, *, width: int = WIDE) -> list[Grid]:
@@ -161,13 +166,13 @@ def models_named(models: ModelNames) -> str:
     return ", ".join(named)
 
 
-def _top_types(jobs: Sequence[JobReport], count: int) -> list[str]:
-    """The question types with the most items."""
+def _top_types(jobs: Sequence[JobReport]) -> list[str]:
+    """The question types, those with the most items first."""
     sizes: dict[str, int] = {}
     for job in jobs:
         labels = job.headline.breakdown.get("question_type", {}) if job.headline else {}
         sizes |= {label: one.n for label, one in labels.items() if one.value is not None and label != NO_LABEL}
-    return sorted(sizes, key=lambda label: (-sizes[label], label))[:count]
+    return sorted(sizes, key=lambda label: (-sizes[label], label))
 
 
 def _notes(job: JobReport) -> list[str]:

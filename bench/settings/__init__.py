@@ -78,12 +78,20 @@ class Environment:
             ConfigError: it is not set.
         """
         found = self.secret(name)
-        if found is None:
-            raise ConfigError(
-                f"{user} needs the environment variable {name}, which is not set",
-                hint=f"export {name}=..., or put it into .env, or name a file with {name}_FILE",
-            )
-        return found
+        if found is not None:
+            return found
+        from pydantic import SecretStr
+
+        hint = f"export {name}=..., or put it into .env, or name a file with {name}_FILE"
+        return SecretStr(self._unset(name, ConfigError(_lacks(user, name), hint=hint)))
+
+    def require_plain(self, name: str, *, user: str, example: str) -> str:
+        """The plain variable ``name`` that ``user`` needs.
+
+        Raises:
+            ConfigError: it is not set.
+        """
+        return self.get(name) or self._unset(name, ConfigError(_lacks(user, name), hint=f"export {name}={example}"))
 
     def resolve(self, text: str, *, where: str | None = None) -> str:
         """Fill ``${NAME}`` and ``${NAME:-default}``; ``$${`` is a literal ``${``.
@@ -97,15 +105,32 @@ class Environment:
             value = self.get(name)
             if value is not None:
                 return value
-            if default is None:
-                raise ConfigError(
-                    f"the environment variable {name} is not set",
-                    where=where,
-                    hint=f"export {name}=..., or set it in .env",
-                )
-            return str(default)
+            if default is not None:
+                return str(default)
+            text = f"the environment variable {name} is not set"
+            return self._unset(name, ConfigError(text, where=where, hint=f"export {name}=..., or set it in .env"))
 
         return "${".join(VARIABLE.sub(value_of, part) for part in text.split("$${"))
+
+    def _unset(self, name: str, problem: ConfigError) -> str:
+        """What stands for a variable that is needed and not set."""
+        raise problem
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal(Environment):
+    """For looking ahead, where nothing is called: a variable that is not set is noted, and stands as ``${NAME}``."""
+
+    absent: list[str] = field(default_factory=list)
+
+    def _unset(self, name: str, problem: ConfigError) -> str:
+        if name not in self.absent:
+            self.absent.append(name)
+        return f"${{{name}}}"
+
+
+def _lacks(user: str, name: str) -> str:
+    return f"{user} needs the environment variable {name}, which is not set"
 
 
 def read_dotenv(path: Path) -> dict[str, str]:

@@ -1,0 +1,89 @@
+"""What somebody new trips over: each stumble is said plainly, with the next thing to type."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Bench = Callable[..., Any]
+
+
+def test_a_plan_needs_no_key_and_names_the_ones_a_run_would_need(bench: Bench) -> None:
+    arguments = ("--providers", "zep", "--answering-model", "gpt-4o", "azure/mine")
+    text = bench("plan", *arguments).stdout
+    assert "bench run needs OPENAI_API_KEY, AZURE_OPENAI_API_KEY, AZURE_OPENAI_ENDPOINT, ZEP_API_KEY" in text
+    unpriced = text.partition("whose prices are not known: ")[2].splitlines()[0]
+    assert sorted(unpriced.split(", ")) == ["azure/mine.answering", "zep.add", "zep.search"]
+    assert "ZEP_API_KEY" in json.loads(bench("plan", *arguments, "--json").stdout)["unset"]
+    assert "OPENAI_API_KEY, which is not set" in bench("run", *arguments, check=2).stderr
+
+
+def test_a_set_variable_is_not_asked_for(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZEP_API_KEY", "z-secret-of-a-test")
+    text = bench("plan", "--providers", "zep").stdout
+    assert "needs" not in text
+    assert "z-secret" not in text
+
+
+def test_a_benchmark_file_that_cannot_be_read_is_listed_as_broken_with_its_place(bench: Bench, tmp_path: Path) -> None:
+    folder = tmp_path / "configs/benchmarks"
+    folder.mkdir(parents=True)
+    (folder / "torn.yaml").write_text("name: torn\nversion: [1\n", encoding="utf-8")
+    rows = json.loads(bench("list", "benchmarks", "--json").stdout)["benchmarks"]
+    torn = next(row for row in rows if row["name"] == "torn")
+    assert torn["state"] == "broken"
+    assert "torn.yaml:3:1" in torn["description"]
+
+
+def test_a_run_file_that_is_not_there_is_called_a_file(bench: Bench) -> None:
+    assert "--config nowhere/r.yaml: no such file" in bench("run", "-c", "nowhere/r.yaml", check=2).stderr
+    assert 'no run "nightly"' in bench("run", "-c", "nightly", check=2).stderr
+
+
+def test_new_says_what_it_wrote_as_json(bench: Bench, tmp_path: Path) -> None:
+    found = json.loads(bench("new", "benchmark", "mine", "--json").stdout)
+    assert (tmp_path / found["path"]).is_file()
+    assert found["next"] == f"bench validate {found['path']}"
+
+
+def test_the_next_command_works_from_where_the_user_is(bench: Bench, tmp_path: Path) -> None:
+    (tmp_path / "my place").mkdir()
+    arguments = ("--workspace", "my place", "run", "--providers", "no-memory", "--limit", "2", "--run-id", "r")
+    done = bench(*arguments)
+    assert "next: bench results r --workspace 'my place'" in done.stderr
+    bench("results", "r", "--workspace", "my place")
+
+
+def test_status_names_the_phases_in_their_order(bench: Bench) -> None:
+    bench("run", "--providers", "bm25", "--limit", "2", "--run-id", "r")
+    found = json.loads(bench("status", "r", "--json").stdout)
+    assert list(found["phases"]) == ["ingest", "index", "search", "answer", "evaluate"]
+
+
+def test_no_number_is_cut_on_a_terminal_that_is_too_narrow(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench("run", "--providers", "full-context", "no-memory", "--run-id", "r")
+    monkeypatch.setenv("COLUMNS", "40")
+    text = bench("results", "r").stdout
+    assert "failures as 0" in text
+    assert "full-context   0." in text
+    assert "bench results r --by question_type shows all 6 types" in text
+
+
+def test_what_child_processes_print_stays_out_of_the_event_stream(tmp_path: Path, environment: dict[str, str]) -> None:
+    words = ["run", "--providers", "no-memory", "--limit", "2", "--json", "--on-end", "echo that was it"]
+    done = subprocess.run(
+        [sys.executable, "-m", "bench", *words],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert [json.loads(line)["event"] for line in done.stdout.splitlines()][-1] == "done"
+    assert "that was it" in done.stderr
