@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -15,7 +16,7 @@ from bench.errors import UsageError
 
 if TYPE_CHECKING:
     from bench.report.choosing import Target
-    from bench.report.compare import Comparisons
+    from bench.report.sides import Side
 
 GATE_FAILED = 4
 Many = Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())]
@@ -50,23 +51,26 @@ def compare(
     force
         Compare what is not like for like; the output is marked.
     """
-    from bench.report.compareview import comparison_grids, comparison_json, comparison_markdown
+    from bench.report.choosing import sides_of
+    from bench.report.compare import compare_sides
+    from bench.report.compareview import comparison_grids, comparison_json, comparison_markdown, conclusions
 
     gates = [_gate(text) for text in _spread(fail_on_regression)]
     targets = _targets(pairs, benchmark, _spread(providers))
-    found = _compared(targets, benchmark, _spread(metric), force=force)
+    groups = anyio.run(partial(sides_of, benchmark=benchmark), current.get().workspace, targets)
+    found = compare_sides(groups, metrics=_spread(metric), force=force)
     if current.get().json:
         console.json_value(comparison_json(found))
     elif markdown:
         console.raw(comparison_markdown(found))
     else:
+        for text in conclusions(found):
+            console.line(f"conclusion: {text}")
+        console.line()
         show_grids(comparison_grids(found))
     if found.forced:
         console.note("not like for like: forced, do not quote these numbers as a comparison")
-    missed = [text for gate in gates for text in _missed(targets, benchmark, gate, force=force)]
-    for text in missed:
-        console.note(text)
-    return GATE_FAILED if missed else 0
+    return _gates(groups, gates, force=force)
 
 
 def _spread(given: list[str] | None) -> list[str]:
@@ -107,23 +111,17 @@ def _targets(pairs: tuple[str, ...], benchmark: str | None, providers: list[str]
     return targets
 
 
-def _compared(targets: list[Target], benchmark: str | None, metrics: list[str], *, force: bool) -> Comparisons:
-    from bench.report.choosing import sides_of
+def _gates(groups: list[list[Side]], gates: list[tuple[str, float]], *, force: bool) -> int:
+    """Check each gate on its own metric, whatever rows were asked for."""
     from bench.report.compare import compare_sides
+    from bench.report.regression import gated
 
-    async def loaded() -> Comparisons:
-        groups = await sides_of(current.get().workspace, targets, benchmark=benchmark)
-        return compare_sides(groups, metrics=metrics, force=force)
-
-    return anyio.run(loaded)
-
-
-def _missed(targets: list[Target], benchmark: str | None, gate: tuple[str, float], *, force: bool) -> list[str]:
-    """Check one gate on its own metric, whatever rows were asked for."""
-    from bench.report.compareview import regressions
-
-    metric, points = gate
-    return regressions(_compared(targets, benchmark, [metric], force=force), points)
+    missed = False
+    for metric, points in gates:
+        for one in gated(compare_sides(groups, metrics=[metric], force=force), points):
+            console.note(one.text)
+            missed |= one.missed
+    return GATE_FAILED if missed else 0
 
 
 def leaderboard(

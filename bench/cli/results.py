@@ -16,6 +16,7 @@ from bench.errors import UsageError
 from bench.journal import Reader
 from bench.journal.places import find_run
 from bench.report import fold, results_json
+from bench.report.fitting import fitted
 from bench.report.tables import Grid, breakdown, csv_text, matrix, overview
 
 if TYPE_CHECKING:
@@ -109,8 +110,8 @@ def _dimensions(by: list[str] | None) -> list[str]:
 
 
 def show_grids(grids: list[Grid]) -> None:
-    """Print grids one below the other with their notes."""
-    for grid in grids:
+    """Print grids one below the other with their notes, parted where the terminal is too narrow."""
+    for grid in (part for whole in grids for part in fitted(whole, console.width())):
         console.table(grid.head, grid.rows, title=grid.title, right=grid.right)
         for note in grid.notes:
             console.line(f"note: {note}")

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from bench.report.compare import ALPHA, LEVEL, TARGET, Comparisons, PairComparison, Row, name_of
-from bench.report.likeforlike import LikeForLike, shown
+from bench.report.comparison import EXPLORATORY, TARGET, Comparisons, PairComparison, Row
+from bench.report.likeforlike import Check, LikeForLike, shown
+from bench.report.rowtests import ALPHA, LEVEL
 from bench.report.sides import Side
 from bench.report.tables import Grid, markdown, number
-from bench.report.verdicts import amount, conclusion, p_text
+from bench.report.verdicts import WATERMARK, conclusion, finding_of, p_text, share
 from bench.report.wire import interval_json
 
-WATERMARK = "NOT LIKE FOR LIKE"
 SHOWN_FLIPS = 5
 
 
@@ -61,9 +61,14 @@ def _side_json(side: Side) -> dict[str, object]:
     return {"run_id": side.run_id, "provider": side.record.provider, "models": asdict(side.record.models)}
 
 
-def _check_json(check: object) -> dict[str, object]:
-    names = ("name", "same", "a", "b", "affects_results")
-    return {name: getattr(check, name) for name in names}
+def _check_json(check: Check) -> dict[str, object]:
+    return {
+        "name": check.name,
+        "same": check.same,
+        "a": check.a,
+        "b": check.b,
+        "affects_results": check.affects_results,
+    }
 
 
 def row_json(row: Row) -> dict[str, object]:
@@ -97,34 +102,77 @@ def row_json(row: Row) -> dict[str, object]:
 # ------------------------------------------------------------------------------ text
 
 
+def conclusions(found: Comparisons) -> list[str]:
+    """What to read first: a sentence a pair and headline metric."""
+    several = len({one.a.record.benchmark for one in found.comparisons}) > 1
+    return [
+        f"{one.a.record.benchmark}: {text}" if several else text
+        for one in found.comparisons
+        for text in conclusion(one)
+    ]
+
+
 def comparison_grids(found: Comparisons) -> list[Grid]:
-    """Two grids a pair: the numbers under both sides' names, then what they say and everything beside it."""
-    return [grid for one in found.comparisons for grid in (_numbers(one), _sayings(one, found))]
+    """Two grids a pair: what was asked, with everything it rests on, and what was looked at besides."""
+    return [grid for one in found.comparisons for grid in (_asked(one, found), _besides(one, found)) if grid.rows]
 
 
-def _numbers(one: PairComparison) -> Grid:
+def _asked(one: PairComparison, found: Comparisons) -> Grid:
     record = one.a.record
     mark = f"{WATERMARK} | " if not one.like_for_like.ok else ""
     return Grid(
-        title=f"{mark}{record.benchmark} {record.benchmark_version} | A = {name_of(one.a)}, B = {name_of(one.b)}",
-        head=("metric", "n", "A", "B", "A - B", "95 % interval", "p (Holm)"),
-        rows=tuple(_number_row(row) for row in one.rows),
-        right=tuple(range(1, 7)),
-        notes=(*(f"conclusion: {text}" for text in conclusion(one)), _like_for_like(one.like_for_like)),
+        title=f"{mark}{record.benchmark} {record.benchmark_version} | A = {one.a.name}, B = {one.b.name}",
+        head=tuple("verdict" if name == FINDING else name for name in HEAD),
+        rows=tuple(_cells(row, row.verdict) for row in one.headlines),
+        right=RIGHT,
+        notes=(_like_for_like(one.like_for_like), *_notes(one, found)),
     )
 
 
-def _number_row(row: Row) -> tuple[str, ...]:
+def _besides(one: PairComparison, found: Comparisons) -> Grid:
+    rows = one.of(EXPLORATORY)
+    return Grid(
+        title=f"exploratory | {len(rows)} rows, corrected among themselves",
+        head=HEAD,
+        rows=tuple(_cells(row, finding_of(row)) for row in rows),
+        right=RIGHT,
+        notes=(*_out_of_reach(rows, found), *one.notes),
+    )
+
+
+FINDING = "difference"
+HEAD = ("metric", "n", "A", "B", "A - B", "95 % interval", "p (Holm)", FINDING, "MDE", "p", "A/B/tie")
+RIGHT = tuple(at for at, name in enumerate(HEAD) if at and name != FINDING)
+LEGEND = (
+    "A/B/tie: items on which A or B is higher, or neither; "
+    "MDE: the smallest difference that would be found about 8 times in 10, before Holm"
+)
+
+
+def _cells(row: Row, said: str) -> tuple[str, ...]:
     found, interval = row.found, row.found.interval
     return (
         _named(row),
         str(found.n),
         number(found.a, row.unit),
         number(found.b, row.unit),
-        "-" if found.delta is None else amount(row, found.delta, sign=True),
-        f"[{amount(row, interval.low)}, {amount(row, interval.high)}]" if interval else "-",
+        _cell(row, found.delta, sign=True),
+        f"[{_cell(row, interval.low)}, {_cell(row, interval.high)}]" if interval else "-",
         p_text(row.p_holm),
+        said,
+        _cell(row, found.mde),
+        p_text(found.p),
+        f"{found.wins}/{found.losses}/{found.ties}",
     )
+
+
+def _cell(row: Row, value: float | None, *, sign: bool = False) -> str:
+    """As many decimals as the sides have, so that a column can be read downwards."""
+    if value is None:
+        return "-"
+    if row.is_ratio:
+        return share(value, sign=sign)
+    return ("+" if sign and value > 0 else "") + number(value + 0.0, row.unit)
 
 
 def _named(row: Row) -> str:
@@ -133,35 +181,14 @@ def _named(row: Row) -> str:
     return f"{row.metric} ({row.unit})" if row.unit else row.metric
 
 
-def _sayings(one: PairComparison, found: Comparisons) -> Grid:
-    return Grid(
-        title="What may be said",
-        head=("metric", "p", "A/B/tie", "MDE", "verdict"),
-        rows=tuple(_saying(row) for row in one.rows),
-        right=(1, 2, 3),
-        notes=tuple(_notes(one, found)),
-    )
-
-
-def _saying(row: Row) -> tuple[str, ...]:
-    found = row.found
-    return (
-        _named(row),
-        p_text(found.p),
-        f"{found.wins}/{found.losses}/{found.ties}",
-        "-" if found.mde is None else amount(row, found.mde),
-        row.verdict,
-    )
-
-
 def _notes(one: PairComparison, found: Comparisons) -> list[str]:
-    notes = [f"differs by design: {check.text}" for check in one.like_for_like.by_design]
+    differing = [check for check in one.like_for_like.by_design if check.name != "provider"]
+    notes = [f"differs by design: {check.text}" for check in differing]
     notes.append(f"items: A {one.items.a}, B {one.items.b}, paired {one.items.paired}{_left_out(one)}")
     notes += _flips(one)
     if one.judge_noise is not None:
         notes.append(f"judge noise: {one.judge_noise:.3g} (larger of its false positive and false negative rate)")
-    notes += _testing(one, found)
-    return [*notes, *one.notes]
+    return [*notes, *_testing(one, found), LEGEND]
 
 
 def _like_for_like(found: LikeForLike) -> str:
@@ -196,37 +223,22 @@ def _testing(one: PairComparison, found: Comparisons) -> list[str]:
     return [text]
 
 
+def _out_of_reach(rows: Sequence[Row], found: Comparisons) -> list[str]:
+    """Say where a correction over so many rows leaves so few clusters no chance."""
+    size = found.family_size[EXPLORATORY]
+    least = [one for row in rows if row.found.test == "cluster_sign_flip" and (one := row.found.smallest_p)]
+    if not least or min(least) * size < ALPHA:
+        return []
+    return [
+        f"none (Holm): p is below {ALPHA:g} alone, not among {size} rows; {min(least):.2g} is the smallest p that "
+        "these clusters can give, so no row tested by them could pass: ask for one with --metric"
+    ]
+
+
 def comparison_markdown(found: Comparisons) -> str:
-    """The whole comparison as Markdown, marked where it is not like for like."""
+    """The whole comparison as Markdown, the conclusion first, marked where it is not like for like."""
     head = ["# Comparison", ""]
     if found.forced:
         head += [f"**{WATERMARK}: forced. Do not quote these numbers as a comparison.**", ""]
-    return "\n".join([*head, *(markdown(grid) for grid in comparison_grids(found))])
-
-
-# ------------------------------------------------------------------------------ gate
-
-
-def regressions(found: Comparisons, points: float) -> list[str]:
-    """Why the gate ``--fail-on-regression`` is missed: a side worse than the first by more than ``points``.
-
-    The headline rows are gated. A row that has no number misses the gate too; equal results never do.
-    """
-    told: list[str] = []
-    for one in found.comparisons:
-        if one.is_against_first:
-            told += [text for row in one.headlines for text in _regression(one, row, points)]
-    return told
-
-
-def _regression(one: PairComparison, row: Row, points: float) -> Sequence[str]:
-    who = f"{name_of(one.b)} against {name_of(one.a)}"
-    if row.found.delta is None:
-        return [f"gate missed: {row.metric} of {who}: no paired item has a value"]
-    worse = -row.found.delta if row.lower_is_better else row.found.delta
-    if worse <= points / 100:
-        return []
-    interval = row.found.interval
-    span = f" [{amount(row, interval.low)}, {amount(row, interval.high)}]" if interval else ""
-    delta = amount(row, row.found.delta, sign=True)
-    return [f"regression: {row.metric} of {who}: A - B = {delta}{span}, allowed {points:g} points"]
+    first = Grid(title="Conclusion", head=("what to conclude, and why",), rows=tuple((t,) for t in conclusions(found)))
+    return "\n".join([*head, *(markdown(grid) for grid in (first, *comparison_grids(found)))])

@@ -26,7 +26,8 @@ from bench.metrics.protocol import Measure
 from bench.model import State
 from bench.plan.record import JobRecord
 from bench.plan.validity import invalid_reasons
-from bench.report.fold import fold_rows, isolation, max_error_rate, measures
+from bench.report.fold import isolation, max_error_rate
+from bench.report.gathering import fold_rows, measures
 
 NAN = math.nan
 CALIBRATION = "judge_calibration"
@@ -54,6 +55,17 @@ class Side:
     judge_noise: float | None = None
     named_model: bool = False
     """the answering model was asked for by name: it is what is being compared"""
+
+    @property
+    def who(self) -> str:
+        """The provider, and the answering model where it was asked for."""
+        record = self.record
+        return f"{record.provider} with {record.models.answering}" if self.named_model else record.provider
+
+    @property
+    def name(self) -> str:
+        """Who it is and in which run."""
+        return f"{self.who} (run {self.run_id})"
 
     @property
     def partial(self) -> bool:

@@ -87,6 +87,7 @@ def _shown(record: JobRecord) -> dict[str, object]:
         "provider_type": record.provider_type,
         "prompts": dict(record.prompts),
         "metrics": [metric.name for metric in record.metrics],
+        "lower_is_better": [metric.name for metric in record.metrics if metric.lower_is_better],
         "selection": dict(record.selection),
         "dataset": dict(record.dataset),
     }

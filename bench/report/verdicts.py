@@ -3,7 +3,8 @@
 Example::
 
     verdict_of(row)                # "no detectable difference (smallest detectable: 0.05)"
-    conclusion(comparison)         # one sentence: what to conclude, and why
+    finding_of(row)                # the same in a table's cell: "none"
+    conclusion(comparison)         # one sentence a headline metric: what to conclude, and why
 """
 
 from __future__ import annotations
@@ -14,69 +15,128 @@ from bench.report.rowtests import ALPHA
 from bench.report.tables import number
 
 if TYPE_CHECKING:
-    from bench.report.compare import PairComparison, Row
+    from bench.report.comparison import PairComparison, Row
+
+WATERMARK = "NOT LIKE FOR LIKE"
+WHOLE_PERCENT = 100.0
 
 
 def verdict_of(row: Row) -> str:
     """``A higher``, ``B lower, better``, ``no detectable difference (...)`` or ``not testable: ...``."""
     begin = "" if row.family == "headline" else f"{row.family}: "
-    return begin + _said(row) + _noise(row)
+    noise = f"; within judge noise ({row.noise:.3g})" if row.is_within_noise else ""
+    return begin + _said(row) + noise
 
 
 def _said(row: Row) -> str:
-    found = row.found
-    if found.p is None or row.p_holm is None:
-        return f"not testable: {(found.note or 'too few items').removeprefix('not testable: ')}"
-    if row.p_holm >= ALPHA or not found.delta:
-        return f"no detectable difference (smallest detectable: {amount(row, found.mde)})"
+    if row.found.p is None or row.p_holm is None:
+        return f"not testable: {_untestable(row)}"
+    if row.is_detected:
+        return _higher(row)
+    return f"no detectable difference (smallest detectable: {_smallest(row)})"
+
+
+def _untestable(row: Row) -> str:
+    return (row.found.note or "too few items").removeprefix("not testable: ")
+
+
+def _higher(row: Row) -> str:
+    above = (row.found.delta or 0) > 0
     if row.lower_is_better:
-        return f"{'A' if found.delta < 0 else 'B'} lower, better"
-    return f"{'A' if found.delta > 0 else 'B'} higher"
+        return f"{'B' if above else 'A'} lower, better"
+    return f"{'A' if above else 'B'} higher"
 
 
-def _noise(row: Row) -> str:
-    if row.noise is None or row.found.delta is None or abs(row.found.delta) >= row.noise:
-        return ""
-    return f"; within judge noise ({row.noise:.3g})"
+def _smallest(row: Row) -> str:
+    found = row.found
+    if not row.can_be_detected and found.smallest_p is not None:
+        return f"none, {found.n_clusters} clusters give no p below {found.smallest_p:.3g}"
+    return amount(row, found.mde)
+
+
+def finding_of(row: Row) -> str:
+    """The verdict of a row whose p and MDE stand beside it."""
+    if row.found.p is None:
+        return "not testable"
+    if row.is_detected:
+        return _higher(row).partition(",")[0] + (", within judge noise" if row.is_within_noise else "")
+    return "none (Holm)" if row.found.p < ALPHA else "none"
 
 
 def amount(row: Row, value: float | None, *, sign: bool = False) -> str:
-    """A difference in the metric's unit, or a share where times are compared."""
+    """A difference in the metric's unit, or a percentage where times are compared."""
     if value is None:
         return "not known"
     if row.is_ratio:
-        return f"{value * 100:{'+' if sign else ''}.1f} %"
+        return share(value, sign=sign)
     text = number(value, row.unit) if row.unit else f"{value:.4f}".rstrip("0").rstrip(".") or "0"
     unit = f" {row.unit}" if row.unit else ""
+    text = "0" if text == "-0" else text
     return ("+" if sign and value > 0 else "") + text + unit
 
 
+def share(value: float, *, sign: bool = False) -> str:
+    """A ratio minus 1 as a percentage."""
+    percent = value * 100
+    digits = 0 if abs(percent) >= WHOLE_PERCENT else 1
+    return f"{percent:{'+' if sign else ''}.{digits}f} %"
+
+
+# ------------------------------------------------------------------------ one sentence
+
+
 def conclusion(one: PairComparison) -> tuple[str, ...]:
-    """One sentence a headline metric."""
-    return tuple(_concluded(one, row) for row in one.headlines)
+    """One sentence a headline metric: what to conclude, and the numbers it rests on."""
+    mark = "" if one.like_for_like.ok else f"{WATERMARK}, do not quote: "
+    return tuple(mark + _concluded(one, row) for row in one.headlines)
 
 
 def _concluded(one: PairComparison, row: Row) -> str:
-    found, pairs = row.found, f"{row.found.n} paired items"
-    if found.p is None or found.delta is None:
-        why = (found.note or "too few items").removeprefix("not testable: ")
-        return f"Nothing can be concluded about {row.metric}: {why} ({pairs})."
-    span = ""
-    if found.interval is not None:
-        low, high = (amount(row, bound, sign=True) for bound in (found.interval.low, found.interval.high))
-        span = f" [{low}, {high}]"
-    difference = f"A - B = {amount(row, found.delta, sign=True)}{span} over {pairs}"
-    if row.better is not None:
-        winner, loser = ("A", "B") if row.better == "a" else ("B", "A")
-        who = {"A": one.a.record.provider, "B": one.b.record.provider}
-        names = f"{winner} ({who[winner]}) is better than {loser} ({who[loser]})"
-        noise = ", but the difference is within the judge's own error" if _noise(row) else ""
-        return f"{names} on {row.metric}: {difference}, p = {p_text(row.p_holm)} after Holm{noise}."
-    smallest = "" if found.mde is None else f"; only a difference of {amount(row, found.mde)} or more would be found"
-    return (
-        f"Neither side can be called better on {row.metric}: {difference}, "
-        f"p = {p_text(row.p_holm)} after Holm{smallest}{' (80 % power)' if smallest else ''}."
-    )
+    if row.found.p is None or row.found.delta is None:
+        return f"Nothing can be concluded about {row.metric}: {_untestable(row)} ({_sample(one, row)})."
+    evidence = f"{_sides(row)}, A - B = {_difference(row)} over {_sample(one, row)}, {_chance(row)}"
+    if row.better is None:
+        return f"Neither side can be called better on {row.metric}: {evidence}{_missed(row)}."
+    winner, loser = ("A", "B") if row.better == "a" else ("B", "A")
+    who = {"A": one.a.who, "B": one.b.who}
+    noise = ", but the difference is within the judge's own error" if row.is_within_noise else ""
+    return f"{winner} ({who[winner]}) is better than {loser} ({who[loser]}) on {row.metric}: {evidence}{noise}."
+
+
+def _sides(row: Row) -> str:
+    a, b = number(row.found.a, row.unit), number(row.found.b, row.unit)
+    unit = f" {row.unit}" if row.unit else ""
+    return f"{a} against {b}{unit}" + (", lower is better" if row.lower_is_better else "")
+
+
+def _difference(row: Row) -> str:
+    found = row.found
+    told = amount(row, found.delta, sign=True)
+    if found.interval is None:
+        return told
+    return f"{told} [{amount(row, found.interval.low, sign=True)}, {amount(row, found.interval.high, sign=True)}]"
+
+
+def _sample(one: PairComparison, row: Row) -> str:
+    items = f"{row.found.n} paired item{'' if row.found.n == 1 else 's'}"
+    count = row.found.n_clusters
+    return f"{items} in {count} cluster{'' if count == 1 else 's'} ({one.cluster_by})" if count else items
+
+
+def _chance(row: Row) -> str:
+    if row.p_holm is None or row.p_holm == row.found.p:
+        return f"p = {p_text(row.found.p)}"
+    return f"p = {p_text(row.found.p)}, after Holm {p_text(row.p_holm)}"
+
+
+def _missed(row: Row) -> str:
+    """What would have been found."""
+    if not row.can_be_detected and row.found.smallest_p is not None:
+        return f"; with so few clusters no difference gives a p below {row.found.smallest_p:.3g}"
+    if row.found.mde is None:
+        return ""
+    uncorrected = "" if row.p_holm == row.found.p else ", before Holm"
+    return f"; a difference of {amount(row, row.found.mde)} would be found about 8 times in 10{uncorrected}"
 
 
 def p_text(p: float | None) -> str:

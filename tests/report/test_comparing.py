@@ -13,8 +13,10 @@ from bench.errors import UsageError
 from bench.journal import RunState
 from bench.plan.record import MetricRecord, ModelNames
 from bench.report.choosing import Target, sides_of
-from bench.report.compare import Comparisons, PairComparison, compare_sides
-from bench.report.compareview import comparison_json, comparison_markdown, regressions
+from bench.report.compare import compare_sides
+from bench.report.compareview import comparison_json, comparison_markdown
+from bench.report.comparison import Comparisons, PairComparison
+from bench.report.regression import gated
 from bench.report.verdicts import conclusion
 from tests.small_journal import RECORD, Job, made, record
 
@@ -202,10 +204,14 @@ async def test_repeats_of_an_item_are_reduced_before_they_pair(tmp_path: Path) -
 
 async def test_a_regression_is_measured_from_the_side_named_first(tmp_path: Path) -> None:
     await made(tmp_path, "r1", [job("x", dict(GOOD)), job("y", dict(BAD))])
-    assert regressions(await compared(tmp_path, "r1:x", "r1:y"), 49)
-    assert not regressions(await compared(tmp_path, "r1:x", "r1:y"), 50)
-    assert not regressions(await compared(tmp_path, "r1:y", "r1:x"), 0)
-    assert not regressions(await compared(tmp_path, "r1:x", "r1:x"), 0)
+
+    async def missed(a: str, b: str, points: float) -> list[bool]:
+        return [one.missed for one in gated(await compared(tmp_path, a, b), points)]
+
+    assert await missed("r1:x", "r1:y", 49) == [True]
+    assert await missed("r1:x", "r1:y", 50) == [False]
+    assert await missed("r1:y", "r1:x", 0) == [False]
+    assert await missed("r1:x", "r1:x", 0) == [False]
 
 
 async def test_times_compare_as_ratios_and_lower_is_better(tmp_path: Path) -> None:

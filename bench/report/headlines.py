@@ -1,0 +1,54 @@
+"""Which metrics a comparison shows, and which of them carry the question.
+
+Example::
+
+    shown_metrics(a, b, wanted=["ndcg@10"])       # ["ndcg_at_10"]
+    headlines(names, a, b, wanted=())             # the benchmark's first metric with a value on both sides
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bench.errors import UsageError
+from bench.metrics import resolve
+from bench.report.rowtests import can_be_paired
+from bench.report.sides import Side
+
+
+def shown_metrics(a: Side, b: Side, wanted: Sequence[str]) -> list[str]:
+    """Name the rows' metrics: those asked for, else all that both sides have and that pair item by item.
+
+    Raises:
+        UsageError: a metric that is not on both sides, or that has no value an item.
+    """
+    shared = [name for name in a.measures if name in b.measures]
+    if not wanted:
+        return [name for name in shared if can_be_paired(a.measures[name])]
+    return list(dict.fromkeys(_named(name, a, shared) for name in wanted))
+
+
+def _named(name: str, side: Side, shared: Sequence[str]) -> str:
+    info = resolve(name)
+    found = next((one for one in (info.name, f"{info.name}_at_{side.record.k}") if one in shared), None)
+    if found is None:
+        raise UsageError(
+            f"the metric {name} is not on both sides of {side.record.benchmark}",
+            hint=f"both have: {', '.join(shared) or 'none'}; bench rescore adds metrics",
+        )
+    if not can_be_paired(side.measures[found]):
+        raise UsageError(
+            f"{name} is one number of all items: there is nothing to pair", hint="compare a metric that each item has"
+        )
+    return found
+
+
+def headlines(names: Sequence[str], a: Side, b: Side, *, wanted: Sequence[str]) -> list[str]:
+    """All that were asked for; else the first metric with a value on both sides."""
+    if wanted:
+        return list(names)
+    return [next((n for n in names if _has_value(a, n) and _has_value(b, n)), names[0])] if names else []
+
+
+def _has_value(side: Side, name: str) -> bool:
+    return any(value == value for value in side.column(name))
