@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, cast
@@ -14,7 +15,7 @@ from cyclopts import Parameter
 
 from bench.cli import console
 from bench.cli.global_flags import command, current
-from bench.errors import Locked, UsageError
+from bench.errors import JournalError, Locked, UsageError
 from bench.journal import Reader
 from bench.journal.places import CHECKPOINTS, SAFE_SEGMENT, find_run, run_ids
 
@@ -74,9 +75,11 @@ def pause(run_id: str, /) -> int:
     found = anyio.run(_status_of, folder)
     if found != "running":
         console.note(f"run {run_id} is {found}: nothing to pause")
-        return 0
-    (folder / PAUSE_FILE).touch()
-    console.note(f"asked run {run_id} to pause; bench status {run_id} --watch shows when it has")
+    else:
+        (folder / PAUSE_FILE).touch()
+        console.note(f"asked run {run_id} to pause; bench status {run_id} --watch shows when it has")
+    if current.get().json:
+        console.json_value({"run_id": run_id, "state": found, "asked": found == "running"})
     return 0
 
 
@@ -118,17 +121,20 @@ def merge(
         raise UsageError(f"run {into} exists already", hint="choose another name")
     paths = [find_run(workspace, name) for name in sources]
 
-    async def joined() -> Path:
+    async def joined() -> tuple[Path, list[list[int]]]:
         outcome = await merge_journals(paths, target, run_id=into)
-        for first, last in outcome.gaps:
-            console.note(f"gap: nobody ran items {first} to {last}")
         async with Reader.open(target) as reader:
             report = await fold(reader)
             await remember(reader, report, workspace / "results")
-            return await publish(reader, report, workspace / "results")
+            return await publish(reader, report, workspace / "results"), [list(gap) for gap in outcome.gaps]
 
-    folder = anyio.run(joined)
-    console.line(f"results: {folder}")
+    folder, missing = anyio.run(joined)
+    for first, last in missing:
+        console.note(f"gap: nobody ran items {first} to {last}")
+    if current.get().json:
+        console.json_value({"run_id": into, "results": str(folder), "gaps": missing})
+    else:
+        console.line(f"results: {folder}")
     return 0
 
 
@@ -154,19 +160,49 @@ def clean(
         Really do it.
     """
     workspace = current.get().workspace
-    chosen = _chosen(workspace, run_id, older_than, orphans=orphans)
-    if not chosen:
+    found = [_cleanable(folder) for folder in _chosen(workspace, run_id, older_than, orphans=orphans)]
+    if orphans:
+        found = [one for one in found if one.namespaces and not one.running]
+    if current.get().json:
+        console.json_value({"done": yes, "runs": [one.as_json() for one in found]})
+    else:
+        for one in found:
+            console.line(f"{one.folder.name}  {one.size / 1e6:.1f} MB, {one.namespaces} namespaces left at providers")
+    if not found:
         console.note("nothing to clean")
-        return 0
-    for folder in chosen:
-        size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-        console.line(f"{folder.name}  {size / 1e6:.1f} MB")
-    if not yes:
+    elif not yes:
         console.note("nothing was changed; add --yes to do it")
-        return 0
-    for folder in chosen:
-        _clean_one(workspace, folder, delete=not orphans)
+    else:
+        for one in found:
+            _clean_one(workspace, one, delete=not orphans)
     return 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cleanable:
+    """A run that can go, and what goes with it."""
+
+    folder: Path
+    size: int
+    """bytes"""
+    namespaces: int
+    """left at providers; 0 also where the journal cannot tell any more"""
+    running: bool
+
+    def as_json(self) -> dict[str, object]:
+        return {"run_id": self.folder.name, "bytes": self.size, "namespaces": self.namespaces, "running": self.running}
+
+
+def _cleanable(folder: Path) -> Cleanable:
+    from bench.report.progress import left_behind
+
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    try:
+        running, left = anyio.run(_status_of, folder) == "running", anyio.run(left_behind, folder)
+    except JournalError as problem:
+        console.note(f"{folder.name}: {problem}")
+        running, left = False, 0
+    return Cleanable(folder=folder, size=size, namespaces=left, running=running)
 
 
 def _chosen(workspace: Path, run_id: str | None, older_than: str | None, *, orphans: bool) -> list[Path]:
@@ -188,14 +224,14 @@ def _span(text: str) -> timedelta:
     return timedelta(**{units[text[-1]]: int(text[:-1])})
 
 
-def _clean_one(workspace: Path, folder: Path, *, delete: bool) -> None:
-    if anyio.run(_status_of, folder) == "running":
+def _clean_one(workspace: Path, one: Cleanable, *, delete: bool) -> None:
+    folder = one.folder
+    if one.running:
         raise Locked(f"run {folder.name} is running", hint=f"bench pause {folder.name} first")
-    from bench.engine.sweeping import sweep
+    if one.namespaces:
+        from bench.engine.sweeping import sweep
 
-    cleared = anyio.run(sweep, workspace, folder)
-    if cleared:
-        console.note(f"{folder.name}: cleared {cleared} namespaces")
+        console.note(f"{folder.name}: cleared {anyio.run(sweep, workspace, folder)} namespaces")
     if delete:
         shutil.rmtree(folder)
         shutil.rmtree(workspace / "results" / folder.name, ignore_errors=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -46,3 +47,20 @@ def test_a_provider_that_cannot_clear_keeps_the_run(bench: Bench, world: World, 
     world.heal()
     bench("clean", "r", "--yes")
     assert held(world) == 0 and not (tmp_path / "checkpoints/r").exists()
+
+
+def test_only_runs_that_left_something_are_listed_as_orphans(bench: Bench, world: World) -> None:
+    bench("run", "--providers", "no-memory", "--limit", "2", "--run-id", "tidy")
+    listed = json.loads(bench("clean", "--orphans", "--json").stdout)
+    assert [(run["run_id"], run["namespaces"]) for run in listed["runs"]] == [("r", 2)]
+    assert listed["done"] is False and held(world) == 2
+    bench("clean", "--orphans", "--yes")
+    assert json.loads(bench("clean", "--orphans", "--json").stdout)["runs"] == []
+
+
+def test_a_run_with_a_broken_journal_can_be_deleted_and_is_named(bench: Bench, tmp_path: Path) -> None:
+    bench("run", "--providers", "no-memory", "--limit", "2", "--run-id", "torn")
+    (tmp_path / "checkpoints/torn/journal.sqlite").write_bytes(b"no database at all" * 100)
+    assert "torn: " in bench("clean", "torn").stderr
+    bench("clean", "torn", "--yes")
+    assert not (tmp_path / "checkpoints/torn").exists()
