@@ -47,10 +47,14 @@ search:
   defaultLimit: 10      # k
 
 evaluation:
-  method: {method}      # or contains, token-f1, llm-judge, none ...
-
+  method: {method}      # contains, exact-match, token-f1, llm-judge, none ...
+{reader}
 metrics:
 {metrics}"""
+
+READER = """  answeringModel:
+    model: builtin/extractive      # needs no key; --answering-model names a real one
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +113,8 @@ def config_text(name: str, path: str, row: Mapping[str, object]) -> str:
         context=_context(row, history),
         metadata=f"  metadata:\n    questionType: {kind}\n" if kind and questions is None else "",
         mode="session-based",
-        method="exact-match" if answered else "none",
+        method="contains" if answered else "none",
+        reader=READER if answered else "",
         metrics="  - accuracy\n" if answered else "  - hit_at_10\n",
     )
 
