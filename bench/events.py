@@ -1,6 +1,6 @@
 """The run log: one JSON line an event, with redaction in front of every sink.
 
-``configure`` is called once by the command line; everything else only does::
+``configure`` is called once by the command line, ``run_log`` by a run; everything else only does::
 
     from bench.events import log
     log().info("phase_done", phase="search", item="conv-26_0")
@@ -20,11 +20,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bench.errors import UsageError
+
 if TYPE_CHECKING:
     import logging
 
     import structlog
 
+NAME = "bench"
 HIDDEN = "[redacted]"
 KEY_LIKE = re.compile(
     r"\b(?:sk|pk|rk|gsk|xai|ghp|gho|hf|AIza|m0|sm|key)[-_][A-Za-z0-9_\-]{16,}\b|\bAIza[A-Za-z0-9_\-]{30,}\b"
@@ -93,7 +96,9 @@ def log() -> structlog.stdlib.BoundLogger:
     """The logger of the run; context bound by :func:`bind` goes with every event."""
     import structlog
 
-    logger: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger("bench")
+    if not structlog.is_configured():
+        _route()
+    logger: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger(NAME)
     return logger
 
 
@@ -107,43 +112,51 @@ def bind(**context: str | int | None) -> Iterator[None]:
 
 
 def configure(*, verbose: bool = False, quiet: bool = False, log_file: Path | None = None, color: bool = False) -> None:
-    """Send events to stderr (warnings, or all with ``verbose``) and to ``log_file``; called once a process."""
+    """Send events to stderr (warnings, or all with ``verbose``) and to ``log_file``; called once a process.
+
+    Raises:
+        UsageError: the folder of ``log_file`` is not there.
+    """
     import logging
     import sys
 
     import structlog
 
-    shared: list[structlog.types.Processor] = [
-        structlog.contextvars.merge_contextvars,
-        structlog.stdlib.add_log_level,
-        structlog.stdlib.add_logger_name,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-        structlog.processors.format_exc_info,
-        _redact_event,
-    ]
-    structlog.configure(
-        processors=[
-            structlog.stdlib.filter_by_level,
-            *shared,
-            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
-        ],
-        logger_factory=structlog.stdlib.LoggerFactory(),
-        wrapper_class=structlog.stdlib.BoundLogger,
-        cache_logger_on_first_use=False,
-    )
+    if log_file is not None and not log_file.parent.is_dir():
+        raise UsageError(f"--log-file {log_file}: no such folder {log_file.parent}", hint="make the folder first")
+    _route()
     console = logging.StreamHandler(sys.stderr)
     console.setLevel(logging.ERROR if quiet else logging.DEBUG if verbose else logging.WARNING)
-    console.setFormatter(_formatter(structlog.dev.ConsoleRenderer(colors=color), shared))
+    console.setFormatter(_formatter(structlog.dev.ConsoleRenderer(colors=color)))
     close()
     _attach(console)
     logging.getLogger().setLevel(logging.DEBUG if verbose else logging.INFO)
     if log_file is not None:
-        _attach(_file_handler(log_file, shared))
+        _attach(_rotating(log_file))
 
 
-def add_run_log(path: Path) -> None:
-    """Write events to ``path`` too, rotated at 20 MB, five files kept."""
-    _attach(_file_handler(path, []))
+@contextmanager
+def run_log(path: Path, run_id: str) -> Iterator[None]:
+    """Write what happens inside the block, in tasks that are bound to this run, to ``path`` too."""
+    import logging
+
+    import structlog
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handler = _rotating(path)
+    handler.addFilter(lambda _: structlog.contextvars.get_contextvars().get("run_id") == run_id)
+    root, ours = logging.getLogger(), logging.getLogger(NAME)
+    before = ours.level
+    if not ours.isEnabledFor(logging.INFO):
+        ours.setLevel(logging.INFO)
+    root.addHandler(handler)
+    try:
+        with bind(run_id=run_id):
+            yield
+    finally:
+        root.removeHandler(handler)
+        ours.setLevel(before)
+        handler.close()
 
 
 def close() -> None:
@@ -163,26 +176,54 @@ def _attach(handler: logging.Handler) -> None:
     logging.getLogger().addHandler(handler)
 
 
-def _file_handler(path: Path, shared: list[structlog.types.Processor]) -> logging.Handler:
+def _route() -> None:
+    """Let every event of ours go through the standard library's handlers."""
+    import structlog
+
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *_shared(),
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=False,
+    )
+
+
+def _shared() -> list[structlog.types.Processor]:
+    """What is done to every event, ours or a library's: context, level, name, time; redaction last."""
+    import structlog
+
+    return [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+        _redact_event,
+    ]
+
+
+def _rotating(path: Path) -> logging.Handler:
+    """A file of JSON lines: 20 MB, then the next; five are kept. A full disk loses events, never the run."""
     import logging.handlers
 
     import structlog
 
-    path.parent.mkdir(parents=True, exist_ok=True)
     handler = logging.handlers.RotatingFileHandler(
         path, maxBytes=20_000_000, backupCount=4, encoding="utf-8", errors="backslashreplace"
     )
-    handler.setFormatter(_formatter(structlog.processors.JSONRenderer(ensure_ascii=False), shared))
+    handler.setFormatter(_formatter(structlog.processors.JSONRenderer(ensure_ascii=False)))
+    handler.handleError = lambda record: None  # type: ignore[method-assign]
     return handler
 
 
-def _formatter(
-    renderer: structlog.types.Processor, shared: list[structlog.types.Processor]
-) -> structlog.stdlib.ProcessorFormatter:
+def _formatter(renderer: structlog.types.Processor) -> structlog.stdlib.ProcessorFormatter:
     import structlog
 
-    foreign = [*shared, _redact_event] if shared else [structlog.stdlib.add_log_level, _redact_event]
     return structlog.stdlib.ProcessorFormatter(
-        foreign_pre_chain=foreign,
+        foreign_pre_chain=_shared(),
         processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
     )

@@ -200,12 +200,12 @@ async def _execute(
     from bench import events
     from bench.cli.display import display_for, follow
     from bench.engine import execute
+    from bench.engine.run import results_folder
     from bench.journal import Reader
     from bench.report import fold
     from bench.report.publish import publish
     from bench.report.summary import remember
 
-    results = Path(plan.request.output) if plan.request.output else plan.workspace / "results"
     display = display_for(current.get())
     for text in plan.notes:
         console.note(text)
@@ -213,7 +213,7 @@ async def _execute(
         outcome = await execute(plan, environment=environment, observer=display, resume=resume, errand=errand)
     async with Reader.open(outcome.folder) as reader:
         report = await fold(reader)
-        folder = await publish(reader, report, results)
+        folder = await publish(reader, report, results_folder(plan))
         await remember(reader, report, plan.workspace / "results")
     events.close()
     return outcome, report, folder

@@ -23,6 +23,7 @@ from bench.engine.live import Attempt, Failure
 from bench.engine.records import AnswerResult, SearchResult
 from bench.engine.scoring import failed_row
 from bench.engine.searching import search
+from bench.events import bind
 from bench.journal import Entry, Key
 from bench.model import Item, Phase
 from bench.plan import NONE, Job
@@ -39,9 +40,10 @@ async def ask(lane: OpenLane, ready: Ready, ref: ItemRef) -> bool:
     item = lane.plan.benchmark.dataset.item(ref)
     timeout_s = lane.live.plan.request.item_timeout
     good = True
-    for epoch in range(1, lane.plan.benchmark.epochs + 1):
-        deadline = None if timeout_s is None else anyio.current_time() + timeout_s
-        good &= await Asked(lane=lane, ready=ready, item=item, epoch=epoch, deadline=deadline).run()
+    with bind(corpus=ref.corpus, item=item.id):
+        for epoch in range(1, lane.plan.benchmark.epochs + 1):
+            deadline = None if timeout_s is None else anyio.current_time() + timeout_s
+            good &= await Asked(lane=lane, ready=ready, item=item, epoch=epoch, deadline=deadline).run()
     return good
 
 
@@ -99,7 +101,7 @@ class Asked:
                 return known
             if not self.ready.prepared:
                 return Failure(kind="dropped", message="the texts of this search are no longer in the journal")
-        done = await self._attempt(lambda: search(self.lane, self.ready, self.item))
+        done = await self._attempt(Phase.SEARCH, lambda: search(self.lane, self.ready, self.item))
         if done is None:
             return None
         result = done.value
@@ -115,7 +117,9 @@ class Asked:
             entry = await self._stored(key)
             if entry is not None:
                 return AnswerResult.of(entry)
-        done = await self._attempt(lambda: answer(self.lane, model, self.ready.content.corpus, self.item, found))
+        done = await self._attempt(
+            Phase.ANSWER, lambda: answer(self.lane, model, self.ready.content.corpus, self.item, found)
+        )
         if done is None:
             return None
         result = done.value.timed(done.times_us) if done.value is not None else None
@@ -126,7 +130,8 @@ class Asked:
         if job.key in self.lane.halts.jobs:
             return False
         done = await self._attempt(
-            lambda: evaluate(self.lane, job, self.ready, self.item, self.epoch, found, said, self.memo)
+            Phase.EVALUATE,
+            lambda: evaluate(self.lane, job, self.ready, self.item, self.epoch, found, said, self.memo),
         )
         if done is None:
             return False
@@ -139,19 +144,22 @@ class Asked:
 
     # ---- inside
 
-    async def _attempt(self, act: Callable[[], Awaitable[T]]) -> Attempt[T] | None:
+    async def _attempt(self, phase: Phase, act: Callable[[], Awaitable[T]]) -> Attempt[T] | None:
         """Act within the item's deadline; None, and nothing done, when the lane takes no more work."""
         if self.lane.halted:
             return None
-        if self.deadline is None:
-            return await self.lane.live.attempt(act)
+        with bind(phase=phase):
+            return await self.lane.live.attempt(act if self.deadline is None else self._in_time(act))
+
+    def _in_time(self, act: Callable[[], Awaitable[T]]) -> Callable[[], Awaitable[T]]:
+        assert self.deadline is not None
         left_s = max(0.0, self.deadline - anyio.current_time())
 
         async def in_time() -> T:
             with anyio.fail_after(left_s):
                 return await act()
 
-        return await self.lane.live.attempt(in_time)
+        return in_time
 
     async def _stored(self, key: Key) -> Entry | None:
         return (await self.lane.live.journal.load([key])).get(key)

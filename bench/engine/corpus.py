@@ -21,6 +21,7 @@ from bench.engine.ingesting import Ending, Ingest
 from bench.engine.isolation import samples
 from bench.engine.live import Failure
 from bench.engine.opaque import Veil
+from bench.events import bind
 from bench.journal import CorpusKind, CorpusRow, Event
 from bench.model import Corpus, Phase, Space
 
@@ -113,7 +114,8 @@ class Preparation:
         if step is Step.WAIT:
             return Ingest.after(history, self.lane, self.corpus.id, self.veil)
         async with self.lane.ingest_slots:
-            return await self._ingest(history, step)
+            with bind(phase=Phase.INGEST):
+                return await self._ingest(history, step)
 
     async def indexed(self, ingest: Ingest) -> Failure | None:
         """Wait for the index; None also when the run was asked to stop."""
@@ -125,7 +127,8 @@ class Preparation:
             ingested=ingest.collected.value,
             last_ack_us=ingest.last_ack_us,
         )
-        failure = await index.wait()
+        with bind(phase=Phase.INDEX, attempt=ingest.space.attempt):
+            failure = await index.wait()
         ingest.space = index.space
         return failure
 

@@ -31,6 +31,7 @@ from bench.engine.opaque import Veil
 from bench.engine.readers import Readers
 from bench.engine.spaces import space_of
 from bench.engine.todo import Todo
+from bench.events import bind, log
 from bench.journal import CorpusKind, CorpusRow, Event
 from bench.model import Corpus, Memory, Phase, Space
 from bench.plan import Lane
@@ -72,6 +73,10 @@ class OpenLane:
         """Prepare every corpus that has items to ask, and ask them."""
         if not self.todo.count:
             return
+        with bind(job=self.key):
+            await self._run()
+
+    async def _run(self) -> None:
         if self.todo.unsearched:
             await self._record_version()
         corpora = self.todo.corpora()
@@ -111,13 +116,21 @@ class OpenLane:
         for corpus_id in corpora:
             if self.halted:
                 return
-            outcome = await prepare(self, corpus_id)
+            with bind(corpus=corpus_id):
+                outcome = await prepare(self, corpus_id)
+                self._tell(outcome)
             if isinstance(outcome, Ready) and self.asks:
                 outcome.open_items = self.todo.count_of(corpus_id)
                 await handover.put(outcome, self.todo.items(corpus_id))
             elif isinstance(outcome, Failure):
                 self.unfinished.add(corpus_id)
                 await self._corpus_failed(corpus_id, outcome)
+
+    def _tell(self, outcome: Ready | Failure | None) -> None:
+        if isinstance(outcome, Ready):
+            log().info("corpus_ready", namespace=outcome.space.namespace, attempt=outcome.space.attempt)
+        elif outcome is not None:
+            log().info("corpus_failed", kind=outcome.kind, error=outcome.message)
 
     async def _corpus_failed(self, corpus_id: str, failure: Failure) -> None:
         """Every item of a corpus that could not be prepared ends with its failure."""

@@ -108,6 +108,8 @@ class Live:
                 failure = Failure.of(error)
                 if failure.kind == PLUGIN:
                     log().warning("plugin_error", error=failure.message, exc_info=error)
+                else:
+                    log().info("failed", kind=failure.kind, error=failure.message)
             finally:
                 self.budget.spend(calls)
         return Attempt(value=value, failure=failure, took_us=monotonic_us() - began, calls=tuple(calls))

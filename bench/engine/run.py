@@ -34,7 +34,7 @@ from bench.engine.progress import Observer, Progress, Silent
 from bench.engine.readers import open_readers
 from bench.engine.stopping import Stopping, watching
 from bench.errors import DiskFull
-from bench.events import bind, log
+from bench.events import log, run_log
 from bench.http import Http, Limits
 from bench.http.window import CEILING
 from bench.journal import Journal, Reader, RunState
@@ -45,6 +45,7 @@ from bench.settings import Environment
 ROWS_A_WORKER = 10
 """unacknowledged rows allowed for each worker"""
 PAUSE_FILE = "pause"
+RUN_LOG = "run.log"
 SELDOM = (20_000, 20, 50)
 """garbage collector: new objects before a look, looks before one at the older, at all"""
 
@@ -86,7 +87,9 @@ async def execute(
                 if not errand.rescores:
                     check_identity(journal.meta, plan)
                 await journal.record_resume(resume_data(plan, code))
-            outcome = await work.run(journal, resumed=resume is not None)
+            run_id = journal.meta.run_id
+            with run_log(results_folder(plan) / run_id / RUN_LOG, run_id):
+                outcome = await work.run(journal, resumed=resume is not None)
     except DiskFull as full:
         outcome = await work.disk_full(full)
     except BaseExceptionGroup as group:
@@ -96,6 +99,11 @@ async def execute(
         outcome = await work.disk_full(cause)
     work.observer.finished(outcome)
     return outcome
+
+
+def results_folder(plan: Plan) -> Path:
+    """Where the reports of a plan's runs go, a folder a run."""
+    return Path(plan.request.output) if plan.request.output else plan.workspace / "results"
 
 
 def width_of(plan: Plan) -> int:
@@ -163,9 +171,8 @@ class Execution:
                 errand=self.errand,
                 resumed=resumed,
             )
-            with bind(run_id=run_id):
-                lanes = await self._opened(live, stack)
-                await self._work(live, lanes)
+            lanes = await self._opened(live, stack)
+            await self._work(live, lanes)
         return await self._ended(live, lanes)
 
     async def _opened(self, live: Live, stack: AsyncExitStack) -> list[OpenLane]:
