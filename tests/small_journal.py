@@ -2,7 +2,7 @@
 
 Example::
 
-    folder = await made(tmp_path, "r1", {"bm25": [Job(values={"q1": 1.0, "q2": None})]})
+    folder = await made(tmp_path, "r1", [Job(record=record("bm25"), values={"q1": 1.0, "q2": None})])
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bench.journal import Entry, Journal, Key, RunMeta, RunState
+from bench.metrics import open_metrics
 from bench.model import Phase, State
 from bench.plan.record import JobRecord, MetricRecord, ModelNames, dump
 
@@ -37,7 +38,21 @@ class Job:
     types: Mapping[str, str] = field(default_factory=dict)
     epochs: Mapping[int, Mapping[str, float | None]] = field(default_factory=dict)
     """further epochs, from 2"""
+    more: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """metric -> item -> value, of further metrics"""
     planned: int | None = None
+
+
+def measuring(*names: str) -> dict[str, object]:
+    """The changes of a record that computes these metrics."""
+    metrics = tuple(
+        MetricRecord(
+            name=one.name, definition=one.definition, category=one.category, unit=one.unit,
+            lower_is_better=one.lower_is_better,
+        )
+        for one in open_metrics(names, k=RECORD.k, folder=Path())
+    )  # fmt: skip
+    return {"metrics": metrics, "metric_entries": tuple(one.name for one in metrics)}
 
 
 def record(provider: str, **changes: object) -> JobRecord:
@@ -69,5 +84,5 @@ def _entry(job: Job, item: str, epoch: int, value: float | None) -> Entry:
     metric = job.record.metrics[0].name
     return Entry(
         key=unit, attempt=1, outcome="timeout" if failed else "ok", state=state, labels=labels,
-        values={} if failed else {metric: value},
+        values={} if failed else {metric: value, **{name: own[item] for name, own in job.more.items() if item in own}},
     )  # fmt: skip

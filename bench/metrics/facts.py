@@ -83,6 +83,6 @@ def labels_of(labels: Mapping[str, str]) -> Labels:
 
 def all_labels_of(many: Sequence[Mapping[str, str]]) -> list[Labels]:
     """The hashable forms of many rows' labels; equal label sets that are one object are read once."""
-    known = {id(labels): labels for labels in many}
-    forms = {name: labels_of(labels) for name, labels in known.items()}
-    return [forms[id(labels)] for labels in many]
+    names = list(map(id, many))
+    forms = {name: labels_of(labels) for name, labels in dict(zip(names, many, strict=True)).items()}
+    return list(map(forms.__getitem__, names))

@@ -15,7 +15,7 @@ from bench.report.tables import Grid
 
 GAP = 3
 """characters between two columns"""
-WORDS = 18
+WORDS = 16
 """a column of words may be folded down to this"""
 
 

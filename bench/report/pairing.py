@@ -33,8 +33,8 @@ def compared_pair(
     """Compare two sides on the metrics ``names``; ``wanted`` are those that were asked for."""
     first = headlines(names, a, b, wanted=wanted)
     at_a, at_b = _places(a, b)
-    rows = [row for name in names for row in _rows(a, b, at_a, at_b, name, headline=name in first)]
-    clustered = a.record.cluster_by is not None
+    clusters = [a.corpora[at] for at in at_a] if a.record.cluster_by is not None else None
+    rows = [row for name in names for row in _rows(a, b, at_a, at_b, clusters, name, headline=name in first)]
     left_out = [name for name in a.measures if name in b.measures and name not in names]
     return PairComparison(
         a=a,
@@ -42,7 +42,7 @@ def compared_pair(
         like_for_like=check,
         items=_items(a, b, at_a, at_b, first[0] if first else None),
         cluster_by=a.record.cluster_by,
-        n_clusters=len({a.corpora[at] for at in at_a}) if clustered and first else None,
+        n_clusters=len(set(clusters)) if clusters is not None and first else None,
         judge_noise=_noise(a, b),
         rows=tuple(rows),
         notes=(f"not paired, no value an item: {', '.join(left_out)}",) if left_out and not wanted else (),
@@ -61,18 +61,27 @@ def _picked(column: Sequence[float], places: Sequence[int]) -> Sequence[float]:
     return column if isinstance(places, range) else [column[at] for at in places]
 
 
-def _rows(a: Side, b: Side, at_a: Sequence[int], at_b: Sequence[int], name: str, *, headline: bool) -> Iterator[Row]:
+def _rows(
+    a: Side,
+    b: Side,
+    at_a: Sequence[int],
+    at_b: Sequence[int],
+    clusters: Sequence[str] | None,
+    name: str,
+    *,
+    headline: bool,
+) -> Iterator[Row]:
     pairs = Pairs(
         left=_picked(a.column(name), at_a),
         right=_picked(b.column(name), at_b),
-        clusters=[a.corpora[at] for at in at_a] if a.record.cluster_by is not None else None,
+        clusters=clusters,
         labels_in=lambda dimension: [labels[at] for at in at_a] if (labels := a.labels_in(dimension)) else [],
         seed=a.seed,
     )
     measure = a.measures[name]
     whole = Row(
         metric=name,
-        definition=measure.definition,
+        definition=next((one.definition for one in a.record.metrics if one.name == name), measure.definition),
         dimension=None,
         label=None,
         lower_is_better=measure.lower_is_better,
@@ -125,9 +134,14 @@ def _excluded(side: Side, other: Side, headline: str | None) -> dict[str, int]:
             reasons[_reason(state)] += 1
     if (missing := side.n_planned // side.record.epochs - len(side.items)) > 0:
         reasons["pending"] += missing
-    elif absent := sum(item not in side.place for item in other.items):
+    elif absent := _lacking(side, other):
         reasons["not_in_this_run"] += absent
     return dict(sorted(reasons.items()))
+
+
+def _lacking(side: Side, other: Side) -> int:
+    """How many items only the other side has."""
+    return 0 if side.items == other.items else len(set(other.items) - side.place.keys())
 
 
 def _reason(state: str) -> str:

@@ -9,6 +9,7 @@ Example::
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import repeat
@@ -19,6 +20,8 @@ from bench.stats.correlation import pearson
 from bench.stats.descriptive import DEGENERATE, are_binary, are_bounded
 from bench.stats.intervals import around, interval_wilson
 from bench.stats.significance import SIGN_FLIP_LIMIT, PairedT, mcnemar, mde, paired_t, sign_flip
+
+LARGEST_LOG = math.log(sys.float_info.max)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,16 +106,27 @@ def as_ratio(logs: Comparison) -> Comparison:
     """A comparison of logarithms said in ratios: a, b as geometric means; delta, interval, mde as ratio - 1."""
     if logs.delta is None or logs.a is None or logs.b is None:
         return logs
-    found = None if logs.interval and logs.interval.method == "wilson_degenerate" else logs.interval
+    shares_only = logs.interval is None or logs.interval.method == "wilson_degenerate"
     return replace(
         logs,
         a=math.exp(logs.a),
         b=math.exp(logs.b),
-        delta=math.expm1(logs.delta),
-        interval=found and replace(found, low=math.expm1(found.low), high=math.expm1(found.high)),
-        mde=None if logs.mde is None else math.expm1(logs.mde),
+        delta=ratio(logs.delta),
+        interval=None if shares_only or logs.interval is None else ratio_interval(logs.interval),
+        mde=None if logs.mde is None else ratio(logs.mde),
         note=logs.note or "geometric means; delta is the ratio minus 1",
     )
+
+
+def ratio(log: float) -> float | None:
+    """A ratio minus 1; None beyond what a double holds."""
+    return math.expm1(log) if log <= LARGEST_LOG else None
+
+
+def ratio_interval(logs: Interval) -> Interval | None:
+    """An interval of logarithms as one of ratios minus 1; None where it would be endless or of no width."""
+    low, high = ratio(logs.low), ratio(logs.high)
+    return None if low is None or high is None or low >= high else replace(logs, low=low, high=high)
 
 
 def _logs(times: Mapping[str, float | None]) -> dict[str, float | None]:

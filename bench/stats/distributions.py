@@ -9,6 +9,7 @@ Example::
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from statistics import NormalDist
 
 _STANDARD = NormalDist()
@@ -33,6 +34,7 @@ def t_two_sided(t: float, *, df: float) -> float:
     return beta_cdf(df / (df + t * t), df / 2, 0.5)
 
 
+@lru_cache(maxsize=1024)
 def t_quantile(p: float, *, df: float) -> float:
     """The x with P(T <= x) = p, by bisection down to neighbouring doubles."""
     if p == 0.5:

@@ -2,7 +2,8 @@
 
 Few clusters are drawn as whole, and the draws give the error of a t test with C - 1 degrees of freedom: taken as
 they are, the tails of ten clusters told equal systems apart in 8 of 100 comparisons (perf/significance.py).
-Elsewhere the two marginal intervals are joined through the correlation of the two sides above their percentile::
+Elsewhere the marginal intervals say how dense the values are there, and the pairs above the percentiles how the two
+sides, and the pairs of one cluster, go together::
 
     percentile_ratio([120.0, 90.0, 300.0], [100.0, 80.0, 310.0], 95).delta
 """
@@ -14,18 +15,20 @@ import random
 from bisect import bisect_right
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from operator import gt, lt
+from operator import gt, lt, sub
 
 from bench.model import Interval
-from bench.stats.comparing import Comparison
+from bench.stats.comparing import Comparison, ratio, ratio_interval
 from bench.stats.correlation import pearson
-from bench.stats.descriptive import DEGENERATE, nearest_rank, percentile
-from bench.stats.distributions import normal_cdf, normal_quantile, t_quantile, t_two_sided
+from bench.stats.descriptive import DEGENERATE, nearest_rank, percentile, stderr, stderr_clustered
+from bench.stats.distributions import normal_quantile, t_quantile, t_two_sided
 from bench.stats.resampling import RESAMPLES, percentile_interval
 from bench.stats.significance import mde
 
 FEW = 20
 """up to this many clusters are resampled as they are"""
+BEYOND = 5
+"""with fewer items beyond the percentile, nothing is known of how dense they are there"""
 
 
 def percentile_ratio(
@@ -50,7 +53,8 @@ def percentile_ratio(
     if clustered:
         base = replace(base, n_clusters=count)
     if count < 2 or a <= 0 or b <= 0:
-        why = "one cluster" if clustered else "fewer than two items" if count < 2 else "a time is not above 0"
+        few = "one cluster" if clustered else "fewer than two items"
+        why = few if count < 2 else "a time is not above 0"
         return replace(base, note=f"not testable: {why}")
     if clustered and groups is not None and count <= FEW:
         return _drawn(base, left, right, p, groups, level=level, alpha=alpha, power=power, seed=seed)
@@ -150,33 +154,48 @@ def _joined(
     power: float,
     seed: int,
 ) -> Comparison:
-    """Var(log ratio) = s_a^2 + s_b^2 - 2 r s_a s_b; s from the marginal intervals, r of the exceedances."""
-    z = normal_quantile(0.5 + level / 2)
-    found = [percentile_interval(side, p, groups, level, seed=seed) for side in (left, right)]
-    if base.a is None or base.b is None or any(one is None or one.low <= 0 for one in found):
+    """Each pair moves the log ratio by its own share; so the error of a mean, clustered or not, is that of the ratio.
+
+    Var(log ratio) = s_a^2 + s_b^2 - 2 r s_a s_b without clusters; s from the marginal intervals, r of the exceedances.
+    """
+    beyond = int(len(left) * min(p, 100 - p) / 100)
+    if beyond < BEYOND:
+        return replace(base, note=f"not testable: fewer than {BEYOND} items beyond the percentile")
+    parts = [_moves(side, p, level, seed) for side in (left, right)]
+    if parts[0] is None or parts[1] is None:
         return replace(base, note="not testable: a percentile that does not vary")
-    errors = [math.log(one.high / one.low) / (2 * z) for one in found if one is not None]
-    above = [float(x > base.a) for x in left], [float(x > base.b) for x in right]
-    shared = pearson(*above) or 0.0
-    se = math.sqrt(max(0.0, errors[0] ** 2 + errors[1] ** 2 - 2 * shared * errors[0] * errors[1]))
-    return _told(base, se, df=None, level=level, alpha=alpha, power=power, method="order_statistic")
+    moves = list(map(sub, parts[0], parts[1]))
+    se = stderr(moves) if groups is None else stderr_clustered(moves, groups)
+    df = beyond - 1 if groups is None else min(beyond, len(set(groups))) - 1
+    return _told(base, se or 0.0, df=df, level=level, alpha=alpha, power=power, method="order_statistic")
 
 
-def _told(
-    base: Comparison, se: float, *, df: int | None, level: float, alpha: float, power: float, method: str
-) -> Comparison:
-    """Test and interval of the log ratio: normal, or t with the clusters' degrees of freedom."""
+def _moves(side: Sequence[float], p: float, level: float, seed: int) -> list[float] | None:
+    """How far each value moves the logarithm of the percentile: up by those above it, by the density around it."""
+    at, found = percentile(side, p), percentile_interval(side, p, level=level, seed=seed)
+    if at is None or found is None or found.low <= 0:
+        return None
+    above = [float(x > at) for x in side]
+    error = stderr(above)
+    if not error:
+        return None
+    scale = math.log(found.high / found.low) / (2 * normal_quantile(0.5 + level / 2)) / error
+    return [scale * one for one in above]
+
+
+def _told(base: Comparison, se: float, *, df: int, level: float, alpha: float, power: float, method: str) -> Comparison:
+    """Test and interval of the log ratio by t; ``df``: clusters, or items beyond the percentile, less one."""
     if se < DEGENERATE or base.a is None or base.b is None:
         return replace(base, note="not testable: a percentile that does not vary")
     log = math.log(base.a / base.b)
-    half = se * (normal_quantile(0.5 + level / 2) if df is None else t_quantile(0.5 + level / 2, df=df))
+    half = se * t_quantile(0.5 + level / 2, df=df)
     effect = mde(se, df, alpha, power)
     return replace(
         base,
         se=se,
-        interval=Interval(low=math.expm1(log - half), high=math.expm1(log + half), level=level, method=method),
-        p=2 * normal_cdf(-abs(log) / se) if df is None else t_two_sided(log / se, df=df),
+        interval=ratio_interval(Interval(low=log - half, high=log + half, level=level, method=method)),
+        p=t_two_sided(log / se, df=df),
         test=method,
-        mde=None if effect is None else math.expm1(effect),
+        mde=None if effect is None else ratio(effect),
         note="delta is the ratio minus 1",
     )

@@ -1,27 +1,59 @@
-"""The simulation of what a comparison promises, in few rounds."""
+"""The simulation of what a comparison promises, in few rounds, and the measure of its wall time, in few items."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import random
 from pathlib import Path
 
+import comparing
+import pytest
+import significance
 
-def test_equal_systems_are_seldom_told_apart_and_the_mde_is_kept(root: Path) -> None:
-    script = (
-        "import sys; sys.path.insert(0, 'perf'); import significance as s\n"
-        "equals, apart, mde = s.simulated(150, spread=0.03, seed=1)\n"
-        "assert s.share_found(equals) <= 0.12, s.share_found(equals)\n"
-        "assert s.share_found(apart) >= 0.6, s.share_found(apart)\n"
-        "assert 0.03 < mde < 0.1, mde\n"
-    )
-    done = subprocess.run([sys.executable, "-c", script], cwd=root, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+from bench.journal import Reader
+from bench.plan.record import read
+from bench.report.compare import compare_sides
+from bench.report.sides import load_side
+from tests.small_journal import Job, made, record
 
 
-def test_the_sizes_are_those_of_locomo(root: Path, shared: Path) -> None:
+def test_equal_systems_are_seldom_told_apart_and_the_mde_is_kept() -> None:
+    type_one, promised, own = significance.accuracy_figures(150, spread=0.03, seed=1)
+    assert type_one.value <= 0.12 and type_one.gated
+    assert promised.value >= 0.7 and promised.gated
+    assert 0.65 <= own.value <= 0.95
+    assert "(+- " in type_one.what and 0 < float(str(type_one.detail["error"])) < 0.05
+
+
+def test_the_sizes_are_those_of_locomo(shared: Path) -> None:
     import json
 
     data = json.loads((shared / "data/locomo10/locomo10.json").read_text(encoding="utf-8"))
-    sizes = ", ".join(str(len(one["qa"])) for one in data)
-    assert f"LOCOMO = ({sizes})" in (root / "perf/significance.py").read_text(encoding="utf-8")
+    assert tuple(sum(asked["category"] != 5 for asked in one["qa"]) for one in data) == significance.LOCOMO
+
+
+async def test_the_simulation_compares_as_the_program_does(tmp_path: Path) -> None:
+    world = significance.World.drawn(random.Random(2), 0.03)
+    left, right = world.answers(0.05)
+    found = significance.tested(significance.ACCURACY, significance.paired(left, right))
+    items = [f"q{at:04d}" for at in range(len(left))]
+    clusters = significance.paired(left, right).clusters
+    assert clusters is not None
+    corpora = {item: f"c{cluster}" for item, cluster in zip(items, clusters, strict=True)}
+    for run, side in (("a", left), ("b", right)):
+        values = dict(zip(items, side, strict=True))
+        job = Job(record=record(run, cluster_by="corpus"), values=values, corpora=corpora)
+        await made(tmp_path, run, [job])
+    sides = []
+    for run in ("a", "b"):
+        async with Reader.open(tmp_path / "checkpoints" / run) as reader, reader.snapshot():
+            sides.append(await load_side(reader, read(reader.meta.extra)[0]))
+    (row,) = compare_sides([sides]).comparisons[0].rows
+    assert row.found == found
+    assert row.p_holm == found.p
+
+
+@pytest.mark.parametrize("metrics", [comparing.ONE, comparing.TEN])
+def test_the_measured_comparison_is_a_whole_one(tmp_path: Path, metrics: tuple[str, ...]) -> None:
+    comparing.fill(tmp_path, 300, metrics)
+    wall_s, cpu_s = comparing.timed(tmp_path)
+    assert wall_s > 0 and cpu_s > 0

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import pytest
 
 from bench import stats
+from bench.stats import distributions
 
 
 def test_every_label_weighs_the_same_in_a_macro_difference() -> None:
@@ -60,3 +62,35 @@ def test_turning_a_percentile_ratio_round_turns_its_sign() -> None:
 def test_a_percentile_without_spread_is_not_tested(values: list[float]) -> None:
     found = stats.percentile_ratio(values, values, 95)
     assert found.p is None and found.interval is None and found.note
+
+
+@pytest.mark.parametrize("n, known", [(40, False), (99, False), (200, True)])
+def test_a_percentile_with_hardly_an_item_beyond_it_is_not_tested(n: int, known: bool) -> None:
+    found = stats.percentile_ratio(*times(n, 1.5, seed=6), 95)
+    assert (found.p is not None) == (found.interval is not None) == known
+    assert found.delta is not None and bool(found.note)
+
+
+def test_few_clusters_of_times_are_tested_by_t_with_their_own_degrees_of_freedom() -> None:
+    found = stats.percentile_ratio(*times(400, 1.2, seed=7), 95, [at % 8 for at in range(400)])
+    assert found.interval is not None and found.interval.method == "cluster_bootstrap"
+    assert found.delta is not None and found.se is not None
+    assert math.log1p(found.interval.high) == pytest.approx(
+        math.log1p(found.delta) + distributions.t_quantile(0.975, df=7) * found.se
+    )
+
+
+def test_clusters_that_differ_widen_the_error_of_a_percentile() -> None:
+    rng = random.Random(8)
+    groups = [at % 40 for at in range(4000)]
+    drift = [rng.gauss(0, 0.4) for _ in range(40)]
+    right = [rng.lognormvariate(3, 0.5) for _ in groups]
+    left = [x * math.exp(drift[group]) for x, group in zip(right, groups, strict=True)]
+    apart, together = stats.percentile_ratio(left, right, 95), stats.percentile_ratio(left, right, 95, groups)
+    assert apart.se is not None and together.se is not None and together.se > 2 * apart.se
+
+
+def test_a_time_of_nothing_leaves_a_percentile_untested() -> None:
+    groups = [at % 3 for at in range(30)]
+    found = stats.percentile_ratio([0.0] * 15 + [5.0] * 15, [1.0] * 30, 50, groups)
+    assert found.p is None and "above 0" in found.note
