@@ -1,0 +1,63 @@
+"""The page of exit codes and error kinds, from the help page and the tree of errors."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+
+from docs.site.markdown import code, page, prose, table
+
+from bench import errors
+from bench.cli import helptext
+from bench.errors import BenchError, CallError
+from bench.receipt.findings import Verdict
+
+LEAD = """\
+An error is two lines on stderr, `error: WHAT, WHERE` and `hint: WHAT TO DO`; with `--json` it is one object on stdout,
+`{"error": {"kind", "message", "hint", "where"}}`."""
+
+CALLS = """\
+The call of a provider or model that fails for good is no crash: it becomes the outcome of its item, with one of these
+kinds. `bench results` counts them, `bench failures` shows them."""
+
+
+def text() -> str:
+    """The page."""
+    return page(
+        "Exit codes and errors",
+        LEAD,
+        "## Exit codes of run and resume",
+        table(["code", "meaning"], _codes()),
+        "## Exit codes of verify",
+        table(["code", "verdict"], _verdicts()),
+        "`reproduce` and `diff` exit 8 when the results differ.",
+        "## Errors that end a command",
+        table(
+            ["kind", "exit", "what it says", "hint unless a better one is known"], _kinds(BenchError, stop=CallError)
+        ),
+        "## Errors of an item",
+        CALLS,
+        table(["kind", "", "what it says", "hint"], _kinds(CallError)),
+    )
+
+
+def _codes() -> Iterator[list[str]]:
+    block = helptext.FOOT.partition("Exit codes of run and resume\n")[2]
+    for line in block.splitlines():
+        if found := re.match(r"  (\d[\d, ]*?)\s{2,}(.*)", line):
+            yield [found[1], found[2]]
+
+
+def _verdicts() -> Iterator[list[str]]:
+    for number in sorted({verdict.exit_code for verdict in Verdict}):
+        yield [str(number), ", ".join(str(verdict) for verdict in Verdict if verdict.exit_code == number)]
+
+
+def _kinds(root: type[BenchError], stop: type[BenchError] | None = None) -> Iterator[list[str]]:
+    for cls in vars(errors).values():
+        if not (inspect.isclass(cls) and issubclass(cls, root)) or (stop and issubclass(cls, stop)):
+            continue
+        if cls not in (BenchError, CallError):
+            exit_code = "" if issubclass(cls, CallError) else str(cls.exit_code)
+            yield [code(cls.kind), exit_code, prose(inspect.getdoc(cls) or ""), cls.default_hint]

@@ -1,0 +1,142 @@
+"""The pages of config keys and of the receipt, from the JSON Schemas that ``bench schema`` prints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Literal
+
+from docs.site.markdown import anchor, code, page, prose, table
+
+from bench.cli.schemas import schema_of
+
+Kind = Literal["benchmark", "manifest", "provider", "run", "receipt"]
+Schema = Mapping[str, object]
+
+INTRODUCTIONS: Mapping[Kind, tuple[str, str]] = {
+    "benchmark": (
+        "Benchmark config (YAML)",
+        "Every key of `configs/benchmarks/NAME.yaml`. Keys may be camelCase or snake_case. How to write one: "
+        "[Add a benchmark](../add-a-benchmark.md).",
+    ),
+    "manifest": (
+        "Benchmark manifest (JSON)",
+        "Every key of `configs/benchmarks/NAME/manifest.json`. How to write one: "
+        "[Add a benchmark](../add-a-benchmark.md).",
+    ),
+    "provider": (
+        "Provider config (YAML)",
+        "Every key of `configs/providers/NAME.yaml`. Keys may be camelCase or snake_case; those under `headers`, "
+        "`body`, `query` and `vars` belong to the API. What they do: [Add a provider](../add-a-provider.md).",
+    ),
+    "run": (
+        "Run file (YAML)",
+        "Every key of a file for `bench run -c FILE`. A flag of the same name wins.",
+    ),
+    "receipt": (
+        "Receipt (JSON)",
+        "Every field of a receipt of schema `bench.receipt/1`. What it is worth: "
+        "[What a receipt proves](../what-a-receipt-proves.md).",
+    ),
+}
+
+
+def text(kind: Kind) -> str:
+    """The page of one kind of file."""
+    title, lead = INTRODUCTIONS[kind]
+    schema = schema_of(kind)
+    known = _map(schema.get("$defs"))
+    shown = f"`bench schema {kind}` prints the same as a JSON Schema; editors complete and check a file with it."
+    parts = [_keys(schema)]
+    for name in _reached(schema, known):
+        if _map(known[name].get("properties")):
+            parts += [f"## {name}", prose(str(known[name].get("description", ""))), _keys(known[name])]
+    return page(title, f"{lead}\n\n{shown}", *parts)
+
+
+def _keys(schema: Schema) -> str:
+    needed = _list(schema.get("required"))
+    rows = (
+        [code(name), _type(inner), _default(inner, name in needed), prose(str(inner.get("description", "")))]
+        for name, inner in _map(schema.get("properties")).items()
+    )
+    return table(["key", "value", "default", "meaning"], rows)
+
+
+def _reached(schema: Schema, known: Mapping[str, Schema]) -> list[str]:
+    """The named parts in the order in which a reader meets them."""
+    found: list[str] = []
+    for name in _references(schema.get("properties")):
+        for one in (name, *_reached(known[name], known)):
+            if one not in found:
+                found.append(one)
+    return found
+
+
+def _references(value: object) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        if isinstance(value.get("$ref"), str):
+            yield str(value["$ref"]).rpartition("/")[2]
+        for inner in value.values():
+            yield from _references(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _references(inner)
+
+
+def _type(schema: Schema) -> str:
+    if "$ref" in schema:
+        name = str(schema["$ref"]).rpartition("/")[2]
+        return f"[{name}](#{anchor(name)})" if name != "Phase" else "phase"
+    choices = _list(schema.get("anyOf")) or _list(schema.get("oneOf"))
+    if choices:
+        kinds = [_type(one) for one in choices if isinstance(one, Mapping) and one.get("type") != "null"]
+        return " or ".join(dict.fromkeys(kinds))
+    if "const" in schema:
+        return code(str(schema["const"]))
+    if "enum" in schema:
+        return ", ".join(code(str(one)) for one in _list(schema["enum"]))
+    return _plain(schema)
+
+
+def _plain(schema: Schema) -> str:
+    match schema.get("type"):
+        case "array":
+            inner = schema.get("items")
+            return f"list of {_type(inner)}" if isinstance(inner, Mapping) and inner else "list"
+        case "object":
+            inner = schema.get("additionalProperties")
+            return f"map to {_type(inner)}" if isinstance(inner, Mapping) else "map"
+        case "integer":
+            return f"whole number{_range(schema)}"
+        case "number":
+            return f"number{_range(schema)}"
+        case "boolean":
+            return "true or false"
+        case "string":
+            return "text" if "pattern" not in schema else f"text like `{schema['pattern']}`"
+    return "anything"
+
+
+def _range(schema: Schema) -> str:
+    signs = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
+    return "".join(
+        f" {sign} {schema[key]:g}" for key, sign in signs.items() if isinstance(schema.get(key), int | float)
+    )
+
+
+def _default(schema: Schema, needed: bool) -> str:
+    if needed:
+        return "required"
+    default = schema.get("default")
+    if default in (None, [], {}) or isinstance(default, Mapping):
+        return ""
+    return code(json.dumps(default, ensure_ascii=False))
+
+
+def _map(value: object) -> Mapping[str, Schema]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []

@@ -1,0 +1,56 @@
+"""The page of what a run writes: the journal's tables and words, and the event lines of ``bench run --json``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+
+from docs.site.markdown import code, page, table
+
+from bench.cli.schemas import schema_of
+from bench.journal.migrations import MIGRATIONS, VERSION
+from bench.journal.rows import CorpusKind, RunState
+from bench.metrics.loss import LossKind
+from bench.model import Phase, State
+
+LEAD = f"""\
+`checkpoints/RUN_ID/journal.sqlite` is the only state of a run: an SQLite file that any SQLite tool opens. The program
+appends to it and never rewrites an outcome. Schema version {VERSION}; a newer one migrates a file when it opens it.
+Read results with `bench export`; the tables are for looking behind it."""
+
+WORDS: Mapping[str, type[StrEnum]] = {
+    "State of a run": RunState,
+    "Phase": Phase,
+    "How an item ends": State,
+    "Step of a corpus": CorpusKind,
+    "Why an item was lost": LossKind,
+}
+
+EVENTS = """\
+`bench run --json` prints a JSON object a line on stdout: `launch` once, `progress` at least every ten seconds, `stopping`
+after a signal or a limit, `done` last. `bench schema event` prints the JSON Schema."""
+
+
+def text() -> str:
+    """The page."""
+    return page(
+        "Journal and events",
+        LEAD,
+        "## Words",
+        table(
+            ["what", "values"], ([title, ", ".join(code(str(one)) for one in words)] for title, words in WORDS.items())
+        ),
+        "## Event lines",
+        EVENTS,
+        table(["event", "fields"], _events()),
+        "## Tables",
+        *(f"```sql\n{sql.strip()}\n```" for _, sql in sorted(MIGRATIONS.items())),
+    )
+
+
+def _events() -> Iterator[list[str]]:
+    lines = schema_of("event")["oneOf"]
+    assert isinstance(lines, list)
+    for line in lines:
+        fields = dict(line["properties"])
+        yield [code(fields.pop("event")["const"]), ", ".join(map(code, fields))]

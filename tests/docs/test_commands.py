@@ -1,0 +1,167 @@
+"""Every command of the documentation runs, in the order of its page, and prints what the page says."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docs.model_server import model_server
+from tests.docs.pages import Block, agrees, blocks, steps
+from tests.docs.shell import Shell
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+RUNNABLE = ("sh", "console")
+PORTS = ("9000", "3000")
+"""ports that pages name; each page gets free ones instead, so that pages can run beside anything"""
+FILES_OF = re.compile(r"<!-- files of: (\S+) -->")
+
+
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def runs_something(page: Path) -> bool:
+    return any(block.language in RUNNABLE and block.untested is None for block in read(page))
+
+
+def read(page: Path) -> list[Block]:
+    return list(blocks(page.read_text(encoding="utf-8")))
+
+
+@pytest.fixture(scope="module")
+def models() -> Iterator[str]:
+    with model_server() as url:
+        yield url
+
+
+@pytest.fixture
+def environment(tmp_path: Path, models: str) -> dict[str, str]:
+    """What a reader has who followed the page: bench on the PATH, keys of models, a home."""
+    kept = {name: value for name, value in os.environ.items() if not name.endswith(("_API_KEY", "_BASE_URL"))}
+    home = tmp_path / "home"
+    home.mkdir()
+    author = {"GIT_AUTHOR_NAME": "reader", "GIT_AUTHOR_EMAIL": "reader@example.org"}
+    committer = {name.replace("AUTHOR", "COMMITTER"): value for name, value in author.items()}
+    return {
+        **kept,
+        **author,
+        **committer,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "HOME": str(home),
+        "XDG_CONFIG_HOME": str(home / ".config"),
+        "PYTHONWARNINGS": "error",
+        "OPENAI_API_KEY": "test-key-of-openai",
+        "OPENAI_BASE_URL": f"{models}/v1",
+        "ANTHROPIC_API_KEY": "test-key-of-anthropic",
+        "ANTHROPIC_BASE_URL": models,
+    }
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if runs_something(page)], ids=name_of)
+def test_each_command_of_the_page_does_what_the_page_says(
+    page: Path, tmp_path: Path, environment: dict[str, str], request: pytest.FixtureRequest
+) -> None:
+    text = page.read_text(encoding="utf-8")
+    workspace = tmp_path / "work"
+    workspace.mkdir()
+    place_locomo(text, workspace, request)
+    ports = {port: str(free_port()) for port in PORTS}
+    for other in FILES_OF.findall(text):
+        for block in read(page.parent / other):
+            write(block, workspace, ports)
+    with Shell(workspace, environment) as shell:
+        for block in blocks(text):
+            write(block, workspace, ports)
+            if block.language in RUNNABLE and block.untested is None:
+                run(shell, block, workspace, ports, name_of(page))
+
+
+def run(shell: Shell, block: Block, workspace: Path, ports: dict[str, str], page: str) -> None:
+    for step in steps(block):
+        began = time.monotonic()
+        code, printed = shell.run(local(with_run(step.command, workspace), ports))
+        print(f"{time.monotonic() - began:6.2f} s  {step.command}")  # pytest -s shows where the time goes
+        place = f"{page}:{step.line}: {step.command}"
+        assert code == step.exit_code, f"{place}\nexit {code}, not {step.exit_code}\n" + "\n".join(printed)
+        assert not any("Traceback" in line for line in printed), f"{place}\n" + "\n".join(printed)
+        if step.output is not None:
+            shown = [local(line, ports) for line in step.output]
+            assert agrees(shown, printed), (
+                f"{place}\n--- printed\n" + "\n".join(printed) + "\n--- the page\n" + "\n".join(shown)
+            )
+
+
+def write(block: Block, workspace: Path, ports: dict[str, str]) -> None:
+    """A block with a path as title is a file."""
+    if block.title and block.untested is None:
+        path = workspace / block.title
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(local(block.body, ports), encoding="utf-8")
+
+
+def with_run(command: str, workspace: Path) -> str:
+    """``RUN_ID`` is the newest run."""
+    if "RUN_ID" not in command:
+        return command
+    runs = sorted((workspace / "checkpoints").iterdir(), key=lambda path: path.stat().st_mtime)
+    return command.replace("RUN_ID", runs[-1].name)
+
+
+def local(text: str, ports: dict[str, str]) -> str:
+    return re.sub(rf"\b({'|'.join(ports)})\b", lambda found: ports[found[1]], text)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def place_locomo(text: str, workspace: Path, request: pytest.FixtureRequest) -> None:
+    """The download of LoCoMo is the one thing that a page takes from elsewhere."""
+    if "--benchmarks locomo" in text:
+        shared: Path = request.getfixturevalue("shared")
+        target = workspace / "datasets/locomo/locomo10.json"
+        target.parent.mkdir(parents=True)
+        target.write_bytes((shared / "data/locomo10/locomo10.json").read_bytes())
+
+
+REASONS = {
+    "needs the network",
+    "needs Docker",
+    "needs a cluster",
+    "needs a key of the vendor",
+    "installs packages",
+    "takes minutes",
+    "needs a forge",
+}
+
+
+def untested() -> Iterator[tuple[str, str]]:
+    for page in PAGES:
+        for block in read(page):
+            if block.untested is not None:
+                yield f"{name_of(page)}:{block.line}", block.untested
+
+
+@pytest.mark.parametrize(("place", "reason"), list(untested()))
+def test_a_command_is_left_out_only_for_a_reason_that_the_page_shows(place: str, reason: str) -> None:
+    assert reason in REASONS, place
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_no_command_hides_in_a_block_that_is_not_run(page: Path) -> None:
+    """A block without a language would be skipped silently."""
+    for block in read(page):
+        assert block.language, f"{name_of(page)}:{block.line}: a block needs a language; text for what is only shown"
+        if block.language in ("text", "bash", "shell", "yaml"):
+            first = block.body.lstrip().split(" ")[0]
+            assert first not in ("bench", "$", "make", "python", "pip"), f"{name_of(page)}:{block.line}"

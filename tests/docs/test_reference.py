@@ -1,0 +1,48 @@
+"""The reference is what the code says, and says all of it."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+from docs.site import generate
+
+from bench.cli.app import COMMANDS
+from bench.metrics import catalog
+
+
+@cache
+def made(name: str) -> str:
+    return generate.PAGES[name]()
+
+
+@pytest.mark.parametrize("name", generate.PAGES)
+def test_a_committed_page_equals_what_the_generator_writes(name: str) -> None:
+    written = (generate.FOLDER / name).read_text(encoding="utf-8")
+    assert written == made(name), "run: python -m docs.site.generate"
+
+
+def test_no_page_of_the_reference_is_written_by_hand() -> None:
+    assert {path.name for path in generate.FOLDER.iterdir()} == set(generate.PAGES)
+
+
+@pytest.mark.parametrize("command", [name for name, *_ in COMMANDS])
+def test_each_command_has_an_entry(command: str) -> None:
+    assert re.search(rf"^### bench {command}\b", made("cli.md"), re.M)
+
+
+def test_each_metric_has_a_row() -> None:
+    page = made("metrics.md")
+    assert [info.name for info in catalog() if f"`{info.name}`" not in page] == []
+
+
+def test_each_variable_that_the_code_reads_is_described(root: Path) -> None:
+    page = made("environment-variables.md")
+    for path in (root / "bench").rglob("*.py"):
+        source = path.read_text(encoding="utf-8")
+        read = re.findall(r"MEMORYBENCH_[A-Z_]+\b", source)
+        read += re.findall(r'environ(?:ment)?(?:\.get)?[\[(]"([A-Z][A-Z_]+)"', source)
+        missing = {name for name in read if f"`{name}`" not in page and name not in ("PATH", "MEMORYBENCH_")}
+        assert not missing, path
