@@ -1,7 +1,13 @@
 # bench as an image: dependencies pinned by hash, a non-root user, nothing written outside the volumes.
-# BASE_IMAGE lets it be built from a local base.
+# BASE_IMAGE lets it be built from a local base, the PIP_ arguments from another index or a folder of wheels.
 ARG BASE_IMAGE=python:3.12-slim-bookworm
 FROM ${BASE_IMAGE} AS build
+ARG PIP_INDEX_URL
+ARG PIP_EXTRA_INDEX_URL
+ARG PIP_TRUSTED_HOST
+ARG PIP_CERT
+ARG PIP_FIND_LINKS
+ARG PIP_NO_INDEX
 WORKDIR /src
 COPY requirements.lock ./
 RUN python3 -m venv /opt/bench \

@@ -1,0 +1,20 @@
+"""The real stack, where it may be tried: as root with MEMORYBENCH_STACK=1, see ``tests/compose/stack.py``."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.compose.docker import missing
+from tests.compose.stack import main
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_the_stack_is_built_started_stopped_killed_and_resumed() -> None:
+    if os.environ.get("MEMORYBENCH_STACK") != "1":
+        pytest.skip("THE STACK WAS NOT TRIED: set MEMORYBENCH_STACK=1 (installs nothing, takes some minutes)")
+    if absent := missing():
+        pytest.skip(f"THE STACK WAS NOT TRIED: missing here: {', '.join(absent)}")
+    assert main() == 0
