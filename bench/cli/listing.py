@@ -213,12 +213,10 @@ def evaluators(workspace: Path) -> Rows:
 
 def models(workspace: Path) -> Rows:
     """Known model prefixes and the files of ``configs/models``."""
-    from bench.models.names import BUILTINS, VENDORS
+    from bench.models.names import BUILTINS, prefixes
 
     known: Rows = [{"name": name, "description": "built in, no key"} for name in BUILTINS]
-    for prefix, vendor in VENDORS.items():
-        keys = " or ".join(vendor.key_variables) or "no key"
-        known.append({"name": f"{prefix}/MODEL", "description": f"{vendor.dialect} dialect; {keys}"})
+    known += [{"name": f"{prefix}/MODEL", "description": text} for prefix, text in prefixes().items()]
     own: Rows = [
         {"name": f"{entry.name}/", "description": entry.description or entry.problem, "path": str(entry.path)}
         for entry in _catalog(workspace).models()

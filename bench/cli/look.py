@@ -173,7 +173,7 @@ def _metric(catalog: Catalog, name: str) -> Mapping[str, object]:
 def _show(found: Mapping[str, object]) -> None:
     width = max(map(len, found))
     for key, value in found.items():
-        if value in (None, [], {}, ""):
+        if value in (None, [], (), {}, ""):
             continue
         if isinstance(value, Mapping):
             console.line(f"{key}:")

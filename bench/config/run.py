@@ -218,10 +218,6 @@ class RunRequest(Experiment, Operation):
             flag = "--" + str(first["loc"][0]).replace("_", "-") if first["loc"] else "flags"
             raise UsageError(f"{flag}: {first['msg'].removeprefix('Value error, ')}") from error
 
-    def experiment(self) -> dict[str, object]:
-        """Give the result-affecting half as plain JSON data."""
-        return self.model_dump(mode="json", include=set(Experiment.model_fields))
-
     def operation(self) -> dict[str, object]:
         """Give the other half as plain JSON data."""
         return self.model_dump(mode="json", include=set(Operation.model_fields))

@@ -49,13 +49,6 @@ def text_at(row: object, path: Path, place: RowPlace, *, prefix: str = "") -> st
     return value
 
 
-def optional_text(row: object, path: Path | None, place: RowPlace, *, prefix: str = "") -> str | None:
-    """The text, or None where it is absent or null."""
-    if path is None or path.get(row) is None:
-        return None
-    return text_at(row, path, place, prefix=prefix)
-
-
 def id_at(row: object, path: Path, place: RowPlace, *, prefix: str = "") -> str:
     """An id: text, or a number as its text."""
     value = value_at(row, path, place, prefix=prefix)

@@ -60,10 +60,6 @@ class Calibration:
         """max(FPR, FNR): a smaller difference between two jobs is within judge noise."""
         return max(self.fpr.value or 0.0, self.fnr.value or 0.0)
 
-    @property
-    def warns(self) -> bool:
-        return (self.fpr.value or 0.0) > WARN_ABOVE
-
 
 async def calibrate(
     judge: Judge, prompts: JudgePrompts, *, evaluator: JudgeEvaluator | None = None

@@ -33,6 +33,7 @@ SEARCH_S = 0.12
 """how long one page may look for a text"""
 SEARCHED_AT_ONCE = 1000
 SAMPLE = 2000
+STEPS = 80
 
 _SQL = blocks("paging")
 _TYPE = "question_type"
@@ -120,17 +121,25 @@ async def payloads_of(reader: Reader, entries: Sequence[int], name: str) -> dict
     return found
 
 
-async def corpora_of(reader: Reader, item: str) -> list[str]:
-    """The corpora that have an item of this id: one, unless two benchmarks share it."""
-    return [str(row[0]) for row in await _all(reader, "corpus_of", clean(item))]
-
-
 async def sampled_times(reader: Reader, owner: str, phase: Phase) -> tuple[int, list[Mapping[str, int]]]:
     """How many times a phase ended well, and the times of up to ``SAMPLE`` of them, spread evenly."""
     count = int((await _all(reader, "times_count", clean(owner), PHASES[phase]))[0][0])
     every = max(1, count // SAMPLE)
     rows = await _all(reader, "times", clean(owner), PHASES[phase], every, SAMPLE)
     return count, [json.loads(row[0]) for row in rows]
+
+
+async def ends_of(reader: Reader, job: str) -> list[tuple[float, int]]:
+    """(seconds since the run began, items of the job that had ended by then), in up to ``STEPS`` steps."""
+    first, last = (await _all(reader, "entries_of_scores", clean(job)))[0]
+    if first is None:
+        return []
+    found, ended = [], 0
+    began_s = reader.meta.created_at.timestamp()
+    for count, started_us in await _all(reader, "ends", clean(job), first, (last - first) // STEPS + 1):
+        ended += count
+        found.append((round(max(0.0, started_us / 1e6 - began_s), 3), ended))
+    return found
 
 
 # ------------------------------------------------------------------ the three ways to a page

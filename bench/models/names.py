@@ -149,15 +149,12 @@ def resolve_name(name: str | Mapping[str, str]) -> str:
 
 def prefixes() -> dict[str, str]:
     """What can be named without a file: prefix -> one line that says what it needs."""
-    known = {
-        prefix: f"{vendor.dialect} dialect, {_needs(vendor)}; other address in {vendor.base_variable}"
-        for prefix, vendor in VENDORS.items()
-    }
-    return {"builtin": f"no key, no network: {', '.join(BUILTINS)}", **known}
+    return {prefix: f"{vendor.dialect} dialect; {_needs(vendor)}" for prefix, vendor in VENDORS.items()}
 
 
 def _needs(vendor: Vendor) -> str:
-    return "key in " + " or ".join(vendor.key_variables) if vendor.key_variables else "no key"
+    key = "key in " + " or ".join(vendor.key_variables) if vendor.key_variables else "no key"
+    return f"{key}; {'another' if vendor.base_url else 'its'} address in {vendor.base_variable}"
 
 
 def target(name: str, environment: Environment, files: Mapping[str, ModelFile]) -> Target:

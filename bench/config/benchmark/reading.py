@@ -44,11 +44,6 @@ def read_benchmark(path: Path, *, find: Find, workspace: Path | None = None) -> 
     return config
 
 
-def is_benchmark(source: Source) -> bool:
-    """True when the keys are those of a benchmark, whatever the file is called."""
-    return _is_manifest(source) or "schema" in source.tree or "data" in source.tree
-
-
 def _is_manifest(source: Source) -> bool:
     return "manifest_version" in source.tree or source.path.name == "manifest.json"
 

@@ -57,5 +57,14 @@ WHERE p.owner = (SELECT id FROM owner WHERE name = ?1) AND p.phase = ?2 AND p.ou
   AND e.times IS NOT NULL
 LIMIT ?4;
 
--- name: corpus_of
-SELECT DISTINCT corpus FROM score WHERE unit = ?1;
+-- name: entries_of_scores
+SELECT min(entry), max(entry) FROM score WHERE owner = (SELECT id FROM owner WHERE name = ?1) AND generation = 0;
+
+-- name: ends
+SELECT b.n, e.started_us FROM (
+  SELECT count(*) AS n, max(entry) AS last FROM score
+  WHERE owner = (SELECT id FROM owner WHERE name = ?1) AND generation = 0
+  GROUP BY (entry - ?2) / ?3) b
+JOIN entry e ON e.id = b.last
+ORDER BY e.started_us;
+
