@@ -5,7 +5,7 @@ Example::
     import bench
 
     outcome = await bench.run(bench.plan(benchmarks="demo", providers="bm25"))
-    (await bench.report(outcome.run_id)).jobs[0].metrics["ndcg_at_10"].value
+    bench.report(outcome.run_id).jobs[0].metrics["ndcg_at_10"].value
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 from bench.version import __version__
 
 if TYPE_CHECKING:
-    from bench.api import resume, run
+    from bench.api import compare, resume, run
 
-__all__ = ["__version__", "plan", "report", "resume", "run"]
+__all__ = ["__version__", "compare", "plan", "report", "resume", "run"]
 
 _ROOMS = ("plan", "report")
 """rooms whose name is also a function"""
@@ -27,6 +27,6 @@ _ROOMS = ("plan", "report")
 def __getattr__(name: str) -> object:
     if name in _ROOMS:
         return import_module(f"bench.{name}")
-    if name in ("resume", "run"):
+    if name in ("compare", "resume", "run"):
         return getattr(import_module("bench.api"), name)
     raise AttributeError(f"module 'bench' has no attribute {name!r}")

@@ -6,21 +6,26 @@ Example::
 
     plan = bench.plan(benchmarks="demo", providers=["bm25", "oracle"], k=5)
     outcome = await bench.run(plan)
-    report = await bench.report(outcome.run_id)
-    report.jobs[0].metrics["ndcg_at_10"].value
+    bench.report(outcome.run_id).jobs[0].metrics["ndcg_at_10"].value
+    bench.compare(f"{outcome.run_id}:bm25", f"{outcome.run_id}:oracle").comparisons[0].headlines[0].verdict
 
 Everything is imported when it is first called, so ``import bench`` stays cheap.
 """
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from bench.engine import Observer, Outcome
     from bench.plan import Plan
     from bench.report import Report
+    from bench.report.comparison import Comparisons
+
+T = TypeVar("T")
 
 
 def plan(*, workspace: Path | str = ".", env_file: Path | None = None, **flags: object) -> Plan:
@@ -70,11 +75,61 @@ async def resume(
     return await execute(rest, environment=environment, observer=observer, resume=path)
 
 
-async def report(run_id: str, *, workspace: Path | str = ".") -> Report:
-    """Fold a run's journal into its report; works on an unfinished run too."""
+def report(run_id: str, *, workspace: Path | str = ".") -> Report:
+    """Fold a run's journal into its report; works on an unfinished run too.
+
+    Raises:
+        UsageError: no such run.
+        JournalError: its file cannot be read.
+    """
     from bench.journal import Reader
     from bench.journal.places import find_run
     from bench.report.fold import fold
 
-    async with Reader.open(find_run(Path(workspace), run_id)) as reader:
-        return await fold(reader)
+    async def read() -> Report:
+        async with Reader.open(find_run(Path(workspace), run_id)) as reader:
+            return await fold(reader)
+
+    return _awaited(read)
+
+
+def compare(
+    *jobs: str,
+    benchmark: str | None = None,
+    providers: Sequence[str] = (),
+    metric: str | Sequence[str] = (),
+    force: bool = False,
+    workspace: Path | str = ".",
+) -> Comparisons:
+    """Compare jobs ``RUN_ID:PROVIDER[:MODEL]``, or the newest run of each of ``providers`` on ``benchmark``.
+
+    ``metric`` names the headline metrics and the only rows; default: the benchmark's first.
+
+    Raises:
+        UsageError: not two sides, an unknown one, or what is not like for like without ``force``.
+    """
+    from bench.report.choosing import chosen_targets, sides_of
+    from bench.report.compare import compare_sides
+
+    folder, metrics = Path(workspace), [metric] if isinstance(metric, str) else list(metric)
+
+    async def read() -> Comparisons:
+        chosen = await chosen_targets(folder, jobs, benchmark=benchmark, providers=providers)
+        groups = await sides_of(folder, [target for target, _ in chosen], benchmark=benchmark)
+        return compare_sides(groups, metrics=metrics, force=force)
+
+    return _awaited(read)
+
+
+def _awaited(read: Callable[[], Awaitable[T]]) -> T:
+    """Run a reading to its end, also from within a running event loop (a notebook), in a thread of its own."""
+    import asyncio
+
+    import anyio
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return anyio.run(read)
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(anyio.run, read).result()

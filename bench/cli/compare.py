@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -15,7 +14,6 @@ from bench.cli.results import show_grids
 from bench.errors import UsageError
 
 if TYPE_CHECKING:
-    from bench.report.choosing import Target
     from bench.report.sides import Side
 
 GATE_FAILED = 4
@@ -51,13 +49,11 @@ def compare(
     force
         Compare what is not like for like; the output is marked.
     """
-    from bench.report.choosing import sides_of
     from bench.report.compare import compare_sides
     from bench.report.compareview import comparison_grids, comparison_json, comparison_markdown, conclusions
 
     gates = [_gate(text) for text in _spread(fail_on_regression)]
-    targets = _targets(pairs, benchmark, _spread(providers))
-    groups = anyio.run(partial(sides_of, benchmark=benchmark), current.get().workspace, targets)
+    groups = anyio.run(_loaded, current.get().workspace, pairs, benchmark, _spread(providers))
     found = compare_sides(groups, metrics=_spread(metric), force=force)
     if current.get().json:
         console.json_value(comparison_json(found))
@@ -90,25 +86,17 @@ def _gate(text: str) -> tuple[str, float]:
     return metric, allowed
 
 
-def _targets(pairs: tuple[str, ...], benchmark: str | None, providers: list[str]) -> list[Target]:
-    from bench.report.choosing import Target, newest_targets
+async def _loaded(
+    workspace: Path, pairs: tuple[str, ...], benchmark: str | None, providers: list[str]
+) -> list[list[Side]]:
+    """Read the sides; say which run a provider's name stands for."""
+    from bench.report.choosing import chosen_targets, sides_of
 
-    if pairs and providers:
-        raise UsageError("RUN_ID:PROVIDER and --providers name the same thing", hint="give one of them")
-    if pairs:
-        targets = [Target.parse(text) for text in pairs]
-    elif providers and benchmark:
-        chosen = anyio.run(newest_targets, current.get().workspace, benchmark, providers)
-        for target, job in chosen:
+    chosen = await chosen_targets(workspace, pairs, benchmark=benchmark, providers=providers)
+    for target, job in chosen:
+        if job is not None:
             console.note(f"{target.provider}: run {job.run_id} of {job.created_at:%Y-%m-%d %H:%M:%SZ}")
-        targets = [target for target, _ in chosen]
-    else:
-        raise UsageError(
-            "what is to be compared?", hint="RUN_ID:PROVIDER RUN_ID:PROVIDER, or --benchmark B --providers P P"
-        )
-    if len(targets) < 2:
-        raise UsageError("a comparison needs two sides", hint="name a second one")
-    return targets
+    return await sides_of(workspace, [target for target, _ in chosen], benchmark=benchmark)
 
 
 def _gates(groups: list[list[Side]], gates: list[tuple[str, float]], *, force: bool) -> int:

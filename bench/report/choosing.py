@@ -91,6 +91,26 @@ def _refuse_several(target: Target, records: Sequence[JobRecord]) -> None:
 # ---------------------------------------------------------------------------- by name
 
 
+async def chosen_targets(
+    workspace: Path, pairs: Sequence[str], *, benchmark: str | None, providers: Sequence[str]
+) -> list[tuple[Target, JobSummary | None]]:
+    """Read what was asked for: RUN_ID:PROVIDER each, or providers by name with the job that was chosen for each.
+
+    Raises:
+        UsageError: neither or both of them, fewer than two sides, or a name of which nothing is known.
+    """
+    hint = "RUN_ID:PROVIDER RUN_ID:PROVIDER, or --benchmark B --providers P P"
+    if pairs and providers:
+        raise UsageError("RUN_ID:PROVIDER and --providers name the same thing", hint="give one of them")
+    if not pairs and not (providers and benchmark):
+        raise UsageError("what is to be compared?", hint=hint)
+    if len(pairs or providers) < 2:
+        raise UsageError("a comparison needs two sides", hint="name a second one")
+    if pairs:
+        return [(Target.parse(text), None) for text in pairs]
+    return [(target, job) for target, job in await newest_targets(workspace, benchmark or "", providers)]
+
+
 async def newest_targets(workspace: Path, benchmark: str, providers: Sequence[str]) -> list[tuple[Target, JobSummary]]:
     """The newest complete valid job of each provider; of several, those whose settings all providers share.
 

@@ -241,7 +241,9 @@ async def test_the_document_has_exactly_the_documented_fields(tmp_path: Path) ->
     assert set(found) == {
         "kind", "version", "level", "alpha", "correction", "family_size", "seed", "forced", "target", "comparisons",
     }  # fmt: skip
-    (pair,) = found["comparisons"]  # type: ignore[misc]
+    pairs = found["comparisons"]
+    assert isinstance(pairs, list)
+    (pair,) = pairs
     assert set(pair) == {
         "benchmark", "a", "b", "like_for_like", "items", "cluster_by", "n_clusters", "judge_noise", "rows",
     }  # fmt: skip
