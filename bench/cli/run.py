@@ -210,7 +210,12 @@ async def _execute(
     for text in plan.notes:
         console.note(text)
     async with follow(display):
-        outcome = await execute(plan, environment=environment, observer=display, resume=resume, errand=errand)
+        if plan.request.cluster is not None and errand is None:
+            from bench.cluster import execute_on_cluster
+
+            outcome = await execute_on_cluster(plan, environment=environment, observer=display, resume=resume)
+        else:
+            outcome = await execute(plan, environment=environment, observer=display, resume=resume, errand=errand)
     async with Reader.open(outcome.folder) as reader:
         report = await fold(reader)
         folder = await publish(reader, report, results_folder(plan))

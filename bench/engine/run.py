@@ -33,7 +33,7 @@ from bench.engine.outcome import Outcome, exit_code_of, job_outcomes, status_of
 from bench.engine.progress import Observer, Progress, Silent
 from bench.engine.readers import open_readers
 from bench.engine.stopping import Stopping, watching
-from bench.errors import DiskFull
+from bench.errors import DiskFull, UsageError
 from bench.events import log, run_log
 from bench.http import Http, Limits
 from bench.http.window import CEILING
@@ -46,6 +46,8 @@ ROWS_A_WORKER = 10
 """unacknowledged rows allowed for each worker"""
 PAUSE_FILE = "pause"
 RUN_LOG = "run.log"
+SHARDS = "shards"
+"""folder in a run's folder, there while the run is spread over a cluster"""
 SELDOM = (20_000, 20, 50)
 """garbage collector: new objects before a look, looks before one at the older, at all"""
 
@@ -64,7 +66,7 @@ async def execute(
     ``share`` is this machine's part of every rate limit; ``errand`` the part of the plan to do (default: all).
 
     Raises:
-        UsageError: the run id is used already.
+        UsageError: the run id is used already, or the run is spread over a cluster.
         IdentityError: the plan is not the one the run was started with.
         ConfigError: a provider or model cannot be opened; nothing was called.
         Locked, JournalError: the run file is held by another process, or is none.
@@ -77,6 +79,8 @@ async def execute(
         journal = Journal.create(folder, run_meta(plan, run_id, code), bound=bound)
     else:
         folder = resume if resume.is_dir() else resume.parent
+        if (folder / SHARDS).is_dir():
+            raise UsageError(f"run {folder.name} is spread over a cluster", hint="end it first: bench resume RUN_ID")
         journal = Journal.resume(resume, bound=bound)
     errand = errand or Errand()
     work = Execution(plan, environment, observer or Silent(), folder, share, errand)

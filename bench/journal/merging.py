@@ -54,8 +54,12 @@ class _Source:
     uuid: str
 
 
-async def merge(sources: Sequence[Path], into: Path, *, run_id: str) -> MergeOutcome:
+async def merge(
+    sources: Sequence[Path], into: Path, *, run_id: str, request: Mapping[str, object] | None = None
+) -> MergeOutcome:
     """Union ``sources`` (run folders or journal files) into the new run folder ``into``.
+
+    ``request`` is what a resume of the merged run goes on with, by default what the first source was asked.
 
     Raises IdentityError (another plan digest), MergeConflict (one item with two outcomes; names every such
     item), JournalError or UsageError; nothing is left behind then.
@@ -66,6 +70,8 @@ async def merge(sources: Sequence[Path], into: Path, *, run_id: str) -> MergeOut
     known.sort(key=lambda source: (source.meta.created_at, source.uuid))
     _same_plan(known)
     meta = _merged_meta(known, run_id)
+    if request is not None:
+        meta = replace(meta, request=request)
     gaps = gaps_of(meta.ranges, meta.total)
     state = _merged_state(known, gaps)
     path = into / NAME

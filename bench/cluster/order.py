@@ -1,0 +1,96 @@
+"""What travels between the coordinator and a worker: an order out, what came of it back. Never a secret.
+
+Example::
+
+    order = Order(shard=Shard(number=2, count=4, start=26, end=50), run_id="r1", ...)
+    order.shard_run_id          # "r1.2of4": a shard is a run of its own, with namespaces of its own
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from bench.cluster.saying import Word
+from bench.errors import BenchError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shard:
+    """One range of the run's items."""
+
+    number: int
+    """from 1"""
+    count: int
+    start: int
+    """1-based position"""
+    end: int
+    """inclusive"""
+
+    def __str__(self) -> str:
+        return f"{self.number}of{self.count}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """One shard to carry out."""
+
+    shard: Shard
+    run_id: str
+    """of the whole run"""
+    version: str
+    """of bench: the worker's must be the same"""
+    request: Mapping[str, object]
+    """the flags of the shard, as plain data"""
+    digest: str
+    """of the plan"""
+    identity: Mapping[str, object]
+    """the tree under the digest, so that a worker can say in what it differs"""
+    workspace: str
+    """the coordinator's; a worker that has no such folder uses its own"""
+    env_file: str | None
+    """only its path: the worker reads its own file"""
+    share: float
+    """of every rate limit"""
+    token: str
+    """names the stop event and the topic of this coordinator"""
+    journal: bytes | None = None
+    """zstd of what an earlier worker left half done"""
+    phases: int = 0
+    """rows in it"""
+
+    @property
+    def shard_run_id(self) -> str:
+        return f"{self.run_id}.{self.shard}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why a worker does not carry out an order."""
+
+    kind: str
+    message: str
+    hint: str
+    worker: str
+    exit_code: int
+
+    @classmethod
+    def of(cls, error: BenchError, worker: str) -> Refusal:
+        """An error as plain data, since not every exception survives the way."""
+        return cls(kind=error.kind, message=str(error), hint=error.hint, worker=worker, exit_code=error.exit_code)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Returned:
+    """What came of an order."""
+
+    journal: bytes | None
+    """zstd; None when nothing was begun"""
+    word: Word | None = None
+    """the counters at the end"""
+    stop: str | None = None
+    """why the shard ended early, None when it came to its end"""
+    stopped: Mapping[str, str] = field(default_factory=dict)
+    """job key -> why it takes no more work"""
+    message: str = ""
+    refusal: Refusal | None = None

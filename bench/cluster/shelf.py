@@ -1,0 +1,97 @@
+"""The coordinator's shelf: the journals that came back, one file a shard, until the run is whole.
+
+Example::
+
+    shelf = Shelf(folder / SHARDS)
+    await shelf.put(shard, returned.journal)
+    done = await shelf.is_done(shard)
+    await shelf.merge_into(folder, meta)            # the run's own journal from all of them
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio.to_thread
+import zstandard
+
+from bench.cluster.order import Shard
+from bench.engine.run import SHARDS
+from bench.journal import Reader, RunMeta, RunState, merge
+from bench.journal.places import JOURNAL
+from bench.model import FAILED_STATES
+from bench.plan import Plan
+
+_DRAFT = "merged"
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """The folder of shards in a run's folder; as long as it is there the run belongs to a cluster."""
+
+    run: Path
+
+    @property
+    def folder(self) -> Path:
+        return self.run / SHARDS
+
+    @property
+    def is_there(self) -> bool:
+        return self.folder.is_dir()
+
+    def path(self, shard: Shard) -> Path:
+        """Where a shard's journal lies."""
+        return self.folder / f"{shard}.sqlite"
+
+    async def put(self, shard: Shard, packed: bytes) -> None:
+        """Store a journal in place of an earlier one, durable when this returns."""
+        await anyio.to_thread.run_sync(self._put, shard, packed)
+
+    def _put(self, shard: Shard, packed: bytes) -> None:
+        draft = self.folder / f".{uuid.uuid4().hex}"
+        with draft.open("wb") as file:
+            file.write(zstandard.decompress(packed))
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(self.path(shard))
+
+    async def take(self, shard: Shard) -> tuple[bytes | None, int]:
+        """A half-done shard for a worker to go on with: its journal, compressed, and how many rows it has."""
+        path = self.path(shard)
+        if not path.exists():
+            return None, 0
+        async with Reader.open(path) as reader:
+            phases = sum((await reader.counts()).values())
+        packed = await anyio.to_thread.run_sync(lambda: zstandard.compress(path.read_bytes()))
+        return packed, phases
+
+    async def is_done(self, shard: Shard, plan: Plan) -> bool:
+        """The shard came to its end and nothing of it failed."""
+        if not self.path(shard).exists():
+            return False
+        async with Reader.open(self.path(shard)) as reader:
+            state = (await reader.status()).state
+            failed = [await reader.states(job.key) for job in plan.jobs]
+        return state in (RunState.COMPLETE, RunState.PARTIAL) and not any(FAILED_STATES & set(one) for one in failed)
+
+    async def merge_into(self, meta: RunMeta) -> None:
+        """Make the run's journal anew from what is on the shelf; an empty shelf leaves it as it is."""
+        sources = sorted(self.folder.glob("*.sqlite"))
+        if not sources:
+            return
+        draft = self.run / _DRAFT
+        shutil.rmtree(draft, ignore_errors=True)
+        await merge(sources, draft, run_id=meta.run_id, request=meta.request)
+        for left in ("-wal", "-shm"):
+            # of a reader of the file that goes; nothing is in them, its writer has closed it
+            (self.run / f"{JOURNAL}{left}").unlink(missing_ok=True)
+        (draft / JOURNAL).replace(self.run / JOURNAL)
+        shutil.rmtree(draft)
+
+    def clear(self) -> None:
+        """The run is whole: its own journal has everything."""
+        shutil.rmtree(self.folder)

@@ -1,0 +1,244 @@
+"""What happens on a worker: check that the order can be carried out here, run the shard's engine, send its journal.
+
+A shard works in ``checkpoints/.shards`` of the worker's workspace and stays there until the coordinator has it, so a
+worker that was killed goes on where it was, and so does the next one on the same disk::
+
+    returned = run_shard(order)             # a dask task; the coordinator stores returned.journal
+
+The workspace is ``MEMORYBENCH_WORKSPACE``, else the coordinator's if there is such a folder here, else the folder that
+the worker was started in. Secrets come from the worker's own environment, or from the ``.env`` of that workspace.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import threading
+import uuid
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+import zstandard
+from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_fixed
+
+import bench.version
+from bench.cluster.dask import Post
+from bench.cluster.order import Order, Refusal, Returned
+from bench.cluster.saying import Word
+from bench.config.catalog import Catalog
+from bench.config.run import RunRequest
+from bench.engine import Outcome, Progress, Silent, Stop, execute
+from bench.engine.run import PAUSE_FILE, inmost
+from bench.errors import BenchError, IdentityError, JournalError, Locked, UsageError
+from bench.journal import Reader
+from bench.journal.holder import HEARTBEAT_S, STALE_S
+from bench.journal.places import CHECKPOINTS, JOURNAL
+from bench.plan import Plan, changes, make_plan
+from bench.providers.facts import needs
+from bench.settings import Environment
+
+WORKSPACE = "MEMORYBENCH_WORKSPACE"
+SCRATCH = ".shards"
+SAY_EVERY_S = 1.0
+LOOK_EVERY_S = 0.1
+LOCKED_S = STALE_S + 2 * HEARTBEAT_S
+"""after that a holder that is gone is known to be gone"""
+
+
+def dask_setup(worker: object) -> None:
+    """Let ctrl-C reach the coordinator only, which asks its workers to stop; dask calls this as a worker starts."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+async def about() -> str:
+    """The version of bench here."""
+    return bench.version.__version__
+
+
+async def refusal(order: Order) -> Refusal | None:
+    """Say why an order could not be carried out here, None when it could."""
+    try:
+        await anyio.to_thread.run_sync(plan_of, order)
+    except BenchError as problem:
+        return Refusal.of(problem, "")
+    return None
+
+
+async def kept(order: Order) -> list[str]:
+    """The shards of a run of which this worker has a journal."""
+    folder = scratch_of(order) / CHECKPOINTS
+    return [path.parent.name for path in folder.glob(f"{order.run_id}.*/{JOURNAL}")]
+
+
+async def forget(order: Order, shards: list[str]) -> None:
+    """Delete what is stored with the coordinator."""
+    for name in shards:
+        for kind in (CHECKPOINTS, "results"):
+            shutil.rmtree(scratch_of(order) / kind / name, ignore_errors=True)
+
+
+def run_shard(order: Order) -> Returned:
+    """Carry an order out in this thread, or say why not."""
+    post = Post.here(order.token)
+    try:
+        return anyio.run(_carry_out, order, post)
+    except BaseExceptionGroup as group:
+        problem = inmost(group)
+        if not isinstance(problem, BenchError):
+            raise problem from group
+    except BenchError as error:
+        problem = error
+    return Returned(journal=None, refusal=Refusal.of(problem, post.address))
+
+
+# --------------------------------------------------------------------------- the plan here
+
+
+def workspace_of(order: Order) -> Path:
+    """The folder that this worker works in."""
+    own, theirs = os.environ.get(WORKSPACE), Path(order.workspace)
+    if own:
+        return Path(own)
+    return theirs if theirs.is_dir() else Path.cwd()
+
+
+def scratch_of(order: Order) -> Path:
+    """Where shards work: a workspace in the workspace, whose runs nobody lists."""
+    return workspace_of(order) / CHECKPOINTS / SCRATCH
+
+
+def plan_of(order: Order) -> tuple[Plan, Environment]:
+    """Plan a shard from this worker's own configs, datasets and variables.
+
+    Raises:
+        UsageError: another version of bench.
+        IdentityError: a config or dataset is not what the coordinator has, with a readable diff.
+        ConfigError, DataError: something is missing here, also a secret.
+    """
+    if (here := bench.version.__version__) != order.version:
+        raise another_version(here, order.version)
+    workspace = workspace_of(order)
+    beside = Path(order.env_file) if order.env_file is not None else None
+    environment = Environment.load(workspace, beside if beside is not None and beside.is_file() else None)
+    plan = make_plan(Catalog.load(workspace), RunRequest.model_validate(dict(order.request)), environment)
+    if plan.digest != order.digest:
+        raise IdentityError(
+            f"{workspace} does not hold what the run is made of",
+            changes=changes(order.identity, plan.identity),
+            hint=f"give the worker the same configs, datasets and variables ({WORKSPACE} names its workspace)",
+        )
+    for lane in plan.running:
+        for name in needs(lane.provider.config):
+            environment.require(name, user=lane.provider.label)
+    return plan, environment
+
+
+def another_version(here: str, wanted: str) -> UsageError:
+    """What is said of a worker with another bench."""
+    return UsageError(f"bench {here} is not the coordinator's {wanted}", hint="install the same bench on every worker")
+
+
+# --------------------------------------------------------------------------- at work
+
+
+async def _carry_out(order: Order, post: Post) -> Returned:
+    """Run the shard as far as it comes, listening for the stop event all the while."""
+    speaker = Speaker(order, post)
+    async with anyio.create_task_group() as beside:
+        beside.start_soon(speaker.keep_saying)
+        plan, environment = await anyio.to_thread.run_sync(plan_of, order)
+        plan = replace(plan, workspace=scratch_of(order))
+        folder = plan.workspace / CHECKPOINTS / order.shard_run_id
+        if await anyio.to_thread.run_sync(lambda: post.asked_to_stop(within_s=0)):
+            beside.cancel_scope.cancel()
+            return Returned(journal=None, stop=Stop.PAUSED)
+        await _lay_down(order, folder)
+        beside.start_soon(_obey, post, folder)
+        outcome = await _executed(order, plan, environment, speaker, folder)
+        beside.cancel_scope.cancel()
+    return Returned(
+        journal=_packed(folder / JOURNAL),
+        word=speaker.word,
+        stop=outcome.stop,
+        stopped={job.job.key: job.stopped for job in outcome.jobs if job.stopped is not None},
+        message=outcome.message,
+    )
+
+
+async def _executed(order: Order, plan: Plan, environment: Environment, speaker: Speaker, folder: Path) -> Outcome:
+    """Run the engine; a journal whose last holder may still live is waited for, as long as that can be."""
+    patiently = AsyncRetrying(
+        retry=retry_if_exception_type(Locked), wait=wait_fixed(2), stop=stop_after_delay(LOCKED_S), reraise=True
+    )
+    async for attempt in patiently:
+        with attempt:
+            (folder / PAUSE_FILE).unlink(missing_ok=True)
+            resume = folder if (folder / JOURNAL).exists() else None
+            return await execute(plan, environment=environment, observer=speaker, resume=resume, share=order.share)
+    raise AssertionError("tenacity gives back a value or raises")
+
+
+async def _obey(post: Post, folder: Path) -> None:
+    """Once the coordinator asks, or is gone, ask the engine to stop as another process would: by its pause file."""
+    while not await anyio.to_thread.run_sync(lambda: post.asked_to_stop(within_s=1), abandon_on_cancel=True):
+        pass
+    while not (folder / JOURNAL).exists():  # noqa: ASYNC110  a file sends no event
+        await anyio.sleep(LOOK_EVERY_S)
+    (folder / PAUSE_FILE).touch()
+
+
+class Speaker(Silent):
+    """Watches the engine of one shard and says each second how it stands."""
+
+    def __init__(self, order: Order, post: Post) -> None:
+        self._order = order
+        self._post = post
+        self._attempt = uuid.uuid4().hex
+        self._progress: Progress | None = None
+
+    def launched(self, progress: Progress) -> None:
+        self._progress = progress
+
+    @property
+    def word(self) -> Word:
+        """How the shard stands now."""
+        return Word.of(self._order.shard.number, self._attempt, self._post.address, self._progress)
+
+    async def keep_saying(self) -> None:
+        while True:
+            self._post.say(self.word.text)
+            await anyio.sleep(SAY_EVERY_S)
+
+
+# --------------------------------------------------------------------------- the journal on its way
+
+
+async def _lay_down(order: Order, folder: Path) -> None:
+    """Put the journal that came along into its place, unless the one that survived here got further."""
+    if order.journal is None or await _phases(folder) >= order.phases:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    arrived = folder / f".{uuid.uuid4().hex}"
+    arrived.write_bytes(zstandard.decompress(order.journal))
+    for beside in ("-wal", "-shm"):
+        (folder / f"{JOURNAL}{beside}").unlink(missing_ok=True)
+    arrived.replace(folder / JOURNAL)
+
+
+async def _phases(folder: Path) -> int:
+    """Rows of a journal; 0 where there is none that can be read."""
+    if not (folder / JOURNAL).exists():
+        return 0
+    async with Reader.open(folder) as reader:
+        return sum((await reader.counts()).values())
+
+
+def _packed(path: Path) -> bytes:
+    wal = path.with_name(f"{path.name}-wal")
+    if wal.exists() and wal.stat().st_size:
+        raise JournalError("the journal is still open in another program", where=str(path), hint="close that program")
+    return zstandard.compress(path.read_bytes())

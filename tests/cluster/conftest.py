@@ -1,0 +1,109 @@
+"""Real dask processes on the loopback interface: one scheduler and two workers for all tests, and what a test adds."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("distributed")
+
+from tests.small_world import World, wait_for
+
+
+@dataclass
+class Machines:
+    """A scheduler and its workers, each a process; workers have no nanny, so that a killed one stays dead."""
+
+    folder: Path
+    port: int = 0
+    scheduler: subprocess.Popen[bytes] | None = None
+    workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    @property
+    def address(self) -> str:
+        return f"tcp://127.0.0.1:{self.port}"
+
+    def start(self) -> Machines:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        words = ["dask_scheduler", "--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard"]
+        self.scheduler = self._process([*words, "--dashboard-address", "127.0.0.1:0"], {})
+        return self
+
+    def worker(self, *flags: str, **variables: str) -> subprocess.Popen[bytes]:
+        """Start one more worker."""
+        words = ["dask_worker", self.address, "--nthreads", "1", "--no-nanny", "--no-dashboard", "--memory-limit", "0"]
+        place = ["--host", "127.0.0.1", "--local-directory", str(self.folder)]
+        process = self._process([*words, *place, *flags], variables)
+        self.workers.append(process)
+        return process
+
+    def _process(self, words: list[str], variables: dict[str, str]) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-W", "ignore", "-m", f"distributed.cli.{words[0]}", *words[1:]]
+        log = (self.folder / "log.txt").open("ab")
+        with log:
+            return subprocess.Popen(
+                command, cwd=self.folder, env={**os.environ, **variables}, stdout=log, stderr=subprocess.STDOUT
+            )
+
+    def known(self) -> int:
+        """How many workers the scheduler knows."""
+        from distributed import Client
+
+        with Client(self.address, timeout=10, set_as_default=False) as client:
+            return len(client.nthreads())
+
+    def have(self, count: int) -> None:
+        """Make sure that so many workers are there."""
+        self.workers = [one for one in self.workers if one.poll() is None]
+        for _ in range(count - len(self.workers)):
+            self.worker()
+        for extra in self.workers[count:]:
+            end(extra)
+        wait_for(lambda: self.known() == count, seconds=40)
+
+    def stop(self) -> None:
+        for process in [*self.workers, *([self.scheduler] if self.scheduler else [])]:
+            end(process)
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process that was started here, also one that is held."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGCONT)
+        process.kill()
+    process.wait(timeout=20)
+
+
+@pytest.fixture(scope="module")
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
+    found = Machines(tmp_path_factory.mktemp("dask")).start()
+    found.worker()
+    found.worker()
+    yield found
+    found.stop()
+
+
+@pytest.fixture
+def machines(pool: Machines) -> Machines:
+    """Two healthy workers."""
+    pool.have(2)
+    return pool
+
+
+@pytest.fixture
+def world(tmp_path: Path, fault_server: object) -> World:
+    """A workspace that a worker finds on the same disk; its variables lie in its .env."""
+    assert callable(fault_server)
+    made = World.make(tmp_path / "w", fault_server(), corpora=4, items=10)
+    made.write(".env", f"FAULT_URL={made.url}\n")
+    return made

@@ -1,0 +1,63 @@
+"""What shards say adds up to the progress of one run."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+from bench.cluster.saying import Gathered, Word
+from bench.model import Phase, State
+from tests.small_world import World
+
+LANE, JOB = "facts/oracle", "facts/oracle|builtin/extractive|none"
+
+
+def gathered(tmp_path: Path) -> Gathered:
+    plan = World.make(tmp_path, "http://127.0.0.1:9").plan(providers="oracle", answering_model="builtin/extractive")
+    assert [job.key for job in plan.jobs] == [JOB]
+    return Gathered(plan, "r")
+
+
+def word(shard: int, attempt: str = "a", done: int = 1, cost: str = "0.5") -> Word:
+    return Word(
+        shard=shard,
+        attempt=attempt,
+        worker=f"tcp://w{shard}",
+        phases={LANE: {Phase.SEARCH: (4, done, 1)}},
+        states={JOB: {State.CORRECT: done, State.ERROR: 1}},
+        scores={JOB: (float(done), done)},
+        cost_usd=Decimal(cost),
+        in_flight=2,
+        oldest_s=float(shard),
+        rate_per_s=1.5,
+    )
+
+
+def test_a_word_survives_the_way(tmp_path: Path) -> None:
+    assert Word.read(word(1).text) == word(1)
+
+
+def test_shards_add_up(tmp_path: Path) -> None:
+    found = gathered(tmp_path)
+    for one in (word(1), word(2), word(2, done=3)):
+        found.hear(one)
+    bar = found.lanes[LANE].phases[Phase.SEARCH]
+    assert (bar.total, bar.done, bar.failed) == (8, 4, 2)
+    assert (found.planned, found.ended, found.jobs[JOB].score) == (8, 6, 1.0)
+    assert (found.in_flight, found.oldest_s, found.rate_per_s) == (4, 2.0, 3.0)
+
+
+def test_what_a_lost_attempt_has_spent_stays_spent(tmp_path: Path) -> None:
+    found = gathered(tmp_path)
+    found.hear(word(1, "lost", done=4, cost="0.7"))
+    found.hear(word(1, "again", done=1, cost="0.2"))
+    assert found.cost_usd == Decimal("0.9")
+    assert found.ended == 2, "but only what the living attempt has is done"
+
+
+def test_a_shard_that_came_back_has_nothing_in_flight(tmp_path: Path) -> None:
+    found = gathered(tmp_path)
+    found.hear(word(1))
+    found.took_back(1)
+    assert (found.in_flight, found.oldest_s, found.silent_s(1)) == (0, None, 0.0)
+    assert found.ended == 2
