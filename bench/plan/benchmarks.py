@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from bench.canonical import digest
 from bench.config.benchmark import BenchmarkConfig
+from bench.config.benchmark.identity import config_sha256
 from bench.config.run import RunRequest
 from bench.datasets import Dataset, Selection
 from bench.errors import UsageError
@@ -50,7 +50,7 @@ def plan_benchmark(
     return BenchmarkPlan(
         name=config.name,
         config=config,
-        config_sha256=digest(config.model_dump(mode="json", exclude_defaults=True, exclude={"overlay"})),
+        config_sha256=config_sha256(config),
         dataset=dataset,
         selection=selection,
         k=k,

@@ -9,11 +9,12 @@ Not in it: run id, range, folder, clock, concurrency, rates, time-outs, prices, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib.metadata import entry_points
 
 from bench.config.modelfile import ModelFile
 from bench.config.run import RunRequest
+from bench.metrics.plugins import OWN_DISTRIBUTION
 from bench.plan.shape import NONE, BenchmarkPlan, Lane, ProviderPlan
 from bench.settings import Environment
 
@@ -56,6 +57,7 @@ def _benchmark(one: BenchmarkPlan) -> dict[str, object]:
         "prompts": one.prompts.identity,
         "method": config.evaluation.method,
         "evaluators": list(one.scoring.names),
+        "code": {**one.scoring.code, **_distributions("bench.evaluators", one.scoring.names)},
         "metrics": {metric.name: metric.definition for metric in one.scoring.metrics},
         "metric_entries": list(one.scoring.metric_entries),
         "epochs_reducer": one.epochs_reducer,
@@ -77,16 +79,23 @@ def _provider(one: ProviderPlan, environment: Environment) -> dict[str, object]:
         "base_url": None if base_url is None else environment.resolve(base_url),
         "embedding": one.embedding,
         "determinism": config.determinism,
-        "plugin": _plugin(config.adapter),
+        "plugin": _of_adapter(config.adapter),
     }
 
 
-def _plugin(adapter: str | None) -> dict[str, str] | None:
+def _of_adapter(adapter: str | None) -> dict[str, str] | None:
     """Distribution and version of an installed plug-in."""
-    for point in entry_points(group="bench.providers"):
-        if point.value == adapter and point.dist is not None:
-            return {point.dist.name: point.dist.version}
-    return None
+    names = [point.name for point in entry_points(group="bench.providers") if point.value == adapter]
+    return _distributions("bench.providers", names) or None
+
+
+def _distributions(group: str, names: Collection[str]) -> dict[str, str]:
+    """The installed distributions that give these plug-ins, with their versions; our own is none of them."""
+    return {
+        point.dist.name: point.dist.version
+        for point in entry_points(group=group)
+        if point.name in names and point.dist is not None and point.dist.name != OWN_DISTRIBUTION
+    }
 
 
 def _model(name: str, environment: Environment, files: Mapping[str, ModelFile]) -> dict[str, object]:
@@ -95,8 +104,10 @@ def _model(name: str, environment: Environment, files: Mapping[str, ModelFile]) 
 
     if name == NAME:
         return {"script_sha256": _file_digest(environment.get(VARIABLE))}
-    if name.startswith("builtin/") or _is_plugin(name, files):
+    if name.startswith("builtin/"):
         return {}
+    if _is_plugin(name, files):
+        return {"plugin": _distributions("bench.models", [name.partition("/")[0]])}
     place = target(name, environment, files)
     settings = None if place.settings is None else place.settings.model_dump(mode="json")
     return {"base_url": place.base_url, "dialect": place.dialect, "settings": settings}

@@ -10,8 +10,9 @@ The first evaluator decides an item's state; the others are those whose verdicts
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Literal
 
@@ -22,6 +23,8 @@ from bench.evaluators.packs import Pack
 from bench.metrics import Measure, evaluators_needed, open_metrics
 from bench.model import Embedder
 from bench.plan.prompts import Prompts
+
+CUSTOM = "custom:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +45,8 @@ class Scoring:
     metric_entries: tuple[object, ...]
     """the metrics as they were asked for, plain JSON: enough to open them again"""
     specs: tuple[EvaluatorSpec, ...]
+    code: Mapping[str, str]
+    """``./file.py:Class`` beside a config -> sha256 of the file"""
     names: tuple[str, ...]
     needs_judge: bool
     needs_embedder: bool
@@ -59,7 +64,8 @@ class Scoring:
         """
         entries: Sequence[object] = request.metrics or config.metrics
         places = () if request.metrics else tuple(config.place("metrics", at) for at in range(len(config.metrics)))
-        metrics = open_metrics(entries, k=k, folder=config.folder_of("metrics") or Path(), places=places)
+        folder = config.folder_of("metrics") or Path()
+        metrics = open_metrics(entries, k=k, folder=folder, places=places)
         specs = tuple(_specs(config, request, metrics, pack))
         later = Later(request.embedding_model) if request.embedding_model else None
         opened = _open(specs, prompts, later, request.allow_code_execution)
@@ -67,6 +73,7 @@ class Scoring:
             metrics=tuple(metrics),
             metric_entries=tuple(_plain(entry) for entry in entries),
             specs=specs,
+            code=dict(_code(specs, entries, folder)),
             names=tuple(one.name for one in opened),
             needs_judge=any(one.needs_judge for one in opened),
             needs_embedder=any(getattr(one, "embedder", None) is later for one in opened if later is not None),
@@ -87,6 +94,16 @@ class Later:
 
     async def embed(self, texts: Sequence[str], *, kind: Literal["document", "query"]) -> list[tuple[float, ...]]:
         raise RuntimeError(f"{self.name} was planned, not opened")
+
+
+def _code(specs: Sequence[EvaluatorSpec], entries: Sequence[object], folder: Path) -> Iterator[tuple[str, str]]:
+    """The files of code that score: who edits one measures something else."""
+    named = [(spec.method.removeprefix(CUSTOM), spec.folder or folder) for spec in specs if CUSTOM in spec.method]
+    named += [(str(getattr(entry, "evaluator", None) or ""), folder) for entry in entries]
+    for reference, beside in dict.fromkeys(named):
+        path = beside / reference.partition(":")[0]
+        if path.is_file():
+            yield reference, sha256(path.read_bytes()).hexdigest()
 
 
 def _open(
@@ -127,7 +144,7 @@ def _own(
     if name == "custom" and config.evaluation.custom_evaluator is not None:
         folder = config.folder_of("evaluation", "customEvaluator")
         return EvaluatorSpec(
-            method=f"custom:{config.evaluation.custom_evaluator}", config=options, folder=folder, where=where
+            method=f"{CUSTOM}{config.evaluation.custom_evaluator}", config=options, folder=folder, where=where
         )
     if name == "exact-match":
         options = config.exact_match.model_dump()

@@ -133,3 +133,53 @@ def test_an_estimate_counts_calls_tokens_and_money(world: World) -> None:
 def test_no_secret_is_in_a_plan(world: World) -> None:
     plan = world.plan(providers="faulty", answering_model="openai/m")
     assert "test-key-of-nobody" not in json.dumps(plan.identity)
+
+
+def test_what_only_describes_a_benchmark_is_no_part_of_the_plan(tmp_path: Path) -> None:
+    from bench.config.catalog import Catalog
+    from bench.config.run import RunRequest
+    from bench.plan import make_plan
+    from bench.settings import Environment
+
+    def digest_with(*lines: str) -> str:
+        folder = tmp_path / "configs/benchmarks"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "mine.yaml").write_text("\n".join(["name: mine", "extends: demo", *lines]), encoding="utf-8")
+        request = RunRequest(benchmarks=("mine",), providers=("no-memory",))
+        return make_plan(Catalog.load(tmp_path), request, Environment()).digest
+
+    plain = digest_with()
+    assert digest_with("description: in other words", "tags: [x]", "displayName: Mine") == plain
+    assert digest_with("search: {defaultLimit: 11}") != plain
+
+
+EVALUATOR = """
+class Kind:
+    name, needs_judge, scores_hits = "kind", False, False
+
+    async def evaluate(self, item, answer, hits, judge):
+        from bench.model import Verdict
+
+        return Verdict(evaluator=self.name, value=1.0, correct=True)
+"""
+
+
+def test_code_beside_a_config_that_scores_is_part_of_the_plan(tmp_path: Path) -> None:
+    from bench.config.catalog import Catalog
+    from bench.config.run import RunRequest
+    from bench.plan import make_plan
+    from bench.settings import Environment
+
+    folder = tmp_path / "configs/benchmarks"
+    folder.mkdir(parents=True)
+    evaluation = "evaluation: {method: custom, customEvaluator: './kind.py:Kind'}"
+    (folder / "mine.yaml").write_text(f"name: mine\nextends: demo\n{evaluation}\nmetrics: [accuracy]\n", "utf-8")
+    digests = []
+    for code in (EVALUATOR, EVALUATOR, EVALUATOR.replace("1.0", "0.5")):
+        (folder / "kind.py").write_text(code, "utf-8")
+        plan = make_plan(
+            Catalog.load(tmp_path), RunRequest(benchmarks=("mine",), providers=("no-memory",)), Environment()
+        )
+        digests.append(plan.digest)
+        assert list(plan.lanes[0].benchmark.scoring.code) == ["./kind.py:Kind"]
+    assert digests[0] == digests[1] != digests[2]

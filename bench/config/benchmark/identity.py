@@ -10,12 +10,13 @@ from __future__ import annotations
 from bench.canonical import digest
 from bench.config.benchmark import BenchmarkConfig
 
-_DESCRIPTIVE = {"aliases", "tags", "display_name", "description", "extends", "runtime"}
+_APART = {"aliases", "tags", "display_name", "description", "extends", "runtime", "overlay"}
+"""what describes, what has been merged in, and the overlay, which has a digest of its own in the plan"""
 
 
 def identity_tree(config: BenchmarkConfig) -> dict[str, object]:
     """The resolved config without what only describes it or says where a file lies."""
-    tree = config.model_dump(mode="json", exclude=_DESCRIPTIVE)
+    tree = config.model_dump(mode="json", exclude=_APART)
     tree["data"].pop("local_path")
     return tree
 
