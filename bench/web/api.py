@@ -21,14 +21,17 @@ from bench.journal.paging import Sort, Wanted
 from bench.journal.places import CHECKPOINTS
 from bench.model import State
 from bench.web import openapi
-from bench.web.boards import compare_document, leaderboard_document, receipts_document
+from bench.web.boards import Asked, leaderboard_document
+from bench.web.comparisons import compare_document
 from bench.web.configviews import config_document, configs_document
 from bench.web.faults import Refused
 from bench.web.ids import item_of
 from bench.web.itemviews import grid_document, item_document
+from bench.web.kept import Json
+from bench.web.receiptviews import receipts_document
 from bench.web.site import SITE, Site
 from bench.web.stream import stream
-from bench.web.views import Json, folder_of, results_document, run_document, runs_document
+from bench.web.views import folder_of, results_document, run_document, runs_document
 
 PAGE_ITEMS = 50
 MOST_ITEMS = 500
@@ -156,7 +159,20 @@ async def compared(request: web.Request) -> Json:
 
 
 async def leaderboard(request: web.Request) -> web.Response:
-    return json_answer(await leaderboard_document(request.app[SITE], benchmark=request.query.get("benchmark") or None))
+    return json_answer(await board_of(request))
+
+
+async def board_of(request: web.Request) -> Json:
+    """The leaderboard that a request's query asks for."""
+    query = request.query
+    asked = Asked(
+        view=query.get("view") or "benchmark",
+        benchmark=query.get("benchmark") or None,
+        provider_type=query.get("provider_type") or None,
+        model=query.get("model") or None,
+        question_type=query.get("type") or None,
+    )
+    return await leaderboard_document(request.app[SITE], asked)
 
 
 async def receipts(request: web.Request) -> web.Response:

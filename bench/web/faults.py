@@ -17,6 +17,7 @@ from bench.events import redact
 from bench.web.ids import BadId
 
 API = "/api/"
+HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "2"}}
 CONFLICTS = (IdentityError, Locked)
 
 
@@ -36,6 +37,13 @@ class NotFound(Refused):
 
     def __init__(self, message: str, hint: str = "see the list of runs") -> None:
         super().__init__(404, "not_found", message, hint)
+
+
+class Busy(Refused):
+    """What was asked for is being made in the background."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(503, "busy", message, "ask again in a few seconds")
 
 
 def status_of(error: BenchError) -> int:
@@ -67,7 +75,7 @@ def answer_to(request: web.Request, error: Exception) -> web.StreamResponse:
 
 def _answer(request: web.Request, status: int, kind: str, message: str, hint: str) -> web.Response:
     message, hint = redact(message), redact(hint)
-    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
+    headers = HEADERS.get(status, {})
     if request.path.startswith(API):
         body = json.dumps({"error": {"kind": kind, "message": message, "hint": hint}})
         return web.Response(status=status, text=body, content_type="application/json", headers=headers)

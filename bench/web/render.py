@@ -28,6 +28,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+def html(request: web.Request, template: str, **values: object) -> web.Response:
+    """A page as an answer."""
+    return web.Response(text=page(request, template, **values), content_type="text/html", charset="utf-8")
+
+
 def page(request: web.Request, template: str, **values: object) -> str:
     """Render a page; nothing in ``values`` can become markup."""
     site = request.app[SITE]
@@ -60,6 +65,7 @@ def templates() -> Environment:
     environment.filters |= {
         "number": text.number,
         "share": text.share,
+        "usd": text.usd,
         "duration": text.duration,
         "seconds": text.seconds,
         "instant": text.instant,

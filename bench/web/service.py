@@ -93,6 +93,10 @@ class Service:
         found |= {order.run_id: "queued" for order in self.queue}
         return found | {name: "stopping" if one.stop_for else "running" for name, one in self.active.items()}
 
+    def costs(self) -> dict[str, str]:
+        """What each live run is known to have cost so far."""
+        return {name: format(one.progress.cost_usd, "f") for name, one in self.active.items() if one.progress}
+
     async def start(self, request: RunRequest) -> str:
         """Accept a new run; it is planned first, so that a wrong request is answered at once.
 

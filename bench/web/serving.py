@@ -25,8 +25,8 @@ from bench.journal.places import CHECKPOINTS
 from bench.settings import Environment
 from bench.web.app import make_app
 from bench.web.gauges import Gauges
+from bench.web.kept import Kept
 from bench.web.orders import Orders
-from bench.web.reports import Reports
 from bench.web.service import Service
 from bench.web.site import LOOPBACK, Site
 from bench.web.tokens import Secret
@@ -89,7 +89,7 @@ async def open_site(settings: Settings) -> AsyncIterator[OpenSite]:
             site = Site(
                 workspace=settings.workspace,
                 environment=settings.environment,
-                reports=Reports(settings.workspace, tasks),
+                kept=Kept(tasks),
                 gauges=Gauges(),
                 service=service,
                 secret=secret,

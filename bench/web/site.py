@@ -18,7 +18,7 @@ from bench.settings import Environment
 
 if TYPE_CHECKING:
     from bench.web.gauges import Gauges
-    from bench.web.reports import Reports
+    from bench.web.kept import Kept
     from bench.web.service import Service
     from bench.web.tokens import Secret
 
@@ -31,7 +31,7 @@ class Site:
 
     workspace: Path
     environment: Environment
-    reports: Reports
+    kept: Kept
     gauges: Gauges
     service: Service | None = None
     """None = read-only"""

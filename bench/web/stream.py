@@ -19,8 +19,9 @@ from aiohttp import web
 from bench.events import redact
 from bench.journal import Reader, RunState
 from bench.plan.record import read
+from bench.web.kept import Json
 from bench.web.site import Site
-from bench.web.views import Json, event_json, folder_of, progress_of
+from bench.web.views import event_json, folder_of, progress_of
 
 EVERY_S = 1.0
 RESTS = 5
@@ -61,7 +62,7 @@ async def _state(site: Site, reader: Reader, run_id: str) -> Json:
         "state": str(status.state),
         "reason": status.reason,
         "service": None if service is None or service.startswith("failed") else service,
-        "progress": await progress_of(reader, read(reader.meta.extra)),
+        "progress": (await progress_of(site, run_id, read(reader.meta.extra)))[0],
     }
 
 

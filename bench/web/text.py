@@ -40,6 +40,11 @@ def share(part: object) -> str:
     return f"{part * 100:.0f} %" if isinstance(part, int | float) else NONE
 
 
+def usd(value: object) -> str:
+    """An amount of money, to a hundredth of a cent; what is unknown is no zero."""
+    return NONE if value is None else f"{float(str(value)):.4f}".rstrip("0").rstrip(".")
+
+
 def duration(value: object) -> str:
     """Microseconds as a text with a fitting unit."""
     if not isinstance(value, int | float):

@@ -11,8 +11,8 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
 PARTS = ("total", "queue", "limiter", "network", "provider")
-EDGES = tuple(base * 10**power for power in range(1, 9) for base in (1, 2, 5))
-"""microseconds, three bins a decade from 10 µs to 500 s"""
+EDGES = tuple(round(10 ** (step / 6)) for step in range(6, 55))
+"""microseconds, six bins of equal width a decade from 10 µs to 1000 s"""
 
 
 def spread(sample: Sequence[Mapping[str, int]], count: int) -> dict[str, object]:

@@ -8,26 +8,30 @@ Example::
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 from bench.errors import JournalError
-from bench.journal import Reader
+from bench.journal import Reader, RunState
 from bench.journal.places import CHECKPOINTS, JOURNAL, run_ids
-from bench.model import FAILED_STATES
+from bench.journal.results_db import ResultsDb
+from bench.model import FAILED_STATES, State
 from bench.plan.record import JobRecord, read
 from bench.report.fold import gaps
-from bench.web.faults import NotFound
+from bench.report.summary import FILE
+from bench.web.faults import Busy, NotFound
 from bench.web.ids import run_id as checked
-from bench.web.reports import Stamp, stamp_of
+from bench.web.kept import Json, Shown, Stamp, patience
+from bench.web.reports import journal_stamp, report_of
 from bench.web.site import Site
 
-Json = dict[str, object]
+ENDED_STATES = frozenset(RunState) - {RunState.RUNNING}
+"""a run in one of these stays in it until its journal changes"""
 
 _rows: dict[Path, tuple[Stamp, Json]] = {}
 """rows of the list by run folder, as long as the journal does not change"""
-_progress: dict[Path, tuple[Stamp, Json]] = {}
-"""the same of how items ended"""
 
 
 def folder_of(site: Site, run_id: str) -> Path:
@@ -46,66 +50,105 @@ def folder_of(site: Site, run_id: str) -> Path:
 async def runs_document(site: Site) -> Json:
     """Every run, newest journal first, with what the service means to do with it."""
     waiting = site.service.standing() if site.service else {}
-    runs = [await _row(site.workspace / CHECKPOINTS / name) for name in run_ids(site.workspace)]
+    costs = await _costs(site)
+    runs = [await _row(site, site.workspace / CHECKPOINTS / name) for name in run_ids(site.workspace)]
     known = {str(run["run_id"]) for run in runs}
     queued: list[Json] = [
         {"run_id": name, "state": "queued", "reason": "waits for its turn", "planned": 0, "ended": 0, "failed": 0}
         for name in waiting
         if name not in known
     ]
-    return {"runs": [*queued, *({**run, "service": waiting.get(str(run["run_id"]))} for run in runs)]}
+    named = [(str(run["run_id"]), run) for run in runs]
+    return {
+        "runs": [*queued, *({**run, "service": waiting.get(name), "cost_usd": costs.get(name)} for name, run in named)]
+    }
 
 
-async def _row(folder: Path) -> Json:
-    stamp = stamp_of(folder)
+async def _costs(site: Site) -> dict[str, str | None]:
+    """What each run cost: of live ones as it is known now, of the others as their reports say."""
+    found: dict[str, str | None] = {}
+    path = site.workspace / "results" / FILE
+    if path.is_file():
+        async with ResultsDb.open(path) as database:
+            for job in await database.runs():
+                known = [cost for cost in (found.get(job.run_id, "0"), job.cost_usd) if cost is not None]
+                found[job.run_id] = format(sum(map(Decimal, known), Decimal(0)), "f") if len(known) == 2 else None
+    return found | (site.service.costs() if site.service else {})
+
+
+async def _row(site: Site, folder: Path) -> Json:
+    stamp = journal_stamp(folder)
     kept = _rows.get(folder)
+    if kept is not None and kept[0] == stamp and kept[1]["state"] in ENDED_STATES:
+        return kept[1]
     try:
         async with Reader.open(folder) as reader:
             status = await reader.status()
-            standing = {"state": str(status.state), "reason": status.reason}
-            if kept is not None and kept[0] == stamp:
-                return {**kept[1], **standing}
             jobs = read(reader.meta.extra)
-            progress = await progress_of(reader, jobs)
-            row: Json = {
-                "run_id": folder.name,
-                "benchmarks": list(dict.fromkeys(job.benchmark for job in jobs)),
-                "providers": list(dict.fromkeys(job.provider for job in jobs)),
-                "created_at": reader.meta.created_at.isoformat(timespec="milliseconds"),
-                "note": reader.meta.extra.get("note"),
-                **{name: progress[name] for name in ("planned", "ended", "failed")},
-            }
-            _rows[folder] = (stamp, row)
-            return {**row, **standing}
-    except JournalError as error:
-        return {"run_id": folder.name, "state": "unreadable", "reason": error.message, "planned": 0, "ended": 0}
+            created_at, note = reader.meta.created_at, reader.meta.extra.get("note")
+        progress, fresh = await progress_of(site, folder.name, jobs)
+    except (JournalError, OSError) as error:
+        return {"run_id": folder.name, "state": "unreadable", "reason": _reason(error), "planned": 0, "ended": 0}
+    row: Json = {
+        "run_id": folder.name,
+        "state": str(status.state),
+        "reason": status.reason,
+        "benchmarks": list(dict.fromkeys(job.benchmark for job in jobs)),
+        "providers": list(dict.fromkeys(job.provider for job in jobs)),
+        "created_at": created_at.isoformat(timespec="milliseconds"),
+        "note": note,
+        **{name: progress[name] for name in ("planned", "ended", "failed")},
+    }
+    if fresh:
+        _rows[folder] = (stamp, row)
+    return row
 
 
-async def progress_of(reader: Reader, jobs: tuple[JobRecord, ...]) -> Json:
-    """How many items of each job ended, and how; counted again only when the journal changed."""
-    folder = reader.path.parent
-    stamp = stamp_of(folder)
-    kept = _progress.get(folder)
-    if kept is None or kept[0] != stamp:
-        kept = _progress[folder] = (stamp, await _counted(reader, jobs))
-    return kept[1]
+def _reason(error: JournalError | OSError) -> str:
+    return error.message if isinstance(error, JournalError) else f"its files went away: {error.strerror}"
 
 
-async def _counted(reader: Reader, jobs: tuple[JobRecord, ...]) -> Json:
-    rows = []
-    for job in jobs:
-        states = await reader.states(job.key)
-        rows.append(
-            {
-                "job": job.key,
-                "benchmark": job.benchmark,
-                "provider": job.provider,
-                "planned": job.n_selected * job.epochs,
-                "ended": sum(states.values()),
-                "failed": sum(states.get(state, 0) for state in FAILED_STATES),
-                "counts": {str(state): count for state, count in sorted(states.items())},
-            }
-        )
+async def progress_of(site: Site, run_id: str, jobs: tuple[JobRecord, ...]) -> tuple[Json, bool]:
+    """How many items of each job ended, and how; whether that is as new as the journal.
+
+    Raises:
+        JournalError: the journal cannot be read.
+    """
+    folder = site.workspace / CHECKPOINTS / run_id
+    shown = await site.kept.of(
+        ("progress", run_id),
+        journal_stamp(folder),
+        partial(_counted, folder, jobs),
+        patience_s=patience(planned_items(jobs)),
+    )
+    if shown.problem is not None:
+        raise shown.problem
+    return shown.document or _progress([(job, {}) for job in jobs]), shown.fresh
+
+
+def planned_items(jobs: Iterable[JobRecord]) -> int:
+    """How many items a run's jobs have together."""
+    return sum(job.n_selected * job.epochs for job in jobs)
+
+
+async def _counted(folder: Path, jobs: tuple[JobRecord, ...]) -> Json:
+    async with Reader.open(folder) as reader:
+        return _progress([(job, await reader.states(job.key)) for job in jobs])
+
+
+def _progress(counted: Iterable[tuple[JobRecord, Mapping[State, int]]]) -> Json:
+    rows = [
+        {
+            "job": job.key,
+            "benchmark": job.benchmark,
+            "provider": job.provider,
+            "planned": job.n_selected * job.epochs,
+            "ended": sum(states.values()),
+            "failed": sum(states.get(state, 0) for state in FAILED_STATES),
+            "counts": {str(state): count for state, count in sorted(states.items())},
+        }
+        for job, states in counted
+    ]
     sums = {name: sum(int(str(row[name])) for row in rows) for name in ("planned", "ended", "failed")}
     return {**sums, "jobs": rows}
 
@@ -116,10 +159,10 @@ async def run_document(site: Site, run_id: str) -> Json:
     async with Reader.open(folder) as reader:
         status = await reader.status()
         jobs = read(reader.meta.extra)
-        progress = await progress_of(reader, jobs)
         meta = reader.meta
         events = [{"id": number, **event_json(event)} for number, event in await reader.events()]
-    shown = await site.reports.of(run_id)
+    progress, counted = await progress_of(site, run_id, jobs)
+    shown = await report_of(site, run_id, items=planned_items(jobs))
     return {
         "run_id": run_id,
         "state": str(status.state),
@@ -132,10 +175,11 @@ async def run_document(site: Site, run_id: str) -> Json:
         "gaps": [list(gap) for gap in gaps(meta.ranges, meta.total)],
         "service": site.service.standing().get(run_id) if site.service else None,
         "progress": progress,
+        "progress_fresh": counted,
         "records": [record_json(job) for job in jobs],
         "results": shown.document,
         "results_fresh": shown.fresh,
-        "results_problem": shown.problem,
+        "results_problem": str(shown.problem) if shown.problem else None,
         "events": events[-100:],
     }
 
@@ -174,10 +218,17 @@ async def results_document(site: Site, run_id: str) -> Mapping[str, object]:
     """The numbers of a run.
 
     Raises:
-        NotFound: they are being folded; ask again.
+        Busy: they are being folded; ask again.
     """
-    folder_of(site, run_id)
-    shown = await site.reports.of(run_id)
+    async with Reader.open(folder_of(site, run_id)) as reader:
+        jobs = read(reader.meta.extra)
+    return known(await report_of(site, run_id, items=planned_items(jobs)), "the numbers are being folded")
+
+
+def known(shown: Shown, what: str) -> Json:
+    """The document, or its problem, or that it takes a moment."""
+    if shown.problem is not None:
+        raise shown.problem
     if shown.document is None:
-        raise NotFound(shown.problem or "the numbers are being folded", "ask again in a few seconds")
+        raise Busy(what)
     return shown.document

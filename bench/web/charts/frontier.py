@@ -1,0 +1,128 @@
+"""Points of what is gained against what it takes, with the frontier of those that nothing beats on both.
+
+Example::
+
+    scatter([("bm25", 1.2, 0.31), ("oracle", 40.0, 0.36)], title="accuracy against latency", takes="ms")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from bench.web.charts.scales import Scale, Tick, from_zero, over
+
+HEIGHT = 260
+ABOVE = 16
+"""pixels that stay free above the highest value"""
+LABEL_CHARS = 18
+CHAR = 7
+"""pixels of a character, at most"""
+NARROW = 270
+"""pixels of the plot on a small phone: labels that do not meet there meet nowhere"""
+LINE = 15
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One point: across in percent, down in pixels."""
+
+    label: str
+    about: str
+    x: float
+    y: float
+    best: bool
+    """nothing else takes no more and is no worse"""
+    side: Literal["start", "end"]
+    """where its label begins: right of the point, or ends: left of it"""
+    label_y: float
+    """below the point where another label is in the way"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scatter:
+    """What a template draws."""
+
+    title: str
+    takes: str
+    points: tuple[Point, ...]
+    ticks: tuple[Tick, ...]
+    rows: tuple[Tick, ...]
+    """the scale at the left; ``at`` in pixels"""
+    path: str
+    logarithmic: bool
+    height: int = HEIGHT
+
+
+def scatter(points: Sequence[tuple[str, float | None, float | None]], *, title: str, takes: str) -> Scatter | None:
+    """(name, what it takes, how good); None with fewer than two points or where nothing takes anything."""
+    known = [(name, x, y) for name, x, y in points if x is not None and y is not None]
+    if len(known) < 2 or not any(x for _, x, _ in known):
+        return None
+    across, up = over([x for _, x, _ in known]), from_zero(max(y for _, _, y in known))
+    best = frontier([(x, y) for _, x, y in known])
+    drawn = [_point(one, across, up, best=one[1:] in best) for one in known]
+    rows = tuple(replace(tick, at=_down(tick.at)) for tick in up.ticks)
+    return Scatter(
+        title=title,
+        takes=takes,
+        points=_apart(drawn),
+        ticks=across.ticks,
+        rows=rows,
+        path=_steps(sorted((point.x, point.y) for point in drawn if point.best)),
+        logarithmic=across.logarithmic,
+    )
+
+
+def frontier(points: Sequence[tuple[float, float]]) -> set[tuple[float, float]]:
+    """The points for which no other takes no more and is no worse, and better in one of the two."""
+    return {(x, y) for x, y in points if not any(px <= x and py >= y and (px, py) != (x, y) for px, py in points)}
+
+
+def _point(one: tuple[str, float, float], across: Scale, up: Scale, *, best: bool) -> Point:
+    name, x, y = one
+    label = name if len(name) <= LABEL_CHARS else f"{name[: LABEL_CHARS - 1]}…"
+    at, down = across.at(x), _down(up.at(y))
+    room = (100 - at) / 100 * NARROW
+    return Point(
+        label=label,
+        about=f"{name}: {y:.4f} at {x:.4g}",
+        x=at,
+        y=down,
+        best=best,
+        side="start" if room > len(label) * CHAR or at < 50 else "end",
+        label_y=down,
+    )
+
+
+def _down(percent: float) -> float:
+    return round(HEIGHT - percent / 100 * (HEIGHT - ABOVE), 1)
+
+
+def _apart(points: Sequence[Point]) -> tuple[Point, ...]:
+    """Move labels down until none lies on another."""
+    placed: list[Point] = []
+    for point in sorted(points, key=lambda one: (one.y, one.x)):
+        y = point.y
+        while any(abs(other.label_y - y) < LINE and _meet(other, point) for other in placed):
+            y += 2
+        placed.append(replace(point, label_y=round(y, 1)))
+    return tuple(placed)
+
+
+def _meet(one: Point, other: Point) -> bool:
+    (left, right), (start, end) = _extent(one), _extent(other)
+    return left < end and start < right
+
+
+def _extent(point: Point) -> tuple[float, float]:
+    at, width = point.x / 100 * NARROW, len(point.label) * CHAR + 12
+    return (at - 6, at + width) if point.side == "start" else (at - width, at + 6)
+
+
+def _steps(line: Sequence[tuple[float, float]]) -> str:
+    """A path along the frontier: what is reachable without taking more."""
+    if not line:
+        return ""
+    return f"M{line[0][0]:g} {line[0][1]:g}" + "".join(f"H{x:g}V{y:g}" for x, y in line[1:])

@@ -1,0 +1,181 @@
+"""The charts of a run and of a leaderboard table, drawn from the documents of the API.
+
+Example::
+
+    run_charts(jobs_of(await run_document(site, "r1")))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import cast
+
+from bench.web.charts import Measured, RowChart, Scatter, intervals, latencies, pace, scatter
+from bench.web.charts.pace import Steps
+
+Json = dict[str, object]
+PHASES = ("search", "answer")
+"""phases whose times are compared between jobs; those of a builtin reader say nothing"""
+
+
+def jobs_of(run: Mapping[str, object]) -> list[Json]:
+    """Progress, digests and numbers of each job of a run's document side by side."""
+    progress = cast("Mapping[str, list[Json]]", run["progress"])["jobs"]
+    results = run["results"]
+    numbers = cast("list[Json]", results["jobs"]) if isinstance(results, Mapping) else []
+    found: list[Json] = []
+    for at, (standing, record) in enumerate(zip(progress, cast("list[Json]", run["records"]), strict=True)):
+        result = numbers[at] if at < len(numbers) else None
+        found.append({"progress": standing, "record": record, "result": result, "headline": _headline(result)})
+    names = _names(found)
+    return [{**job, "name": name} for job, name in zip(found, names, strict=True)]
+
+
+def _headline(result: Json | None) -> Json | None:
+    """The first metric with a value of a valid job."""
+    if result is None or not result["valid"]:
+        return None
+    metrics = cast("Mapping[str, Json]", result["metrics"])
+    return next(({"metric": name, **one} for name, one in metrics.items() if one["n"]), None)
+
+
+def _names(jobs: Sequence[Json]) -> list[str]:
+    """Each job's provider, with whatever else tells it from the others."""
+    records = [cast("Json", job["record"]) for job in jobs]
+    facets = [(record["benchmark"], *cast("Json", record["models"]).values()) for record in records]
+    telling = [at for at, column in enumerate(zip(*facets, strict=True)) if len(set(column)) > 1]
+    return [
+        " ".join([str(record["provider"]), *(str(facet[at]) for at in telling if facet[at])])
+        for record, facet in zip(records, facets, strict=True)
+    ]
+
+
+# ------------------------------------------------------------------ a run
+
+
+def run_charts(jobs: Sequence[Json]) -> dict[str, list[RowChart]]:
+    """Every chart of a run's page, by its place."""
+    return {
+        "accuracy": [chart for group in _by_metric(jobs) for chart in (_overall(*group), _types(*group)) if chart],
+        "latency": [chart for phase in PHASES if (chart := _latency(jobs, phase)) is not None],
+        "progress": [chart] if (chart := _progress(jobs)) is not None else [],
+    }
+
+
+def _by_metric(jobs: Sequence[Json]) -> Iterator[tuple[str, list[Json]]]:
+    """Jobs whose headlines are one metric of one benchmark, the best first."""
+    groups: dict[str, list[Json]] = {}
+    for job in jobs:
+        headline = cast("Json | None", job["headline"])
+        if headline is not None and headline.get("unit") is None:
+            key = f"{cast('Json', job['record'])['benchmark']}: {headline['metric']}"
+            groups.setdefault(key, []).append(job)
+    for key, group in groups.items():
+        yield key, sorted(group, key=lambda job: -(_value(job) or 0.0))
+
+
+def _value(job: Json) -> float | None:
+    return cast("float | None", cast("Json", job["headline"])["value"])
+
+
+def _overall(title: str, jobs: Sequence[Json]) -> RowChart | None:
+    rows = [_measured(str(job["name"]), cast("Json", job["headline"])) for job in jobs]
+    return intervals(rows, title=f"{title}, with 95 % intervals")
+
+
+def _types(title: str, jobs: Sequence[Json]) -> RowChart | None:
+    """The same by question type; a single type would only say the same again."""
+    split = [(str(job["name"]), _breakdown(job)) for job in jobs]
+    labels = sorted({label for _, found in split for label in found})
+    rows = [_measured(name, found[label], label) for label in labels for name, found in split if label in found]
+    return intervals(rows, title=f"{title} by question type") if len(labels) > 1 else None
+
+
+def _breakdown(job: Json) -> Mapping[str, Json]:
+    found = cast("Mapping[str, Mapping[str, Json]]", cast("Json", job["headline"])["breakdown"])
+    return found.get("question_type", {})
+
+
+def _measured(name: str, one: Mapping[str, object], group: str = "") -> Measured:
+    interval = cast("Mapping[str, float] | None", one.get("interval"))
+    return Measured(
+        name=name,
+        group=group,
+        value=cast("float | None", one["value"]),
+        low=interval["low"] if interval else None,
+        high=interval["high"] if interval else None,
+        n=cast("int", one["n"]),
+    )
+
+
+def _latency(jobs: Sequence[Json], phase: str) -> RowChart | None:
+    found = []
+    for job in jobs:
+        result = cast("Json | None", job["result"])
+        times = cast("Mapping[str, Json]", result["times"]) if result else {}
+        if phase in times:
+            found.append((str(job["name"]), times[phase]))
+    return latencies(found, title=f"How long a {phase} took: how many, and the median as a line")
+
+
+def _progress(jobs: Sequence[Json]) -> RowChart | None:
+    found = []
+    for job in jobs:
+        result = cast("Json | None", job["result"])
+        steps = cast("Steps", result["ends"]) if result else ()
+        found.append((str(job["name"]), cast("int", cast("Json", job["progress"])["planned"]), steps))
+    return pace(found, title="Progress over time: the share of items that had ended")
+
+
+# ------------------------------------------------------------------ a table of the leaderboard
+
+
+def board_charts(rows: Sequence[Json], kind: str) -> dict[str, RowChart | Scatter | None]:
+    """Values with intervals, and values against what they take, of rows that share a table."""
+    known = [(row, one) for row in rows if (one := shown_metric(row, kind)) is not None]
+    names = [str(row["name"]) for row, _ in known]
+    values = [cast("float | None", one["value"]) for _, one in known]
+    metric = str(known[0][0]["headline"]) if known else ""
+    latency = next((str(row["latency"]) for row, _ in known if row["latency"]), "")
+    times = [cast("float | None", _metrics(row).get(latency, {}).get("value")) for row, _ in known]
+    costs = [None if row["cost_usd"] is None else float(str(row["cost_usd"])) for row, _ in known]
+    unit = str(_metrics(known[0][0]).get(latency, {}).get("unit") or "") if known else ""
+    measured = [_summed(row, one) for row, one in known]
+    about = f"{metric} ({kind})" if kind else metric
+    return {
+        "values": intervals(measured, title=f"{about}, with 95 % intervals"),
+        "by_latency": scatter(
+            list(zip(names, times, values, strict=True)), title=f"{about} against latency", takes=f"{latency}, {unit}"
+        ),
+        "by_cost": scatter(
+            list(zip(names, costs, values, strict=True)), title=f"{about} against cost", takes="cost of the run, USD"
+        ),
+    }
+
+
+def type_chart(rows: Sequence[Json]) -> RowChart | None:
+    """Values by question type and provider."""
+    labels = sorted({label for row in rows for label in cast("Json", row["question_types"])})
+    measured = [
+        _summed(row, one, label)
+        for label in labels
+        for row in rows
+        if (one := cast("Mapping[str, Json]", row["question_types"]).get(label)) is not None
+    ]
+    return intervals(measured, title="By question type, with 95 % intervals")
+
+
+def _summed(row: Json, one: Json, group: str = "") -> Measured:
+    value, low, high = (cast("float | None", one[name]) for name in ("value", "low", "high"))
+    return Measured(name=str(row["name"]), group=group, value=value, low=low, high=high, n=cast("int", one["n"]))
+
+
+def shown_metric(row: Json, kind: str) -> Json | None:
+    """What a row is ranked by: its headline, or that of one question type."""
+    if kind:
+        return cast("Mapping[str, Json]", row["question_types"]).get(kind)
+    return _metrics(row).get(str(row["headline"]))
+
+
+def _metrics(row: Json) -> Mapping[str, Json]:
+    return cast("Mapping[str, Json]", row["metrics"])

@@ -1,0 +1,97 @@
+"""Documents that take a while to make: kept until what they were made of changes, made anew in the background.
+
+Whoever asks waits a moment at most and then gets the last one that is known, or none yet, so that no page is slow
+however large a run is. Small things are done within that moment::
+
+    shown = await kept.of(("report", "r1"), stamp, make, patience_s=0.08)
+    shown.document, shown.fresh        # None and False while the first one is under way
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Hashable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+from anyio.abc import TaskGroup
+
+from bench.errors import BenchError, JournalError
+
+Json = dict[str, object]
+Stamp = tuple[tuple[int, int], ...]
+
+HURRY_S = 0.08
+"""how long a page waits for what is large"""
+PATIENT_S = 10.0
+"""and for what is small, which takes a few hundredths of a second on an idle machine"""
+SMALL_ITEMS = 3000
+MOST = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What is known now."""
+
+    document: Json | None
+    fresh: bool
+    problem: BenchError | None = None
+
+
+@dataclass(slots=True)
+class Kept:
+    """The documents of one site; those that nobody asked for the longest make room."""
+
+    tasks: TaskGroup
+    _known: dict[Hashable, tuple[Stamp, Json | BenchError]] = field(default_factory=dict)
+    _busy: dict[Hashable, anyio.Event] = field(default_factory=dict)
+
+    async def of(self, key: Hashable, stamp: Stamp, make: Callable[[], Awaitable[Json]], *, patience_s: float) -> Shown:
+        """Give the document of ``key`` as it is at ``stamp``, or as it last was."""
+        if self._current(key, stamp) is None:
+            if key not in self._busy:
+                self._busy[key] = anyio.Event()
+                self.tasks.start_soon(self._make, key, stamp, make)
+            with anyio.move_on_after(patience_s):
+                await self._busy[key].wait()
+        _, found = self._known.get(key, (stamp, None))
+        return Shown(
+            document=found if isinstance(found, dict) else None,
+            fresh=self._current(key, stamp) is not None,
+            problem=found if isinstance(found, BenchError) else None,
+        )
+
+    def _current(self, key: Hashable, stamp: Stamp) -> Json | BenchError | None:
+        known = self._known.get(key)
+        if known is None or known[0] != stamp:
+            return None
+        self._known[key] = self._known.pop(key)
+        return known[1]
+
+    async def _make(self, key: Hashable, stamp: Stamp, make: Callable[[], Awaitable[Json]]) -> None:
+        found: Json | BenchError
+        try:
+            found = await make()
+        except BenchError as error:
+            found = error
+        except OSError as error:
+            found = JournalError(f"a file went away or cannot be read: {error.strerror}")
+        self._known.pop(key, None)
+        self._known[key] = (stamp, found)
+        while len(self._known) > MOST:
+            self._known.pop(next(iter(self._known)))
+        self._busy.pop(key).set()
+
+
+def patience(items: int) -> float:
+    """How long to wait for something that looks at so many items."""
+    return PATIENT_S if items <= SMALL_ITEMS else HURRY_S
+
+
+def stamp_of(*paths: Path) -> Stamp:
+    """Changes whenever one of the files does."""
+    found = []
+    for path in paths:
+        stat = path.stat() if path.exists() else None
+        found.append((stat.st_mtime_ns, stat.st_size) if stat and stat.st_size else (0, 0))
+    return tuple(found)

@@ -1,0 +1,121 @@
+"""Documents of receipts: each one verified when it or the trust in it changed, and which job has one.
+
+Example::
+
+    (await receipts_document(site))["receipts"][0]["verdict"]
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from functools import partial
+from pathlib import Path
+
+import anyio.to_thread
+
+from bench.errors import BenchError
+from bench.web.faults import NotFound
+from bench.web.kept import HURRY_S, PATIENT_S, Json, stamp_of
+from bench.web.site import Site
+
+PUBLISHED = "published"
+"""the folder of results that holds the public log"""
+Signed = tuple[str, str, str, str | None, str | None]
+"""run, benchmark, provider, answering model, judge model"""
+QUICK_BYTES = 2_000_000
+"""receipts whose items take less are verified while the page waits"""
+SHOWN = ("benchmark", "provider", "kind", "issuedAt", "partial", "run", "models")
+
+
+async def receipts_document(site: Site) -> Json:
+    """Every receipt of the workspace with its verification: those of runs and those of the public log."""
+    files = _files(site.workspace)
+    beside = [path for folder in {file.parent for file in files} for path in sorted(folder.iterdir())]
+    trust = [site.workspace / "keys" / "trusted.json", *sorted((site.workspace / "results" / PUBLISHED).rglob("*"))]
+    quick = sum(path.stat().st_size for path in beside) < QUICK_BYTES
+    shown = await site.kept.of(
+        "receipts",
+        stamp_of(*beside, *trust),
+        partial(anyio.to_thread.run_sync, _receipts, site.workspace, tuple(files)),
+        patience_s=PATIENT_S if quick else HURRY_S,
+    )
+    if shown.document is None:
+        return {"receipts": [], "log": None, "problem": str(shown.problem) if shown.problem else None, "fresh": False}
+    return {**shown.document, "fresh": shown.fresh}
+
+
+def _files(workspace: Path) -> list[Path]:
+    results = workspace / "results"
+    return list(dict.fromkeys(sorted(results.glob("*/receipts/*.json"), key=lambda path: path.parts[-3] != PUBLISHED)))
+
+
+def _receipts(workspace: Path, files: tuple[Path, ...]) -> Json:
+    from bench.receipt.log.store import has_log
+    from bench.receipt.logplace import LogPlace
+    from bench.receipt.trusted import FILE as TRUSTED
+    from bench.receipt.trusted import TrustStore
+    from bench.receipt.verify import Question, verify_file
+
+    published = workspace / "results" / PUBLISHED
+    try:
+        trust = TrustStore.load_or_empty(workspace / TRUSTED)
+        place = LogPlace.open(published, trust) if has_log(published) else None
+        rows = [_receipt(workspace, verify_file(file, Question(trust=trust), place).value()) for file in files]
+    except BenchError as error:
+        return {"receipts": [], "log": None, "problem": str(error)}
+    log = None
+    if place is not None:
+        outcome = place.outcome
+        log = {"size": outcome.size, "verdict": str(outcome.verdict), "origin": outcome.origin}
+    return {"receipts": rows, "log": log, "problem": None}
+
+
+def _receipt(workspace: Path, value: Json) -> Json:
+    path = Path(str(value["file"]))
+    document = _read(path)
+    statement = {name: document[name] for name in SHOWN if name in document}
+    return {**value, "file": str(path.relative_to(workspace)), "statement": statement}
+
+
+def _read(path: Path) -> Mapping[str, object]:
+    try:
+        document = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def receipts_by_job(site: Site, runs: Iterable[str]) -> dict[Signed, str]:
+    """The address of each job's newest receipt; whether it is good, its own page says."""
+    found: dict[Signed, str] = {}
+    for run_id in runs:
+        for path in sorted((site.workspace / "results" / run_id / "receipts").glob("*.json")):
+            document = _read(path)
+            names = (_name(document.get("benchmark")), _name(document.get("provider")))
+            found[run_id, *names, _model(document, "answering"), _model(document, "judge")] = (
+                f"/receipts/{run_id}/{path.name}"
+            )
+    return found
+
+
+def _name(part: object) -> str:
+    return str(part.get("name")) if isinstance(part, Mapping) else ""
+
+
+def _model(document: Mapping[str, object], role: str) -> str | None:
+    """The model of a role, named as a run names it."""
+    models = document.get("models")
+    for one in models if isinstance(models, list) else ():
+        if isinstance(one, Mapping) and one.get("role") == role:
+            return "/".join(str(one[part]) for part in ("provider", "requested") if one.get(part))
+    return None
+
+
+def receipt_file(site: Site, run: str, name: str) -> Path:
+    """A receipt's file by run (or ``published``) and name; only files of the workspace's results."""
+    folder = site.workspace / "results" / run / "receipts"
+    path = (folder / name).resolve()
+    if path.parent != folder.resolve() or not path.is_file():
+        raise NotFound("there is no such receipt", "see the list of receipts")
+    return path
