@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, assert_never
+from typing import TYPE_CHECKING, Any, Literal, assert_never
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -21,7 +21,23 @@ def schema_of(kind: Kind) -> dict[str, object]:
         return json_schema(kind)
     from bench.config.described import Described
 
-    return {"$schema": DRAFT, **_model(kind).model_json_schema(by_alias=True, schema_generator=Described)}
+    schema = _model(kind).model_json_schema(by_alias=True, schema_generator=Described)
+    if kind == "run":
+        _add_flags(schema)
+    return {"$schema": DRAFT, **schema}
+
+
+def _add_flags(schema: dict[str, Any]) -> None:
+    """A key of a run file says what the flag of the same name says."""
+    from pydantic.alias_generators import to_camel
+
+    from bench.cli.flags import RunFlags
+    from bench.config.described import docstrings
+
+    for name, text in docstrings(RunFlags).items():
+        shown = schema["properties"].get(to_camel(name.rstrip("_")))
+        if shown is not None:
+            shown.setdefault("description", text)
 
 
 def _model(kind: Literal["provider", "run", "receipt"]) -> type[BaseModel]:

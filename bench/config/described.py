@@ -18,6 +18,8 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
+FOREIGN = frozenset({"builtins", "pydantic.main"})
+
 
 class Described(GenerateJsonSchema):
     """Pydantic's own schema with a description for every documented field."""
@@ -34,11 +36,11 @@ class Described(GenerateJsonSchema):
         return made
 
 
-def docstrings(model: type[BaseModel]) -> dict[str, str]:
-    """What stands below each field of a model and of the models it extends, by field name."""
+def docstrings(kind: type) -> dict[str, str]:
+    """What stands below each field of a class and of those it extends, by field name; only classes of ours."""
     texts: dict[str, str] = {}
-    for cls in reversed(model.__mro__):
-        if issubclass(cls, BaseModel) and cls is not BaseModel:
+    for cls in reversed(kind.__mro__):
+        if cls.__module__ not in FOREIGN:
             texts |= _of_module(cls.__module__).get(cls.__qualname__, {})
     return texts
 

@@ -120,9 +120,11 @@ class Experiment(ConfigModel):
     """tokens of retrieved context that an answer prompt may hold"""
     epochs: Count = 1
     epochs_reducer: Literal["mean", "mode", "max"] | None = None
+    """how the epochs of an item become one value: mean, mode or max"""
     seed: int = 0
     metrics: tuple[MetricChoice, ...] = ()
     evaluators: Words = ()
+    """instead of the benchmark's own; the first one decides an item's state"""
     prices: Mapping[str, object] = Field(default_factory=dict)
     """``provider/model`` -> USD per million tokens, ``NAME`` -> USD per call"""
     track: Literal["uniform", "vendor"] = "uniform"
@@ -153,6 +155,7 @@ class Operation(ConfigModel):
     isolation: Literal["off", "probe", "full"] = "probe"
     cleanup: Literal["corpus", "run", "never"] = "corpus"
     circuit_breaker: bool = True
+    """false: a job goes on although its first 20 searches all came back empty"""
     max_error_rate: Annotated[float, Field(ge=0, le=1)] = DEFAULT_MAX_ERROR_RATE
     max_cost: Annotated[float, Field(gt=0)] | None = None
     """USD"""

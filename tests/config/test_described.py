@@ -38,3 +38,11 @@ def test_reading_a_config_reads_no_python_source() -> None:
     script = "import sys, bench.config.provider, bench.config.benchmark; print('bench.config.described' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_every_key_of_a_run_file_is_described() -> None:
+    from bench.cli.schemas import schema_of
+
+    properties = schema_of("run")["properties"]
+    assert isinstance(properties, dict)
+    assert [name for name, shown in properties.items() if "description" not in shown] == []
