@@ -14,6 +14,7 @@ from bench.cli.results import show_grids
 from bench.errors import UsageError
 
 if TYPE_CHECKING:
+    from bench.report.regression import Gated
     from bench.report.sides import Side
 
 GATE_FAILED = 4
@@ -55,6 +56,7 @@ def compare(
     gates = [_gate(text) for text in _spread(fail_on_regression)]
     groups = anyio.run(_loaded, current.get().workspace, pairs, benchmark, _spread(providers))
     found = compare_sides(groups, metrics=_spread(metric), force=force)
+    checked = [one for gate in gates for one in _checked(groups, gate, force=force)]
     if current.get().json:
         console.json_value(comparison_json(found))
     elif markdown:
@@ -66,7 +68,9 @@ def compare(
         show_grids(comparison_grids(found))
     if found.forced:
         console.note("not like for like: forced, do not quote these numbers as a comparison")
-    return _gates(groups, gates, force=force)
+    for one in checked:
+        console.note(one.text)
+    return GATE_FAILED if any(one.missed for one in checked) else 0
 
 
 def _spread(given: list[str] | None) -> list[str]:
@@ -99,17 +103,13 @@ async def _loaded(
     return await sides_of(workspace, [target for target, _ in chosen], benchmark=benchmark)
 
 
-def _gates(groups: list[list[Side]], gates: list[tuple[str, float]], *, force: bool) -> int:
-    """Check each gate on its own metric, whatever rows were asked for."""
+def _checked(groups: list[list[Side]], gate: tuple[str, float], *, force: bool) -> list[Gated]:
+    """Check a gate on its own metric, whatever rows were asked for."""
     from bench.report.compare import compare_sides
     from bench.report.regression import gated
 
-    missed = False
-    for metric, points in gates:
-        for one in gated(compare_sides(groups, metrics=[metric], force=force), points):
-            console.note(one.text)
-            missed |= one.missed
-    return GATE_FAILED if missed else 0
+    metric, points = gate
+    return list(gated(compare_sides(groups, metrics=[metric], force=force), points))
 
 
 def leaderboard(

@@ -22,6 +22,9 @@ from bench.plan.record import JobRecord, read
 from bench.report.sides import Side, load_side
 from bench.report.summary import FILE
 
+SHARED = ("k", "context_budget", "selection", "dataset", "prompts")
+"""what the derived database knows of a job's settings"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
@@ -149,5 +152,5 @@ def _age(job: JobSummary) -> tuple[datetime, str]:
 
 def _settings(job: JobSummary) -> tuple[str, ...]:
     """What two jobs must share to be like for like, as far as the database knows."""
-    shared = {name: job.data.get(name) for name in ("k", "selection", "dataset")}
+    shared = {name: job.data.get(name) for name in SHARED}
     return (str(job.answering_model), str(job.judge_model), job.track, json.dumps(shared, sort_keys=True))

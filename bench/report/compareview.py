@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from bench.report.comparison import EXPLORATORY, TARGET, Comparisons, PairComparison, Row
+from bench.report.comparison import EXPLORATORY, HEADLINE, TARGET, Comparisons, PairComparison, Row
 from bench.report.likeforlike import Check, LikeForLike, shown
 from bench.report.rowtests import ALPHA, LEVEL
 from bench.report.sides import Side
@@ -122,25 +122,29 @@ def _asked(one: PairComparison, found: Comparisons) -> Grid:
     mark = f"{WATERMARK} | " if not one.like_for_like.ok else ""
     return Grid(
         title=f"{mark}{record.benchmark} {record.benchmark_version} | A = {one.a.name}, B = {one.b.name}",
-        head=tuple("verdict" if name == FINDING else name for name in HEAD),
-        rows=tuple(_cells(row, row.verdict) for row in one.headlines),
+        head=HEAD,
+        rows=tuple(map(_cells, one.headlines)),
         right=RIGHT,
-        notes=(_like_for_like(one.like_for_like), *_notes(one, found)),
+        notes=(*_verdicts(one), _like_for_like(one.like_for_like), *_notes(one, found)),
     )
 
 
 def _besides(one: PairComparison, found: Comparisons) -> Grid:
-    rows = one.of(EXPLORATORY)
+    rows = [row for row in one.of(EXPLORATORY) if row.found.n]
+    empty = [_named(row, several=True) for row in one.of(EXPLORATORY) if not row.found.n]
+    nothing = [f"no item has a value on both sides: {', '.join(empty)}"] if empty else []
     return Grid(
         title=f"exploratory | {len(rows)} rows, corrected among themselves",
         head=HEAD,
-        rows=tuple(_cells(row, finding_of(row)) for row in rows),
+        rows=tuple(_cells(row, several=len(one.headlines) > 1) for row in rows),
         right=RIGHT,
-        notes=(*_out_of_reach(rows, found), *one.notes),
+        notes=(*_out_of_reach(rows, found), *nothing, *one.notes),
     )
 
 
 FINDING = "difference"
+DIFFERENCES = 10
+"""below this a bound of a difference of shares keeps its decimals"""
 HEAD = ("metric", "n", "A", "B", "A - B", "95 % interval", "p (Holm)", FINDING, "MDE", "p", "A/B/tie")
 RIGHT = tuple(at for at, name in enumerate(HEAD) if at and name != FINDING)
 LEGEND = (
@@ -149,17 +153,17 @@ LEGEND = (
 )
 
 
-def _cells(row: Row, said: str) -> tuple[str, ...]:
+def _cells(row: Row, *, several: bool = False) -> tuple[str, ...]:
     found, interval = row.found, row.found.interval
     return (
-        _named(row),
+        _named(row, several=several),
         str(found.n),
         number(found.a, row.unit),
         number(found.b, row.unit),
         _cell(row, found.delta, sign=True),
         f"[{_cell(row, interval.low)}, {_cell(row, interval.high)}]" if interval else "-",
         p_text(row.p_holm),
-        said,
+        finding_of(row),
         _cell(row, found.mde),
         p_text(found.p),
         f"{found.wins}/{found.losses}/{found.ties}",
@@ -172,12 +176,15 @@ def _cell(row: Row, value: float | None, *, sign: bool = False) -> str:
         return "-"
     if row.is_ratio:
         return share(value, sign=sign)
-    return ("+" if sign and value > 0 else "") + number(value + 0.0, row.unit)
+    text = f"{value + 0.0:.4f}" if row.unit is None and abs(value) < DIFFERENCES else number(value, row.unit)
+    return ("+" if sign and value > 0 else "") + text
 
 
-def _named(row: Row) -> str:
+def _named(row: Row, *, several: bool = False) -> str:
+    """The metric, or a label below it; with several headlines a label also names its metric."""
     if row.label is not None:
-        return f"  {row.label}" if row.dimension == "question_type" else f"  {row.dimension} {row.label}"
+        label = row.label if row.dimension == "question_type" else f"{row.dimension} {row.label}"
+        return f"{row.metric}: {label}" if several else f"  {label}"
     return f"{row.metric} ({row.unit})" if row.unit else row.metric
 
 
@@ -214,19 +221,29 @@ def _flips(one: PairComparison) -> list[str]:
 def _testing(one: PairComparison, found: Comparisons) -> list[str]:
     sizes = found.family_size
     text = f"intervals are for {TARGET}"
-    if one.cluster_by is not None:
-        text += f", over {one.n_clusters} clusters ({one.cluster_by})"
-    text += f"; Holm over {sizes['headline']} headline and, apart, {sizes['exploratory']} exploratory rows"
-    least = [row.found.smallest_p for row in one.headlines if row.found.smallest_p]
+    counts = {row.found.n_clusters for row in one.headlines} - {None}
+    if counts:
+        text += f", over {max(filter(None, counts))} clusters ({one.cluster_by})"
+    text += f"; Holm over {sizes[HEADLINE]} headline and, apart, {sizes[EXPLORATORY]} exploratory rows"
+    least = [floor for row in one.headlines if (floor := _floor(row))]
     if least:
-        text += f"; the smallest p that these pairs can give: {max(least):.2g}"
+        text += f"; the smallest p that so few clusters can give: {max(least):.2g}"
     return [text]
+
+
+def _verdicts(one: PairComparison) -> list[str]:
+    return [f"verdict on {row.metric}: {row.verdict}" for row in one.headlines]
+
+
+def _floor(row: Row) -> float | None:
+    """The least p of a sign flip: it rests on the number of clusters alone."""
+    return row.found.smallest_p if row.found.test == "cluster_sign_flip" else None
 
 
 def _out_of_reach(rows: Sequence[Row], found: Comparisons) -> list[str]:
     """Say where a correction over so many rows leaves so few clusters no chance."""
     size = found.family_size[EXPLORATORY]
-    least = [one for row in rows if row.found.test == "cluster_sign_flip" and (one := row.found.smallest_p)]
+    least = [floor for row in rows if (floor := _floor(row))]
     if not least or min(least) * size < ALPHA:
         return []
     return [

@@ -24,7 +24,8 @@ def shown_metrics(a: Side, b: Side, wanted: Sequence[str]) -> list[str]:
     """
     shared = [name for name in a.measures if name in b.measures]
     if not wanted:
-        return [name for name in shared if can_be_paired(a.measures[name])]
+        names = [name for name in shared if can_be_paired(a.measures[name])]
+        return [name for name in names if name not in apart(a, b, names)]
     return list(dict.fromkeys(_named(name, a, shared) for name in wanted))
 
 
@@ -43,11 +44,35 @@ def _named(name: str, side: Side, shared: Sequence[str]) -> str:
     return found
 
 
+def apart(a: Side, b: Side, names: Sequence[str]) -> list[str]:
+    """Retrieval metrics whose evidence counts in turns on one side and in sessions on the other.
+
+    Answers can still be compared; where there are none, nothing is left out and the checklist refuses.
+    """
+    if a.record.level == b.record.level or not any(_is_answered(side) for side in (a, b)):
+        return []
+    return [name for name in names if a.measures[name].category == "retrieval"]
+
+
 def headlines(names: Sequence[str], a: Side, b: Side, *, wanted: Sequence[str]) -> list[str]:
-    """All that were asked for; else the first metric with a value on both sides."""
+    """All that were asked for; else the benchmark's first metric that applies.
+
+    Answer metrics do not apply to runs without answers. Answers that nobody could score stay the question: no other
+    metric takes their place.
+    """
     if wanted:
         return list(names)
-    return [next((n for n in names if _has_value(a, n) and _has_value(b, n)), names[0])] if names else []
+    fitting = [name for name in names if _applies(name, a) and _applies(name, b)]
+    return fitting[:1] or list(names[:1])
+
+
+def _applies(name: str, side: Side) -> bool:
+    asks_answers = side.measures[name].category == "answer" and _is_answered(side)
+    return asks_answers or _has_value(side, name)
+
+
+def _is_answered(side: Side) -> bool:
+    return side.record.models.answering is not None
 
 
 def _has_value(side: Side, name: str) -> bool:

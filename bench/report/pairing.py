@@ -15,7 +15,7 @@ from dataclasses import replace
 from bench.metrics.facts import NO_LABEL
 from bench.model import FAILED_STATES, State
 from bench.report.comparison import EXPLORATORY, HEADLINE, Items, PairComparison, Row
-from bench.report.headlines import headlines
+from bench.report.headlines import apart, headlines
 from bench.report.likeforlike import LikeForLike
 from bench.report.rowtests import Pairs, is_time, tested
 from bench.report.sides import Side
@@ -35,7 +35,6 @@ def compared_pair(
     at_a, at_b = _places(a, b)
     clusters = [a.corpora[at] for at in at_a] if a.record.cluster_by is not None else None
     rows = [row for name in names for row in _rows(a, b, at_a, at_b, clusters, name, headline=name in first)]
-    left_out = [name for name in a.measures if name in b.measures and name not in names]
     return PairComparison(
         a=a,
         b=b,
@@ -45,8 +44,19 @@ def compared_pair(
         n_clusters=len(set(clusters)) if clusters is not None and first else None,
         judge_noise=_noise(a, b),
         rows=tuple(rows),
-        notes=(f"not paired, no value an item: {', '.join(left_out)}",) if left_out and not wanted else (),
+        notes=tuple(_left_out(a, b, names)) if not wanted else (),
     )
+
+
+def _left_out(a: Side, b: Side, names: Sequence[str]) -> Iterator[str]:
+    """Say which metrics of both sides have no row, and why."""
+    missing = [name for name in a.measures if name in b.measures and name not in names]
+    other = apart(a, b, missing)
+    if other:
+        levels = f"A counts evidence by {a.record.level}, B by {b.record.level}"
+        yield f"left out, {levels}: {', '.join(other)}"
+    if single := [name for name in missing if name not in other]:
+        yield f"not paired, no value an item: {', '.join(single)}"
 
 
 def _places(a: Side, b: Side) -> tuple[Sequence[int], Sequence[int]]:

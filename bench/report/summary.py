@@ -85,7 +85,7 @@ def _shown(record: JobRecord) -> dict[str, object]:
         "context_budget": record.context_budget,
         "level": record.level,
         "provider_type": record.provider_type,
-        "prompts": dict(record.prompts),
+        "prompts": dict(sorted(record.prompts.items())),  # newest of equal settings: compared as text
         "metrics": [metric.name for metric in record.metrics],
         "lower_is_better": [metric.name for metric in record.metrics if metric.lower_is_better],
         "selection": dict(record.selection),

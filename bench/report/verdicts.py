@@ -93,7 +93,9 @@ def conclusion(one: PairComparison) -> tuple[str, ...]:
 
 def _concluded(one: PairComparison, row: Row) -> str:
     if row.found.p is None or row.found.delta is None:
-        return f"Nothing can be concluded about {row.metric}: {_untestable(row)} ({_sample(one, row)})."
+        return (
+            f"Nothing can be concluded about {row.metric}: {_untestable(row)} ({_sample(one, row)}{_lost(one, row)})."
+        )
     evidence = f"{_sides(row)}, A - B = {_difference(row)} over {_sample(one, row)}, {_chance(row)}"
     if row.better is None:
         return f"Neither side can be called better on {row.metric}: {evidence}{_missed(row)}."
@@ -121,6 +123,17 @@ def _sample(one: PairComparison, row: Row) -> str:
     items = f"{row.found.n} paired item{'' if row.found.n == 1 else 's'}"
     count = row.found.n_clusters
     return f"{items} in {count} cluster{'' if count == 1 else 's'} ({one.cluster_by})" if count else items
+
+
+def _lost(one: PairComparison, row: Row) -> str:
+    """Why nothing pairs."""
+    if row.found.n or row is not one.headlines[0]:
+        return ""
+    return "".join(
+        f"; {side.upper()}: " + ", ".join(f"{count} {reason.replace('_', ' ')}" for reason, count in reasons.items())
+        for side, reasons in one.items.excluded.items()
+        if reasons
+    )
 
 
 def _chance(row: Row) -> str:

@@ -83,7 +83,7 @@ def _type_grid(table: Table) -> Grid:
 def _matrix_grid(table: Table) -> Grid:
     columns = {place.task: place for one in table.standings for place in one.places}
     tasks = [task for task in table.tasks if task in columns]
-    has_mean = any(one.value is not None for one in table.standings)
+    has_mean = any(one.value is not None and len(one.places) > 1 for one in table.standings)
     rows = []
     for one in table.standings:
         found = {place.task: place for place in one.places}

@@ -93,7 +93,7 @@ def _by_provider(board: Sequence[Place]) -> list[Table]:
         Table(
             title=_models_title(group[0]),
             tasks=tuple(sorted({place.task for place in group})),
-            standings=_rows_by_provider(group),
+            standings=_ranked(group) if len({place.task for place in group}) == 1 else _rows_by_provider(group),
             notes=("only values of one column are comparable",),
         )
         for group in _grouped(board, lambda place: place.models)

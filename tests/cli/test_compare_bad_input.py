@@ -1,0 +1,188 @@
+"""Bad input of ``bench compare`` as a user meets it: a refusal of two lines, or a result that claims nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from bench.journal import RunState
+from bench.plan.record import MetricRecord
+from tests.small_journal import RECORD, Job, made, measuring, record
+
+Bench = Callable[..., Any]
+ITEMS = [f"q{at:02d}" for at in range(24)]
+MIXED = {item: float(at % 3 != 0) for at, item in enumerate(ITEMS)}
+OTHER = {item: float(at % 4 != 0) for at, item in enumerate(ITEMS)}
+SOME = {item: f"c{at % 4}" for at, item in enumerate(ITEMS)}
+ONE = dict.fromkeys(ITEMS, "c0")
+
+
+def write(workspace: Path, *sides: Job, state: RunState = RunState.COMPLETE) -> list[str]:
+    """Write a run a side; give their names as they are typed."""
+    named = []
+    for at, job in enumerate(sides, start=1):
+        own = state if at == 1 else RunState.COMPLETE
+        anyio.run(partial(made, workspace, f"r{at}", [job], state=own))
+        named.append(f"r{at}:{job.record.provider}")
+    return named
+
+
+def side(provider: str, values: Mapping[str, float | None], **changes: object) -> Job:
+    return Job(record=record(provider, **changes), values=values)
+
+
+def sound(document: dict[str, Any]) -> None:
+    """No interval without width, no number that is none, no claim of being the same."""
+    for pair in document["comparisons"]:
+        for row in pair["rows"]:
+            interval = row["interval"]
+            assert interval is None or interval["low"] < interval["high"], row
+            assert row["p"] is None or 0 < row["p"] <= 1, row
+            assert "equal" not in row["verdict"]
+
+
+LIKE = {
+    "one item, right against wrong": (side("x", {"q": 1.0}), side("y", {"q": 0.0})),
+    "one item, both right": (side("x", {"q": 1.0}), side("y", {"q": 1.0})),
+    "all right": (side("x", dict.fromkeys(ITEMS, 1.0)), side("y", dict.fromkeys(ITEMS, 1.0))),
+    "all wrong": (side("x", dict.fromkeys(ITEMS, 0.0)), side("y", dict.fromkeys(ITEMS, 0.0))),
+    "all against": (side("x", dict.fromkeys(ITEMS, 1.0)), side("y", dict.fromkeys(ITEMS, 0.0))),
+    "one fraction against another": (side("x", dict.fromkeys(ITEMS, 0.5)), side("y", dict.fromkeys(ITEMS, 0.25))),
+}
+
+
+@pytest.mark.parametrize("case", LIKE)
+@pytest.mark.parametrize("corpora", [{}, SOME, ONE], ids=["unclustered", "four clusters", "one cluster"])
+def test_what_says_little_is_compared_and_claims_nothing_it_cannot(
+    bench: Bench, tmp_path: Path, case: str, corpora: Mapping[str, str]
+) -> None:
+    cluster_by = "corpus" if corpora else None
+    jobs = [replace(job, record=replace(job.record, cluster_by=cluster_by), corpora=corpora) for job in LIKE[case]]
+    named = write(tmp_path, *jobs)
+    document = json.loads(bench("compare", *named, "--json").stdout)
+    sound(document)
+    (row,) = document["comparisons"][0]["rows"]
+    text = bench("compare", *named).stdout
+    assert text.startswith("conclusion: ") and "Traceback" not in text
+    if corpora is ONE and len(jobs[0].values) > 1:
+        assert row["verdict"] == "not testable: one cluster" and row["p"] is None and row["interval"] is None
+        assert "Nothing can be concluded about accuracy: one cluster" in text
+    if corpora is SOME and len(jobs[0].values) > 1:
+        assert row["better"] is None, "four clusters give no p below 0.125"
+
+
+def test_clusters_too_few_for_any_finding_are_said_to_be_so(bench: Bench, tmp_path: Path) -> None:
+    jobs = [replace(side(p, v, cluster_by="corpus"), corpora=SOME) for p, v in (("x", MIXED), ("y", OTHER))]
+    named = write(tmp_path, *jobs)
+    (row,) = json.loads(bench("compare", *named, "--json").stdout)["comparisons"][0]["rows"]
+    assert row["verdict"] == ("no detectable difference (smallest detectable: none, 4 clusters give no p below 0.125)")
+    assert "with so few clusters no difference gives a p below 0.125" in bench("compare", *named).stdout
+
+
+REFUSED = {
+    "no item in common": (side("x", {"q1": 1.0}), side("y", {"z1": 1.0}), "items: A has n=1"),
+    "other items of the same number": (side("x", MIXED), side("y", {f"z{n}": 1.0 for n in range(24)}), "items: A has"),
+    "INVALID": (side("x", {**MIXED, "q00": None, "q01": None}), side("y", OTHER), "valid: A has INVALID"),
+    "items to come": (replace(side("x", MIXED), planned=30), side("y", OTHER), "complete: A has complete, 24 of 30"),
+    "two definitions under one name": (
+        side("x", MIXED),
+        side("y", OTHER, metrics=(replace(RECORD.metrics[0], definition="accuracy/2"),)),
+        "metric definition: A has accuracy=accuracy/1, B has accuracy=accuracy/2",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_compared_is_refused_in_two_lines_and_forced_is_marked(
+    bench: Bench, tmp_path: Path, case: str
+) -> None:
+    *jobs, told = REFUSED[case]
+    named = write(tmp_path, *jobs)
+    done = bench("compare", *named, check=2)
+    assert done.stdout == "" and done.stderr.count("\n") == 2
+    assert told in done.stderr and "--force" in done.stderr
+    refusal = json.loads(bench("compare", *named, "--json", check=2).stdout)["error"]
+    assert refusal["kind"] == "usage" and told in refusal["message"] and refusal["hint"]
+    text = bench("compare", *named, "--force").stdout
+    assert text.startswith("conclusion: NOT LIKE FOR LIKE, do not quote: ")
+    assert re.search(r"^NOT LIKE FOR LIKE \| facts 1", text, re.MULTILINE)
+    document = json.loads(bench("compare", *named, "--force", "--json").stdout)
+    assert document["forced"] is True and document["comparisons"][0]["like_for_like"]["ok"] is False
+    sound(document)
+
+
+def test_a_paused_run_is_refused(bench: Bench, tmp_path: Path) -> None:
+    named = write(tmp_path, side("x", MIXED), side("y", OTHER), state=RunState.PAUSED)
+    assert "complete: A has paused" in bench("compare", *named, check=2).stderr
+
+
+def test_nothing_in_common_is_nothing_to_conclude_when_forced(bench: Bench, tmp_path: Path) -> None:
+    named = write(tmp_path, side("x", {"q1": 1.0}), side("y", {"z1": 1.0}))
+    text = bench("compare", *named, "--force").stdout
+    assert "Nothing can be concluded about accuracy: no item is scored on both sides (0 paired items" in text
+    assert "1 not in this run" in text
+
+
+ARGUMENTS = {
+    "nothing": ((), "what is to be compared?"),
+    "one side": (("r1:x",), "needs two sides"),
+    "no colon": (("r1", "r2:y"), "names no job"),
+    "an unknown run": (("r1:x", "r9:y"), "r9"),
+    "an unknown provider": (("r1:x", "r2:z"), "has no job z"),
+    "an unknown model": (("r1:x:acme/m9", "r2:y"), "has no job"),
+    "names without a benchmark": (("--providers", "x", "y"), "what is to be compared?"),
+    "both ways to name": (("r1:x", "r2:y", "--providers", "x"), "name the same thing"),
+    "an unknown metric": (("r1:x", "r2:y", "--metric", "acuracy"), "acuracy"),
+    "a metric that they lack": (("r1:x", "r2:y", "--metric", "mrr"), "not on both sides"),
+    "another benchmark": (("r1:x", "r2:y", "--benchmark", "nope"), "has no job"),
+    "a gate without points": (("r1:x", "r2:y", "--fail-on-regression", "accuracy"), "METRIC:POINTS"),
+    "a gate below nothing": (("r1:x", "r2:y", "--fail-on-regression", "accuracy:-1"), "METRIC:POINTS"),
+    "a gate of no number": (("r1:x", "r2:y", "--fail-on-regression", "accuracy:nan"), "METRIC:POINTS"),
+    "a gate on an unknown metric": (("r1:x", "r2:y", "--fail-on-regression", "acuracy:1"), "acuracy"),
+}
+
+
+@pytest.mark.parametrize("case", ARGUMENTS)
+def test_a_wrong_argument_is_said_in_two_lines_before_anything_is_printed(
+    bench: Bench, tmp_path: Path, case: str
+) -> None:
+    write(tmp_path, side("x", MIXED), side("y", OTHER))
+    arguments, told = ARGUMENTS[case]
+    done = bench("compare", *arguments, check=2)
+    assert told in done.stderr and done.stderr.count("\n") == 2 and done.stdout == ""
+
+
+def test_a_gate_tells_what_it_saw_whether_missed_or_not(bench: Bench, tmp_path: Path) -> None:
+    named = write(tmp_path, side("x", OTHER), side("y", MIXED))
+    assert "no regression: accuracy of y" in bench("compare", *named, "--fail-on-regression", "accuracy:10").stderr
+    done = bench("compare", *named, "--fail-on-regression", "accuracy:5", "--json", check=4)
+    assert re.search(r"regression: .* A - B = \+0\.0833 \[-?\d.*\], allowed 5 points", done.stderr)
+    assert json.loads(done.stdout)["kind"] == "comparison"
+
+
+def test_a_gate_without_a_number_is_missed(bench: Bench, tmp_path: Path) -> None:
+    changes = measuring("accuracy", "mrr")
+    named = write(tmp_path, side("x", MIXED, **changes), side("y", OTHER, **changes))
+    done = bench("compare", *named, "--fail-on-regression", "mrr:1", check=4)
+    assert "gate missed: mrr" in done.stderr
+
+
+def test_times_compare_by_ratio_and_a_gate_on_them_is_in_percent(bench: Bench, tmp_path: Path) -> None:
+    metric = MetricRecord(
+        name="latency_mean", definition="latency_mean/1", category="performance", unit="ms", lower_is_better=True
+    )
+    changes = {"metrics": (metric,), "metric_entries": ("latency_mean",)}
+    fast = {item: 1000.0 + 7 * at for at, item in enumerate(ITEMS)}
+    slow = {item: value * 1.1 + at % 3 for at, (item, value) in enumerate(fast.items())}
+    named = write(tmp_path, side("fast", fast, **changes), side("slow", slow, **changes))
+    bench("compare", *named, "--fail-on-regression", "latency_mean:12")
+    bench("compare", *named, "--fail-on-regression", "latency_mean:8", check=4)
+    assert "A (fast) is better than B (slow) on latency_mean" in bench("compare", *named).stdout
