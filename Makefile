@@ -22,7 +22,7 @@ lint: $(VENV)/.installed-test
 
 # The site, into build/docs; a dead link or a page outside the navigation is an error.
 docs: $(VENV)/.installed-test
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet -f docs/site/mkdocs.yml
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict -f docs/site/mkdocs.yml
 
 # Real servers that contract tests talk to, each in an environment of its own.
 servers: $(VENV)/.installed-test

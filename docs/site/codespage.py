@@ -6,12 +6,11 @@ import inspect
 import re
 from collections.abc import Iterator
 
-from docs.site.markdown import code, page, prose, table
-
 from bench import errors
 from bench.cli import helptext
 from bench.errors import BenchError, CallError
 from bench.receipt.findings import Verdict
+from docs.site.markdown import code, page, prose, table
 
 LEAD = """\
 An error is two lines on stderr, `error: WHAT, WHERE` and `hint: WHAT TO DO`; with `--json` it is one object on stdout,

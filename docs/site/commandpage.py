@@ -9,10 +9,10 @@ from types import NoneType, UnionType
 from typing import Literal, Union, get_args, get_origin
 
 from cyclopts import App, Argument
-from docs.site.markdown import code, page, prose, table
 
 from bench.cli import helptext
 from bench.cli.app import COMMANDS, LOOK, PROVE, READ, RUN, build
+from docs.site.markdown import code, page, prose, table
 
 LEAD = """\
 Every command, as its parser knows it. A flag that takes several values takes them spaced, comma-separated or repeated.

@@ -5,12 +5,11 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator
 
-from docs.site.markdown import code, page, prose, table
-
 from bench.evaluators.registry import catalog as evaluators
 from bench.metrics.protocol import Entry
 from bench.metrics.registry import FAMILIES, registry, with_cut
 from bench.receipt.definitions import read_definition
+from docs.site.markdown import code, page, prose, table
 
 LEAD = """\
 Every metric that is built in. A name with `K` is cut there: `ndcg_at_10`. An option that changes the arithmetic shows in

@@ -6,9 +6,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
-from docs.site.markdown import anchor, code, page, prose, table
-
 from bench.cli.schemas import schema_of
+from docs.site.markdown import anchor, code, page, prose, table
 
 Kind = Literal["benchmark", "manifest", "provider", "run", "receipt"]
 Schema = Mapping[str, object]

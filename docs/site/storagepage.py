@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
-from docs.site.markdown import code, page, table
-
 from bench.cli.schemas import schema_of
 from bench.journal.migrations import MIGRATIONS, VERSION
 from bench.journal.rows import CorpusKind, RunState
 from bench.metrics.loss import LossKind
 from bench.model import Phase, State
+from docs.site.markdown import code, page, table
 
 LEAD = f"""\
 `checkpoints/RUN_ID/journal.sqlite` is the only state of a run: an SQLite file that any SQLite tool opens. The program

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from docs.site.markdown import code, page, table
+from bench.settings.own import Settings
 
 from bench.config.catalog import builtin_root
 from bench.config.described import docstrings
 from bench.models.names import VENDORS
-from bench.settings.own import Settings
+from docs.site.markdown import code, page, table
 
 LEAD = """\
 A variable of the process wins over the same name in `.env` of the workspace; `--env-file` names another file. A secret is

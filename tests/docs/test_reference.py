@@ -7,10 +7,10 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from docs.site import generate
 
 from bench.cli.app import COMMANDS
 from bench.metrics import catalog
+from docs.site import generate
 
 
 @cache

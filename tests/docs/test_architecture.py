@@ -1,0 +1,93 @@
+"""The architecture page says what the import graph is."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import blocks
+
+FACES = {"__init__", "__main__", "api"}
+"""modules that may see everything"""
+Graph = dict[str, set[str]]
+
+
+@pytest.fixture(scope="module")
+def page(root: Path) -> str:
+    return (root / "docs/architecture.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def layers(page: str) -> list[str]:
+    """The lines of the layers' block, top first."""
+    (block,) = [block for block in blocks(page) if block.body.startswith("cli\n")]
+    return block.body.splitlines()
+
+
+@pytest.fixture(scope="module")
+def imports(root: Path) -> Graph:
+    """Room to everything that it imports anywhere: rooms as ``bench.NAME``, packages by name."""
+    graph: Graph = defaultdict(set)
+    package = root / "bench"
+    for path in package.rglob("*.py"):
+        room = path.relative_to(package).parts[0].removesuffix(".py")
+        graph[room] |= set(_imported(path)) - {f"bench.{room}"}
+    return dict(graph)
+
+
+def _imported(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        for name in names:
+            first, *rest = name.split(".")
+            yield f"bench.{rest[0]}" if first == "bench" and rest else first
+
+
+def test_the_layers_are_those_that_ci_enforces(layers: list[str], root: Path) -> None:
+    contracts = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+    enforced = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
+    assert layers == [line.replace("(", "").replace(")", "") for line in enforced]
+
+
+def test_every_import_of_the_package_points_down(layers: list[str], imports: Graph) -> None:
+    height = {room: at for at, line in enumerate(layers) for room in re.findall(r"\w+", line)}
+    joined = {frozenset(line.split(" : ")) for line in layers if " : " in line}
+    for room, names in imports.items():
+        for other in (name.removeprefix("bench.") for name in names if name.startswith("bench.")):
+            if room not in FACES and other in height:
+                down = height[room] < height[other] or frozenset({room, other}) in joined
+                assert down, f"{room} imports {other}"
+
+
+def test_every_room_has_its_row(page: str, layers: list[str], root: Path) -> None:
+    rows = re.findall(r"^\| `(\w+)` \| [^`]", page, re.M)
+    rooms = [room for line in layers for room in re.findall(r"\w+", line)]
+    assert sorted(rows) == sorted(rooms)
+    found = {path.stem for path in (root / "bench").iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    beside = {"api", "packs", "rooms", "version"} | {"__init__", "__main__"}
+    assert found - beside == set(rooms) - beside
+
+
+def test_a_library_is_imported_where_the_page_says_and_nowhere_else(page: str, imports: Graph) -> None:
+    rows = re.findall(r"^\| `(\w+)` \| ((?:`\w+`(?:, )?)+) \|$", page, re.M)
+    assert len(rows) > 5
+    for library, rooms in rows:
+        users = {room for room, names in imports.items() if library in names}
+        assert users == set(re.findall(r"\w+", rooms)), library
+
+
+@pytest.mark.parametrize(
+    ("room", "never"), [("engine", "report"), ("report", "engine"), ("report", "http"), ("metrics", "journal")]
+)
+def test_what_the_page_rules_out_is_not_there(imports: Graph, room: str, never: str) -> None:
+    assert f"bench.{never}" not in imports[room]
