@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from array import array
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -193,22 +194,18 @@ def alike_of(
     rows: Sequence[tuple[Any, ...]], shapes: Mapping[int, Sequence[str]], labels: Mapping[int, Mapping[str, str]]
 ) -> list[Alike]:
     """Sort score rows by state, outcome and labels; inside each kind they keep their order."""
-    kinds: dict[tuple[str, str, int, int], tuple[list[str], list[bytes]]] = {}
-    for corpus, _, _, state, outcome, number, shape, packed, *_ in rows:
-        kind = kinds.get((state, outcome, number, shape))
-        if kind is None:
-            kind = kinds[state, outcome, number, shape] = [], []
-        kind[0].append(corpus)
-        kind[1].append(packed)
+    kinds: defaultdict[tuple[str, str, int, int], list[tuple[Any, ...]]] = defaultdict(list)
+    for row in rows:
+        kinds[row[:4]].append(row)
     return [
         Alike(
             state=state,
             outcome=outcome,
             labels=labels[number],
-            corpora=corpora,
-            values=_columns(values, shapes[shape]),
+            corpora=[row[4] for row in alike],
+            values=_columns([row[5] for row in alike], shapes[shape]),
         )
-        for (state, outcome, number, shape), (corpora, values) in kinds.items()
+        for (state, outcome, number, shape), alike in kinds.items()
     ]
 
 

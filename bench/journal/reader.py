@@ -52,6 +52,7 @@ from bench.model import Call, Phase, State, Verdict
 
 ITEMS_AT_ONCE = 300
 VALUES_AT_ONCE = 4000
+SCORES_AT_ONCE = 16_000
 
 SqlRow = tuple[Any, ...]
 """columns as SQLite gives them; the named tuples that take them say their types"""
@@ -159,7 +160,7 @@ class Reader:
     async def values(self, job: str) -> AsyncGenerator[Values, None]:
         """Stream states, labels and metric values of a job's ended items, by (corpus, item, epoch)."""
         labels, shapes = await self._interned()
-        async with aclosing(self._scores(job)) as chunks:
+        async with aclosing(self._scores("values", job)) as chunks:
             async for rows in chunks:
                 for shape, group in groupby(rows, key=itemgetter(6)):
                     yield columns_of(list(group), shapes[shape], labels)
@@ -167,7 +168,7 @@ class Reader:
     async def alike(self, job: str) -> AsyncGenerator[Alike, None]:
         """Stream the same in groups of equal state, outcome and labels: for sums, which ask for no order."""
         labels, shapes = await self._interned()
-        async with aclosing(self._scores(job)) as chunks:
+        async with aclosing(self._scores("alike", job)) as chunks:
             async for rows in chunks:
                 for group in alike_of(rows, shapes, labels):
                     yield group
@@ -190,11 +191,13 @@ class Reader:
         labels = {number: json.loads(data) for number, data in await self._all("all_labels")}
         return labels, {number: json.loads(names) for number, names in await self._all("shapes")}
 
-    async def _scores(self, job: str) -> AsyncGenerator[list[SqlRow], None]:
-        """The newest score row of each ended item."""
+    async def _scores(self, query: str, job: str) -> AsyncGenerator[list[SqlRow], None]:
+        """The newest score row of each ended item, in chunks."""
         rescored = bool((await self._all("generations", clean(job)))[0][0])
-        async with aclosing(self._chunks("newest_values" if rescored else "values", VALUES_AT_ONCE, clean(job))) as c:
-            async for rows in c:
+        async with aclosing(
+            self._chunks(f"newest_{query}" if rescored else query, VALUES_AT_ONCE, clean(job))
+        ) as chunks:
+            async for rows in chunks:
                 yield rows
 
     async def items(self, chain: Chain) -> AsyncGenerator[ItemRecord, None]:

@@ -22,7 +22,7 @@ from pathlib import Path
 import aiosqlite
 
 from bench.errors import JournalError
-from bench.journal.codec import clean, to_json
+from bench.journal.codec import clean
 from bench.journal.file import BUSY_TIMEOUT_S, reported
 from bench.journal.sql import blocks
 
@@ -235,7 +235,7 @@ def _run_columns(job: JobSummary) -> tuple[object, ...]:
     own = {
         "created_at": job.created_at.astimezone(UTC).isoformat(),
         "finished_at": finished_at,
-        "data": to_json(dict(job.data)),
+        "data": json.dumps(dict(job.data), sort_keys=True),  # sorted: settings are compared as text
     }
     names = [name for name in JobSummary.__dataclass_fields__ if name != "metrics"]
     return tuple(own[name] if name in own else getattr(job, name) for name in names)

@@ -96,12 +96,13 @@ class Pool:
         columns: Sequence[array[float] | None],
     ) -> None:
         """Take many rows of the same labels and state; a column that is None is NaN throughout."""
+        if not corpora:
+            return
         cell = self._cell((labels, state))
         cell.count += len(corpora)
-        names = groupby(corpora) if self.clustered else [("", corpora)]
         start = at = 0
-        for name, run in names:
-            end = at + sum(1 for _ in run)
+        for name, run in self._runs(corpora):
+            end = at + len(list(run))
             if end - at >= LONG:
                 self._stray(cell, corpora, columns, start, at)
                 _heap(cell, cluster_code(name), columns, at, end)
@@ -132,6 +133,14 @@ class Pool:
             places = range(self._width)
             cell = self._cells[key] = Cell(*key, heaps=[{} for _ in places], strays=[array("d") for _ in places])
         return cell
+
+    def _runs(self, corpora: Sequence[str]) -> Iterable[tuple[str, Iterable[str]]]:
+        """Clusters that stand together."""
+        if not self.clustered:
+            return [("", corpora)]
+        if corpora.count(corpora[0]) == len(corpora):
+            return [(corpora[0], corpora)]
+        return groupby(corpora)
 
     def _stray(
         self, cell: Cell, corpora: Sequence[str], columns: Sequence[array[float] | None], start: int, end: int

@@ -83,6 +83,17 @@ FROM score WHERE owner = (SELECT id FROM owner WHERE name = ?1)
 GROUP BY corpus, unit, epoch
 ORDER BY corpus, unit, epoch;
 
+-- name: alike
+SELECT state, outcome, labels, shape, corpus, packed
+FROM score WHERE owner = (SELECT id FROM owner WHERE name = ?1)
+ORDER BY corpus, unit, epoch;
+
+-- name: newest_alike
+SELECT state, outcome, labels, shape, corpus, packed, max(generation)
+FROM score WHERE owner = (SELECT id FROM owner WHERE name = ?1)
+GROUP BY corpus, unit, epoch
+ORDER BY corpus, unit, epoch;
+
 -- name: unvalued
 -- ended items whose value at byte ?3 of a row of shape ?2 is NaN
 SELECT s.corpus, s.unit, s.epoch, s.state, s.labels, e.data
