@@ -13,13 +13,13 @@ import sys
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import repeat
-from operator import gt, lt, sub
+from operator import gt, lt
 
 from bench.model import Interval
 from bench.stats.correlation import pearson
 from bench.stats.descriptive import DEGENERATE, are_binary, are_bounded
 from bench.stats.intervals import around, interval_wilson
-from bench.stats.significance import SIGN_FLIP_LIMIT, PairedT, mcnemar, mde, paired_t, sign_flip
+from bench.stats.significance import SIGN_FLIP_LIMIT, PairedT, differences_of, flips_of, mcnemar, mde, t_of
 
 LARGEST_LOG = math.log(sys.float_info.max)
 
@@ -80,13 +80,16 @@ def compare_columns(
     """As ``compare`` over values that are paired already; ``groups`` holds a cluster a pair."""
     if not left:
         return Comparison(n=0, excluded=excluded, note="no item is scored on both sides")
-    base = _described(left, right, excluded)
+    differences = differences_of(left, right)
+    base = _described(left, right, differences, excluded)
+    bounded = are_bounded(left) and are_bounded(right)
+    wanted = _Wanted(level=level, alpha=alpha, power=power, bounded=bounded)
     count = None if groups is None else len(set(groups))
     if groups is None or count is None or count == len(left):
-        return _unclustered(base, left, right, level=level, alpha=alpha, power=power)
+        return _unclustered(base, left, right, differences, wanted)
     if count == 1:
         return replace(base, n_clusters=1, note="not testable: one cluster")
-    return _clustered(base, left, right, groups, level=level, alpha=alpha, power=power)
+    return _clustered(base, differences, groups, count, wanted)
 
 
 def compare_times(
@@ -137,9 +140,8 @@ def _column(side: Mapping[str, float | None], ids: Sequence[str]) -> list[float]
     return [float(value) for i in ids if (value := side[i]) is not None]
 
 
-def _described(left: Sequence[float], right: Sequence[float], excluded: int) -> Comparison:
+def _described(left: Sequence[float], right: Sequence[float], differences: list[float], excluded: int) -> Comparison:
     n = len(left)
-    differences = list(map(sub, left, right))
     return Comparison(
         n=n,
         excluded=excluded,
@@ -153,15 +155,25 @@ def _described(left: Sequence[float], right: Sequence[float], excluded: int) -> 
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    """What the caller asked of interval and MDE, and whether both sides are shares."""
+
+    level: float
+    alpha: float
+    power: float
+    bounded: bool
+
+
 def _unclustered(
-    base: Comparison, left: Sequence[float], right: Sequence[float], *, level: float, alpha: float, power: float
+    base: Comparison, left: Sequence[float], right: Sequence[float], differences: list[float], wanted: _Wanted
 ) -> Comparison:
-    pairs = paired_t(left, right, level=level)
+    pairs = t_of(differences, level=wanted.level)
     base = replace(
         base,
         se=pairs.se,
-        interval=_difference_interval(pairs, base.n, level, "t", bounded=_are_shares(left, right)),
-        mde=mde(pairs.se, None, alpha, power),
+        interval=_difference_interval(pairs, base.n, "t", wanted),
+        mde=mde(pairs.se, None, wanted.alpha, wanted.power),
     )
     if are_binary(left) and are_binary(right):
         exact = mcnemar(base.wins, base.losses)
@@ -171,41 +183,30 @@ def _unclustered(
 
 
 def _clustered(
-    base: Comparison,
-    left: Sequence[float],
-    right: Sequence[float],
-    groups: Sequence[Hashable],
-    *,
-    level: float,
-    alpha: float,
-    power: float,
+    base: Comparison, differences: list[float], groups: Sequence[Hashable], count: int, wanted: _Wanted
 ) -> Comparison:
-    pairs, count = paired_t(left, right, groups, level), len(set(groups))
+    pairs = t_of(differences, groups, wanted.level)
     base = replace(
         base,
         se=pairs.se,
         n_clusters=count,
-        interval=_difference_interval(pairs, count, level, "cluster_t", bounded=_are_shares(left, right)),
-        mde=mde(pairs.se, count - 1, alpha, power),
+        interval=_difference_interval(pairs, count, "cluster_t", wanted),
+        mde=mde(pairs.se, count - 1, wanted.alpha, wanted.power),
     )
     if count > SIGN_FLIP_LIMIT:
         return replace(base, p=pairs.p, test="cluster_t")
-    flips = sign_flip(left, right, groups)
+    flips = flips_of(differences, groups)
     return replace(base, p=flips.p, test="cluster_sign_flip", smallest_p=flips.smallest_p)
 
 
-def _are_shares(left: Sequence[float], right: Sequence[float]) -> bool:
-    return are_bounded(left) and are_bounded(right)
-
-
-def _difference_interval(pairs: PairedT, count: int, level: float, method: str, *, bounded: bool) -> Interval | None:
+def _difference_interval(pairs: PairedT, count: int, method: str, wanted: _Wanted) -> Interval | None:
     """The t interval; where the error is 0, of shares the difference -+ the Wilson bound of 0 in ``count``."""
     if pairs.se is None or pairs.df is None:
         return None
     if pairs.se >= DEGENERATE:
-        return around(pairs.delta, pairs.se, df=pairs.df, level=level, method=method)
-    nothing = interval_wilson(0, count, level) if bounded else None
+        return around(pairs.delta, pairs.se, df=pairs.df, level=wanted.level, method=method)
+    nothing = interval_wilson(0, count, wanted.level) if wanted.bounded else None
     if nothing is None:
         return None
     low, high = max(-1.0, pairs.delta - nothing.high), min(1.0, pairs.delta + nothing.high)
-    return Interval(low=low, high=high, level=level, method="wilson_degenerate")
+    return Interval(low=low, high=high, level=wanted.level, method="wilson_degenerate")

@@ -11,6 +11,8 @@ import math
 from collections.abc import Sequence
 from operator import mul
 
+from bench.stats.descriptive import are_binary
+
 
 def pearson(x: Sequence[float], y: Sequence[float]) -> float | None:
     """Linear correlation in -1..1."""
@@ -19,6 +21,8 @@ def pearson(x: Sequence[float], y: Sequence[float]) -> float | None:
         raise ValueError(f"{n} and {len(y)} values do not pair")
     if n < 2:
         return None
+    if are_binary(x) and are_binary(y):
+        return _phi(n, x.count(1), y.count(1), sum(map(mul, x, y)))
     centre_x, centre_y = math.fsum(x) / n, math.fsum(y) / n
     from_x, from_y = [v - centre_x for v in x], [v - centre_y for v in y]
     xx, yy = math.fsum(map(mul, from_x, from_x)), math.fsum(map(mul, from_y, from_y))
@@ -26,6 +30,12 @@ def pearson(x: Sequence[float], y: Sequence[float]) -> float | None:
         return None
     xy = math.fsum(map(mul, from_x, from_y))
     return max(-1.0, min(1.0, xy / (math.sqrt(xx) * math.sqrt(yy))))
+
+
+def _phi(n: int, x: int, y: int, both: float) -> float | None:
+    """The correlation of zeros and ones from their counts: exact integers, no pass over deviations."""
+    spread = x * (n - x) * y * (n - y)
+    return (n * both - x * y) / math.sqrt(spread) if spread else None
 
 
 def spearman(x: Sequence[float], y: Sequence[float]) -> float | None:

@@ -161,7 +161,7 @@ def _joined(
     beyond = int(len(left) * min(p, 100 - p) / 100)
     if beyond < BEYOND:
         return replace(base, note=f"not testable: fewer than {BEYOND} items beyond the percentile")
-    parts = [_moves(side, p, level, seed) for side in (left, right)]
+    parts = [_moves(side, at, p, level, seed) for side, at in ((left, base.a), (right, base.b))]
     if parts[0] is None or parts[1] is None:
         return replace(base, note="not testable: a percentile that does not vary")
     moves = list(map(sub, parts[0], parts[1]))
@@ -170,17 +170,18 @@ def _joined(
     return _told(base, se or 0.0, df=df, level=level, alpha=alpha, power=power, method="order_statistic")
 
 
-def _moves(side: Sequence[float], p: float, level: float, seed: int) -> list[float] | None:
+def _moves(side: Sequence[float], at: float | None, p: float, level: float, seed: int) -> list[float] | None:
     """How far each value moves the logarithm of the percentile: up by those above it, by the density around it."""
-    at, found = percentile(side, p), percentile_interval(side, p, level=level, seed=seed)
+    found = percentile_interval(side, p, level=level, seed=seed)
     if at is None or found is None or found.low <= 0:
         return None
-    above = [float(x > at) for x in side]
-    error = stderr(above)
-    if not error:
+    above = [x > at for x in side]
+    share = sum(above) / len(above)
+    if not share:
         return None
+    error = math.sqrt(share * (1 - share) / (len(above) - 1))
     scale = math.log(found.high / found.low) / (2 * normal_quantile(0.5 + level / 2)) / error
-    return [scale * one for one in above]
+    return [scale if one else 0.0 for one in above]
 
 
 def _told(base: Comparison, se: float, *, df: int, level: float, alpha: float, power: float, method: str) -> Comparison:

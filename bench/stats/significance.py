@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from operator import sub
 
 from bench.stats.descriptive import DEGENERATE, by_cluster, stderr, stderr_clustered
 from bench.stats.distributions import fair_point, fair_tail, normal_quantile, t_quantile, t_two_sided
@@ -51,7 +52,11 @@ def paired_t(
     a: Sequence[float], b: Sequence[float], clusters: Sequence[Hashable] | None = None, level: float = 0.95
 ) -> PairedT:
     """Paired t test of a - b; with ``clusters`` the CR1 error and C - 1 degrees of freedom."""
-    differences = _differences(a, b)
+    return t_of(differences_of(a, b), clusters, level)
+
+
+def t_of(differences: Sequence[float], clusters: Sequence[Hashable] | None = None, level: float = 0.95) -> PairedT:
+    """As ``paired_t`` over the differences."""
     n = len(differences)
     delta = math.fsum(differences) / n if n else math.nan
     if clusters is None:
@@ -82,7 +87,11 @@ def sign_flip(a: Sequence[float], b: Sequence[float], clusters: Sequence[Hashabl
 
     Raises ValueError above 20 clusters: 2^C patterns are no longer enumerated.
     """
-    differences = _differences(a, b)
+    return flips_of(differences_of(a, b), clusters)
+
+
+def flips_of(differences: Sequence[float], clusters: Sequence[Hashable] | None = None) -> SignFlip:
+    """As ``sign_flip`` over the differences."""
     groups = by_cluster(differences, clusters).values() if clusters is not None else [[d] for d in differences]
     sums = sorted(math.fsum(group) for group in groups)
     if len(sums) > SIGN_FLIP_LIMIT:
@@ -118,5 +127,8 @@ def mde(se: float | None, df: float | None = None, alpha: float = 0.05, power: f
     return (t_quantile(1 - alpha / 2, df=df) + t_quantile(power, df=df)) * se
 
 
-def _differences(a: Sequence[float], b: Sequence[float]) -> list[float]:
-    return [x - y for x, y in zip(a, b, strict=True)]
+def differences_of(a: Sequence[float], b: Sequence[float]) -> list[float]:
+    """a - b, pair by pair; ValueError where they do not pair."""
+    if len(a) != len(b):
+        raise ValueError(f"{len(a)} and {len(b)} values do not pair")
+    return list(map(sub, a, b))
