@@ -20,6 +20,8 @@ from bench.journal import Reader, RunState
 from bench.model import FAILED_STATES, State
 from bench.plan import Job, Lane, Plan
 
+SIGNALLED = 128
+"""a signal's exit code lies above it"""
 STOPPED_EXIT = 3
 INVALID_EXIT = 4
 
@@ -100,8 +102,8 @@ async def job_outcomes(plan: Plan, folder: Path, stopped: Mapping[str, Failure])
 
 
 def status_of(plan: Plan, jobs: Sequence[JobOutcome], stop: Stop | None, stopped: Mapping[str, Failure]) -> RunState:
-    """Say how the run stands."""
-    if stop is not None:
+    """Say how the run stands; a stop that came when nothing was left to do stopped nothing."""
+    if stop is not None and any(job.pending for job in jobs):
         return RunState.STOPPED if stop in (Stop.MAX_COST, Stop.MAX_TIME) else RunState.PAUSED
     if stopped:
         return RunState.STOPPED
@@ -111,7 +113,7 @@ def status_of(plan: Plan, jobs: Sequence[JobOutcome], stop: Stop | None, stopped
 
 def exit_code_of(jobs: Sequence[JobOutcome], stop: Stop | None, stopped: Mapping[str, Failure]) -> int:
     """Signal before 3 before 4."""
-    if stop is not None:
+    if stop is not None and (stop.exit_code > SIGNALLED or any(job.pending for job in jobs)):
         return stop.exit_code
     if stopped:
         return STOPPED_EXIT

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import platform
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 from importlib.metadata import entry_points, version
 
 from bench.config.catalog import Catalog
@@ -52,6 +53,7 @@ def make_plan(catalog: Catalog, request: RunRequest, environment: Environment) -
     files = model_files(catalog)
     lanes = tuple(_lane(benchmark, provider, request) for benchmark in benchmarks for provider in providers)
     _check_models(lanes, environment, files)
+    _check_rates(lanes, request)
     _check_coverage(lanes)
     if not any(lane.skipped is None for lane in lanes):
         raise UsageError("no job is left to run: " + "; ".join(lane.skipped or "" for lane in lanes))
@@ -66,7 +68,7 @@ def make_plan(catalog: Catalog, request: RunRequest, environment: Environment) -
         range=positions,
         versions=versions(),
         model_files=files,
-        notes=tuple(_notes(lanes)),
+        notes=tuple(dict.fromkeys([*_notes(lanes), *_without_effect(lanes, request)])),
     )
 
 
@@ -169,6 +171,18 @@ def _check_models(lanes: Sequence[Lane], environment: Environment, files: dict[s
             check_model(name, environment, files)
 
 
+def _check_rates(lanes: Sequence[Lane], request: RunRequest) -> None:
+    """A rate for an endpoint that no job has would limit nothing."""
+    known = {name for lane in lanes for name in (lane.provider.label, lane.provider.config.name)}
+    known |= {name for lane in lanes for job in lane.jobs for name in (job.answering, job.judge) if name != NONE}
+    known |= {lane.provider.embedding for lane in lanes if lane.provider.embedding is not None}
+    for name in request.rate:
+        if not {name, name.rpartition(".")[0]} & known:
+            near = get_close_matches(name, known, n=1)
+            hint = f'did you mean "{near[0]}"?' if near else f"endpoints: {', '.join(sorted(known))}"
+            raise UsageError(f"--rate {name}: no job of this run has such an endpoint", hint=hint)
+
+
 def _check_coverage(lanes: Sequence[Lane]) -> None:
     """The text of every evidence turn must be in what is sent, for each way in which a corpus is rendered."""
     seen: set[tuple[str, str, str | None]] = set()
@@ -195,4 +209,16 @@ def _notes(lanes: Sequence[Lane]) -> list[str]:
     notes = [lane.skipped for lane in lanes if lane.skipped is not None]
     for lane in lanes:
         notes += [*lane.benchmark.dataset.notes, *lane.provider.config.warnings]
-    return list(dict.fromkeys(notes))
+    return notes
+
+
+def _without_effect(lanes: Sequence[Lane], request: RunRequest) -> Iterator[str]:
+    """What was asked for and changes nothing."""
+    running = [lane for lane in lanes if lane.skipped is None]
+    if request.judge_model not in ((), (NONE,)) and all(job.judge == NONE for lane in running for job in lane.jobs):
+        yield "--judge-model has no effect: nothing in this run asks a judge"
+    if request.embedding_model is not None and all(lane.provider.embedding is None for lane in running):
+        yield "--embedding-model has no effect: no provider of this run takes one"
+    for benchmark in {lane.benchmark.name: lane.benchmark for lane in running}.values():
+        if request.sample is not None and not request.per_type and request.sample > benchmark.n_whole:
+            yield f"--sample {request.sample}: {benchmark.name} has {benchmark.n_whole} items that fit, all are taken"

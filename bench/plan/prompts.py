@@ -127,7 +127,11 @@ def _judges(config: BenchmarkConfig, pack: Pack | None, given: tuple[str, ...], 
 
 
 def read_prompt(text: str, folder: Path) -> str:
-    """Give the text itself, or the content of the file it names (``@file``, or a path that exists)."""
+    """Give the text itself, or the content of the file it names (``@file``, or a path that exists).
+
+    Raises:
+        ConfigError: ``@file``, or a single word, that is no file.
+    """
     named = text.removeprefix("@")
     path = folder / named
     try:
@@ -136,7 +140,7 @@ def read_prompt(text: str, folder: Path) -> str:
         is_file = False
     if is_file:
         return path.read_text(encoding="utf-8")
-    if text.startswith("@"):
+    if text.startswith("@") or not (set(text) & set(" \n{")):
         raise ConfigError(f"no such prompt file: {named}", hint="the path starts at the workspace")
     return text
 

@@ -87,3 +87,27 @@ def test_what_child_processes_print_stays_out_of_the_event_stream(tmp_path: Path
     )
     assert [json.loads(line)["event"] for line in done.stdout.splitlines()][-1] == "done"
     assert "that was it" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--rate", "bm52.add=5/s"), "no job of this run has such an endpoint"),
+        (("--answer-prompt", "nowhere.txt"), "no such prompt file: nowhere.txt"),
+    ],
+)
+def test_a_flag_that_would_silently_do_nothing_is_refused(bench: Bench, flags: tuple[str, ...], said: str) -> None:
+    done = bench("run", "--providers", "bm25", "--limit", "1", *flags, check=2)
+    assert said in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--judge-model", "builtin/extractive"), "--judge-model has no effect"),
+        (("--embedding-model", "ollama/nomic"), "--embedding-model has no effect"),
+        (("--sample", "999"), "--sample 999: demo has 160 items that fit, all are taken"),
+    ],
+)
+def test_a_flag_without_effect_is_told(bench: Bench, flags: tuple[str, ...], said: str) -> None:
+    assert said in bench("plan", "--providers", "no-memory", *flags).stdout
