@@ -29,9 +29,9 @@ Unit = tuple[str, str]
 """(corpus, item)"""
 Sort = Literal["item", "state", "type"]
 
-SEARCH_S = 0.12
+SEARCH_S = 0.08
 """how long one page may look for a text"""
-SEARCHED_AT_ONCE = 1000
+SEARCHED_AT_ONCE = 250
 SAMPLE = 2000
 STEPS = 80
 
@@ -119,6 +119,11 @@ async def payloads_of(reader: Reader, entries: Sequence[int], name: str) -> dict
         if value is not None:
             found[int(entry)] = value
     return found
+
+
+async def corpora_of(reader: Reader, item: str) -> list[str]:
+    """The corpora in which an item of this id ended: one, unless two benchmarks share it."""
+    return [str(row[0]) for row in await _all(reader, "corpus_of", clean(item))]
 
 
 async def sampled_times(reader: Reader, owner: str, phase: Phase) -> tuple[int, list[Mapping[str, int]]]:

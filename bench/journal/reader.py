@@ -217,17 +217,21 @@ class Reader:
         for record in await self._records(chain, held):
             yield record
 
-    async def item(self, chain: Chain, item: str) -> list[ItemRecord]:
-        """Give one item, an element an epoch; empty when it has no row."""
-        rows = await self._all("item", *_names(chain), clean(item))
-        return await self._records(chain, [PhaseRow(*row) for row in rows])
+    async def item(self, chain: Chain, item: str, *, corpus: str | None = None) -> list[ItemRecord]:
+        """Give one item, an element an epoch; empty when it has no row. Without its corpus this is a scan."""
+        return await self._records(chain, await self._item_rows(chain, item, corpus))
 
-    async def attempts(self, chain: Chain, item: str) -> list[Entry]:
+    async def attempts(self, chain: Chain, item: str, *, corpus: str | None = None) -> list[Entry]:
         """Give every attempt of an item with its calls, in the order epoch, phase, attempt."""
-        rows = [PhaseRow(*row) for row in await self._all("item", *_names(chain), clean(item))]
+        rows = await self._item_rows(chain, item, corpus)
         entries = await self._entries(chain, rows)
         calls = await self._calls(row.entry for row in rows)
         return [replace(entries[row.entry], calls=tuple(calls.get(row.entry, ()))) for row in rows]
+
+    async def _item_rows(self, chain: Chain, item: str, corpus: str | None) -> list[PhaseRow]:
+        where = () if corpus is None else (clean(corpus),)
+        rows = await self._all("item_in" if where else "item", *_names(chain), clean(item), *where)
+        return [PhaseRow(*row) for row in rows]
 
     async def _records(self, chain: Chain, rows: Sequence[PhaseRow]) -> list[ItemRecord]:
         if not rows:

@@ -148,7 +148,7 @@ def board_charts(rows: Sequence[Json], kind: str) -> dict[str, RowChart | Scatte
             list(zip(names, times, values, strict=True)), title=f"{about} against latency", takes=f"{latency}, {unit}"
         ),
         "by_cost": scatter(
-            list(zip(names, costs, values, strict=True)), title=f"{about} against cost", takes="cost of the run, USD"
+            list(zip(names, costs, values, strict=True)), title=f"{about} against cost", takes="cost of the job, USD"
         ),
     }
 

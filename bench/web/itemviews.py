@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from bench.journal import Entry, Reader
-from bench.journal.paging import Cell, Wanted, cells_of, page_of, payloads_of, question_types
+from bench.journal.paging import Cell, Wanted, cells_of, corpora_of, page_of, payloads_of, question_types
 from bench.journal.records import ItemRecord
 from bench.metrics.loss import loss_of
 from bench.model import Call, Phase
@@ -102,7 +102,8 @@ async def item_document(site: Site, run_id: str, item: str, *, provider: str | N
     """Everything of one item: what was asked, what each provider returned, answers, verdicts, attempts, times, loss."""
     async with Reader.open(folder_of(site, run_id)) as reader:
         jobs = [job for job in read(reader.meta.extra) if provider is None or job.provider == provider]
-        sides = [await _side(reader, job, item) for job in jobs]
+        corpora = await corpora_of(reader, item) or [None]  # none ended yet: whichever it is
+        sides = [await _side(reader, job, item, corpus) for job in jobs for corpus in corpora]
     found = [side for side in sides if side is not None]
     if not found:
         raise NotFound("this run has no such item, or it has not begun", "see the list of items")
@@ -116,15 +117,15 @@ async def item_document(site: Site, run_id: str, item: str, *, provider: str | N
     }
 
 
-async def _side(reader: Reader, job: JobRecord, item: str) -> Json | None:
-    records = await reader.item(chain_of(job), item)
+async def _side(reader: Reader, job: JobRecord, item: str, corpus: str | None) -> Json | None:
+    records = await reader.item(chain_of(job), item, corpus=corpus)
     if not records:
         return None
     record = records[0]
     search, answer = record.phases.get(Phase.SEARCH), record.phases.get(Phase.ANSWER)
     scored = record.phases.get(Phase.EVALUATE)
     loss = loss_of(facts_of(record, record.verdicts, gold_suspect=item in job.suspects))
-    attempts = await reader.attempts(chain_of(job), item)
+    attempts = await reader.attempts(chain_of(job), item, corpus=corpus)
     return {
         "about": await payload(reader, scored, ITEM_PAYLOAD),
         "job": job.key,

@@ -21,7 +21,7 @@ from bench.errors import BenchError, JournalError
 Json = dict[str, object]
 Stamp = tuple[tuple[int, int], ...]
 
-HURRY_S = 0.08
+HURRY_S = 0.04
 """how long a page waits for what is large"""
 PATIENT_S = 10.0
 """and for what is small, which takes a few hundredths of a second on an idle machine"""

@@ -132,6 +132,16 @@ async def test_by_name_is_the_newest_complete_valid_run_of_each_provider(path: P
     ]
 
 
+async def test_settings_told_in_another_order_are_the_same_settings(path: Path) -> None:
+    prompts = {"answer.default": "a1", "judge.default": "b2"}
+    async with ResultsDb.open(path) as results:
+        await results.put("old", [job("old", data={"prompts": prompts})])
+        turned = dict(reversed(prompts.items()))
+        later = datetime(2026, 3, 2, tzinfo=UTC)
+        await results.put("new", [job("new", created_at=later, data={"prompts": turned})])
+        assert [one.run_id for one in await results.newest("locomo")] == ["new"]
+
+
 async def test_forget_removes_a_run_whole(path: Path) -> None:
     async with ResultsDb.open(path) as results:
         await results.put("r1", [job(metrics=(metric(),))], [item("q1", 1.0)])

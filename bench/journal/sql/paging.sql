@@ -68,3 +68,5 @@ SELECT b.n, e.started_us FROM (
 JOIN entry e ON e.id = b.last
 ORDER BY e.started_us;
 
+-- name: corpus_of
+SELECT DISTINCT corpus FROM score WHERE unit = ?1;

@@ -130,6 +130,14 @@ WHERE ((owner = (SELECT id FROM owner WHERE name = ?1) AND phase = 3)
   AND unit = ?4
 ORDER BY corpus, unit, epoch, phase, attempt;
 
+-- name: item_in
+SELECT corpus, unit, epoch, phase, attempt, outcome, entry FROM phase
+WHERE ((owner = (SELECT id FROM owner WHERE name = ?1) AND phase = 3)
+    OR (owner = (SELECT id FROM owner WHERE name = ?2) AND phase = 4)
+    OR (owner = (SELECT id FROM owner WHERE name = ?3) AND phase = 5))
+  AND unit = ?4 AND corpus = ?5
+ORDER BY corpus, unit, epoch, phase, attempt;
+
 -- name: entries
 SELECT e.id, e.started_us, e.generation, m.text, e.times, e.data, e.measured, e.payloads
 FROM json_each(?1) j CROSS JOIN entry e ON e.id = j.value

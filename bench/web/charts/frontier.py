@@ -22,6 +22,8 @@ CHAR = 7
 NARROW = 270
 """pixels of the plot on a small phone: labels that do not meet there meet nowhere"""
 LINE = 15
+SHIFTS = (0, LINE, -LINE, 2 * LINE, -2 * LINE, 3 * LINE, -3 * LINE, 4 * LINE, -4 * LINE)
+SIDES: tuple[Literal["start", "end"], ...] = ("start", "end")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +39,7 @@ class Point:
     side: Literal["start", "end"]
     """where its label begins: right of the point, or ends: left of it"""
     label_y: float
-    """below the point where another label is in the way"""
+    """above or below the point where something else is in the way"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,16 +84,14 @@ def frontier(points: Sequence[tuple[float, float]]) -> set[tuple[float, float]]:
 
 def _point(one: tuple[str, float, float], across: Scale, up: Scale, *, best: bool) -> Point:
     name, x, y = one
-    label = name if len(name) <= LABEL_CHARS else f"{name[: LABEL_CHARS - 1]}…"
-    at, down = across.at(x), _down(up.at(y))
-    room = (100 - at) / 100 * NARROW
+    down = _down(up.at(y))
     return Point(
-        label=label,
+        label=name if len(name) <= LABEL_CHARS else f"{name[: LABEL_CHARS - 1]}…",
         about=f"{name}: {y:.4f} at {x:.4g}",
-        x=at,
+        x=across.at(x),
         y=down,
         best=best,
-        side="start" if room > len(label) * CHAR or at < 50 else "end",
+        side="start",
         label_y=down,
     )
 
@@ -101,24 +101,39 @@ def _down(percent: float) -> float:
 
 
 def _apart(points: Sequence[Point]) -> tuple[Point, ...]:
-    """Move labels down until none lies on another."""
+    """Give each label the nearest place where it lies on no other label and on no other point."""
     placed: list[Point] = []
     for point in sorted(points, key=lambda one: (one.y, one.x)):
-        y = point.y
-        while any(abs(other.label_y - y) < LINE and _meet(other, point) for other in placed):
-            y += 2
-        placed.append(replace(point, label_y=round(y, 1)))
+        taken = [_box(other) for other in placed] + [_dot(other) for other in points if other is not point]
+        places = [replace(point, side=side, label_y=round(point.y + shift, 1)) for shift in SHIFTS for side in SIDES]
+        inside = [one for one in places if _is_inside(_box(one))] or places
+        free = (one for one in inside if not any(_meet(_box(one), box) for box in taken))
+        placed.append(next(free, inside[-1]))
     return tuple(placed)
 
 
-def _meet(one: Point, other: Point) -> bool:
-    (left, right), (start, end) = _extent(one), _extent(other)
-    return left < end and start < right
+Box = tuple[float, float, float, float]
+"""left, right, top, bottom in pixels of a narrow plot"""
 
 
-def _extent(point: Point) -> tuple[float, float]:
-    at, width = point.x / 100 * NARROW, len(point.label) * CHAR + 12
-    return (at - 6, at + width) if point.side == "start" else (at - width, at + 6)
+def _box(point: Point) -> Box:
+    """Where a point's label lies."""
+    at, width = point.x / 100 * NARROW, len(point.label) * CHAR
+    left, right = (at + 8, at + 8 + width) if point.side == "start" else (at - 8 - width, at - 8)
+    return left, right, point.label_y - LINE / 2, point.label_y + LINE / 2
+
+
+def _dot(point: Point) -> Box:
+    at = point.x / 100 * NARROW
+    return at - 5, at + 5, point.y - 5, point.y + 5
+
+
+def _meet(one: Box, other: Box) -> bool:
+    return one[0] < other[1] and other[0] < one[1] and one[2] < other[3] and other[2] < one[3]
+
+
+def _is_inside(box: Box) -> bool:
+    return box[0] >= 0 and box[1] <= NARROW and box[2] >= 0 and box[3] <= HEIGHT
 
 
 def _steps(line: Sequence[tuple[float, float]]) -> str:

@@ -18,7 +18,7 @@ from bench.web.text import duration
 Bin = tuple[int, int, int]
 """from, to (microseconds), how many"""
 GAP = 0.08
-MOST_TICKS = 6
+MOST_TICKS = 5
 
 
 def latencies(spreads: Sequence[tuple[str, Mapping[str, object]]], *, title: str) -> RowChart | None:

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench.web.charts.rows import Row, RowChart
-from bench.web.charts.scales import Scale, from_zero
+from bench.web.charts.scales import Scale, anchored, from_zero
 from bench.web.text import seconds
 
+UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"), (0.001, "ms"))
 Steps = Sequence[tuple[float, int]]
 """(seconds since the run began, items that had ended by then)"""
 
@@ -23,9 +24,17 @@ def pace(jobs: Sequence[tuple[str, int, Steps]], *, title: str) -> RowChart | No
     if not known:
         return None
     end = max(steps[-1][0] for _, _, steps in known)
-    scale = from_zero(max(end, 0.001), seconds)
+    scale = _clock(end)
     rows = tuple(_row(name, planned, steps, scale, end) for name, planned, steps in known)
     return RowChart(title=title, rows=rows, ticks=scale.ticks, height=44, axis="time since the run began")
+
+
+def _clock(end_s: float) -> Scale:
+    """From zero, in the largest unit of which at least two have passed."""
+    size, unit = next((one for one in UNITS if end_s >= 2 * one[0]), UNITS[-1])
+    scale = from_zero(end_s / size)
+    texts = [(tick.at, f"{tick.text} {unit}" if tick.at else "0") for tick in scale.ticks]
+    return Scale(low=0.0, high=scale.high * size, ticks=anchored(texts))
 
 
 def _row(name: str, planned: int, steps: Steps, scale: Scale, end: float) -> Row:

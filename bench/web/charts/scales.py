@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-STEPS = (1, 2, 2.5, 4, 5, 8, 10)
+STEPS = (1, 2, 2.5, 3, 4, 5, 6, 8, 10)
 PARTS = 4
 WIDE = 50.0
 """from this ratio of the largest to the least value on, a scale counts in powers of ten"""
