@@ -56,11 +56,14 @@ class Machines:
             )
 
     def known(self) -> int:
-        """How many workers the scheduler knows."""
+        """How many workers the scheduler knows; -1 while it does not answer."""
         from distributed import Client
 
-        with Client(self.address, timeout=10, set_as_default=False) as client:
-            return len(client.nthreads())
+        try:
+            with Client(self.address, timeout=5, set_as_default=False) as client:
+                return len(client.nthreads())
+        except OSError:
+            return -1
 
     def have(self, count: int) -> None:
         """Make sure that so many workers are there."""
@@ -69,7 +72,7 @@ class Machines:
             self.worker()
         for extra in self.workers[count:]:
             end(extra)
-        wait_for(lambda: self.known() == count, seconds=40)
+        wait_for(lambda: self.known() == count, seconds=60)
 
     def stop(self) -> None:
         for process in [*self.workers, *([self.scheduler] if self.scheduler else [])]:
