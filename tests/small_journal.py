@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from bench.journal import Entry, Journal, Key, RunMeta, RunState
+from bench.journal import Entry, Event, Journal, Key, RunMeta, RunState
 from bench.metrics import open_metrics
 from bench.model import Phase, State
 from bench.plan.record import JobRecord, MetricRecord, ModelNames, dump
@@ -61,7 +61,14 @@ def record(provider: str, **changes: object) -> JobRecord:
     return replace(RECORD, provider=provider, **{**own, **changes})  # type: ignore[arg-type]
 
 
-async def made(workspace: Path, run_id: str, jobs: Sequence[Job], *, state: RunState = RunState.COMPLETE) -> Path:
+async def made(
+    workspace: Path,
+    run_id: str,
+    jobs: Sequence[Job],
+    *,
+    state: RunState = RunState.COMPLETE,
+    events: Sequence[Event] = (),
+) -> Path:
     """Write the journal of a run and give its folder."""
     records = [replace(job.record, n_selected=job.planned or len(job.values)) for job in jobs]
     folder = workspace / "checkpoints" / run_id
@@ -72,6 +79,8 @@ async def made(workspace: Path, run_id: str, jobs: Sequence[Job], *, state: RunS
                 for item, value in values.items():
                     journal.append(_entry(job, item, epoch, value))
                     await journal.room()
+        for event in events:
+            journal.append(event)
         await journal.set_state(state)
     return folder
 

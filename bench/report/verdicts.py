@@ -138,8 +138,8 @@ def _lost(one: PairComparison, row: Row) -> str:
 
 def _chance(row: Row) -> str:
     if row.p_holm is None or row.p_holm == row.found.p:
-        return f"p = {p_text(row.found.p)}"
-    return f"p = {p_text(row.found.p)}, after Holm {p_text(row.p_holm)}"
+        return _p(row.found.p)
+    return f"{_p(row.found.p)}, after Holm {p_text(row.p_holm)}"
 
 
 def _missed(row: Row) -> str:
@@ -150,6 +150,11 @@ def _missed(row: Row) -> str:
         return ""
     uncorrected = "" if row.p_holm == row.found.p else ", before Holm"
     return f"; a difference of {amount(row, row.found.mde)} would be found about 8 times in 10{uncorrected}"
+
+
+def _p(p: float | None) -> str:
+    text = p_text(p)
+    return f"p {text[0]} {text[1:]}" if text.startswith("<") else f"p = {text}"
 
 
 def p_text(p: float | None) -> str:

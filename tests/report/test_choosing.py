@@ -1,0 +1,120 @@
+"""Which jobs a comparison means, and what is read of each."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from bench.errors import UsageError
+from bench.plan.record import ModelNames
+from bench.report.choosing import Target, chosen_targets, newest_targets, sides_of
+from bench.report.sides import Side
+from bench.report.summary import rebuild
+from tests.small_journal import Job, made, record
+
+VALUES: dict[str, float | None] = {"q1": 1.0, "q2": 0.0, "q3": 1.0}
+
+
+def job(provider: str, values: dict[str, float | None] | None = None, **changes: object) -> Job:
+    return Job(record=record(provider, **changes), values=VALUES if values is None else values)
+
+
+async def side_of(workspace: Path, target: str) -> Side:
+    return (await sides_of(workspace, [Target.parse(target)], benchmark=None))[0][0]
+
+
+async def runs_of(workspace: Path, *providers: str, benchmark: str = "facts") -> dict[str, str]:
+    await rebuild(workspace)
+    return {target.provider: target.run for target, _ in await newest_targets(workspace, benchmark, providers)}
+
+
+async def test_the_newest_run_of_each_provider_is_chosen(tmp_path: Path) -> None:
+    for run in ("r1", "r2"):
+        await made(tmp_path, run, [job("x"), job("y")])
+    assert await runs_of(tmp_path, "x", "y") == {"x": "r2", "y": "r2"}
+
+
+async def test_shared_settings_go_before_the_newest(tmp_path: Path) -> None:
+    await made(tmp_path, "r1", [job("x"), job("y")])
+    await made(tmp_path, "r2", [job("x", k=5)])
+    assert await runs_of(tmp_path, "x", "y") == {"x": "r1", "y": "r1"}
+    await made(tmp_path, "r3", [job("y", prompts={"answer.default": "c" * 64})])
+    assert await runs_of(tmp_path, "x", "y") == {"x": "r1", "y": "r1"}
+
+
+async def test_settings_that_nobody_shares_leave_the_newest_of_each(tmp_path: Path) -> None:
+    await made(tmp_path, "r1", [job("x", k=5)])
+    await made(tmp_path, "r2", [job("y")])
+    assert await runs_of(tmp_path, "x", "y") == {"x": "r1", "y": "r2"}
+
+
+async def test_invalid_and_unfinished_runs_are_never_chosen_by_name(tmp_path: Path) -> None:
+    await made(tmp_path, "r1", [job("x"), job("y")])
+    await made(tmp_path, "r2", [job("x", {"q1": 1.0, "q2": None, "q3": None})])
+    await made(tmp_path, "r3", [Job(record=record("y"), values=VALUES, planned=9)])
+    assert await runs_of(tmp_path, "x", "y") == {"x": "r1", "y": "r1"}
+    with pytest.raises(UsageError, match="z has no complete valid run of facts") as told:
+        await runs_of(tmp_path, "x", "z")
+    assert "x, y" in told.value.hint
+
+
+async def test_what_was_asked_for_is_pairs_or_names_and_at_least_two(tmp_path: Path) -> None:
+    for pairs, providers in (((), ()), (("r1:x",), ()), (("r1:x", "r2:y"), ("x", "y")), ((), ("x",))):
+        with pytest.raises(UsageError):
+            await chosen_targets(tmp_path, pairs, benchmark="facts", providers=providers)
+    with pytest.raises(UsageError, match="no results yet"):
+        await chosen_targets(tmp_path, (), benchmark="facts", providers=("x", "y"))
+
+
+async def test_benchmarks_that_both_runs_have_are_compared_one_by_one(tmp_path: Path) -> None:
+    def of(provider: str, *benchmarks: str) -> list[Job]:
+        return [job(provider, key=f"{provider}-{name}", benchmark=name) for name in benchmarks]
+
+    await made(tmp_path, "r1", of("x", "facts", "tales", "songs"))
+    await made(tmp_path, "r2", of("y", "songs", "facts"))
+    targets = [Target.parse("r1:x"), Target.parse("r2:y")]
+    groups = await sides_of(tmp_path, targets, benchmark=None)
+    assert [[side.record.benchmark for side in group] for group in groups] == [["facts"] * 2, ["songs"] * 2]
+    (only,) = await sides_of(tmp_path, targets, benchmark="songs")
+    assert {side.record.benchmark for side in only} == {"songs"}
+    with pytest.raises(UsageError, match="has no job tales x y"):
+        await sides_of(tmp_path, targets, benchmark="tales")
+
+
+async def test_a_model_picks_one_job_of_a_provider_and_becomes_its_name(tmp_path: Path) -> None:
+    models = [ModelNames(embedding=None, answering=name, judge=None) for name in ("acme/m1", "acme/m2:free")]
+    await made(tmp_path, "r1", [job("x", key=f"job-{one.answering}", models=one) for one in models])
+    side = await side_of(tmp_path, "r1:x:acme/m2:free")
+    assert side.name == "x with acme/m2:free (run r1)" and side.who == "x with acme/m2:free"
+    with pytest.raises(UsageError, match="several jobs") as told:
+        await side_of(tmp_path, "r1:x")
+    assert told.value.hint == "name the model: r1:x:acme/m1"
+
+
+# ------------------------------------------------------------------------------ sides
+
+
+async def test_a_side_has_a_place_an_item_and_no_value_where_it_failed(tmp_path: Path) -> None:
+    await made(tmp_path, "r1", [job("x", {"q1": 1.0, "q2": None, "q3": 0.0})])
+    side = await side_of(tmp_path, "r1:x")
+    column = side.column("accuracy")
+    assert [column[side.place[item]] for item in ("q1", "q3")] == [1.0, 0.0]
+    assert math.isnan(column[side.place["q2"]]) and side.states[side.place["q2"]] == "error"
+    assert all(math.isnan(value) for value in side.column("mrr")) and len(side.column("mrr")) == 3
+    assert (side.name, side.who) == ("x (run r1)", "x")
+
+
+async def test_a_side_knows_that_it_is_partial_or_invalid(tmp_path: Path) -> None:
+    await made(tmp_path, "r1", [Job(record=record("x"), values=VALUES, planned=5), job("y", {"q1": None, "q2": 1.0})])
+    partial, invalid = await side_of(tmp_path, "r1:x"), await side_of(tmp_path, "r1:y")
+    assert partial.partial and (partial.n_ended, partial.n_planned) == (3, 5)
+    assert not invalid.partial and "error" in " ".join(invalid.invalid)
+
+
+async def test_labels_of_a_dimension_stand_at_their_items(tmp_path: Path) -> None:
+    types = {"q1": "one", "q3": "two"}
+    await made(tmp_path, "r1", [Job(record=record("x"), values=VALUES, types=types)])
+    side = await side_of(tmp_path, "r1:x")
+    assert {item: side.labels_in("question_type")[at] for item, at in side.place.items()} == {**types, "q2": "(none)"}

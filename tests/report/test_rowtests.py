@@ -1,0 +1,111 @@
+"""Which test fits which metric, seen through real journals."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from bench.errors import UsageError
+from bench.metrics import open_metrics
+from bench.report import rowtests
+from bench.report.choosing import Target, sides_of
+from bench.report.compare import compare_sides
+from bench.report.comparison import PairComparison
+from bench.report.rowtests import Pairs, can_be_paired, is_time
+from tests.small_journal import Job, made, measuring, record
+
+ITEMS = [f"q{at:03d}" for at in range(240)]
+Columns = Mapping[str, Mapping[str, float]]
+
+
+def columns(seed: int, factor: float = 1.0) -> dict[str, dict[str, float]]:
+    """Values of three metrics that lean by ``factor``."""
+    rng = random.Random(seed)
+    return {
+        "accuracy": {item: float(rng.random() < 0.5) for item in ITEMS},
+        "ndcg_at_10": {item: rng.random() for item in ITEMS},
+        "latency_p50": {item: float(round(factor * rng.lognormvariate(9, 0.5))) for item in ITEMS},
+        "latency_mean": {item: float(round(factor * rng.lognormvariate(9, 0.5))) for item in ITEMS},
+    }
+
+
+async def compared(workspace: Path, a: Columns, b: Columns, *, clusters: int = 0) -> PairComparison:
+    names = list(a)
+    changes = measuring(*names)
+    corpora = {item: f"c{at % clusters}" for at, item in enumerate(ITEMS)} if clusters else {}
+    for run, own in (("r1", a), ("r2", b)):
+        job = Job(
+            record=record(run, cluster_by="corpus" if clusters else None, **changes),
+            values=own[names[0]],
+            more={name: own[name] for name in names[1:]},
+            corpora=corpora,
+            types={item: f"t{at % 3}" for at, item in enumerate(ITEMS)},
+        )
+        await made(workspace, run, [job])
+    groups = await sides_of(workspace, [Target.parse("r1:r1"), Target.parse("r2:r2")], benchmark=None)
+    return compare_sides(groups).comparisons[0]
+
+
+TESTS = {
+    0: ("mcnemar_exact", "paired_t", "order_statistic", "paired_t"),
+    10: ("cluster_sign_flip", "cluster_sign_flip", "cluster_bootstrap", "cluster_sign_flip"),
+    30: ("cluster_t", "cluster_t", "order_statistic", "cluster_t"),
+}
+
+
+@pytest.mark.parametrize("clusters", TESTS)
+async def test_shares_fractions_percentiles_and_times_each_have_their_test(tmp_path: Path, clusters: int) -> None:
+    pair = await compared(tmp_path, columns(1), columns(2, 1.5), clusters=clusters)
+    rows = {row.metric: row for row in pair.rows if row.label is None}
+    assert tuple(rows[name].found.test for name in columns(1)) == TESTS[clusters]
+    assert [row.is_ratio for row in rows.values()] == [False, False, True, True]
+    slower = rows["latency_mean"]
+    assert slower.found.delta is not None and slower.found.delta == pytest.approx(1 / 1.5 - 1, abs=0.15)
+    assert slower.found.b is not None and slower.found.b < 30, "printed in ms, measured in us"
+
+
+async def test_labels_of_the_headline_are_exploratory_and_add_up(tmp_path: Path) -> None:
+    pair = await compared(tmp_path, columns(3), columns(4))
+    labels = [row for row in pair.rows if row.dimension == "question_type"]
+    assert [row.label for row in labels] == ["t0", "t1", "t2"]
+    assert sum(row.found.n for row in labels) == pair.headlines[0].found.n == len(ITEMS)
+    assert {row.family for row in labels} == {"exploratory"}
+
+
+def test_only_scored_pairs_count_and_the_rest_is_excluded() -> None:
+    (accuracy,) = open_metrics(["accuracy"], k=10, folder=Path())
+    nan = float("nan")
+    pairs = Pairs(left=[1.0, nan, 0.0, 1.0], right=[0.0, 1.0, nan, 1.0], labels_in=lambda _: ["x"] * 4)
+    found = rowtests.tested(accuracy, pairs)
+    assert (found.n, found.excluded, found.a, found.b) == (2, 2, 1.0, 0.5)
+
+
+def test_times_of_nothing_are_left_out_of_ratios() -> None:
+    (latency,) = open_metrics(["latency_mean"], k=10, folder=Path())
+    pairs = Pairs(left=[2000.0, 0.0, 4000.0], right=[1000.0, 5.0, 2100.0], labels_in=lambda _: [])
+    found = rowtests.tested(latency, pairs)
+    assert (found.n, found.excluded) == (2, 1)
+    assert is_time(latency) and found.delta == pytest.approx(0.95, abs=0.1)
+
+
+def test_a_macro_mean_weighs_labels_alike() -> None:
+    (macro,) = open_metrics(["accuracy_macro"], k=10, folder=Path())
+    left, right = [1.0, 0.0, 1.0, 1.0, 0.0, 1.0], [0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
+    labels = ["big"] * 4 + ["small"] * 2
+    found = rowtests.tested(macro, Pairs(left=left, right=right, labels_in=lambda _: labels))
+    assert found.test == "macro_t" and found.delta == pytest.approx((0.5 + 0.5) / 2)
+
+
+async def test_one_number_of_all_items_cannot_be_paired_and_is_named(tmp_path: Path) -> None:
+    names = ("accuracy", "cost_total")
+    assert [can_be_paired(one) for one in open_metrics(names, k=10, folder=Path())] == [True, False]
+    changes = measuring(*names)
+    for run in ("r1", "r2"):
+        await made(tmp_path, run, [Job(record=record(run, **changes), values=columns(1)["accuracy"])])
+    groups = await sides_of(tmp_path, [Target.parse("r1:r1"), Target.parse("r2:r2")], benchmark=None)
+    assert compare_sides(groups).comparisons[0].notes == ("not paired, no value an item: cost_total",)
+    with pytest.raises(UsageError, match="nothing to pair"):
+        compare_sides(groups, metrics=["cost_total"])

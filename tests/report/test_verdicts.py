@@ -1,0 +1,146 @@
+"""What is said of a row: as much as the numbers carry, in one sentence, and never that two sides are equal."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bench.journal import Event
+from bench.report.choosing import Target, sides_of
+from bench.report.compare import compare_sides
+from bench.report.compareview import comparison_grids, comparison_json, conclusions
+from bench.report.comparison import Comparisons, Row
+from bench.report.verdicts import amount, conclusion, finding_of, p_text, verdict_of
+from bench.stats import Comparison
+from tests.small_journal import Job, made, record
+
+NAMES = [f"q{at:03d}" for at in range(60)]
+GOOD = {name: float(at % 4 != 0) for at, name in enumerate(NAMES)}
+BAD = {name: float(at % 4 == 0) for at, name in enumerate(NAMES)}
+NEAR = {**GOOD, "q001": 0.0, "q004": 1.0, "q008": 1.0}
+
+
+def row(found: Comparison, **changes: object) -> Row:
+    plain = Row(
+        metric="accuracy", definition="accuracy/1", dimension=None, label=None, lower_is_better=False, unit=None,
+        is_ratio=False, family="headline", found=found, p_holm=found.p,
+    )  # fmt: skip
+    return replace(plain, **changes)  # type: ignore[arg-type]
+
+
+FOUND = Comparison(n=50, excluded=0, a=0.7, b=0.5, delta=0.2, p=0.01, mde=0.05, test="paired_t")
+SAID = {
+    "a is higher": (row(FOUND), "A higher", "A higher"),
+    "b is higher": (row(replace(FOUND, delta=-0.2)), "B higher", "B higher"),
+    "a is slower": (row(FOUND, lower_is_better=True), "B lower, better", "B lower"),
+    "nothing found": (
+        row(replace(FOUND, p=0.4)), "no detectable difference (smallest detectable: 0.05)", "none",
+    ),
+    "lost to the correction": (
+        row(FOUND, p_holm=0.09, family="exploratory"),
+        "exploratory: no detectable difference (smallest detectable: 0.05)",
+        "none (Holm)",
+    ),
+    "no error to go by": (
+        row(replace(FOUND, p=1.0, mde=None)), "no detectable difference (smallest detectable: not known)", "none",
+    ),
+    "one cluster": (
+        row(Comparison(n=9, excluded=0, delta=0.1, note="not testable: one cluster")),
+        "not testable: one cluster",
+        "not testable",
+    ),
+    "too few clusters": (
+        row(replace(FOUND, p=0.0625, smallest_p=0.0625, test="cluster_sign_flip", n_clusters=5)),
+        "no detectable difference (smallest detectable: none, 5 clusters give no p below 0.0625)",
+        "none",
+    ),
+    "less than the judge errs": (
+        row(FOUND, noise=0.25), "A higher; within judge noise (0.25)", "A higher, within judge noise",
+    ),
+    "more than the judge errs": (row(FOUND, noise=0.1), "A higher", "A higher"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SAID)
+def test_a_verdict_says_what_the_numbers_carry(case: str) -> None:
+    shown, verdict, finding = SAID[case]
+    assert (verdict_of(shown), finding_of(shown)) == (verdict, finding)
+    assert shown.verdict == verdict
+
+
+def test_a_p_of_exactly_alpha_is_no_finding() -> None:
+    assert row(replace(FOUND, p=0.05)).better is None
+    assert row(replace(FOUND, p=0.0499)).better == "a"
+
+
+@pytest.mark.parametrize(
+    ("changes", "value", "text"),
+    [
+        ({}, 0.15, "+0.15"), ({}, -0.00001, "0"), ({}, 0.0, "0"), ({"unit": "ms"}, 12.0, "+12.00 ms"),
+        ({"is_ratio": True}, 0.195, "+19.5 %"), ({"is_ratio": True}, 154.04, "+15404 %"), ({}, None, "not known"),
+    ],
+)  # fmt: skip
+def test_an_amount_has_a_sign_a_unit_and_no_more_digits_than_help(
+    changes: dict[str, object], value: float | None, text: str
+) -> None:
+    assert amount(row(FOUND, **changes), value, sign=True) == text
+
+
+def test_a_small_p_is_not_called_zero() -> None:
+    assert [p_text(one) for one in (None, 1e-9, 0.04999, 1.0)] == ["-", "<0.0001", "0.0500", "1.0000"]
+
+
+async def compared(workspace: Path, a: dict[str, float], b: dict[str, float], *more: dict[str, float]) -> Comparisons:
+    jobs = [Job(record=record(name), values=values) for name, values in zip("xyz", (a, b, *more), strict=False)]
+    await made(workspace, "r", jobs)
+    groups = await sides_of(workspace, [Target.parse(f"r:{job.record.provider}") for job in jobs], benchmark=None)
+    return compare_sides(groups)
+
+
+async def test_the_sentence_names_the_winner_both_values_the_sample_and_the_chance(tmp_path: Path) -> None:
+    (pair,) = (await compared(tmp_path, BAD, GOOD)).comparisons
+    (text,) = conclusion(pair)
+    assert text.startswith("B (y) is better than A (x) on accuracy: 0.2500 against 0.7500, A - B = -0.5 [-")
+    assert text.endswith("over 60 paired items, p = 0.0001.")
+
+
+async def test_a_tiny_p_reads_as_less_than(tmp_path: Path) -> None:
+    (pair,) = (await compared(tmp_path, dict.fromkeys(NAMES, 1.0), dict.fromkeys(NAMES, 0.0))).comparisons
+    assert conclusion(pair)[0].endswith("over 60 paired items, p < 0.0001.")
+
+
+async def test_the_sentence_of_no_finding_says_what_would_have_been_found(tmp_path: Path) -> None:
+    (pair,) = (await compared(tmp_path, GOOD, NEAR)).comparisons
+    (text,) = conclusion(pair)
+    assert text.startswith("Neither side can be called better on accuracy: ")
+    assert "would be found about 8 times in 10" in text
+
+
+async def test_a_correction_that_matters_is_told_beside_the_plain_p(tmp_path: Path) -> None:
+    found = await compared(tmp_path, GOOD, NEAR, BAD)
+    assert len(conclusions(found)) == 3
+    assert "after Holm" in conclusions(found)[1]
+    assert "equal" not in " ".join(conclusions(found))
+
+
+async def test_the_noise_of_a_calibrated_judge_is_appended(tmp_path: Path) -> None:
+    from bench.plan.record import ModelNames
+
+    models = ModelNames(embedding=None, answering="acme/m1", judge="acme/j")
+    changes = {"models": models, "evaluators": ("llm-judge",)}
+    jobs = [Job(record=record(p, **changes), values=v) for p, v in (("x", GOOD), ("y", BAD))]
+    data = {"judge": "acme/j", "fpr": {"value": 0.1}, "fnr": {"value": 0.6}}
+    event = Event(kind="judge_calibration", message="calibrated", data=data)
+    await made(tmp_path, "r", jobs, events=[event])
+    groups = await sides_of(tmp_path, [Target.parse("r:x"), Target.parse("r:y")], benchmark=None)
+    found = compare_sides(groups)
+    documents = comparison_json(found)["comparisons"]
+    assert isinstance(documents, list)
+    (document,) = documents
+    assert document["judge_noise"] == 0.6
+    assert document["rows"][0]["verdict"] == "A higher; within judge noise (0.6)"
+    assert "within the judge's own error" in conclusions(found)[0]
+    notes = [note for grid in comparison_grids(found) for note in grid.notes]
+    assert any(note.startswith("judge noise: 0.6") for note in notes)
