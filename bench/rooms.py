@@ -1,12 +1,36 @@
-"""A room whose name is also a function of the Python API: ``bench.plan`` the package and ``bench.plan(...)``.
+"""How a package shows its names: each module loads when a name of it is first asked for.
 
-A package says so with ``sys.modules[__name__].__class__ = CallableRoom``.
+Example, at the end of a package that imports its modules for type checkers only::
+
+    __getattr__ = front(__name__, reader="Reader", merging="MergeOutcome merge")
+
+A room whose name is also a function of the Python API, as ``bench.plan(...)`` beside the package ``bench.plan``, says
+so with ``sys.modules[__name__].__class__ = CallableRoom``.
 """
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
+
+
+def front(room: str, **homes: str) -> Callable[[str], object]:
+    """Make the ``__getattr__`` of a package: each module with the names that come from it, spaces between.
+
+    No module may be called as a name that it gives: importing it would hide the name.
+    """
+    home_of = {name: module for module, names in homes.items() for name in names.split()}
+
+    def named(name: str) -> object:
+        if name not in home_of:
+            raise AttributeError(f"module {room!r} has no attribute {name!r}")
+        value: object = getattr(import_module(f"{room}.{home_of[name]}"), name)
+        setattr(sys.modules[room], name, value)
+        return value
+
+    return named
 
 
 class CallableRoom(ModuleType):

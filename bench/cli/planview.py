@@ -10,7 +10,7 @@ from bench.cli.flags import RunFlags, given
 from bench.cli.global_flags import current
 from bench.config.run import RunRequest
 from bench.plan import Plan
-from bench.plan.estimate import Estimate, estimate
+from bench.plan.estimating import Estimate, estimate
 
 
 def show_plan(plan: Plan, flags: RunFlags, *, unset: Sequence[str] = ()) -> None:

@@ -14,8 +14,9 @@ ready (``ingesting``, ``indexing``, ``isolation``), ``asking`` takes an item thr
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from bench.rooms import front
 
 if TYPE_CHECKING:
     from bench.engine.errand import Errand
@@ -41,23 +42,13 @@ __all__ = [
     "resumed_plan",
 ]
 
-_HOME = {
-    "Errand": "errand",
-    "failed_items": "reusing",
-    "forked_plan": "reusing",
-    "rescored_plan": "reusing",
-    "JobOutcome": "outcome",
-    "Outcome": "outcome",
-    "Observer": "progress",
-    "Progress": "progress",
-    "Silent": "progress",
-    "Stop": "stopping",
-    "execute": "run",
-    "resumed_plan": "resuming",
-}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(name)
-    return getattr(import_module(f"bench.engine.{_HOME[name]}"), name)
+__getattr__ = front(
+    __name__,
+    errand="Errand",
+    outcome="JobOutcome Outcome",
+    progress="Observer Progress Silent",
+    resuming="resumed_plan",
+    reusing="failed_items forked_plan rescored_plan",
+    run="execute",
+    stopping="Stop",
+)

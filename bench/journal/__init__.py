@@ -16,7 +16,6 @@ Importing this package is cheap; SQLite and the compressor load with ``Journal``
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from bench.journal.rows import (
@@ -33,6 +32,7 @@ from bench.journal.rows import (
     RunMeta,
     RunState,
 )
+from bench.rooms import front
 
 if TYPE_CHECKING:
     from bench.journal.merging import MergeOutcome, merge
@@ -65,19 +65,10 @@ __all__ = [
     "merge",
 ]
 
-_RECORDS = ("CorpusFacts", "ItemRecord", "Origin", "Spent", "Status", "Values")
-_LAZY = {
-    "Journal": "writer",
-    "Reader": "reader",
-    "MergeOutcome": "merging",
-    "merge": "merging",
-    **dict.fromkeys(_RECORDS, "records"),
-}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _LAZY:
-        raise AttributeError(name)
-    value: object = getattr(import_module(f"bench.journal.{_LAZY[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = front(
+    __name__,
+    writer="Journal",
+    reader="Reader",
+    merging="MergeOutcome merge",
+    records="CorpusFacts ItemRecord Origin Spent Status Values",
+)

@@ -12,15 +12,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bench.rooms import front
+
 if TYPE_CHECKING:
     from bench.receipt.signature import verify_document
 
 __all__ = ["verify_document"]
 
-
-def __getattr__(name: str) -> object:
-    if name == "verify_document":  # cryptography is loaded only by those who verify
-        from bench.receipt.signature import verify_document
-
-        return verify_document
-    raise AttributeError(name)
+__getattr__ = front(
+    __name__,
+    signature="verify_document",
+)

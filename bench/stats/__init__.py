@@ -10,24 +10,29 @@ Example::
 
 from __future__ import annotations
 
-from bench.stats.agreement import cohen_kappa, krippendorff_alpha
-from bench.stats.comparing import Comparison, as_ratio, compare, compare_columns, compare_times
-from bench.stats.correlation import kendall_tau_b, pearson, spearman
-from bench.stats.descriptive import mean, percentile, stderr, stderr_clustered
-from bench.stats.intervals import (
-    interval,
-    interval_cluster,
-    interval_macro,
-    interval_macro_of,
-    interval_of,
-    interval_t,
-    interval_wilson,
-)
-from bench.stats.macro import compare_macro
-from bench.stats.ratios import percentile_ratio
-from bench.stats.resampling import ORDER_STATISTIC_FROM, bootstrap_interval, percentile_interval
-from bench.stats.significance import McNemar, PairedT, SignFlip, holm, mcnemar, mde, paired_t, sign_flip
-from bench.stats.tally import Heap, Strays, Tally, exact, exact_sum, rounded
+from typing import TYPE_CHECKING
+
+from bench.rooms import front
+
+if TYPE_CHECKING:
+    from bench.stats.agreement import cohen_kappa, krippendorff_alpha
+    from bench.stats.comparing import Comparison, as_ratio, compare, compare_columns, compare_times
+    from bench.stats.correlation import kendall_tau_b, pearson, spearman
+    from bench.stats.descriptive import mean, percentile, stderr, stderr_clustered
+    from bench.stats.intervals import (
+        interval,
+        interval_cluster,
+        interval_macro,
+        interval_macro_of,
+        interval_of,
+        interval_t,
+        interval_wilson,
+    )
+    from bench.stats.macro import compare_macro
+    from bench.stats.ratios import percentile_ratio
+    from bench.stats.resampling import ORDER_STATISTIC_FROM, bootstrap_interval, percentile_interval
+    from bench.stats.significance import McNemar, PairedT, SignFlip, holm, mcnemar, mde, paired_t, sign_flip
+    from bench.stats.tally import Heap, Strays, Tally, exact, exact_sum, rounded
 
 __all__ = [
     "ORDER_STATISTIC_FROM",
@@ -71,3 +76,17 @@ __all__ = [
     "stderr",
     "stderr_clustered",
 ]
+
+__getattr__ = front(
+    __name__,
+    agreement="cohen_kappa krippendorff_alpha",
+    comparing="Comparison as_ratio compare compare_columns compare_times",
+    correlation="kendall_tau_b pearson spearman",
+    descriptive="mean percentile stderr stderr_clustered",
+    intervals="interval interval_cluster interval_macro interval_macro_of interval_of interval_t interval_wilson",
+    macro="compare_macro",
+    ratios="percentile_ratio",
+    resampling="ORDER_STATISTIC_FROM bootstrap_interval percentile_interval",
+    significance="McNemar PairedT SignFlip holm mcnemar mde paired_t sign_flip",
+    tally="Heap Strays Tally exact exact_sum rounded",
+)
