@@ -19,6 +19,7 @@ A class says who must act; the text says what happened, where, and what to do::
         ├── Rejected, MappingError            never retried
         ├── IngestFailed, Contaminated        corpus errors
         ├── NotReady, NotCleared, Unsupported
+        ├── PluginFault                       an adapter broke the Protocol
         └── EvaluatorFailed                   an evaluator raised
 
 Example::
@@ -29,7 +30,9 @@ Example::
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Sequence
+from pathlib import PurePath
 from typing import ClassVar
 
 
@@ -264,7 +267,20 @@ class Unsupported(CallError):
     kind = "unsupported"
 
 
+class PluginFault(CallError):
+    """An adapter's method gave what the Protocol does not know; the text says what is wanted."""
+
+    kind = "plugin"
+    default_hint = "mend the adapter (see bench.providers.protocol.Provider), then start a new run"
+
+
 class EvaluatorFailed(CallError):
     """An evaluator or metric plug-in raised or returned the wrong type."""
 
     kind = "evaluator"
+
+
+def raised_at(error: BaseException) -> str:
+    """Where foreign code raised, as `` (own.py:24, in search)``; empty when it was not raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f" ({PurePath(frames[-1].filename).name}:{frames[-1].lineno}, in {frames[-1].name})" if frames else ""

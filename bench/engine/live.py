@@ -21,7 +21,7 @@ from bench.engine.budget import Budget
 from bench.engine.errand import Errand
 from bench.engine.progress import Progress
 from bench.engine.stopping import Stopping, monotonic_us
-from bench.errors import BenchError, CallError, JournalError
+from bench.errors import BenchError, CallError, JournalError, raised_at
 from bench.events import log, redact
 from bench.http import Http, recording
 from bench.journal import Journal
@@ -53,7 +53,7 @@ class Failure:
             return cls(kind=error.kind, message=redact(str(error)), stops_lane=stops)
         if isinstance(error, TimeoutError):
             return cls(kind="timeout", message=redact(str(error)) or "the deadline of the item passed")
-        return cls(kind=PLUGIN, message=redact(f"{type(error).__name__}: {error}"))
+        return cls(kind=PLUGIN, message=redact(f"{type(error).__name__}: {error}{raised_at(error)}"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,10 +21,11 @@ from bench.engine.oracle import Oracle
 from bench.engine.readers import OwnPrice, Readers
 from bench.engine.scoring import unsupported_rows
 from bench.engine.todo import Todo
-from bench.journal import Reader
+from bench.journal import Event, Reader
 from bench.model import Model, Phase
 from bench.plan import Lane
 from bench.providers import Provider, ProviderContext, open_provider
+from bench.providers.docker import ours
 
 MS = 1000
 
@@ -39,7 +40,8 @@ async def open_lane(stack: AsyncExitStack, live: Live, lane: Lane, readers: Read
     todo = await Todo.of(live.journal, lane, last=last_phase(request.phases), errand=live.errand)
     # stored results need no memory system: none is opened, no key asked for, no container started
     stored = live.errand.first is not None and not todo.unsearched
-    provider = await stack.enter_async_context(Oracle() if stored else _provider(live, lane, readers))
+    events = await _events(live)
+    provider = await stack.enter_async_context(Oracle() if stored else _provider(live, lane, readers, events))
     return OpenLane(
         live=live,
         halts=Halts(live=live, lane=lane),
@@ -51,7 +53,7 @@ async def open_lane(stack: AsyncExitStack, live: Live, lane: Lane, readers: Read
         ingest_slots=anyio.CapacityLimiter(request.ingest_concurrency or width),
         width=width,
         search_price=_search_price(live, lane),
-        deletions_begun=await _deletions(live, lane),
+        deletions_begun=begun(events, lane.key) if lane.benchmark.config.deletion is not None else set(),
     )
 
 
@@ -69,7 +71,9 @@ def last_phase(phases: tuple[Phase, ...]) -> Phase:
     return max(phases, key=list(Phase).index)
 
 
-def _provider(live: Live, lane: Lane, readers: Readers) -> AbstractAsyncContextManager[Provider]:
+def _provider(
+    live: Live, lane: Lane, readers: Readers, events: list[tuple[int, Event]]
+) -> AbstractAsyncContextManager[Provider]:
     if lane.provider.built_in == "oracle":
         return Oracle()
     config = lane.provider.config
@@ -98,6 +102,8 @@ def _provider(live: Live, lane: Lane, readers: Readers) -> AbstractAsyncContextM
         seed=live.plan.request.seed,
         embedder=readers.embedders.get(lane.key),
         open_model=reader,
+        note=lambda kind, data: live.journal.append(Event(kind=kind, scope=lane.key, data=data)),
+        services=ours((event.kind, event.data) for _, event in events if event.scope == lane.key),
     )
     return open_provider(config, context)
 
@@ -111,8 +117,9 @@ def _search_price(live: Live, lane: Lane) -> str | None:
     return None if price is None else str(price)
 
 
-async def _deletions(live: Live, lane: Lane) -> set[tuple[str, int]]:
-    if not live.resumed or lane.benchmark.config.deletion is None:
-        return set()
+async def _events(live: Live) -> list[tuple[int, Event]]:
+    """What an earlier process of this run wrote down."""
+    if not live.resumed:
+        return []
     async with Reader.open(live.folder) as reader:
-        return begun(await reader.events(), lane.key)
+        return await reader.events()

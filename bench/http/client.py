@@ -15,7 +15,8 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
@@ -124,6 +125,37 @@ class Http:
                 raise failed.error from failed.__cause__
             first = failed
         return await self._repeat(trip, first)
+
+    @asynccontextmanager
+    async def turn(self, endpoint: Endpoint, label: str) -> AsyncIterator[None]:
+        """Admit what another library sends (an MCP session, a database driver): same slot, limits and ledger row.
+
+        Raises:
+            RateLimited: the endpoint is closed for longer than a call may take.
+        """
+        request = Request("CALL", label)
+        trip = Trip(endpoint=endpoint, request=request, gate=self._gate(endpoint), body=None, since=time.perf_counter())
+        trip.attempts = 1
+        try:
+            await trip.gate.enter(trip)
+        except ClosedTooLong as signal:
+            raise classify.of_silence(endpoint, label, signal, repeatable=False).error from signal
+        trip.dispatch()
+        self._flying[trip] = None
+        outcome = None
+        try:
+            yield
+            outcome = "ok"
+        except CallError as error:
+            outcome = error.kind
+            raise
+        finally:
+            del self._flying[trip]
+            trip.gate.leave(trip)
+            if outcome == "ok" and trip.gate.window is not None:
+                trip.gate.window.accepted(sent_at=trip.sent_at)
+            if outcome is not None:  # a cancelled call leaves no row
+                _record(trip, None, outcome, trip.turn_timings(), None)
 
     async def _repeat(self, trip: Trip, first: AttemptFailed) -> Response:
         known: list[AttemptFailed] = [first]

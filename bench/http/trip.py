@@ -86,6 +86,15 @@ class Trip:
             provider_us=provider_us,
         )
 
+    def turn_timings(self) -> Timings:
+        """The same for a call that another library made: from its admission on, all time is the provider's."""
+        limiter_us = round(self.limiter_s * 1e6)
+        return Timings(
+            queue_us=max(0, round((self.sent_at - self.since) * 1e6) - limiter_us),
+            limiter_us=limiter_us,
+            provider_us=round((time.perf_counter() - self.sent_at) * 1e6),
+        )
+
     def row(self, status: int | None, outcome: str, timings: Timings, metered: Metered | None) -> Call:
         """The ledger row of the attempt that has just ended."""
         return Call(

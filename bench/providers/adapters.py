@@ -36,6 +36,9 @@ PLUG_IN_FAULTS = (
 )  # fmt: skip
 """what the code of a plug-in may raise while it is imported"""
 
+METHODS = ("__aenter__", "__aexit__", "ingest", "ready", "search", "clear")
+"""what makes a class a provider; the attributes that it leaves out are filled in"""
+
 _BUILT_IN = {
     "bm25": "bench.providers.builtin.bm25:Bm25",
     "vector": "bench.providers.builtin.vector:Vector",
@@ -114,9 +117,7 @@ def _checked(module: object, name: str, adapter: str, where: str | None) -> Prov
     if not isinstance(found, type):
         known = [key for key, value in vars(module).items() if isinstance(value, type)]
         raise ConfigError(f'adapter "{adapter}" has no class {name}{did_you_mean(name, known)}', where=where)
-    lacking = [
-        method for method in ("ingest", "ready", "search", "clear") if not callable(getattr(found, method, None))
-    ]
+    lacking = [method for method in METHODS if not callable(getattr(found, method, None))]
     if lacking:
         raise ConfigError(
             f"{adapter} is no provider: it lacks {', '.join(lacking)}",
@@ -194,9 +195,14 @@ def said_capabilities(config: ProviderConfig) -> Capabilities:
 def declared_capabilities(config: ProviderConfig) -> Capabilities:
     """What a config says it can do, widened by the optional methods of its class."""
     said = said_capabilities(config)
-    if config.adapter is None or config.adapter.startswith("builtin:"):
+    if not is_foreign(config):
         return said
     return replace(said, operations=said.operations | _operations_of(provider_class(config)))
+
+
+def is_foreign(config: ProviderConfig) -> bool:
+    """Say whether the class came by ``adapter:`` and is no built-in."""
+    return config.adapter is not None and not config.adapter.startswith("builtin:")
 
 
 def _operations_of(found: ProviderClass) -> set[str]:

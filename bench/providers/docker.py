@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -32,7 +32,34 @@ LINES_SHOWN = 20
 HEALTH_PAUSE_S = 0.5
 PROBE_S = 5.0
 STOP_S = 60.0
-NO_DAEMON = ("cannot connect to the docker daemon", "is the docker daemon running", "error during connect")
+STARTED, STOPPED = "docker_started", "docker_stopped"
+"""kinds of the journal's events about who owns what"""
+NOT_AVAILABLE = {
+    "its daemon does not answer": (
+        "cannot connect to the docker daemon",
+        "is the docker daemon running",
+        "error during connect",
+    ),
+    "its compose plug-in is not installed": ("unknown command: docker compose", "'compose' is not a docker command"),
+}
+"""why -> what Docker says then"""
+PORT_TAKEN = ("port is already allocated", "address already in use")
+
+
+def project_of(provider: str) -> str:
+    """The compose project of a provider."""
+    return f"bench-{provider}"
+
+
+def ours(events: Iterable[tuple[str, Mapping[str, object]]]) -> frozenset[str]:
+    """Projects that a run started and did not stop, from its events in order: kind and data."""
+    found: set[str] = set()
+    for kind, data in events:
+        if kind == STARTED:
+            found.add(str(data["project"]))
+        elif kind == STOPPED:
+            found.discard(str(data["project"]))
+    return frozenset(found)
 
 
 @asynccontextmanager
@@ -46,23 +73,24 @@ async def service(config: ProviderConfig, context: ProviderContext) -> AsyncIter
         yield
         return
     compose = Compose.of(config, config.docker, context)
-    if await compose.answers():
-        yield
-        return
-    await compose.up()
     try:
-        await compose.until_healthy()
+        if not await compose.answers():
+            await compose.up()
+            await compose.until_healthy()
         yield
     finally:
-        with anyio.CancelScope(shield=True):  # what this run started is stopped, however the run ends
-            await compose.stop()
+        if compose.ours:
+            with anyio.CancelScope(shield=True):  # what this run started is stopped, however the run ends
+                await compose.stop()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Compose:
     """One service of one compose file."""
 
     name: str
+    ours: bool
+    """this run started it, in this process or in one that was killed"""
     settings: Docker
     context: ProviderContext
     file: str
@@ -70,6 +98,8 @@ class Compose:
     health_url: str
     variables: tuple[str, ...]
     where: str | None
+    seen: str = "nothing answers"
+    """what the health check said last"""
 
     @classmethod
     def of(cls, config: ProviderConfig, settings: Docker, context: ProviderContext) -> Compose:
@@ -80,6 +110,7 @@ class Compose:
         health = context.environment.resolve(settings.healthcheck)
         return cls(
             name=config.name,
+            ours=project_of(config.name) in context.services,
             settings=settings,
             context=context,
             file=str(config.folder / settings.compose),
@@ -99,15 +130,22 @@ class Compose:
         )
         try:
             await self.context.http.call(endpoint, Request("GET", self.health_url))
-        except CallError:
+        except CallError as error:
+            self.seen = error.message
             return False
         return True
 
     async def up(self) -> None:
         """Start the service and write down what we own."""
-        await self._run("up", "-d", self.settings.service)
-        containers = await self._run("ps", "-q", self.settings.service)
-        log().info("docker_started", provider=self.name, project=self.project, containers=containers.split())
+        self.ours = True  # from here on: a start that is interrupted may have started it
+        try:
+            await self._run("up", "-d", self.settings.service)
+        except ConfigError:
+            self.ours = False
+            raise
+        containers = (await self._run("ps", "-q", self.settings.service)).split()
+        self.context.note(STARTED, {"project": self.project, "containers": containers})
+        log().info(STARTED, provider=self.name, project=self.project, containers=containers)
 
     async def until_healthy(self) -> None:
         """Wait for the health check, only a 2xx counts."""
@@ -119,7 +157,7 @@ class Compose:
         lines = await self._run("logs", "--tail", str(LINES_SHOWN), self.settings.service)
         raise ConfigError(
             f"{self.name} was started and is not healthy at {self.health_url} within "
-            f"{self.settings.health_timeout_s} s:\n{_tail(lines)}",
+            f"{self.settings.health_timeout_s} s ({self.seen}):\n{_tail(lines)}",
             where=self.where,
             hint="raise docker.health_timeout_s, or see why it does not come up",
         )
@@ -131,11 +169,13 @@ class Compose:
                 await self._run("stop", self.settings.service)
             except ConfigError as error:
                 log().warning("docker_not_stopped", provider=self.name, error=str(error))
+                return
+            self.context.note(STOPPED, {"project": self.project})
 
     @property
     def project(self) -> str:
         """The compose project of this provider."""
-        return f"bench-{self.name}"
+        return project_of(self.name)
 
     async def _run(self, *arguments: str) -> str:
         program = shutil.which("docker", path=self.context.environment.get("PATH"))
@@ -149,12 +189,21 @@ class Compose:
         log().info("docker", command=" ".join(command[1:]), status=done.returncode, output=_tail(output))
         if done.returncode == 0:
             return output
-        if any(words in output.lower() for words in NO_DAEMON):
-            raise self._not_available("its daemon does not answer")
+        for reason, words in NOT_AVAILABLE.items():
+            if any(one in output.lower() for one in words):
+                raise self._not_available(reason)
+        taken = any(words in output.lower() for words in PORT_TAKEN)
         raise ConfigError(
             f"docker compose {command[6]} failed for {self.name} (status {done.returncode}):\n{_tail(output)}",
             where=self.where,
-            hint=f"run it by hand: {' '.join(command)}",
+            hint=self._elsewhere() if taken else f"run it by hand: {' '.join(command)}",
+        )
+
+    def _elsewhere(self) -> str:
+        named = f", and set {', '.join(self.variables)}" if self.variables else ""
+        return (
+            f"something else holds its port ({self.seen}): stop that, "
+            f"or start {self.settings.service} on another port by hand{named}"
         )
 
     def _not_available(self, why: str) -> ConfigError:

@@ -20,9 +20,9 @@ from langgraph.store.memory import InMemoryStore
 
 from bench.config.source import ConfigModel
 from bench.model import Found, Hit, Ingested, Memory, Query, Readiness, Space
-from bench.providers.adapters import declared_capabilities, local_of
+from bench.providers.adapters import local_of
 from bench.providers.embedding import Vectors
-from bench.providers.protocol import Batching, Capabilities, Durability, OnUnknown, ProviderContext, Waiting
+from bench.providers.protocol import ProviderContext, Waiting
 
 if TYPE_CHECKING:
     from bench.config.provider import ProviderConfig
@@ -41,17 +41,9 @@ class LangMemLocal(ConfigModel):
 class LangMem:
     """The store behind the Protocol."""
 
-    keeps_store = True
-    unbounded = False
+    wait = Waiting()
 
     def __init__(self, config: ProviderConfig, context: ProviderContext) -> None:
-        self.name = config.name
-        self.version = f"config:{config.sha256[:12]}"
-        self.durability: Durability = "process"
-        self.capabilities: Capabilities = declared_capabilities(config)
-        self.on_unknown: OnUnknown = "repeat"
-        self.wait = Waiting()
-        self.batching = Batching(max_items=config.ingest.batch.max_items)
         local_of(config, LangMemLocal)
         self._vectors = Vectors.of(config, context.embedder)
         settings = config.client_embeddings

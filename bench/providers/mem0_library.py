@@ -13,10 +13,9 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
@@ -27,11 +26,11 @@ from pydantic import Field
 from bench.config.source import ConfigModel
 from bench.errors import AuthError, CallError, RateLimited, Rejected, Unavailable
 from bench.events import redact
-from bench.http import record
-from bench.model import Call, Found, Hit, Ingested, Memory, Query, Readiness, Space
-from bench.providers.adapters import declared_capabilities, local_of
+from bench.model import Found, Hit, Ingested, Memory, Query, Readiness, Space
+from bench.providers.adapters import local_of
 from bench.providers.declarative.variables import BENCH_ID, Shape
-from bench.providers.protocol import Batching, Capabilities, Durability, OnUnknown, ProviderContext, Waiting
+from bench.providers.endpoints import Traffic, endpoints_of
+from bench.providers.protocol import Durability, ProviderContext, Waiting
 
 # read when the library is imported: it would report its use, and keep a file in the home folder
 os.environ.setdefault("MEM0_TELEMETRY", "False")
@@ -68,17 +67,13 @@ class Mem0Local(ConfigModel):
 class Mem0Library:
     """The library behind the Protocol."""
 
-    keeps_store = True
-    unbounded = False
+    durability: Durability = "file"
+    wait = Waiting()
 
     def __init__(self, config: ProviderConfig, context: ProviderContext) -> None:
-        self.name = config.name
-        self.version = f"config:{config.sha256[:12]}"
-        self.durability: Durability = "file"
-        self.capabilities: Capabilities = declared_capabilities(config)
-        self.on_unknown: OnUnknown = "reset"
-        self.wait = Waiting()
-        self.batching = Batching(max_items=1)
+        self._name = config.name
+        self._http = context.http
+        self._endpoints = endpoints_of(config)
         self._local = local_of(config, Mem0Local)
         self._folder = context.run_dir / config.name
         self._base_url = context.environment.resolve(self._local.base_url, where=config.place("local", "base_url"))
@@ -157,18 +152,13 @@ class Mem0Library:
         """The version of the library."""
         return f"mem0ai {version('mem0ai')}"
 
-    async def _run(self, traffic: str, work: Callable[[], Result]) -> Result:
-        """Run in the library's thread; the call goes into the ledger."""
-        begun, started, outcome = datetime.now(UTC), time.perf_counter(), "ok"
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
-        except (Mem0Error, OpenAIError, ValueError, OSError) as error:
-            failure = failure_of(self.name, error)
-            outcome = failure.kind
-            raise failure from error
-        finally:
-            took_us = round((time.perf_counter() - started) * 1e6)
-            record(_call(f"{self.name}.{traffic}", outcome, begun, took_us))
+    async def _run(self, traffic: Traffic, work: Callable[[], Result]) -> Result:
+        """Run in the library's thread, within the limits of the run."""
+        async with self._http.turn(self._endpoints[traffic], "mem0ai"):
+            try:
+                return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+            except (Mem0Error, OpenAIError, ValueError, OSError) as error:
+                raise failure_of(self._name, error) from error
 
 
 def failure_of(name: str, error: BaseException) -> CallError:
@@ -210,15 +200,3 @@ def _close(memory: Any) -> None:
     if client is not None and hasattr(client, "close"):
         client.close()
     memory.close()
-
-
-def _call(endpoint: str, outcome: str, begun: datetime, took_us: int) -> Call:
-    return Call(
-        endpoint=endpoint,
-        role="provider",
-        attempt=1,
-        status=None,
-        outcome=outcome,
-        started_at=begun,
-        provider_us=took_us,
-    )

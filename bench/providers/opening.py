@@ -9,10 +9,10 @@ Example::
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
-from bench.providers.protocol import Batching, Provider, ProviderContext, Waiting
+from bench.providers.protocol import Provider, ProviderContext
 
 if TYPE_CHECKING:
     from bench.config.provider import ProviderConfig
@@ -23,41 +23,20 @@ async def open_provider(config: ProviderConfig, context: ProviderContext) -> Asy
     """Build the provider that ``config`` names and keep it open inside the block.
 
     Raises:
-        ConfigError: the class, a variable of the environment or the embedder it needs is missing.
+        ConfigError: the class, a variable of the environment or the embedder it needs is missing, or an adapter
+            cannot be built or opened.
     """
-    from bench.providers.adapters import provider_class
+    from bench.providers.adapters import is_foreign, provider_class
     from bench.providers.docker import service
+    from bench.providers.foreign import Blame, complete, mind
 
     build = provider_class(config)
-    async with service(config, context):
-        provider = build(config, context)
-        complete(provider, config)
-        async with provider:
-            yield provider
-
-
-def complete(provider: Provider, config: ProviderConfig) -> None:
-    """Give a class of somebody else the attributes that it leaves out; what its config declares wins.
-
-    A class that does not say where it keeps its data is taken to keep it in this process: its corpora are then
-    ingested again on resume, never silently found empty.
-    """
-    from bench.providers.adapters import declared_capabilities
-
-    defaults: dict[str, object] = {
-        "name": config.name,
-        "version": "unknown",
-        "durability": "process",
-        "capabilities": declared_capabilities(config),
-        "keeps_store": True,
-        "unbounded": False,
-        "on_unknown": config.ingest.on_unknown,
-        "wait": Waiting(by="status"),
-        "batching": Batching(max_items=config.ingest.batch.max_items),
-    }
-    declared = config.local.get("durability")
-    if declared is not None:
-        setattr(provider, "durability", declared)  # noqa: B010  a read-only property of the Protocol
-    for name, value in defaults.items():
-        if not hasattr(provider, name):
-            setattr(provider, name, value)
+    async with service(config, context), AsyncExitStack() as stack:
+        with Blame(config, "cannot be built"):
+            provider = build(config, context)
+            complete(provider, config)
+            if is_foreign(config):
+                mind(provider, config)
+        with Blame(config, "cannot be opened"):
+            await stack.enter_async_context(provider)
+        yield provider

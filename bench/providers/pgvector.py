@@ -5,31 +5,29 @@ The config names the database and how to search::
     adapter: bench.providers.pgvector:Pgvector
     local: {url: "${PGVECTOR_URL}", index: exact}
 
-The driver is imported here and nowhere else.
+A database that is down fails its own corpora only: nothing is asked before something is first needed.
 """
 
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
-from urllib.parse import unquote, urlsplit
 
 import psycopg
 from anyio import CancelScope, Lock, Semaphore
 
 from bench.config.source import ConfigModel
-from bench.errors import AuthError, CallError, ConfigError, Rejected, Unavailable
-from bench.events import redact, redactor
-from bench.http import record
-from bench.model import Call, Found, Hit, Ingested, Memory, Query, Readiness, Space
-from bench.providers.adapters import declared_capabilities, local_of
+from bench.errors import ConfigError
+from bench.model import Found, Hit, Ingested, Memory, Query, Readiness, Space
+from bench.providers.adapters import local_of
 from bench.providers.embedding import Vectors
-from bench.providers.protocol import Batching, Capabilities, Durability, OnUnknown, ProviderContext, Waiting
+from bench.providers.endpoints import Traffic, endpoints_of
+from bench.providers.postgres import Connection, Database, literal, storable
+from bench.providers.protocol import Durability, OnUnknown, ProviderContext, Waiting
 from bench.providers.statements import statements
 
 if TYPE_CHECKING:
@@ -37,7 +35,6 @@ if TYPE_CHECKING:
 
 SQL = statements(__file__, "pgvector.sql")
 CONNECTIONS = 8
-CONNECT_S = 10
 
 
 class PgvectorLocal(ConfigModel):
@@ -51,21 +48,16 @@ class PgvectorLocal(ConfigModel):
 class Pgvector:
     """A namespace is a value of the column ``ns``; writing an id again replaces it."""
 
-    keeps_store = True
-    unbounded = False
+    durability: Durability = "service"
+    on_unknown: OnUnknown = "repeat"
+    wait = Waiting()
 
     def __init__(self, config: ProviderConfig, context: ProviderContext) -> None:
-        self.name = config.name
-        self.version = f"config:{config.sha256[:12]}"
-        self.durability: Durability = "service"
-        self.capabilities: Capabilities = declared_capabilities(config)
-        self.on_unknown: OnUnknown = "repeat"
-        self.wait = Waiting()
-        self.batching = Batching(max_items=config.ingest.batch.max_items if config.ingest.batch.max_items > 1 else 100)
+        self._http = context.http
+        self._endpoints = endpoints_of(config)
         self._local = local_of(config, PgvectorLocal)
         self._vectors = Vectors.of(config, context.embedder)
-        self._url = context.environment.resolve(self._local.url, where=config.place("local", "url"))
-        redactor.learn(unquote(urlsplit(self._url).password or ""))
+        self._database = Database.of(config.name, self._local.url, context, where=config.place("local", "url"))
         self._dimensions = config.client_embeddings.dimensions if config.client_embeddings else None
         if self._local.index == "hnsw" and self._dimensions is None:
             raise ConfigError(
@@ -73,7 +65,7 @@ class Pgvector:
                 where=config.place("local", "index"),
                 hint="add dimensions, or index: exact",
             )
-        self._idle: list[psycopg.AsyncConnection[tuple[object, ...]]] = []
+        self._idle: list[Connection] = []
         self._free = Semaphore(CONNECTIONS)
         self._made = False
         self._making = Lock()  # keeps true that the table is made once, before any other statement
@@ -92,7 +84,7 @@ class Pgvector:
         """Embed the batch and write it in one transaction."""
         vectors = await self._vectors.documents([memory.content for memory in memories])
         rows = [
-            (space.namespace, memory.id, _storable(memory.content), json.dumps(_metadata(memory)), _literal(vector))
+            (space.namespace, memory.id, storable(memory.content), json.dumps(_metadata(memory)), literal(vector))
             for memory, vector in zip(memories, vectors, strict=True)
         ]
         async with self._run("add") as connection, connection.transaction(), connection.cursor() as cursor:
@@ -107,7 +99,7 @@ class Pgvector:
         """The k nearest by cosine; equal distances come in the order of their ids."""
         if not query.text.strip():
             return Found(requested=query.k)
-        wanted = _literal(query.embedding or await self._vectors.query(query.text))
+        wanted = literal(query.embedding or await self._vectors.query(query.text))
         sql = self._sized("search_index") if self._local.index == "hnsw" else SQL["search"]
         hits = await self._hits("search", sql, {"wanted": wanted, "ns": space.namespace, "k": query.k})
         return Found(hits=hits, requested=query.k, returned=len(hits))
@@ -142,7 +134,7 @@ class Pgvector:
             row = await (await connection.execute(SQL["version"])).fetchone()
         return f"PostgreSQL {row[0]}, vector {row[1]}" if row else "PostgreSQL"
 
-    async def _hits(self, traffic: str, sql: str, values: Mapping[str, object]) -> tuple[Hit, ...]:
+    async def _hits(self, traffic: Traffic, sql: str, values: Mapping[str, object]) -> tuple[Hit, ...]:
         async with self._run(traffic) as connection:
             rows = await (await connection.execute(sql, values)).fetchall()
         return tuple(_hit(row) for row in rows)
@@ -151,29 +143,23 @@ class Pgvector:
         return SQL[name].format(dimensions=self._dimensions, index=f"bench_memories_cosine_{self._dimensions}")
 
     @asynccontextmanager
-    async def _run(self, traffic: str) -> AsyncIterator[psycopg.AsyncConnection[tuple[object, ...]]]:
-        """Lend a connection; one that saw an error is closed. The statement goes into the ledger."""
-        started, begun = datetime.now(UTC), time.perf_counter()
-        outcome = "ok"
-        async with self._free:
+    async def _run(self, traffic: Traffic) -> AsyncIterator[Connection]:
+        """Lend a connection within the limits of the run; one that saw an error is closed."""
+        async with self._http.turn(self._endpoints[traffic], "SQL"), self._free:
             connection = None
             try:
                 connection = self._idle.pop() if self._idle else await self._connect()
                 yield connection
                 self._idle.append(connection)
             except psycopg.Error as error:
-                failure = _failure(self.name, error)
-                outcome = failure.kind
-                raise failure from error
+                raise self._database.failure_of(error) from error
             finally:
                 if connection is not None and connection not in self._idle:
                     with CancelScope(shield=True):
                         await connection.close()
-                took_us = round((time.perf_counter() - begun) * 1e6)
-                record(_call(f"{self.name}.{traffic}", outcome, started, took_us))
 
-    async def _connect(self) -> psycopg.AsyncConnection[tuple[object, ...]]:
-        connection = await psycopg.AsyncConnection.connect(self._url, autocommit=True, connect_timeout=CONNECT_S)
+    async def _connect(self) -> Connection:
+        connection = await self._database.connect()
         try:
             async with self._making:
                 if not self._made:
@@ -184,7 +170,7 @@ class Pgvector:
             raise
         return connection
 
-    async def _make(self, connection: psycopg.AsyncConnection[tuple[object, ...]]) -> None:
+    async def _make(self, connection: Connection) -> None:
         """Make the table when it is first needed: a database that is down fails its own corpora only."""
         async with connection.transaction():
             await connection.execute(SQL["lock"])
@@ -192,25 +178,6 @@ class Pgvector:
             await connection.execute(SQL["create"])
             if self._local.index == "hnsw":
                 await connection.execute(self._sized("create_index"))
-
-
-def _failure(name: str, error: psycopg.Error) -> CallError:
-    text = redact(f"{name}: {type(error).__name__}: {error}".strip())
-    if isinstance(error, psycopg.errors.InvalidAuthorizationSpecification) or "password authentication" in str(error):
-        return AuthError(f"{text} (key: PGVECTOR_URL)")
-    return Unavailable(text) if isinstance(error, psycopg.OperationalError) else Rejected(text)
-
-
-def _call(endpoint: str, outcome: str, started: datetime, took_us: int) -> Call:
-    return Call(
-        endpoint=endpoint,
-        role="provider",
-        attempt=1,
-        status=None,
-        outcome=outcome,
-        started_at=started,
-        provider_us=took_us,
-    )
 
 
 def _hit(row: Sequence[object]) -> Hit:
@@ -228,12 +195,3 @@ def _hit(row: Sequence[object]) -> Hit:
 def _metadata(memory: Memory) -> dict[str, object]:
     when = memory.when.isoformat() if memory.when else None
     return {"bench_id": memory.id, "session": memory.session_id, "when": when}
-
-
-def _storable(text: str) -> str:
-    """PostgreSQL's text holds no NUL and no lone surrogate."""
-    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
-
-
-def _literal(vector: Sequence[float]) -> str:
-    return f"[{','.join(map(repr, vector))}]"

@@ -113,6 +113,10 @@ class ProviderContext:
     """opened by the caller as :func:`bench.providers.facts.embedding` says"""
     open_model: Callable[[str], Awaitable[Model]] | None = None
     """the language model of an adapter that enriches what it stores, by full name"""
+    note: Callable[[str, Mapping[str, object]], None] = field(default=lambda kind, data: None)
+    """writes an event of this provider into the journal: its kind and data"""
+    services: frozenset[str] = frozenset()
+    """compose projects that an earlier process of this run started and did not stop: they are still ours to stop"""
     now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
     clock: Callable[[], float] = time.monotonic
 

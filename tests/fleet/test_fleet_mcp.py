@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import shutil
 import sys
 from pathlib import Path
@@ -80,7 +81,9 @@ def _with(space: Space, captures: object) -> Space:
 RUBBISH = "print('starting up!', flush=True)\nprint('{not json', flush=True)\n"
 
 
-async def test_rubbish_on_stdout_is_skipped(tmp_path: Path) -> None:
+async def test_rubbish_on_stdout_is_skipped_and_said_once_in_a_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     script = tmp_path / "loud.py"
     script.write_text(RUBBISH + FAKE.read_text(encoding="utf-8").replace("from __future__ import annotations\n", ""))
     text = script.read_text(encoding="utf-8").replace("Path(__file__).resolve().parents[2]", repr(str(servers.ROOT)))
@@ -89,6 +92,8 @@ async def test_rubbish_on_stdout_is_skipped(tmp_path: Path) -> None:
     loud = config.model_copy(update={"mcp": config.mcp.model_copy(update={"command": (sys.executable, str(script))})})  # type: ignore[union-attr]
     async with opened(loud, tmp_path) as provider:
         await provider.ingest(SPACE, [Memory(id="m1", content="x")])
+    (said,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert "starting up!" in said.getMessage() and said.exc_info is None
 
 
 async def test_a_server_that_only_talks_rubbish_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,7 +101,9 @@ async def test_a_server_that_only_talks_rubbish_does_not_start(tmp_path: Path, m
     config = engram()
     command = (sys.executable, "-c", RUBBISH + "import time; time.sleep(30)")
     loud = config.model_copy(update={"mcp": config.mcp.model_copy(update={"command": command})})  # type: ignore[union-attr]
-    with pytest.raises(ConfigError, match="does not start"):
+    with pytest.raises(
+        ConfigError, match=r'(?s)does not start: no answer within 1 s.*it printed "starting up!" on stdout'
+    ):
         async with opened(loud, tmp_path):
             pass
 

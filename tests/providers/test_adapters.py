@@ -119,7 +119,7 @@ async def test_declared_durability_wins_over_the_class(tmp_path: Path) -> None:
     [
         ("import nowhere_at_all\nclass Own: ...\n", "own.py fails: ModuleNotFoundError"),
         ("raise RuntimeError('no')\nclass Own: ...\n", "own.py fails: RuntimeError: no"),
-        ("class Own: ...\n", "lacks ingest, ready, search, clear"),
+        ("class Own: ...\n", "lacks __aenter__, __aexit__, ingest, ready, search, clear"),
     ],
 )
 def test_broken_adapter_is_a_config_error_at_its_line(text: str, said: str, tmp_path: Path) -> None:

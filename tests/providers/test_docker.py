@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,8 @@ import pytest
 from bench.config.provider import ProviderConfig, load_provider
 from bench.config.source import Source
 from bench.errors import ConfigError
-from tests.contract.running import opened
+from bench.providers.docker import ours, service
+from tests.contract.running import context_for, opened
 from tests.contract.servers import free_port
 from tests.fakes.recorder import recorder
 
@@ -109,7 +111,7 @@ async def test_service_is_stopped_when_the_run_fails_or_is_cancelled(tmp_path: P
 
 async def test_service_that_answers_is_not_ours(tmp_path: Path) -> None:
     with box(tmp_path) as made:
-        async with recorder() as service, opened(made.config(), tmp_path, {**made.variables, "BOX_URL": service.url}):
+        async with recorder() as other, opened(made.config(), tmp_path, {**made.variables, "BOX_URL": other.url}):
             pass
         assert made.calls() == []
 
@@ -125,7 +127,11 @@ async def test_without_docker_the_error_says_what_to_set(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("output", "said"),
     [
-        ("Cannot connect to the Docker daemon at unix:///x", "Docker is not available"),
+        ("Cannot connect to the Docker daemon at unix:///x", r"Docker is not available \(its daemon does not answer"),
+        (
+            "docker: unknown command: docker compose\n\nRun 'docker --help'",
+            r"not available \(its compose plug-in is not",
+        ),
         ("\n".join(f"line {i}" for i in range(50)), r"compose up failed for boxed \(status 1\):\nline 30\n"),
     ],
 )
@@ -136,10 +142,40 @@ async def test_failing_compose_shows_its_last_lines(output: str, said: str, tmp_
             pass
 
 
+async def test_a_port_that_something_else_holds_is_said_with_what_answers_there(tmp_path: Path) -> None:
+    (tmp_path / "broken").write_text("Bind for 127.0.0.1:8000 failed: port is already allocated", encoding="utf-8")
+    with box(tmp_path) as made:
+        async with recorder({"GET /calls": (404, {})}) as other:
+            with pytest.raises(ConfigError, match="port is already allocated") as caught:
+                async with opened(made.config(), tmp_path, {**made.variables, "BOX_URL": other.url}):
+                    pass
+    assert "something else holds its port" in (caught.value.hint or "") and "-> 404" in (caught.value.hint or "")
+    assert "set BOX_URL" in (caught.value.hint or "")
+
+
+async def test_what_a_killed_process_started_is_used_and_stopped_by_the_next_one(tmp_path: Path) -> None:
+    noted: list[tuple[str, Mapping[str, object]]] = []
+    with box(tmp_path) as made:
+        async with context_for(made.config(), tmp_path, made.variables) as context:
+            context = replace(context, note=lambda kind, data: noted.append((kind, data)))
+            killed = service(made.config(), context)
+            await killed.__aenter__()
+            started = list(noted)
+            assert started == [("docker_started", {"project": "bench-boxed", "containers": ["c0ffee"]})]
+            async with service(made.config(), replace(context, services=ours(started))):
+                pass
+            assert not (tmp_path / "pid").exists(), "still ours, so it was stopped"
+            assert ours(noted) == frozenset()
+            async with service(made.config(), context):  # it does not answer any more: started anew, and stopped
+                pass
+            await killed.__aexit__(None, None, None)
+    assert [call[5] for call in made.calls()] == ["up", "ps", "stop", "up", "ps", "stop", "stop"]
+
+
 async def test_service_that_never_becomes_healthy_is_stopped_and_shown(tmp_path: Path) -> None:
     (tmp_path / "unhealthy").touch()
     with box(tmp_path) as made:
-        with pytest.raises(ConfigError, match=r"(?s)not healthy at .*/calls within 3 s:\nwarming up"):
+        with pytest.raises(ConfigError, match=r"(?s)not healthy at .*/calls within 3 s \(.*\):\nwarming up"):
             async with opened(made.config(), tmp_path, made.variables):
                 pass
         assert made.calls()[-1][5] == "stop"

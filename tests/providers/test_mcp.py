@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import anyio
 import pytest
 
 pytest.importorskip("mcp")
@@ -20,6 +21,7 @@ from bench.model import Memory, Query, Space
 from bench.providers.doctor import examine
 from tests.contract.running import context_for, opened
 from tests.contract.servers import free_port
+from tests.fakes.recorder import recorder
 
 SERVER = Path(__file__).resolve().parents[1] / "fakes" / "mcp_memory.py"
 TEXT = f"""\
@@ -86,7 +88,7 @@ async def test_error_of_a_tool_is_rejected_and_a_dead_server_unavailable(tmp_pat
         with recording() as calls, pytest.raises(Rejected, match="Error executing tool remember"):
             await provider.ingest(SPACE, [Memory(id="a", content="")])
         assert [(call.endpoint, call.outcome) for call in calls] == [("remote.add", "rejected")]
-        with pytest.raises(Unavailable):
+        with pytest.raises(Unavailable, match="tool die: the MCP server is gone"):
             await provider.count(SPACE)  # type: ignore[attr-defined]
         with pytest.raises(Unavailable):
             await provider.search(SPACE, Query(text="x", k=1))
@@ -108,9 +110,63 @@ async def test_server_that_does_not_start_is_a_config_error(tmp_path: Path) -> N
             pass
 
 
-def test_rate_has_no_effect_and_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"limits.add.rps has no effect for type mcp"):
-        load_provider(Source.parse(TEXT + "limits: {add: {rps: 3}}\n", tmp_path / "remote.yaml"))
+async def test_rate_limits_hold_for_tools_too(tmp_path: Path) -> None:
+    limited = TEXT + "limits: {search: {rps: 20, burst: 1}}\n"
+    async with opened(load_provider(Source.parse(limited, tmp_path / "remote.yaml")), tmp_path) as provider:
+        started = time.perf_counter()
+        with recording() as calls:
+            for _ in range(5):
+                await provider.search(SPACE, Query(text="x", k=1))
+    assert time.perf_counter() - started > 4 / 20
+    assert sum(call.limiter_us for call in calls) > 50_000 and all(call.provider_us > 0 for call in calls)
+
+
+async def test_what_a_server_says_when_it_ends_stands_in_the_error(tmp_path: Path) -> None:
+    words = '"-c", "raise SystemExit(\'cannot open the store\')"'
+    with pytest.raises(ConfigError, match=r"does not start: .*\n  cannot open the store") as caught:
+        async with opened(config(tmp_path, f'"{SERVER}"', words), tmp_path):
+            pass
+    assert "remote.stderr.log" in (caught.value.hint or "")
+
+
+async def test_url_that_nobody_listens_at_is_named(tmp_path: Path) -> None:
+    text = TEXT.replace(TEXT.splitlines()[2], f'mcp: {{url: "http://127.0.0.1:{free_port()}/mcp"}}')
+    with pytest.raises(ConfigError, match=r"the MCP server of remote is not reachable at http://127") as caught:
+        async with opened(load_provider(Source.parse(text, tmp_path / "remote.yaml")), tmp_path):
+            pass
+    assert "mcp.url" in (caught.value.hint or "")
+
+
+async def test_a_url_server_that_dies_under_a_call_takes_nothing_else_with_it(tmp_path: Path) -> None:
+    port = free_port()
+    process = subprocess.Popen([sys.executable, str(SERVER), str(port)], stderr=subprocess.DEVNULL)
+    try:
+        wait_until_open(port)
+        text = TEXT.replace(TEXT.splitlines()[2], f'mcp: {{url: "http://127.0.0.1:{port}/mcp"}}')
+        text = text.replace("count: {tool: size, body: {namespace: $.runTag}, value: $.size}", "count: {tool: die}")
+        async with opened(load_provider(Source.parse(text, tmp_path / "remote.yaml")), tmp_path) as provider:
+            await provider.ingest(SPACE, [Memory(id="a", content="Ana likes tea")])
+            for _ in range(2):
+                with pytest.raises(Unavailable, match="the MCP server is gone"):
+                    await provider.count(SPACE)  # type: ignore[attr-defined]
+            await anyio.sleep(0)  # this task was not cancelled
+    finally:
+        process.kill()
+        process.wait(timeout=10)
+
+
+@pytest.mark.parametrize(
+    ("status", "said"), [(401, "refuses with 401"), (503, r"not reachable at .* \(it answers 503\)")]
+)
+async def test_a_url_server_that_refuses_is_said_with_its_status(status: int, said: str, tmp_path: Path) -> None:
+    async with recorder({"POST /mcp": (status, {"error": "no"})}) as service:
+        text = TEXT.replace(
+            TEXT.splitlines()[2], f'mcp: {{url: "{service.url}/mcp"}}\nauth: {{type: bearer, envVar: KEY}}'
+        )
+        config = load_provider(Source.parse(text, tmp_path / "remote.yaml"))
+        with pytest.raises(ConfigError, match=said):
+            async with opened(config, tmp_path, {"KEY": "sk-remote-0123456789abcdef"}):
+                pass
 
 
 def test_mcp_call_names_a_tool(tmp_path: Path) -> None:

@@ -25,7 +25,8 @@ def guide(root: Path) -> str:
 async def test_file_of_the_guide_passes_the_doctor(
     guide: str, fault_server: Callable[..., str], tmp_path: Path
 ) -> None:
-    (text,) = [block for block in re.findall(r"```yaml\n(.*?)```", guide, re.DOTALL) if block.startswith("name: small")]
+    blocks = re.findall(r"```yaml[^\n]*\n(.*?)```", guide, re.DOTALL)
+    (text,) = [block for block in blocks if block.startswith("name: small")]
     config = load_provider(Source.parse(text, tmp_path / "small.yaml"))
     assert config.warnings == ()
     async with context_for(config, tmp_path, {"SMALL_URL": fault_server()}) as context:

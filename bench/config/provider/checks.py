@@ -111,21 +111,6 @@ def _vars(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
             )
 
 
-def _mcp_limits(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
-    """A session of an MCP server is limited by what is in flight; a rate would have no effect."""
-    if config.type != "mcp":
-        return
-    for name in ("add", "search", "status"):
-        limit = getattr(config.limits, name)
-        for key in ("rps", "rpm", "tpm", "burst"):
-            if getattr(limit, key) is not None:
-                yield ConfigError(
-                    f"limits.{name}.{key} has no effect for type mcp",
-                    where=source.place(("limits", name, key)),
-                    hint="use concurrency",
-                )
-
-
 def _durability(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
     declared = config.local.get("durability", "service")
     if declared not in ("process", "file", "service"):
@@ -230,7 +215,7 @@ def _forms(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
 
 Check = Callable[[Source, "ProviderConfig"], Iterable[ConfigError]]
 CHECKS: tuple[Check, ...] = (
-    _name, _block, _compose, _vars, _mcp_limits, _durability, _calls, _batch, _wait, _operations, _forms,
+    _name, _block, _compose, _vars, _durability, _calls, _batch, _wait, _operations, _forms,
 )  # fmt: skip
 
 

@@ -10,17 +10,16 @@ The official SDK is imported here and nowhere else::
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from collections.abc import AsyncIterator, Mapping, Set
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TextIO
+from urllib.parse import urlencode
 
 import anyio
-from mcp import ClientSession, MCPError, StdioServerParameters
+from mcp import MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.types import CallToolResult, TextContent
 
@@ -29,11 +28,13 @@ from bench.config.provider.checks import calls_of
 from bench.config.provider.sections import Mcp
 from bench.errors import CallError, ConfigError, MappingError, Rejected, Unavailable
 from bench.events import redact
-from bench.http import Response, Timings, record
-from bench.model import Call
+from bench.http import Http, Response, Timings
+from bench.http.classify import of_status
 from bench.providers.declarative.answer import Answer
 from bench.providers.declarative.bodyerrors import BodyErrors
+from bench.providers.declarative.mcp_session import Gone, Session, root_of
 from bench.providers.declarative.request import Filled, Wired
+from bench.providers.declarative.stdio_noise import Noise
 from bench.providers.protocol import ProviderContext
 
 if TYPE_CHECKING:
@@ -41,6 +42,10 @@ if TYPE_CHECKING:
 
 START_S = 60.0
 SHOWN = 500
+GONE = ("connection closed", "terminated", "stream ended")
+"""what the SDK says when the server is not there any more"""
+LAST_WORDS = 5
+"""lines of the server's stderr that an error shows"""
 
 
 @dataclass(slots=True)
@@ -48,18 +53,28 @@ class McpChannel:
     """One MCP session."""
 
     name: str
+    http: Http
+    """slots, limits and the ledger; what is sent goes over the SDK"""
     command: StdioServerParameters | None
     url: str | None
     headers: Mapping[str, str]
+    query: str
+    """a key that travels in the URL"""
+    key: str | None
+    """name of the variable with the key"""
     tools: Mapping[str, str | None]
     """tool -> place in the file"""
     where: str | None
     stderr: Path
     errors: BodyErrors
-    limits: dict[str, anyio.CapacityLimiter]
     max_bytes: int
+    _noise: Noise = field(default_factory=Noise)
+    _said_before: int = 0
+    """bytes of stderr that an earlier process wrote"""
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
-    _session: ClientSession | None = None
+    _session: Session | None = None
+    _status: int | None = None
+    """the last HTTP status that was an error: the SDK keeps it to itself"""
 
     @classmethod
     def of(cls, config: ProviderConfig, context: ProviderContext) -> McpChannel:
@@ -68,54 +83,45 @@ class McpChannel:
         Raises:
             ConfigError: a variable of the environment is not set.
         """
-        from bench.providers.declarative.endpoints import endpoint_of
         from bench.providers.declarative.http_channel import authorise
 
         assert config.mcp is not None, "type mcp has its block"
         headers: dict[str, str] = {}
+        query: list[tuple[str, str]] = []
         for auth in config.auth:
-            authorise(config, auth, context, headers, [])
-        ends = [endpoint_of(config, traffic) for traffic in ("add", "search", "status", "manage")]
+            authorise(config, auth, context, headers, query)
+        url = context.environment.resolve(config.mcp.url) if config.mcp.url else None
         return cls(
             name=config.name,
+            http=context.http,
             command=_command(config, config.mcp, context),
-            url=context.environment.resolve(config.mcp.url) if config.mcp.url else None,
+            url=url,
             headers=headers,
+            query=urlencode(query),
+            key=next((auth.env_var for auth in config.auth if auth.env_var), None),
             tools={call.tool: config.place(*path, "tool") for path, call in calls_of(config) if call.tool},
             where=config.place("mcp"),
             stderr=context.run_dir / f"{config.name}.stderr.log",
             errors=BodyErrors.of(config.errors.error_when),
-            limits={end.name: anyio.CapacityLimiter(end.limits.concurrency or 100) for end in ends},
             max_bytes=config.connection.max_response_bytes,
         )
 
     async def __aenter__(self) -> Self:
-        await self._stack.__aenter__()
-        try:
-            await self._start()
-        except BaseException:
-            await self._stack.aclose()  # a server that was started must not outlive a failed start
-            raise
+        async with AsyncExitStack() as stack:
+            stack.enter_context(self._noise.kept_short(self.name))
+            with _Starting(self):
+                session = await stack.enter_async_context(Session(self._transport, start_s=START_S))
+            self._require_tools(session.tools)
+            self._session = session
+            self._stack = stack.pop_all()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._stack.aclose()  # without the error: the SDK's task groups would wrap it
+        await self._stack.aclose()
 
-    async def _start(self) -> None:
-        try:
-            read, write = await self._stack.enter_async_context(await self._transport())
-            self._session = await self._stack.enter_async_context(ClientSession(read, write))
-            with anyio.fail_after(START_S):  # only around calls: a scope must not be left before the SDK's own ones
-                await self._session.initialize()
-                offered = {tool.name for tool in (await self._session.list_tools()).tools}
-        except (OSError, MCPError, TimeoutError) as error:
-            raise ConfigError(
-                f"the MCP server of {self.name} does not start: {redact(str(error))}",
-                where=self.where,
-                hint=f"its own words are in {self.stderr}",
-            ) from error
+    def _require_tools(self, offered: Set[str]) -> None:
         for tool, where in self.tools.items():
             if tool not in offered:
                 raise ConfigError(
@@ -124,35 +130,63 @@ class McpChannel:
                     hint=f"its tools: {', '.join(sorted(offered))}",
                 )
 
-    async def _transport(self) -> AbstractAsyncContextManager[Any]:
-        """The SDK's two transports share no public type."""
-        if self.command is not None:
-            return stdio_client(self.command, errlog=self._open_stderr())
-        from mcp.client.streamable_http import streamable_http_client
-        from mcp.shared._httpx_utils import create_mcp_http_client
+    @asynccontextmanager
+    async def _transport(self) -> AsyncIterator[Any]:
+        """The SDK's transport for a command or a URL."""
+        async with AsyncExitStack() as stack:
+            if self.command is not None:
+                words = stack.enter_context(self._open_stderr())
+                yield await stack.enter_async_context(stdio_client(self.command, errlog=words))
+                return
+            from mcp.client.streamable_http import streamable_http_client
+            from mcp.shared._httpx_utils import create_mcp_http_client
 
-        client = await self._stack.enter_async_context(create_mcp_http_client(headers=dict(self.headers)))
-        return streamable_http_client(str(self.url), http_client=client)
+            client = await stack.enter_async_context(create_mcp_http_client(headers=dict(self.headers)))
+            client.event_hooks["response"].append(self._note_status)
+            url = f"{self.url}?{self.query}" if self.query else str(self.url)
+            yield await stack.enter_async_context(streamable_http_client(url, http_client=client))
+
+    async def _note_status(self, response: Any) -> None:
+        """The type is one of the HTTP library inside the SDK."""
+        if response.status_code >= 400:
+            self._status = response.status_code
 
     def _open_stderr(self) -> TextIO:
         self.stderr.parent.mkdir(parents=True, exist_ok=True)
-        return self._stack.enter_context(self.stderr.open("a", encoding="utf-8"))
+        self._said_before = self.stderr.stat().st_size if self.stderr.exists() else 0
+        return self.stderr.open("a", encoding="utf-8")
+
+    def no_start(self, error: BaseException) -> ConfigError:
+        """The error for a server that cannot be started or reached, with its own last words."""
+        if self._status in (401, 403):
+            problem, hint = (
+                f"refuses with {self._status} at {self.url}",
+                f"check the key in {self.key}" if self.key else "add auth",
+            )
+        elif self.url is not None:
+            answers = f" (it answers {self._status})" if self._status else ""
+            problem, hint = f"is not reachable at {self.url}{answers}", "start it, or correct mcp.url"
+        else:
+            problem, hint = "does not start", f"run it by hand; its stderr is in {self.stderr}"
+        why = [f"no answer within {START_S:g} s" if isinstance(error, TimeoutError) else str(error)]
+        if self._noise.first:
+            why.append(f'it printed "{self._noise.first}" on stdout, which is no JSON-RPC')
+        why += self._last_words()
+        text = redact(f"the MCP server of {self.name} {problem}: " + "\n  ".join(filter(None, why)))
+        return ConfigError(text, where=self.where, hint=hint)
+
+    def _last_words(self) -> list[str]:
+        """What the server said on stderr since it was started."""
+        if self.command is None or not self.stderr.exists():
+            return []
+        with self.stderr.open(encoding="utf-8", errors="replace") as file:
+            file.seek(self._said_before)
+            return [line.strip()[:SHOWN] for line in file.read().splitlines() if line.strip()][-LAST_WORDS:]
 
     async def exchange(self, call: Wired, filled: Filled) -> Answer:
         """Call one tool; a server that is gone is Unavailable, an error of the tool is Rejected."""
-        begun = datetime.now(UTC)
-        started = time.perf_counter()
-        outcome = "ok"
-        async with self.limits[call.endpoint.name]:
-            try:
-                result = await self._ask(call, filled)
-                return self._answer(call, result)
-            except CallError as error:
-                outcome = error.kind
-                raise
-            finally:
-                took_us = round((time.perf_counter() - started) * 1e6)
-                record(_row(call.endpoint.name, outcome, begun, took_us))
+        async with self.http.turn(call.endpoint, f"tool {call.tool}"):
+            return self._answer(call, await self._ask(call, filled))
 
     async def _ask(self, call: Wired, filled: Filled) -> CallToolResult:
         assert self._session is not None, "the channel is used inside `async with`"
@@ -160,21 +194,28 @@ class McpChannel:
         timeout_s = call.timeout_s or call.endpoint.timeouts.attempt_s
         try:
             with anyio.fail_after(timeout_s):
-                result = await self._session.call_tool(str(call.tool), arguments)
+                return await self._session.call(str(call.tool), arguments)
         except TimeoutError as error:
             text = f"{call.endpoint.name}: tool {call.tool} gave no answer within {timeout_s:g} s"
             raise Unavailable(text, timed_out=True) from error
         except MCPError as error:
             raise self._failure(call, error) from error
-        except (anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
-            raise Unavailable(f"{call.endpoint.name}: the MCP server is gone") from error
-        assert isinstance(result, CallToolResult), "claimed results are not asked for"
-        return result
+        except (Gone, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
+            raise self._gone(call, str(error) or "its stream is closed") from error
 
     def _failure(self, call: Wired, error: MCPError) -> CallError:
-        text = redact(f"{call.endpoint.name}: tool {call.tool}: {error}")[:SHOWN]
-        gone = "closed" in str(error).lower() or "terminated" in str(error).lower()
-        return Unavailable(text) if gone else Rejected(text)
+        if any(word in str(error).lower() for word in GONE):
+            return self._gone(call, str(error))
+        status, self._status = self._status, None
+        if status is not None:
+            answer = Response(status=status, headers={}, body=b"", timings=Timings(), request=f"tool {call.tool}")
+            return of_status(call.endpoint, answer, repeatable=False, wait_s=None).error
+        return Rejected(redact(f"{call.endpoint.name}: tool {call.tool}: {error}")[:SHOWN])
+
+    def _gone(self, call: Wired, why: str) -> Unavailable:
+        said = "; it said: " + " | ".join(words[-2:]) if (words := self._last_words()) else ""
+        text = f"{call.endpoint.name}: tool {call.tool}: the MCP server is gone: {why}{said}"
+        return Unavailable(redact(text)[:SHOWN], hint="see why it ended, then resume the run: it is started again")
 
     def _answer(self, call: Wired, result: CallToolResult) -> Answer:
         body = _body(result)
@@ -188,6 +229,22 @@ class McpChannel:
         if result.is_error:
             raise Rejected(redact(f"{call.endpoint.name}: tool {call.tool}: {response.text}")[:SHOWN])
         return Answer(response)
+
+
+class _Starting:
+    """Whatever keeps the server from starting is said to be a fault of the config, with the server's own words."""
+
+    def __init__(self, channel: McpChannel) -> None:
+        self._channel = channel
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, Exception):
+            raise self._channel.no_start(root_of(error)) from error
 
 
 def _body(result: CallToolResult) -> bytes:
@@ -211,15 +268,3 @@ def _command(config: ProviderConfig, settings: Mcp, context: ProviderContext) ->
     }
     cwd = config.folder / settings.cwd if settings.cwd else None
     return StdioServerParameters(command=program, args=arguments, env=secrets or None, cwd=cwd)
-
-
-def _row(endpoint: str, outcome: str, begun: datetime, took_us: int) -> Call:
-    return Call(
-        endpoint=endpoint,
-        role="provider",
-        attempt=1,
-        status=None,
-        outcome=outcome,
-        started_at=begun,
-        provider_us=took_us,
-    )

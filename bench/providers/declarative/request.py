@@ -22,8 +22,8 @@ from bench.errors import ConfigError, MappingError
 from bench.http import Endpoint
 from bench.http import Part as HttpPart
 from bench.providers.declarative.answer import Answer, Field, compact
-from bench.providers.declarative.endpoints import Traffic, endpoint_of
 from bench.providers.declarative.health import Health
+from bench.providers.endpoints import Traffic, endpoints_of
 from bench.providers.protocol import ProviderContext
 
 if TYPE_CHECKING:
@@ -76,9 +76,7 @@ class Wire:
         """
         resolve = context.environment.resolve
         constants = {name: resolve(value, where=config.place("vars", name)) for name, value in config.vars.items()}
-        traffics: tuple[Traffic, ...] = ("add", "search", "status", "manage")
-        endpoints = {traffic: endpoint_of(config, traffic) for traffic in traffics}
-        wire = cls(Compiler(resolve), constants, endpoints, _channel(config, context))
+        wire = cls(Compiler(resolve), constants, endpoints_of(config), _channel(config, context))
         health = config.endpoints.health if config.endpoints else None
         wire.health = Health.of(wire, health) if health is not None else None
         return wire

@@ -10,29 +10,23 @@ import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict
-from urllib.parse import unquote, urlsplit
 
 import psycopg
 from anyio import CancelScope, Lock
 
-from bench.errors import AuthError, Rejected, Unavailable
-from bench.events import redact, redactor
 from bench.providers.embedding import Vector
+from bench.providers.postgres import Connection, Database, literal, storable
 from bench.providers.rag.index import Likeness, Piece
 from bench.providers.statements import statements
 
 SQL = statements(__file__, "postgres.sql")
-CONNECT_S = 10
-Connection = psycopg.AsyncConnection[tuple[object, ...]]
 
 
 class Postgres:
     """One connection, used by one call at a time."""
 
-    def __init__(self, name: str, url: str, schema: str | None) -> None:
-        redactor.learn(unquote(urlsplit(url).password or ""))
-        self._name = name
-        self._url = url
+    def __init__(self, database: Database, schema: str | None) -> None:
+        self._database = database
         self._schema = schema
         self._connection: Connection | None = None
         self._lock = Lock()
@@ -40,8 +34,8 @@ class Postgres:
 
     async def put(self, namespace: str, pieces: Sequence[Piece]) -> None:
         """Write a batch in one transaction."""
-        rows = [(namespace, _storable(one.id), _storable(one.memory), _body(one)) for one in pieces]
-        vectors = [(namespace, _storable(one.id), kind, _literal(v)) for one in pieces for kind, v in _vectors(one)]
+        rows = [(namespace, storable(one.id), storable(one.memory), _body(one)) for one in pieces]
+        vectors = [(namespace, storable(one.id), kind, literal(v)) for one in pieces for kind, v in _vectors(one)]
         async with self._transaction() as connection, connection.cursor() as cursor:
             await cursor.executemany(SQL["drop"], [row[:2] for row in rows])
             await cursor.executemany(SQL["put_piece"], rows)
@@ -56,7 +50,7 @@ class Postgres:
 
     async def alike(self, namespace: str, vector: Vector) -> Likeness:
         """Cosines of everything, the best of the questions of a piece."""
-        values = {"ns": namespace, "wanted": _literal(vector)}
+        values = {"ns": namespace, "wanted": literal(vector)}
         async with self._transaction() as connection:
             rows = await (await connection.execute(SQL["alike"], values)).fetchall()
         return Likeness(
@@ -90,13 +84,10 @@ class Postgres:
                     yield connection
             except psycopg.Error as error:
                 await self.close()
-                text = redact(f"{self._name}: {type(error).__name__}: {error}".strip())
-                if "authentication" in str(error):
-                    raise AuthError(text) from error
-                raise (Unavailable if isinstance(error, psycopg.OperationalError) else Rejected)(text) from error
+                raise self._database.failure_of(error) from error
 
     async def _connect(self) -> Connection:
-        connection = await psycopg.AsyncConnection.connect(self._url, autocommit=True, connect_timeout=CONNECT_S)
+        connection = await self._database.connect()
         self._connection = connection
         async with connection.transaction():
             await connection.execute(SQL["lock"])
@@ -112,19 +103,10 @@ def _vectors(piece: Piece) -> list[tuple[str, Vector]]:
 
 
 def _body(piece: Piece) -> str:
-    return _storable(json.dumps({**asdict(piece), "vector": [], "question_vectors": []}, ensure_ascii=False))
+    return storable(json.dumps({**asdict(piece), "vector": [], "question_vectors": []}, ensure_ascii=False))
 
 
 def _piece(row: object) -> Piece:
     assert isinstance(row, dict)
     lists = {name: tuple(row[name]) for name in ("questions", "flags", "vector", "question_vectors")}
     return Piece(**{**row, **lists})
-
-
-def _storable(text: str) -> str:
-    """PostgreSQL's text holds no NUL and no lone surrogate."""
-    return text.replace("\0", "\ufffd").replace("\\u0000", "\ufffd").encode("utf-8", "replace").decode()
-
-
-def _literal(vector: Sequence[float]) -> str:
-    return f"[{','.join(map(repr, vector))}]"

@@ -18,15 +18,14 @@ import anyio
 
 from bench.errors import ConfigError
 from bench.model import Found, Hit, Ingested, Memory, Model, Query, Readiness, Space
-from bench.providers.adapters import declared_capabilities, local_of
+from bench.providers.adapters import local_of
 from bench.providers.embedding import Vectors
-from bench.providers.protocol import Batching, Capabilities, Durability, OnUnknown, ProviderContext, Waiting
+from bench.providers.protocol import Durability, ProviderContext, Waiting
 from bench.providers.rag.chunking import chunks
 from bench.providers.rag.files import Files
 from bench.providers.rag.index import Index, Likeness, Piece
 from bench.providers.rag.ranking import bm25, fused, ordered, scaled, weighted
 from bench.providers.rag.settings import RagLocal
-from bench.version import __version__
 
 if TYPE_CHECKING:
     from bench.config.provider import ProviderConfig
@@ -43,16 +42,9 @@ class Rag:
     strategy: ClassVar[Strategy] = "vector"
     enriches: ClassVar[bool] = False
     """a language model writes something about each chunk"""
-    keeps_store: ClassVar[bool] = True
-    unbounded: ClassVar[bool] = False
 
     def __init__(self, config: ProviderConfig, context: ProviderContext) -> None:
-        self.name = config.name
-        self.version = __version__
-        self.capabilities: Capabilities = declared_capabilities(config)
-        self.on_unknown: OnUnknown = "repeat"
         self.wait = Waiting()
-        self.batching = Batching(max_items=config.ingest.batch.max_items)
         self.local = local_of(config, RagLocal)
         self.durability: Durability = "service" if self.local.database.type == "postgres" else "file"
         self._vectors = Vectors.of(config, context.embedder)
@@ -64,12 +56,13 @@ class Rag:
     def _opened_index(self) -> Index:
         database = self.local.database
         if database.type == "file":
-            return Files(self._context.run_dir / self.name)
+            return Files(self._context.run_dir / self._config.name)
+        from bench.providers.postgres import Database
         from bench.providers.rag.postgres import Postgres
 
         where = self._config.place("local", "database", "connectionString")
-        url = self._context.environment.resolve(database.connection_string or "", where=where)
-        return Postgres(self.name, url, self._schema(database.schema_))
+        opened = Database.of(self._config.name, database.connection_string or "", self._context, where=where)
+        return Postgres(opened, self._schema(database.schema_))
 
     def _schema(self, file: str | None) -> str | None:
         if file is None:
@@ -80,10 +73,12 @@ class Rag:
             raise ConfigError(f"no such file: {file}", where=where, hint="the path starts beside the config")
         return path.read_text(encoding="utf-8")
 
+    @property
+    def _enriching(self) -> bool:
+        return self.enriches and self.local.enhancement.enabled
+
     async def __aenter__(self) -> Self:
-        if self.enriches and self.local.enhancement.enabled:
-            if self._context.open_model is None:
-                raise ConfigError(f"{self.name} needs a language model", where=self._config.place("local"))
+        if self._enriching and self._context.open_model is not None:
             self.model = await self._context.open_model(self.local.enhancement.model)
         return self
 
@@ -113,8 +108,11 @@ class Rag:
             )
             for number, text in enumerate(texts)
         ]
-        model = self.model
-        return plain if model is None else await self._enriched(model, memory, plain)
+        if not self._enriching:
+            return plain
+        if self.model is None:  # whoever only searches or clears needs none
+            raise ConfigError(f"{self._config.name} needs a language model", where=self._config.place("local"))
+        return await self._enriched(self.model, memory, plain)
 
     async def _enriched(self, model: Model, memory: Memory, plain: Sequence[Piece]) -> list[Piece]:
         found = list(plain)

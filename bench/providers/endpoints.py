@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal, get_args
 
 from bench.http import Endpoint, Feedback, Limits, Retry, Timeouts
 
@@ -12,6 +13,11 @@ if TYPE_CHECKING:
 
 Traffic = Literal["add", "search", "status", "manage"]
 """manage: set-up, clear and deletes; limited like add, counted apart"""
+
+
+def endpoints_of(config: ProviderConfig) -> Mapping[Traffic, Endpoint]:
+    """The four endpoints of a provider."""
+    return {traffic: endpoint_of(config, traffic) for traffic in get_args(Traffic)}
 
 
 def endpoint_of(config: ProviderConfig, traffic: Traffic) -> Endpoint:

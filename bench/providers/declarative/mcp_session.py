@@ -1,0 +1,120 @@
+"""One session of the MCP SDK in a task of its own: what goes wrong inside it ends the session, never the run.
+
+The SDK's transports start tasks that may raise anything of their HTTP library, which would cancel whoever holds the
+session. Here that task only holds it; calls of other tasks that wait for an answer then are let go::
+
+    async with Session(transport) as session:
+        result = await session.call("search_nodes", {"query": "Lisbon"})     # Gone when the server has ended
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
+from typing import Any, Self
+
+import anyio
+from anyio.abc import TaskGroup, TaskStatus
+from mcp import ClientSession
+from mcp.types import CallToolResult
+
+Transport = Callable[[], AbstractAsyncContextManager[Any]]
+"""opens one of the SDK's transports; they share no public type"""
+
+
+class Gone(Exception):
+    """The session has ended; the text says why."""
+
+
+class Session:
+    """A client session; ``tools`` are the names that the server offers."""
+
+    def __init__(self, transport: Transport, *, start_s: float) -> None:
+        self._transport = transport
+        self._start_s = start_s
+        self._group: TaskGroup = anyio.create_task_group()
+        self._leave = anyio.Event()
+        self._client: ClientSession | None = None
+        self._waiting: set[anyio.CancelScope] = set()
+        self._why = "its session is closed"
+        self.tools: frozenset[str] = frozenset()
+
+    async def __aenter__(self) -> Self:
+        """Start the server or connect to it, and ask what it offers; whatever the SDK raises is raised."""
+        await self._group.__aenter__()
+        try:
+            await self._group.start(self._hold)
+        except BaseException as error:
+            await self._group.__aexit__(type(error), error, error.__traceback__)
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._leave.set()
+        await self._group.__aexit__(None, None, None)  # without the error: the group would wrap it
+
+    async def call(self, tool: str, arguments: dict[str, object]) -> CallToolResult:
+        """Call one tool.
+
+        Raises:
+            Gone: the server has ended, before or while it was asked.
+            MCPError: the server refuses.
+        """
+        if self._client is None:
+            raise Gone(self._why)
+        with anyio.CancelScope() as scope:
+            self._waiting.add(scope)
+            try:
+                result = await self._client.call_tool(tool, arguments)
+            finally:
+                self._waiting.discard(scope)
+        if scope.cancelled_caught:
+            raise Gone(self._why)
+        assert isinstance(result, CallToolResult), "claimed results are not asked for"
+        return result
+
+    async def _hold(self, *, task_status: TaskStatus[None]) -> None:
+        with _Held(self):
+            async with self._transport() as (read, write), ClientSession(read, write) as client:
+                with anyio.fail_after(self._start_s):
+                    await client.initialize()
+                    self.tools = frozenset(tool.name for tool in (await client.list_tools()).tools)
+                self._client = client
+                task_status.started()
+                await self._leave.wait()
+                self._client = None
+
+    def _end(self, error: BaseException | None) -> bool:
+        """Let go of every caller; True when the error ends here, as one of a session that had begun does."""
+        begun, self._client = self._client is not None, None
+        if error is not None:
+            root = root_of(error)
+            self._why = f"{type(root).__name__}: {root}"
+        for scope in self._waiting:
+            scope.cancel()
+        return begun and isinstance(error, Exception)
+
+
+class _Held:
+    """The block in which a session lives."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        return self._session._end(error)
+
+
+def root_of(error: BaseException) -> BaseException:
+    """The first error inside groups of them."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

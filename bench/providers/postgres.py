@@ -1,0 +1,71 @@
+"""What every store in PostgreSQL needs: vectors and texts in its spelling, its errors in ours.
+
+Example::
+
+    database = Database.of(config.name, "${PGVECTOR_URL}", context, where=config.place("local", "url"))
+    try:
+        await connection.execute(SQL["put"], (storable(text), literal(vector)))
+    except psycopg.Error as error:
+        raise database.failure_of(error) from error
+
+The driver comes with the extra ``[pgvector]``; only modules that need it import this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
+
+import psycopg
+
+from bench.config.variables import find_variables
+from bench.errors import AuthError, CallError, Rejected, Unavailable
+from bench.events import redact, redactor
+from bench.providers.protocol import ProviderContext
+
+CONNECT_S = 10
+Connection = psycopg.AsyncConnection[tuple[object, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """One database and who uses it."""
+
+    user: str
+    """the provider, for errors"""
+    url: str
+    variables: str
+    """names of the variables that hold the URL"""
+
+    @classmethod
+    def of(cls, user: str, url: str, context: ProviderContext, *, where: str | None) -> Database:
+        """Resolve a connection URL; the password inside is a secret from then on.
+
+        Raises:
+            ConfigError: a variable of the environment is not set.
+        """
+        resolved = context.environment.resolve(url, where=where)
+        redactor.learn(unquote(urlsplit(resolved).password or ""))
+        return cls(user, resolved, ", ".join(variable.name for variable in find_variables(url)))
+
+    async def connect(self) -> Connection:
+        """Open a connection that commits by itself."""
+        return await psycopg.AsyncConnection.connect(self.url, autocommit=True, connect_timeout=CONNECT_S)
+
+    def failure_of(self, error: psycopg.Error) -> CallError:
+        """The driver's error as one of ours: wrong key, database away, statement refused."""
+        text = redact(f"{self.user}: {type(error).__name__}: {error}".strip())
+        if isinstance(error, psycopg.errors.InvalidAuthorizationSpecification) or "authentication" in str(error):
+            return AuthError(f"{text} (key: {self.variables})" if self.variables else text)
+        return Unavailable(text) if isinstance(error, psycopg.OperationalError) else Rejected(text)
+
+
+def storable(text: str) -> str:
+    """PostgreSQL's text holds no NUL, as such or as an escape of JSON, and no lone surrogate."""
+    return text.replace("\0", "\ufffd").replace("\\u0000", "\ufffd").encode("utf-8", "replace").decode()
+
+
+def literal(vector: Sequence[float]) -> str:
+    """A vector as the extension writes it."""
+    return f"[{','.join(map(repr, vector))}]"

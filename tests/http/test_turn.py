@@ -1,0 +1,77 @@
+"""Calls that go another way than HTTP pass the same gate and leave the same rows."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+
+from bench.errors import Rejected
+from bench.http import Endpoint, Http, Limits, recording
+
+SQL = Endpoint(name="store.search", role="provider")
+
+
+async def test_one_slot_means_one_call_in_flight_whatever_way_it_goes() -> None:
+    most = 0
+    async with Http(concurrency=1) as http:
+
+        async def ask() -> None:
+            nonlocal most
+            async with http.turn(SQL, "SELECT"):
+                most = max(most, http.in_flight)
+                assert http.oldest() == "store.search"
+                await anyio.sleep(0.01)
+
+        async with anyio.create_task_group() as group:
+            for _ in range(4):
+                group.start_soon(ask)
+        assert (most, http.in_flight) == (1, 0)
+
+
+async def test_a_turn_leaves_a_row_with_its_outcome_and_times() -> None:
+    async with Http() as http:
+        with recording() as calls:
+            async with http.turn(SQL, "SELECT"):
+                await anyio.sleep(0.01)
+            with pytest.raises(Rejected):
+                async with http.turn(SQL, "SELECT"):
+                    raise Rejected("no such table")
+    assert [(call.endpoint, call.outcome, call.status) for call in calls] == [
+        ("store.search", "ok", None),
+        ("store.search", "rejected", None),
+    ]
+    assert calls[0].provider_us >= 9_000 and calls[0].network_us == 0
+
+
+async def test_a_cancelled_turn_leaves_no_row_and_no_slot() -> None:
+    async with Http(concurrency=1) as http:
+        with recording() as calls, anyio.move_on_after(0.01):
+            async with http.turn(SQL, "SELECT"):
+                await anyio.sleep(60)
+        assert calls == []
+        with anyio.fail_after(1):
+            async with http.turn(SQL, "SELECT"):
+                pass
+
+
+async def test_rates_of_the_run_hold_for_it() -> None:
+    async with Http(rates={"store": Limits(rps=50, burst=1)}) as http:
+        with recording() as calls:
+            for _ in range(4):
+                async with http.turn(SQL, "SELECT"):
+                    pass
+    assert sum(call.limiter_us for call in calls) > 40_000
+
+
+async def test_auto_grows_while_nobody_pushes_back() -> None:
+    async with Http(concurrency="auto") as http:
+
+        async def ask() -> None:
+            async with http.turn(SQL, "SELECT"):
+                await anyio.sleep(0.002)
+
+        async with anyio.create_task_group() as group:
+            for _ in range(100):
+                group.start_soon(ask)
+        window = http.window("store.search")
+    assert window is not None and window > 4

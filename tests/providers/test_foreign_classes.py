@@ -1,0 +1,153 @@
+"""A class that is not ours: what it may leave out, and what is said when it breaks the Protocol or holds the loop."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from bench.config.provider import ProviderConfig, load_provider
+from bench.config.source import Source
+from bench.errors import ConfigError, PluginFault
+from bench.model import Ingested, Memory, Query, Space
+from bench.providers import Provider
+from tests.contract.running import opened
+
+SPACE = Space(namespace="ns", run_id="r", benchmark="b", corpus="c")
+GOOD = """\
+import time, anyio
+from bench.model import Found, Hit, Ingested, Readiness
+
+
+class Failure(Exception):
+    pass
+
+
+class Own:
+    def __init__(self, config, context):
+        pass
+
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *exc):
+        return None
+
+    async def ingest(self, space, memories):
+        return Ingested(ids={one.id: (one.id,) for one in memories})
+
+    async def ready(self, space, ingested):
+        return Readiness(state="ready")
+
+    async def search(self, space, query):
+        await anyio.sleep(0.001)
+        return Found(hits=(Hit(id="a", content=query.text),), requested=query.k, returned=1)
+
+    async def clear(self, space):
+        return None
+"""
+
+
+def config(folder: Path, old: str = "", new: str = "") -> ProviderConfig:
+    assert old in GOOD
+    (folder / "own.py").write_text(GOOD.replace(old, new) if old else GOOD, encoding="utf-8")
+    return load_provider(Source.parse("name: acme\ntype: local\nadapter: ./own.py:Own\n", folder / "acme.yaml"))
+
+
+@asynccontextmanager
+async def changed(folder: Path, old: str = "", new: str = "") -> AsyncIterator[Provider]:
+    async with opened(config(folder, old, new), folder) as provider:
+        yield provider
+
+
+async def test_a_class_of_four_methods_is_a_whole_provider(tmp_path: Path) -> None:
+    async with changed(tmp_path) as provider:
+        assert provider.name == "acme" and provider.version.startswith("config:")
+        assert (provider.durability, provider.keeps_store, provider.unbounded) == ("process", True, False)
+        assert provider.on_unknown == "reset" and provider.wait.by == "status" and provider.batching.max_items == 1
+        assert provider.capabilities.operations == {"add_memory", "retrieve_memory"}
+        found = await provider.search(SPACE, Query(text="x", k=1))
+        assert [hit.content for hit in found.hits] == ["x"]
+
+
+FIND = 'return Found(hits=(Hit(id="a", content=query.text),), requested=query.k, returned=1)'
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (FIND, "return None", r"own\.py:Own: search gave None, bench\.model\.Found is wanted"),
+        (FIND, "return []", r"search gave a list, bench\.model\.Found is wanted"),
+        (FIND, 'return Found(hits=("Ana",), requested=1, returned=1)', r"a hit that is a str, a bench\.model\.Hit"),
+        ("async def search", "def search", r"search is no coroutine"),
+        ('return Readiness(state="ready")', "return True", r"ready gave a bool, bench\.model\.Readiness is wanted"),
+        ("return Ingested(ids={one.id: (one.id,) for one in memories})", "pass", r"ingest gave None, bench\.model"),
+        ("async def clear(self, space):\n        return None", "async def clear(self, space):\n        return 'ok'",
+         r"clear gave a str, builtins\.int or None is wanted"),
+    ],
+)  # fmt: skip
+async def test_a_wrong_answer_says_which_method_and_what_is_wanted(
+    old: str, new: str, said: str, tmp_path: Path
+) -> None:
+    new = new.replace("def search(self, space, query):\n        await anyio.sleep(0.001)", "def search(self)")
+    text = "await anyio.sleep(0.001)\n        "
+    if new == "def search":
+        old, new = f"async def search(self, space, query):\n        {text}", "def search(self, space, query):\n        "
+    async with changed(tmp_path, old, new) as provider:
+        with pytest.raises(PluginFault, match=said) as caught:
+            await provider.ingest(SPACE, [Memory(id="a", content="x")])
+            await provider.ready(SPACE, Ingested())
+            await provider.search(SPACE, Query(text="x", k=1))
+            await provider.clear(SPACE)
+    assert caught.value.kind == "plugin" and caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("        pass\n\n    async def __aenter__", "        raise Failure('no room')\n\n    async def __aenter__",
+         r"acme\.yaml:3:1: adapter \./own\.py:Own cannot be built: Failure: no room \(own\.py:\d+, in __init__\)"),
+        ("(self):\n        return self", "(self):\n        raise Failure('away')",
+         r"cannot be opened: Failure: away \(own\.py:\d+, in __aenter__\)"),
+        ("async def __aexit__", "async def leave", r"own\.py:Own is no provider: it lacks __aexit__"),
+    ],
+)  # fmt: skip
+async def test_a_class_that_cannot_be_opened_is_a_config_error_with_its_line(
+    old: str, new: str, said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=said):
+        async with changed(tmp_path, old, new):
+            pass
+
+
+async def test_what_a_method_raises_is_left_to_the_engine(tmp_path: Path) -> None:
+    async with changed(tmp_path, FIND, "raise Failure('no such thing')") as provider:
+        with pytest.raises(Exception, match="no such thing") as caught:
+            await provider.search(SPACE, Query(text="x", k=1))
+    assert type(caught.value).__name__ == "Failure"
+
+
+async def test_an_adapter_that_holds_the_loop_is_named_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        async with changed(tmp_path, "await anyio.sleep(0.001)", "time.sleep(1.05)") as provider:
+            for _ in range(2):
+                await provider.search(SPACE, Query(text="x", k=1))
+    said = [record.getMessage() for record in caplog.records if "adapter_holds_the_loop" in record.getMessage()]
+    assert len(said) == 1 and "own.py:Own" in said[0] and "search" in said[0]
+
+
+async def test_waiting_does_not_hold_the_loop_and_cancelling_reaches_the_adapter(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    slow = "await anyio.sleep(1.05 if query.text == 'slow' else 60)"
+    with caplog.at_level(logging.WARNING):
+        async with changed(tmp_path, "await anyio.sleep(0.001)", slow) as provider:
+            await provider.search(SPACE, Query(text="slow", k=1))
+            with anyio.move_on_after(0.05) as scope:
+                await provider.search(SPACE, Query(text="never", k=1))
+    assert scope.cancelled_caught
+    assert not [record for record in caplog.records if "holds_the_loop" in record.getMessage()]
