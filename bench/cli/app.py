@@ -41,7 +41,7 @@ COMMANDS: tuple[tuple[str, Group, str, str], ...] = (
     ("explore", READ, "bench.cli.serve:explore", "The web pages of this workspace, read-only."),
     ("serve", RUN, "bench.cli.serve:serve", "The web pages as a service that also runs."),
     ("sign", PROVE, "bench.cli.receipts:sign", "One signed receipt a job."),
-    ("verify", PROVE, "bench.cli.receipts:verify", "Check receipts offline."),
+    ("verify", PROVE, "bench.cli.verifying:verify", "Check receipts offline."),
     ("reproduce", PROVE, "bench.cli.receipts:reproduce", "Run again what a receipt states and compare."),
     ("diff", PROVE, "bench.cli.receipts:diff", "What differs between two receipts."),
     ("publish", PROVE, "bench.cli.publiclog:publish", "Append a receipt to the public log."),

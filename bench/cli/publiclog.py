@@ -8,7 +8,8 @@ from cyclopts import App
 
 from bench.cli import console
 from bench.cli.global_flags import current
-from bench.cli.receipts import keyring, now, show_log
+from bench.cli.receipts import keyring, now
+from bench.cli.verifying import show_log
 from bench.errors import UsageError
 
 

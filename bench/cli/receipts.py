@@ -1,15 +1,14 @@
-"""``bench sign``, ``verify``, ``reproduce`` and ``diff``: from flags to the receipt room.
+"""``bench sign``, ``reproduce`` and ``diff``: from flags to the receipt room.
 
 Nothing is decided here: the room returns values, this module prints them and turns verdicts into exit codes.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import anyio
 from cyclopts import Parameter
@@ -20,12 +19,9 @@ from bench.errors import UsageError
 
 if TYPE_CHECKING:
     from bench.receipt.diff import Difference
-    from bench.receipt.findings import Finding
     from bench.receipt.keyring import Keyring
-    from bench.receipt.log.check import LogOutcome
     from bench.receipt.reproduce import Reproduction
     from bench.receipt.trusted import TrustStore
-    from bench.receipt.verify import Outcome
 
 Switch = Annotated[bool, Parameter(negative=())]
 Many = Parameter(consume_multiple=True, negative=())
@@ -88,104 +84,6 @@ def sign(
         console.line(f"refused  {refused.benchmark} x {refused.provider}  {refused.code}: {refused.message}")
         console.note(f"hint: {refused.hint}")
     return outcome.exit_code
-
-
-# -------------------------------------------------------------------------- verify
-
-
-def verify(
-    *receipts: Path,
-    trusted: Path | None = None,
-    pubkey: Annotated[list[Path] | None, Many] = None,
-    items: Path | None = None,
-    dataset: Path | None = None,
-    log: Path | None = None,
-    policy: Literal["default", "strict"] = "default",
-    profile: Literal["bench", "przm-p1", "przm-p2"] = "bench",
-    export: Path | None = None,
-) -> int:
-    """Check receipts offline. Exit 0 valid, 3 untrusted key, 4 superseded or retracted, 5 invalid, 7 policy, 2 usage.
-
-    Parameters
-    ----------
-    receipts
-        Receipt files; a folder stands for each *.json in it and, with a log in it, for that log.
-    trusted
-        Trusted keys. Default: keys/trusted.json of the workspace.
-    pubkey
-        Trust exactly these public keys for this call.
-    items
-        The items file, when it does not lie beside the receipt.
-    dataset
-        The dataset file, to be compared by its bytes.
-    log
-        Folder of the public log. Default: results/published of the workspace.
-    policy
-        strict: every warning fails.
-    profile
-        przm-p1 or przm-p2: a receipt of the original system.
-    export
-        Write canonical.bin, sig.bin and pub.pem here and print the openssl command.
-    """
-    from bench.receipt.export import export as export_files
-    from bench.receipt.verify import Question
-    from bench.receipt.verify import verify as verify_all
-
-    if not receipts:
-        raise UsageError("no receipt was named", hint="bench verify RECEIPT.json, or a folder of receipts")
-    question = Question(
-        trust=trust(trusted, pubkey or ()),
-        items=existing(items),
-        dataset=existing(dataset),
-        log=log or (None if pubkey else keyring().log_folder),
-        policy=policy,
-        profile=profile,
-    )
-    found = verify_all(receipts, question)
-    if current.get().json:
-        console.json_value(found.value())
-    else:
-        for outcome in found.outcomes:
-            show_outcome(outcome)
-        for checked in found.logs:
-            show_log(checked)
-    if export is not None:
-        if len(found.outcomes) != 1:
-            raise UsageError("--export takes one receipt", hint="name a single receipt file")
-        command = export_files(found.outcomes[0], question, export)
-        say = console.note if current.get().json else console.line
-        say(f"cd {export} && {command}")
-    return found.verdict.exit_code
-
-
-def show_outcome(outcome: Outcome) -> None:
-    """The verdict, what it does not cover, what was found and, only below VALID, the scores."""
-    unchecked = f" ({'; '.join(outcome.unchecked)})" if outcome.unchecked else ""
-    console.line(f"{outcome.verdict}  {outcome.file}{unchecked}")
-    if outcome.fingerprint:
-        console.line(f"  key      {outcome.fingerprint}")
-    show_findings(outcome.findings)
-    if outcome.verdict == "VALID" and outcome.receipt is not None:
-        scores = outcome.receipt.scores
-        for kind, group in (("deterministic", scores.deterministic), ("judged", scores.judged)):
-            for name, score in group.items():
-                value = "none" if score.value is None else f"{score.value:.4f}"
-                console.line(f"  {kind:13}  {name} = {value}  (n {score.n}, definition {score.definition})")
-    answers = ", ".join(f"{name} {answer}" for name, answer in outcome.checklist.items())
-    console.line(f"  defensible: {'yes' if outcome.defensible else 'no'} ({answers})")
-
-
-def show_findings(findings: Sequence[Finding]) -> None:
-    """Every failure and warning, a line each."""
-    for finding in findings:
-        if finding.status in ("fail", "warn"):
-            console.line(f"  {finding.status}  {finding.check}  {finding.code}: {finding.detail}")
-
-
-def show_log(outcome: LogOutcome) -> None:
-    """The verdict over a log."""
-    console.line(f"{outcome.verdict}  {outcome.folder}: log of {outcome.size} entries, root {outcome.root_hash}")
-    show_findings(outcome.findings)
 
 
 # --------------------------------------------------------------- reproduce and diff
@@ -276,16 +174,9 @@ def diff(a: Path, b: Path) -> int:
 
 def keyring(folder: Path | None = None) -> Keyring:
     """The keys of this workspace and environment."""
-    from bench.receipt.keyring import Keyring
+    from bench.receipt.keyring import Keyring, ask_passphrase
 
     return Keyring(workspace=current.get().workspace, folder=folder, prompt=ask_passphrase)
-
-
-def ask_passphrase() -> bytes | None:
-    """Ask a person, where there is one."""
-    import getpass
-
-    return getpass.getpass("passphrase: ").encode() if sys.stdin.isatty() else None
 
 
 def trust(trusted: Path | None, pubkeys: Sequence[Path]) -> TrustStore:

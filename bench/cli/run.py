@@ -157,6 +157,8 @@ def _first_name(metric: str) -> str:
 def carry_out(plan: Plan, environment: Environment, *, resume: Path | None, errand: Errand | None = None) -> int:
     """Run the plan, write and show the report, and say what to do next."""
     _check_gates(plan)
+    if plan.request.sign:
+        _check_key(plan)
     if plan.request.publishable and resume is None:
         plan = _announced(plan, environment)
     outcome, report, folder = anyio.run(_execute, plan, environment, resume, errand)
@@ -172,6 +174,13 @@ def carry_out(plan: Plan, environment: Environment, *, resume: Path | None, erra
         code = _sign(plan, outcome)
     _on_end(plan, outcome, code)
     return code
+
+
+def _check_key(plan: Plan) -> None:
+    """No run is paid for that cannot be signed; a child process reads the key, as it does to sign."""
+    from bench.receipt.keycheck import check_in_child
+
+    console.note(f"to be signed by {check_in_child(plan.workspace, plan.request.key)}")
 
 
 def _announced(plan: Plan, environment: Environment) -> Plan:

@@ -10,6 +10,7 @@ for the log ``MEMORYBENCH_LOG_KEY_FILE`` comes first. None, or several to choose
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,14 +60,17 @@ class Keyring:
         return TrustStore.load_or_empty(self.trusted_path)
 
     def signing_key(self, role: Role, file: Path | None = None) -> SigningKey:
-        """The key to sign with, in the documented order; raise KeyRefused."""
+        """The key to sign with, in the documented order; raise KeyRefused, also for a key that has had its day."""
         path = file or self._file_named_in_environment(role)
+        text = self.environ.pop(KEY_TEXT, None) if path is None else None
         if path is not None:
-            return SigningKey.load(path, self._passphrase)
-        text = self.environ.pop(KEY_TEXT, None)
-        if text:
-            return SigningKey.from_pem(text.encode(), where=KEY_TEXT, passphrase=self._passphrase)
-        return self._only_active(role)
+            key, where = SigningKey.load(path, self._passphrase), str(path)
+        elif text:
+            key, where = SigningKey.from_pem(text.encode(), where=KEY_TEXT, passphrase=self._passphrase), KEY_TEXT
+        else:
+            return self._only_active(role)
+        self._refuse_out_of_use(key, role, where)
+        return key
 
     def log_key_or_none(self, *, but: str | None = None) -> SigningKey | None:
         """A key that may sign the log now, None when there is none at hand. ``but`` = a fingerprint not to use."""
@@ -106,6 +110,18 @@ class Keyring:
             )
         return key
 
+    def _refuse_out_of_use(self, key: SigningKey, role: Role, where: str) -> None:
+        """A key that trusted.json does not know may sign for other readers; one that it knows better may not."""
+        entry = self.trusted().find(key.public.fingerprint)
+        if entry is None:
+            return
+        if entry.status != "active":
+            told = f"{entry.name} is {entry.status}: what it signs now is believed by nobody"
+            raise KeyRefused(f"key_{entry.status}", told, where=where, hint="bench keys list shows the active keys")
+        if role not in entry.roles:
+            hint = f"bench keys new NAME --roles {role}"
+            raise KeyRefused("key_role", f"{entry.name} has no role {role}", where=where, hint=hint)
+
     def _passphrase(self) -> bytes | None:
         path = self.environ.get(PASSPHRASE_FILE)
         if path:
@@ -126,3 +142,10 @@ def _choose(role: Role, names: list[str], folder: Path) -> KeyRefused:
         )
     hint = f"bench keys new, or name a file with --key or {KEY_FILE}"
     return KeyRefused("key_missing", f"no active key with the role {role}", where=str(folder), hint=hint)
+
+
+def ask_passphrase() -> bytes | None:
+    """Ask a person on the terminal, where there is one."""
+    import getpass
+
+    return getpass.getpass("passphrase: ").encode() if sys.stderr.isatty() else None

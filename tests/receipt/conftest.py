@@ -9,6 +9,8 @@ import pytest
 
 import tests.receipt.receipt_making as receipt_making
 from bench.receipt.keyfiles import SigningKey
+from bench.receipt.keyring import Keyring
+from bench.receipt.keys import new_key
 from tests.receipt.receipt_making import Desk
 
 
@@ -22,3 +24,12 @@ def desk(tmp_path: Path) -> Desk:
 def make() -> ModuleType:
     """The makers, for tests that build their own documents."""
     return receipt_making
+
+
+@pytest.fixture
+def ring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Keyring:
+    config = tmp_path / "config"
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(config))
+    ring = Keyring(workspace=tmp_path, environ={"XDG_CONFIG_HOME": str(config)})
+    new_key(ring, "default", ("receipt", "log"))
+    return ring

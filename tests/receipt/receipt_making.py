@@ -12,6 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from bench.canonical import dumps, sha256_hex
+from bench.config.catalog import Catalog
+from bench.config.run import RunRequest
+from bench.engine import execute
+from bench.plan import make_plan
 from bench.receipt import merkle
 from bench.receipt.digests import config_digest, result_digest
 from bench.receipt.keyfiles import SigningKey
@@ -21,6 +25,7 @@ from bench.receipt.signature import sign
 from bench.receipt.trusted import DEFAULT_ORIGIN, TrustStore
 from bench.receipt.verify import Outcome, Question, verify_file
 from bench.receipt.wire import admit
+from bench.settings import Environment
 
 Json = dict[str, Any]
 RECEIPT_ID = "01HZZZZZZZZZZZZZZZZZZZZZZ0"
@@ -252,3 +257,13 @@ def codes(outcome: Outcome, status: str = "fail") -> set[str]:
 
 def deep_copy(document: Json) -> Json:
     return copy.deepcopy(document)
+
+
+async def run_demo(workspace: Path, run_id: str, **flags: Any) -> Path:
+    """A small run of the key-less built-ins; returns its folder."""
+    asked = {"benchmarks": ("demo",), "providers": ("bm25",), "limit": 8, "answering_model": ("builtin/extractive",)}
+    request = RunRequest(**{**asked, "run_id": run_id, **flags})
+    environment = Environment.load(workspace)
+    plan = make_plan(Catalog.load(workspace), request, environment)
+    outcome = await execute(plan, environment=environment)
+    return outcome.folder

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-import stat
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bench.canonical import dumps
-from bench.cli import run as command_line
 from bench.config.catalog import Catalog
 from bench.config.run import RunRequest
 from bench.engine import execute
@@ -28,7 +24,6 @@ from bench.receipt.build import Order, refusal
 from bench.receipt.diff import diff, load
 from bench.receipt.findings import Verdict
 from bench.receipt.keyring import Keyring
-from bench.receipt.keys import new_key
 from bench.receipt.log.check import check_log
 from bench.receipt.log.store import read_log
 from bench.receipt.publish import publish
@@ -37,27 +32,9 @@ from bench.receipt.sign import Request, SignOutcome, sign_run
 from bench.receipt.verify import Question, verify_file
 from bench.report import fold
 from bench.settings import Environment
+from tests.receipt.receipt_making import run_demo
 
 AT = "2027-01-01T00:00:00Z"
-
-
-@pytest.fixture
-def ring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Keyring:
-    config = tmp_path / "config"
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(config))
-    ring = Keyring(workspace=tmp_path, environ={"XDG_CONFIG_HOME": str(config)})
-    new_key(ring, "default", ("receipt", "log"))
-    return ring
-
-
-async def run_demo(workspace: Path, run_id: str, **flags: Any) -> Path:
-    """A small run of the key-less built-ins; returns its folder."""
-    asked = {"benchmarks": ("demo",), "providers": ("bm25",), "limit": 8, "answering_model": ("builtin/extractive",)}
-    request = RunRequest(**{**asked, "run_id": run_id, **flags})
-    environment = Environment.load(workspace)
-    plan = make_plan(Catalog.load(workspace), request, environment)
-    outcome = await execute(plan, environment=environment)
-    return outcome.folder
 
 
 async def signed(ring: Keyring, run: Path, **request: Any) -> SignOutcome:
@@ -320,101 +297,3 @@ async def test_without_a_log_key_nothing_is_announced(ring: Keyring) -> None:
     told = announcement_of(plan, run_meta(plan, "r1", CodeState.read(environment)))
     with pytest.raises(UsageError, match="no active key with the role log"):
         announce_in_child(told)
-
-
-# ------------------------------------------------------------------ command line
-
-
-@pytest.fixture
-def bench(
-    ring: Keyring, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., tuple[int, str]]:
-    monkeypatch.chdir(ring.workspace)
-
-    def call(*arguments: str) -> tuple[int, str]:
-        capsys.readouterr()
-        code = command_line(arguments)
-        return code, capsys.readouterr().out
-
-    return call
-
-
-def test_the_commands_of_a_receipts_life(
-    ring: Keyring, bench: Callable[..., tuple[int, str]], desk: Any, make: Any, tmp_path: Path
-) -> None:
-    import anyio
-
-    anyio.run(lambda: run_demo(ring.workspace, "r1"))
-    code, out = bench("sign", "r1", "--json")
-    assert code == 0
-    told = json.loads(out)
-    assert told["refused"] == [] and set(told["receipts"][0]) == {
-        "receiptId", "file", "itemsFile", "benchmark", "provider", "resultDigest",
-    }  # fmt: skip
-    file = told["receipts"][0]["file"]
-    code, out = bench("verify", file)
-    assert code == 0 and out.startswith("VALID") and "mrr = " in out
-    code, out = bench("verify", file, "--json")
-    assert (code, json.loads(out)["verdict"]) == (0, "VALID")
-    assert bench("verify", file, "--policy", "strict")[0] == 7
-    assert bench("publish", file)[0] == 0
-    code, out = bench("publish", file, "--json")
-    assert (code, json.loads(out)["fresh"]) == (0, False)
-    code, out = bench("log", "verify", "--json")
-    assert (code, json.loads(out)["size"]) == (0, 2)
-    assert bench("diff", file, file)[0] == 0
-    code, out = bench("verify", file, "--export", str(tmp_path / "x"))
-    assert code == 0 and "openssl pkeyutl" in out
-    assert bench("keys", "rotate")[0] == 0
-    code, out = bench("keys", "list", "--json")
-    assert [key["status"] for key in json.loads(out)["keys"]] == ["retired", "active"]
-    assert bench("verify", "results/published")[0] == 0
-    assert bench("publish", "--retract", told["receipts"][0]["receiptId"], "--reason", "a wrong prompt")[0] == 0
-    code, out = bench("verify", file)
-    assert code == 4 and "a wrong prompt" in out and "mrr = " not in out
-    assert bench("keys", "revoke", "default", "--from-index", "0", "--reason", "lost")[0] == 0
-    assert bench("verify", file)[0] == 3
-    other = tmp_path / "other.pub"
-    shutil.copy(ring.workspace / "keys" / "default-2.pub", other)
-    code, out = bench("verify", file, "--pubkey", str(other))
-    assert code == 3 and "key_unknown" in out
-
-
-def test_usage_errors_are_exit_2(bench: Callable[..., tuple[int, str]], tmp_path: Path) -> None:
-    assert bench("verify")[0] == 2
-    assert bench("verify", "nothing.json")[0] == 2
-    assert bench("publish")[0] == 2
-    assert bench("keys", "new", "default")[0] == 2
-    assert bench("keys", "new", "x", "--roles", "signer")[0] == 2
-    assert bench("log", "abandon", "r9", "--reason", "x")[0] == 2
-    assert bench("sign", "r9")[0] == 2
-    key = tmp_path / "open.key"
-    key.write_text("x")
-    key.chmod(0o644)
-    code, out = bench("sign", "r9", "--key", str(key), "--json")
-    assert (code, json.loads(out)["error"]["kind"]) == (2, "key_permissions")
-
-
-def test_keys_new_prints_the_fingerprint_and_takes_roles_and_folder(
-    bench: Callable[..., tuple[int, str]], ring: Keyring, tmp_path: Path
-) -> None:
-    folder = tmp_path / "k"
-    code, out = bench("keys", "new", "log-key", "--roles", "log", "--key-dir", str(folder), "--json")
-    told = json.loads(out)
-    assert code == 0 and told["roles"] == ["log"] and told["fingerprint"].startswith("sha256:")
-    assert stat.S_IMODE((folder / "log-key.key").stat().st_mode) == 0o600
-    assert ring.trusted().named("log-key").fingerprint == told["fingerprint"]
-
-
-def test_control_characters_of_a_receipt_are_shown_and_not_obeyed(
-    bench: Callable[..., tuple[int, str]], ring: Keyring, desk: Any, make: Any
-) -> None:
-    desk.key = ring.signing_key("receipt")
-    desk.folder = ring.workspace / "odd"
-    desk.folder.mkdir()
-    rows = make.default_rows()
-    rows[0]["labels"] = {"question_type": "\x1b[31mred"}
-    path = desk.good(make.default_rows(), scores__judged__accuracy__definition="\x1b[31m/1")
-    code, out = bench("verify", str(path))
-    assert code == 0 and "\x1b" not in out and "\\x1b[31m" in out
-    assert dumps(rows[0])
