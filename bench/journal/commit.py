@@ -1,18 +1,18 @@
 """Turn a batch of rows into one transaction.
 
-Each table is one ``executemany`` over a generator, so that the encoding and compressing happens in
-SQLite's thread and not on the event loop. Names (owners, messages, label sets, metric sets) are
-interned first; ``Store`` remembers those it has seen, up to a bound::
+Everything here runs in SQLite's thread, handed over once a batch: encoding and compressing cost the
+event loop nothing. Each table is one ``executemany`` over a generator. Names (owners, messages, label
+sets, metric sets) are interned first; ``Store`` remembers those it has seen, up to a bound::
 
-    store = Store(connection, last_id)
-    await store.write([entry, corpus_row])
-    await connection.commit()
+    store = Store(last_id)
+    await writing.run(lambda raw: store.write(raw, [entry, corpus_row]))    # and raw.commit()
 """
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from bench.events import redact
 from bench.journal.codec import (
@@ -38,11 +38,7 @@ Part = TypeVar("Part")
 REMEMBERED = 4096
 LONGEST_MESSAGE = 20_000
 
-
-class Connection(Protocol):
-    """The one method of aiosqlite that a batch needs."""
-
-    async def executemany(self, sql: str, parameters: Iterable[Iterable[object]]) -> object: ...
+_WRITE = blocks("write")
 
 
 class Statement:
@@ -61,61 +57,62 @@ Writable = Entry | CorpusRow | Probe | Event | Statement
 class Store:
     """Writes batches; knows the last row id and the names that the file has already."""
 
-    def __init__(self, connection: Connection, last_id: int) -> None:
-        self._connection = connection
+    def __init__(self, last_id: int) -> None:
         self._last_id = last_id
         self._seen: dict[str, set[str]] = {"own": set(), "message": set(), "labels": set(), "shape": set()}
         self._references: dict[tuple[int, str], str] = {}
 
-    async def write(self, rows: Sequence[Writable]) -> None:
+    def write(self, connection: sqlite3.Connection, rows: Sequence[Writable]) -> None:
         """Write ``rows`` in the transaction that the connection opens by itself; the caller commits."""
         entries = self._number([row for row in rows if isinstance(row, Entry)])
         steps = self._number([row for row in rows if isinstance(row, CorpusRow)])
-        await self._write_names(entries, steps)
-        await self._write_entries(entries)
-        await self._write("corpus_row", steps, _corpus_rows)
-        await self._write("call", _ledgers(entries) + _ledgers(steps), _calls)
-        await self._write("probe", [row for row in rows if isinstance(row, Probe)], _probes)
-        await self._write("event", [row for row in rows if isinstance(row, Event)], _events)
+        self._write_names(connection, entries, steps)
+        self._write_entries(connection, entries)
+        _write(connection, "corpus_row", steps, _corpus_rows)
+        _write(connection, "call", _ledgers(entries) + _ledgers(steps), _calls)
+        _write(connection, "probe", [row for row in rows if isinstance(row, Probe)], _probes)
+        _write(connection, "event", [row for row in rows if isinstance(row, Event)], _events)
         for row in rows:
             if isinstance(row, Statement):
-                await self._connection.executemany(blocks("write")[row.name], [row.columns])
+                connection.execute(_WRITE[row.name], row.columns)
 
     def _number(self, rows: Sequence[Part]) -> list[tuple[int, Part]]:
         first = self._last_id + 1
         self._last_id += len(rows)
         return list(enumerate(rows, first))
 
-    async def _write(
-        self, name: str, parts: Sequence[Part], columns: Callable[[Sequence[Part]], Iterator[Columns]]
+    def _write_names(
+        self,
+        connection: sqlite3.Connection,
+        entries: Sequence[tuple[int, Entry]],
+        steps: Sequence[tuple[int, CorpusRow]],
     ) -> None:
-        if parts:
-            await self._connection.executemany(blocks("write")[name], columns(parts))
-
-    async def _write_names(self, entries: Sequence[tuple[int, Entry]], steps: Sequence[tuple[int, CorpusRow]]) -> None:
         owners = {row.key.owner for _, row in entries} | {row.lane for _, row in steps}
         messages = {_message(row.message) for _, row in entries if row.message}
         messages |= {_message(row.message) for _, row in steps if row.message}
         scored = [row for _, row in entries if row.state is not None]
-        await self._intern("own", {clean(owner) for owner in owners})
-        await self._intern("message", messages)
-        await self._intern("labels", {_labels(row) for row in scored})
-        await self._intern("shape", {_shape(row) for row in scored})
+        self._intern(connection, "own", {clean(owner) for owner in owners})
+        self._intern(connection, "message", messages)
+        self._intern(connection, "labels", {_labels(row) for row in scored})
+        self._intern(connection, "shape", {_shape(row) for row in scored})
 
-    async def _intern(self, name: str, texts: Iterable[str]) -> None:
+    def _intern(self, connection: sqlite3.Connection, name: str, texts: Iterable[str]) -> None:
         seen = self._seen[name]
         if new := [text for text in texts if text not in seen]:
-            await self._write(name, new, _single)
+            _write(connection, name, new, _single)
             if len(seen) + len(new) > REMEMBERED:
                 seen.clear()
             seen.update(new)
 
-    async def _write_entries(self, entries: Sequence[tuple[int, Entry]]) -> None:
-        await self._write("payload", [pair for pair in entries if pair[1].payloads or pair[1].verdicts], self._payloads)
-        await self._write("entry", entries, self._entries)
-        await self._write("phase", entries, _phases)
-        await self._write("verdict", [pair for pair in entries if pair[1].verdicts], self._verdicts)
-        await self._write("score", [pair for pair in entries if pair[1].state is not None], _scores)
+    def _write_entries(self, connection: sqlite3.Connection, entries: Sequence[tuple[int, Entry]]) -> None:
+        judged = [pair for pair in entries if pair[1].verdicts]
+        _write(
+            connection, "payload", [pair for pair in entries if pair[1].payloads or pair[1].verdicts], self._payloads
+        )
+        _write(connection, "entry", entries, self._entries)
+        _write(connection, "phase", entries, _phases)
+        _write(connection, "verdict", judged, self._verdicts)
+        _write(connection, "score", [pair for pair in entries if pair[1].state is not None], _scores)
         self._references.clear()
 
     def _payloads(self, entries: Sequence[tuple[int, Entry]]) -> Iterator[Columns]:
@@ -162,6 +159,16 @@ class Store:
                     self._references.get((row_id, f"raw {n}")),
                     to_json(verdict.ignored) if verdict.ignored else None,
                 )
+
+
+def _write(
+    connection: sqlite3.Connection,
+    name: str,
+    parts: Sequence[Part],
+    columns: Callable[[Sequence[Part]], Iterator[Columns]],
+) -> None:
+    if parts:
+        connection.executemany(_WRITE[name], columns(parts))
 
 
 def _single(texts: Sequence[str]) -> Iterator[Columns]:

@@ -15,9 +15,10 @@ import tempfile
 import threading
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
 
 import aiosqlite
 
@@ -26,6 +27,8 @@ from bench.journal.codec import micros, to_json
 from bench.journal.migrations import APPLICATION_ID, VERSION, migrate
 from bench.journal.rows import RunMeta
 from bench.journal.sql import blocks
+
+T = TypeVar("T")
 
 NAME = "journal.sqlite"
 BUSY_TIMEOUT_S = 30.0
@@ -213,11 +216,25 @@ async def draw_up(draft: Path, meta: RunMeta) -> None:
         await connection.execute("PRAGMA journal_mode = WAL")
 
 
+class Writing(aiosqlite.Connection):
+    """The one writing connection; a whole transaction goes to its thread at once."""
+
+    async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Do ``work`` in the connection's thread: one hand-over, where each statement of its own would be one."""
+        done: T = await self._execute(work, self._conn)  # type: ignore[no-untyped-call]
+        return done
+
+
 @asynccontextmanager
-async def open_writing(path: Path) -> AsyncIterator[aiosqlite.Connection]:
+async def open_writing(path: Path) -> AsyncIterator[Writing]:
     """Open the one writing connection: WAL, FULL, a large automatic checkpoint, TRUNCATE at the end."""
+
+    def connect() -> sqlite3.Connection:
+        return sqlite3.connect(path, isolation_level="IMMEDIATE", timeout=BUSY_TIMEOUT_S)
+
     with connected(path):
-        async with aiosqlite.connect(path, isolation_level="IMMEDIATE", timeout=BUSY_TIMEOUT_S) as connection:
+        connection = Writing(connect, iter_chunk_size=64)
+        async with connection:
             with reported(path):
                 await connection.execute("PRAGMA journal_mode = WAL")
                 await connection.execute("PRAGMA synchronous = FULL")

@@ -4,7 +4,7 @@ Example::
 
     hold = Hold(path)
     await hold.take(connection)         # Locked when another live process has it
-    await hold.beat(connection)         # inside the transaction of a batch
+    hold.beat(raw)                      # inside the transaction of a batch, in SQLite's thread
     await hold.release(connection)
 """
 
@@ -51,14 +51,13 @@ class Hold:
         await writing.commit()
         me.take()
 
-    async def beat(self, writing: aiosqlite.Connection) -> None:
+    def beat(self, raw: sqlite3.Connection) -> None:
         """Renew the heartbeat when it is due; Locked when another process took the run over meanwhile."""
         if monotonic() - self._beaten < HEARTBEAT_S:
             return
         self._beaten = monotonic()
-        async with writing.execute(_WRITE["heartbeat"], (micros(now()), self._me.token)) as cursor:
-            if cursor.rowcount != 1:
-                raise Locked("another process took the run over", where=str(self._path))
+        if raw.execute(_WRITE["heartbeat"], (micros(now()), self._me.token)).rowcount != 1:
+            raise Locked("another process took the run over", where=str(self._path))
 
     async def release(self, writing: aiosqlite.Connection) -> None:
         """Let go and leave one file behind, as far as disk and readers allow."""

@@ -25,7 +25,7 @@ from anyio.abc import TaskGroup, TaskStatus
 from bench.errors import DiskFull, JournalError
 from bench.journal.codec import micros, to_json
 from bench.journal.commit import Statement, Store, Writable
-from bench.journal.file import NAME, create, examine, locate, open_reading, open_writing, reported
+from bench.journal.file import NAME, Writing, create, examine, locate, open_reading, open_writing, reported
 from bench.journal.holder import HEARTBEAT_S
 from bench.journal.holding import Hold
 from bench.journal.migrations import migrate
@@ -225,7 +225,7 @@ class Journal:
                         done.set()
 
     @asynccontextmanager
-    async def _opened(self) -> AsyncIterator[tuple[aiosqlite.Connection, Store]]:
+    async def _opened(self) -> AsyncIterator[tuple[Writing, Store]]:
         if self._new is not None:
             await create(self.path, self._new)
         else:
@@ -240,12 +240,12 @@ class Journal:
                     self.meta = run_meta(await read_meta(writing))
                     self.resumes = await read_resumes(writing)
                 async with open_reading(self.path) as self._reading:
-                    yield writing, Store(writing, int(next(iter(last))[0]))
+                    yield writing, Store(int(next(iter(last))[0]))
                 await hold.release(writing)
         finally:
             hold.leave()
 
-    async def _write_until_closed(self, writing: aiosqlite.Connection, store: Store) -> None:
+    async def _write_until_closed(self, writing: Writing, store: Store) -> None:
         while self._queue or not self._closing:
             with move_on_after(HEARTBEAT_S):
                 await self._wake.wait()
@@ -253,17 +253,21 @@ class Journal:
                 await self._hurry.wait()
             await self._commit(writing, store)
 
-    async def _commit(self, writing: aiosqlite.Connection, store: Store) -> None:
+    async def _commit(self, writing: Writing, store: Store) -> None:
         batch = self._committing = self._queue[:LARGEST_BATCH]
         del self._queue[:LARGEST_BATCH]
         self._rearm()
         with reported(self.path), _storable(self.path):
-            await store.write(batch)
-            await self._hold.beat(writing)
-            await writing.commit()
+            await writing.run(lambda raw: self._transact(raw, store, batch))
         self._committing = ()
         self.acknowledged += len(batch)
         self._tell(batch)
+
+    def _transact(self, raw: sqlite3.Connection, store: Store, batch: Sequence[Writable]) -> None:
+        """Make one batch durable; runs in SQLite's thread."""
+        store.write(raw, batch)
+        self._hold.beat(raw)
+        raw.commit()
 
     def _rearm(self) -> None:
         if not self._closing:
@@ -288,7 +292,7 @@ class Journal:
         if rows and self.on_commit is not None:
             self.on_commit(rows)
 
-    async def _explain(self, writing: aiosqlite.Connection, error: JournalError) -> JournalError:
+    async def _explain(self, writing: Writing, error: JournalError) -> JournalError:
         """Undo the failed batch and say how much is safe when the disk is full."""
         with suppress(sqlite3.Error):
             await writing.rollback()
