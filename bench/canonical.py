@@ -21,6 +21,7 @@ from collections.abc import Collection, Mapping, Sequence
 from hashlib import sha256
 from itertools import accumulate, chain
 from math import isfinite
+from pathlib import Path
 
 import rfc8785
 
@@ -36,6 +37,7 @@ __all__ = [
     "dumps",
     "dumps_with_part",
     "parse",
+    "parse_file",
     "sha256_hex",
     "without",
 ]
@@ -83,9 +85,15 @@ def parse(data: bytes) -> JSON:
     return value
 
 
+def parse_file(path: Path) -> JSON:
+    """Read one JSON file strictly, and never more of it than may be admitted; raise OSError, CanonicalError."""
+    with path.open("rb") as file:
+        return parse(file.read(MAX_BYTES + 1))
+
+
 def _decode(data: bytes) -> str:
     if len(data) > MAX_BYTES:
-        raise CanonicalError("too_large", f"{len(data)} bytes, at most {MAX_BYTES} are read")
+        raise CanonicalError("too_large", f"more than the {MAX_BYTES} bytes that are read")
     if data.startswith(b"\xef\xbb\xbf"):
         raise CanonicalError("bom", "the document begins with a byte order mark")
     try:

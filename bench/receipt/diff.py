@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from bench.canonical import JSON, parse
+from bench.canonical import JSON, parse_file
 from bench.errors import CanonicalError, UsageError, VerificationError
 from bench.plan.identity import changes
 from bench.receipt.digests import config_tree
@@ -77,7 +77,7 @@ def diff(a: Path, b: Path) -> Difference:
 def load(path: Path) -> Receipt:
     """Read a receipt strictly, without judging its signature."""
     try:
-        return read_receipt(parse(path.read_bytes()))
+        return read_receipt(parse_file(path))
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}", hint="name a receipt file") from error
     except CanonicalError as error:

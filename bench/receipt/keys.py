@@ -22,8 +22,9 @@ from bench.canonical import dumps
 from bench.errors import UsageError
 from bench.receipt.keyfiles import KeyRefused, PublicKey, SigningKey
 from bench.receipt.keyring import Keyring
+from bench.receipt.log.appending import append
 from bench.receipt.log.entries import AnyEntry, KeyAdded, KeyRetired, KeyRevoked
-from bench.receipt.log.store import append, read_log
+from bench.receipt.log.store import read_log
 from bench.receipt.signature import ALGORITHM, encode
 from bench.receipt.trusted import Role, TrustedKey, TrustStore, write_atomically
 

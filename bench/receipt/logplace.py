@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from bench.canonical import JSON, digest, parse, sha256_hex
+from bench.canonical import JSON, digest, parse_file, sha256_hex
 from bench.errors import CanonicalError
 from bench.receipt.findings import Finding, fail, or_ok, warn
 from bench.receipt.log.check import LogOutcome, check_log_itself, head_holds
@@ -55,10 +55,12 @@ class LogPlace:
 
     def _place(self, document: Mapping[str, JSON], receipt: Receipt) -> Iterator[Finding]:
         same_id = [entry for entry in self.view.of(ReceiptLogged) if entry.receipt_id == receipt.receipt_id]
-        if not same_id:
-            yield warn("log", "not_logged", "the receipt is not in the log")
-        elif all(entry.receipt_sha256 != digest(document) for entry in same_id):
+        if same_id and all(entry.receipt_sha256 != digest(document) for entry in same_id):
             yield fail("log", "log_mismatch", "the log holds another receipt under this id")
+        elif not same_id:
+            yield warn("log", "not_logged", "the receipt is not in the log")
+        elif same_id[0].index >= self.view.covered:
+            yield warn("log", "not_logged", "its entry waits for a checkpoint: no signed root covers it yet")
 
     def _fate(self, receipt_id: str) -> Iterator[Finding]:
         for replaced in self.view.of(Superseded):
@@ -120,6 +122,6 @@ class LogPlace:
 
 def _read(path: Path) -> JSON:
     try:
-        return parse(path.read_bytes())
+        return parse_file(path)
     except (OSError, CanonicalError):
         return None

@@ -13,12 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.canonical import digest, parse, sha256_hex
+from bench.canonical import digest, parse_file, sha256_hex
 from bench.errors import CanonicalError, UsageError, VerificationError
 from bench.receipt.findings import Verdict
 from bench.receipt.keyring import PUBLISHED, Keyring
+from bench.receipt.log.appending import append
 from bench.receipt.log.entries import AnyEntry, ReceiptLogged, Retracted, RunAbandoned, RunStarted, Superseded
-from bench.receipt.log.store import RECEIPTS, append, has_log, read_log
+from bench.receipt.log.store import RECEIPTS, has_log, read_log
 from bench.receipt.logplace import LogPlace
 from bench.receipt.schema import LogHead, Preregistration, items_file_name
 from bench.receipt.verify import Outcome, Question, verify_file
@@ -61,11 +62,16 @@ def publish(
     outcome = _verified(path, ring, folder)
     key = ring.signing_key("log")
     entry = _entry(outcome, at)
-    _copy(path, folder, entry.receipt_id)
+    copied = _copy(path, folder, entry.receipt_id)
     drafts: list[AnyEntry] = [entry]
     if supersedes is not None:
         drafts.append(Superseded(index=0, at=at, old=supersedes, new=entry.receipt_id, reason=str(reason)))
-    made = append(folder, drafts, ring.trusted(), key, at)
+    try:
+        made = append(folder, drafts, ring.trusted(), key, at)
+    except BaseException:
+        for target in copied:  # a file without an entry would be a fault of the log
+            target.unlink()
+        raise
     return Published(index=made.entries[0].index, fresh=True, folder=folder)
 
 
@@ -151,7 +157,7 @@ def _known(path: Path, folder: Path) -> ReceiptLogged | None:
     if not has_log(folder):
         return None
     try:
-        document = parse(path.read_bytes())
+        document = parse_file(path)
     except (OSError, CanonicalError):
         return None  # the verification that follows says what is wrong
     receipt_id = document.get("receiptId") if isinstance(document, dict) else None
@@ -194,7 +200,9 @@ def _entry(outcome: Outcome, at: str) -> ReceiptLogged:
     )
 
 
-def _copy(path: Path, folder: Path, receipt_id: str) -> None:
+def _copy(path: Path, folder: Path, receipt_id: str) -> list[Path]:
+    """Copy receipt and items file, items first; return what was made."""
+    made = []
     (folder / RECEIPTS).mkdir(parents=True, exist_ok=True)
     for source, name in (
         (path.with_name(items_file_name(receipt_id)), items_file_name(receipt_id)),
@@ -203,6 +211,8 @@ def _copy(path: Path, folder: Path, receipt_id: str) -> None:
         target = folder / RECEIPTS / name
         if source.resolve() != target.resolve():
             shutil.copyfile(source, target)
+            made.append(target)
+    return made
 
 
 def _restore_files(path: Path, folder: Path, entry: ReceiptLogged) -> None:

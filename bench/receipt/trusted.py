@@ -17,7 +17,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
-from bench.canonical import parse
+from bench.canonical import parse_file
 from bench.errors import CanonicalError
 from bench.receipt.keyfiles import KeyRefused, PublicKey
 from bench.receipt.wire import Fingerprint, Misfit, Natural, Segment, Text, Wire, admit, emit
@@ -81,7 +81,7 @@ class TrustStore:
     def load(cls, path: Path) -> Self:
         """Read trusted.json strictly; every key must be good and have its own fingerprint."""
         try:
-            file = admit(TrustedFile, parse(path.read_bytes()))
+            file = admit(TrustedFile, parse_file(path))
         except OSError as error:
             raise KeyRefused("key_unreadable", error.strerror or "cannot be read", where=str(path)) from error
         except (CanonicalError, Misfit) as error:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from bench.canonical import JSON, parse
+from bench.canonical import JSON, parse_file
 from bench.errors import CanonicalError, UsageError
 from bench.receipt import checks
 from bench.receipt.findings import CHECKS, Finding, Verdict, fail, judge, ok, skip, worst
@@ -139,24 +139,26 @@ def verify(paths: Sequence[Path], question: Question) -> Verification:
 
 def _files_of(folder: Path) -> tuple[list[Path], Path | None]:
     own_log = folder if has_log(folder) else None
-    files = sorted(folder.glob("*.json"))
+    files = _json_files(folder)
     if own_log is not None:
-        files += sorted((folder / RECEIPTS).glob("*.json"))
+        files += _json_files(folder / RECEIPTS)
     if not files and own_log is None:
         raise UsageError(f"no receipt in {folder}", hint="name a receipt file, or a folder that holds some")
     return files, own_log
 
 
+def _json_files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob("*.json") if path.is_file())
+
+
 def verify_file(path: Path, question: Question, place: LogPlace | None = None) -> Outcome:
     """Check one receipt file."""
     try:
-        data = path.read_bytes()
+        document = parse_file(path)
     except OSError as error:
         raise UsageError(
             f"{path}: {error.strerror}", hint="name a receipt file, or a folder that holds some"
         ) from error
-    try:
-        document = parse(data)
     except CanonicalError as error:
         return Outcome(file=path, findings=_stopped("parse", [fail("parse", error.code, str(error))]))
     if question.profile == "bench":

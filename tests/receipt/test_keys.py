@@ -22,9 +22,10 @@ from bench.errors import UsageError
 from bench.receipt.keyfiles import KeyRefused, PublicKey, SigningKey
 from bench.receipt.keyring import Keyring
 from bench.receipt.keys import list_keys, new_key, revoke, rotate
+from bench.receipt.log.appending import append
 from bench.receipt.log.check import check_log
 from bench.receipt.log.entries import KeyAdded, KeyRetired, KeyRevoked
-from bench.receipt.log.store import append, read_log
+from bench.receipt.log.store import read_log
 from bench.receipt.signature import decode, holds
 from bench.receipt.trusted import TrustStore
 

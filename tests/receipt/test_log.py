@@ -16,10 +16,11 @@ from bench.receipt.findings import Verdict
 from bench.receipt.keyfiles import KeyRefused, SigningKey
 from bench.receipt.keyring import Keyring
 from bench.receipt.keys import new_key
+from bench.receipt.log.appending import append
 from bench.receipt.log.check import check_log
 from bench.receipt.log.entries import RunAbandoned, read_entry, write_entry
 from bench.receipt.log.note import Checkpoint, read_note, verifier_key, write_checkpoint
-from bench.receipt.log.store import append, read_log
+from bench.receipt.log.store import read_log
 from bench.receipt.publish import NotPublishable, abandon, announce, announcement, publish, retract
 from bench.receipt.trusted import TrustStore
 

@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.canonical import JSON, digest, parse
+from bench.canonical import JSON, digest, parse_file
 from bench.errors import CanonicalError, UsageError, VerificationError
 from bench.receipt.findings import Finding, Verdict, fail, judge, or_ok, warn
-from bench.receipt.log.entries import ReceiptLogged
+from bench.receipt.keyfiles import KeyRefused, PublicKey
+from bench.receipt.log.entries import KeyAdded, ReceiptLogged
 from bench.receipt.log.note import Checkpoint, Note, read_note
 from bench.receipt.log.store import CHECKPOINTS, RECEIPTS, LogView
 from bench.receipt.schema import items_file_name
@@ -51,8 +52,9 @@ class LogOutcome:
 
 def check_log(view: LogView, store: TrustStore, since: Path | None = None) -> LogOutcome:
     """Check a whole log; every finding is told, not only the first."""
+    origin = store.origin or _origin(view)
     findings = [*_lines(view), *_checkpoint(view, store)]
-    findings += _past(view, _heads(view, store, since))
+    findings += _past(view, _heads(view, origin, since))
     findings += _files(view)
     return _outcome(view, findings)
 
@@ -60,6 +62,11 @@ def check_log(view: LogView, store: TrustStore, since: Path | None = None) -> Lo
 def check_log_itself(view: LogView, store: TrustStore) -> LogOutcome:
     """Check lines, root and signature alone: what a receipt's place in the log rests on."""
     return _outcome(view, [*_lines(view), *_checkpoint(view, store)])
+
+
+def check_own_past(view: LogView, store: TrustStore) -> list[Finding]:
+    """What must hold before a log is extended: lines, root, signature, and the checkpoints that it keeps itself."""
+    return [*_lines(view), *_checkpoint(view, store), *_past(view, _kept_heads(view, store.origin))]
 
 
 def _outcome(view: LogView, findings: list[Finding]) -> LogOutcome:
@@ -91,10 +98,20 @@ def _lines(view: LogView) -> Iterator[Finding]:
         wrong = [place for place, entry in enumerate(view.entries) if entry.index != place]
         if wrong:
             yield _fail("log_index", f"entry {wrong[0]} says index {view.entries[wrong[0]].index}")
+    for key in view.of(KeyAdded):
+        if not _names_its_key(key):
+            yield _fail("log_entry", f"entry {key.index}: the fingerprint is not its key's")
     hashes: dict[str, str] = {}
     for entry in view.of(ReceiptLogged):
         if hashes.setdefault(entry.receipt_id, entry.receipt_sha256) != entry.receipt_sha256:
             yield _fail("receipt_id_reused", f"two different receipts {entry.receipt_id} are in the log")
+
+
+def _names_its_key(entry: KeyAdded) -> bool:
+    try:
+        return PublicKey.from_pem(entry.public_key.encode()).fingerprint == entry.fingerprint
+    except KeyRefused:
+        return False
 
 
 def _checkpoint(view: LogView, store: TrustStore) -> Iterator[Finding]:
@@ -158,17 +175,21 @@ class Head:
 
 def _kept(view: LogView) -> Iterator[Path]:
     folder = view.folder / CHECKPOINTS
-    return (path for path in sorted(folder.iterdir()) if path.name.isdigit()) if folder.is_dir() else iter(())
+    found = sorted(folder.iterdir()) if folder.is_dir() else []
+    return (path for path in found if path.name.isascii() and path.name.isdigit())
 
 
-def _heads(view: LogView, store: TrustStore, since: Path | None) -> Iterator[Head | Finding]:
+def _kept_heads(view: LogView, origin: str | None) -> Iterator[Head | Finding]:
     for path in _kept(view):
-        yield _head(path, f"{CHECKPOINTS}/{path.name}", expected_size=int(path.name))
+        yield _head(path, f"{CHECKPOINTS}/{path.name}", origin, size=int(path.name))
+
+
+def _heads(view: LogView, origin: str | None, since: Path | None) -> Iterator[Head | Finding]:
+    yield from _kept_heads(view, origin)
     if since is not None:
         if not since.is_file():
             raise UsageError(f"no such file: {since}", hint="name a checkpoint file that you kept")
-        yield _head(since, str(since), expected_size=None)
-    origin = store.origin or _origin(view)
+        yield _head(since, str(since), origin)
     for path in _receipt_files(view):
         yield from _head_in_receipt(path, origin)
 
@@ -181,12 +202,17 @@ def _origin(view: LogView) -> str | None:
     return checkpoint.origin if checkpoint else None
 
 
-def _head(path: Path, seen_in: str, expected_size: int | None) -> Head | Finding:
+def _head(path: Path, seen_in: str, origin: str | None, size: int | None = None) -> Head | Finding:
+    """What a checkpoint file saw; it must be of this log and, where its name says so, of that size."""
     try:
         checkpoint = read_note(path.read_bytes()).checkpoint()
+    except OSError as error:
+        return _fail("log_inconsistent", f"{seen_in}: {error.strerror}")
     except VerificationError as error:
         return _fail("log_inconsistent", f"{seen_in}: {error.message}")
-    if expected_size not in (None, checkpoint.size):
+    if origin not in (None, checkpoint.origin):
+        return _fail("log_inconsistent", f"{seen_in} is of {checkpoint.origin!r}, not of {origin!r}")
+    if size not in (None, checkpoint.size):
         return _fail("log_inconsistent", f"{seen_in} holds a checkpoint of size {checkpoint.size}")
     return Head(seen_in=seen_in, size=checkpoint.size, root=checkpoint.root)
 
@@ -228,7 +254,7 @@ def head_holds(view: LogView, size: int, root_hash: str) -> bool:
 
 
 def _receipt_files(view: LogView) -> list[Path]:
-    return sorted((view.folder / RECEIPTS).glob("*.json"))
+    return sorted(path for path in (view.folder / RECEIPTS).glob("*.json") if path.is_file())
 
 
 def _files(view: LogView) -> Iterator[Finding]:
@@ -262,6 +288,6 @@ def file_sha256(path: Path) -> str:
 
 def _read_json(path: Path) -> JSON:
     try:
-        return parse(path.read_bytes())
-    except CanonicalError:
+        return parse_file(path)
+    except (OSError, CanonicalError):
         return None

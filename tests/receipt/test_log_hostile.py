@@ -1,0 +1,168 @@
+"""A log that somebody else wrote is judged, never obeyed, and never extended when it is false."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bench.errors import BenchError, VerificationError
+from bench.receipt.findings import Verdict
+from bench.receipt.keyfiles import KeyRefused, SigningKey
+from bench.receipt.keyring import Keyring
+from bench.receipt.log.appending import append
+from bench.receipt.log.check import check_log
+from bench.receipt.log.entries import KeyAdded, RunAbandoned
+from bench.receipt.log.note import Checkpoint, read_note, write_checkpoint
+from bench.receipt.log.store import read_log
+from bench.receipt.publish import publish, retract
+
+AT = "2026-11-02T00:00:00Z"
+CODES = {
+    "log_entry", "log_index", "log_size", "log_root", "log_signature", "log_inconsistent", "log_pending", "key_unknown",
+    "receipt_id_reused", "log_receipt_missing", "log_receipt_mismatch", "log_unlisted",
+}  # fmt: skip
+FIXTURES = [HealthCheck.function_scoped_fixture]
+
+
+@pytest.fixture
+def folder(ring: Keyring) -> Path:
+    """A log of a key and three entries, and its three checkpoints."""
+    folder = ring.workspace / "results" / "published"
+    for number in range(3):
+        abandoned(ring, folder, number)
+    return folder
+
+
+def abandoned(ring: Keyring, folder: Path, number: int) -> None:
+    draft = RunAbandoned(index=0, at=AT, run_id=f"run-{number}", reason="too dear")
+    append(folder, [draft], ring.trusted(), ring.signing_key("log"), AT)
+
+
+def codes(ring: Keyring, folder: Path) -> set[str]:
+    return {str(f.code) for f in check_log(read_log(folder), ring.trusted()).findings if f.status != "ok"}
+
+
+@given(data=st.data())
+@settings(max_examples=150, suppress_health_check=FIXTURES, deadline=None)
+def test_any_flipped_bit_of_a_log_is_noticed(ring: Keyring, folder: Path, data: st.DataObject) -> None:
+    path = folder / data.draw(st.sampled_from(["entries.jsonl", "checkpoint", "checkpoints/2"]))
+    whole = path.read_bytes()
+    place, bit = data.draw(st.integers(0, len(whole) - 1)), data.draw(st.integers(0, 7))
+    path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :])
+    try:
+        unsigned = path.name == "2" and place > whole.rindex(b"\n\n")  # old checkpoints are compared, not judged
+        found = codes(ring, folder)
+        assert unsigned or found
+        assert found <= CODES
+    finally:
+        path.write_bytes(whole)
+
+
+@given(entries=st.binary(max_size=300), note=st.binary(max_size=300))
+@settings(max_examples=150, suppress_health_check=FIXTURES, deadline=None)
+def test_no_bytes_at_all_raise_anything_but_a_verdict(
+    ring: Keyring, tmp_path: Path, entries: bytes, note: bytes
+) -> None:
+    folder = tmp_path / "odd"
+    folder.mkdir(exist_ok=True)
+    (folder / "entries.jsonl").write_bytes(entries)
+    (folder / "checkpoint").write_bytes(note)
+    outcome = check_log(read_log(folder), ring.trusted())
+    assert outcome.verdict is Verdict.INVALID and codes(ring, folder) <= CODES
+
+
+@pytest.mark.parametrize(
+    "text", ["— a b\n", "x\n\n— x\n", "o\n1\nAA==\n\n— o AAAAAAA=\n", "\n\n\n", "o\n-1\n\n\n— o AAAA\n"]
+)
+def test_a_note_of_another_shape_is_log_signature(text: str) -> None:
+    with pytest.raises(VerificationError) as caught:
+        read_note(text.encode()).checkpoint()
+    assert caught.value.code == "log_signature"
+
+
+def test_folders_in_the_place_of_files_are_no_crash(ring: Keyring, folder: Path) -> None:
+    (folder / "checkpoints" / "9").mkdir()
+    (folder / "checkpoints" / "²").write_bytes(b"no digit that a size has")
+    (folder / "receipts" / "folder.json").mkdir(parents=True)
+    assert codes(ring, folder) == {"log_inconsistent"}
+
+
+@pytest.mark.parametrize("pem", [SigningKey.generate().public.pem, "no key"])
+def test_a_key_entry_must_name_its_own_key(ring: Keyring, folder: Path, pem: str) -> None:
+    draft = KeyAdded(index=0, at=AT, fingerprint="sha256:" + "0" * 64, public_key=pem, roles=("log",))
+    append(folder, [draft], ring.trusted(), None, AT)
+    assert codes(ring, folder) == {"log_entry", "log_pending"}
+
+
+# -------------------------------------------------------- a false log is never extended
+
+
+def rewritten(folder: Path) -> None:
+    entries = folder / "entries.jsonl"
+    entries.write_bytes(entries.read_bytes().replace(b"run-1", b"run-X"))
+
+
+def forge(folder: Path, key: SigningKey | None) -> None:
+    """Put a checkpoint over the entries as they lie there, signed by another key or by nobody that counts."""
+    view, old = read_log(folder), (folder / "checkpoint").read_bytes()
+    size = len(view.lines)
+    made = Checkpoint(origin="bench.local/log", size=size, root=view.roots([size])[size])
+    if key is not None:
+        note = write_checkpoint(made, key)
+    else:
+        note = old.replace(read_note(old).checkpoint().body.encode(), made.body.encode())
+    shutil.rmtree(folder / "checkpoints")
+    (folder / "checkpoint").write_bytes(note)
+
+
+@pytest.mark.parametrize(
+    ("how", "code"),
+    [
+        (rewritten, "log_root"),
+        (lambda folder: (rewritten(folder), forge(folder, None)), "log_signature"),
+        (lambda folder: (rewritten(folder), forge(folder, SigningKey.generate())), "key_unknown"),
+        (lambda folder: (rewritten(folder), (folder / "checkpoint").unlink()), "log_size"),
+        (lambda folder: shutil.copy(folder / "checkpoint", folder / "checkpoints" / "2"), "log_inconsistent"),
+    ],
+)  # fmt: skip
+def test_a_false_history_is_never_signed(ring: Keyring, folder: Path, how: Any, code: str) -> None:
+    how(folder)
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    with pytest.raises(VerificationError) as caught:
+        abandoned(ring, folder, 9)
+    assert caught.value.code == code
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+def test_a_receipt_that_could_not_be_logged_leaves_no_file(ring: Keyring, folder: Path, desk: Any) -> None:
+    desk.key = ring.signing_key("receipt")
+    path = desk.good()
+    stranger = desk.folder / "stranger.key"
+    stranger.write_bytes(SigningKey.generate().pem())
+    stranger.chmod(0o600)
+    ring.environ["MEMORYBENCH_LOG_KEY_FILE"] = str(stranger)
+    with pytest.raises(KeyRefused):
+        publish(path, ring, at=AT)
+    assert codes(ring, folder) == set() and list((folder / "receipts").iterdir()) == []
+    del ring.environ["MEMORYBENCH_LOG_KEY_FILE"]
+    assert publish(path, ring, at=AT).fresh
+
+
+def test_an_entry_that_no_root_covers_does_not_make_a_receipt_logged(
+    ring: Keyring, folder: Path, desk: Any, make: Any
+) -> None:
+    desk.key = ring.signing_key("receipt")
+    path = desk.good()
+    old = (folder / "checkpoint").read_bytes()
+    publish(path, ring, at=AT)
+    (folder / "checkpoint").write_bytes(old)
+    (folder / "checkpoints" / "5").unlink()
+    outcome = desk.verify(path, trust=ring.trusted(), log=folder)
+    assert {"not_logged", "log_pending"} <= make.codes(outcome, "warn")
+    with pytest.raises(BenchError):
+        retract("01HZZZZZZZZZZZZZZZZZZZZZZ9", ring, reason="never there", at=AT)
