@@ -47,6 +47,7 @@ LOOK_EVERY_S = 0.1
 WATCH_EVERY_S = 1.0
 WAY_S = 7.0
 """after a worker's own grace: time for its journal to arrive"""
+ANSWER_S = 15.0
 NO_WORKER_S = 30.0
 SILENT_S = 120.0
 """a worker that says nothing for so long is dropped, and its shard run elsewhere; the second time it is given up"""
@@ -155,6 +156,8 @@ class ClusterRun:
     silent_s: float
     slots: int
     out: list[Out] = field(default_factory=list)
+    done: list[Order] = field(default_factory=list)
+    """what a worker need not keep any longer"""
     problems: dict[int, str] = field(default_factory=dict)
     """by shard: why it did not come to its end"""
     refused: dict[str, Failure] = field(default_factory=dict)
@@ -206,6 +209,7 @@ class ClusterRun:
                     log().info("cluster_run_started", shards=len(shards), todo=len(todo), slots=self.slots)
                     with self.stopping.scope:
                         await self._work(deque(todo))
+                        await self._tidy()
         outcome = await self._ended(shards, meta)
         self.observer.finished(outcome)
         return outcome
@@ -265,12 +269,12 @@ class ClusterRun:
     async def _refuse_unfit(self, shard: Shard) -> None:
         """Ask every worker whether it could take part, before anything is begun."""
         hint = "install the same bench with its extra [cluster] on every worker"
-        for worker, version in (await self.cluster.ask(about)).items():
+        for worker, version in (await self.cluster.ask(about, within_s=ANSWER_S)).items():
             if isinstance(version, BaseException):
-                raise UsageError(f"worker {worker} cannot load bench: {version}", hint=hint)
+                raise UsageError(f"worker {worker}: {type(version).__name__}: {version}", hint=hint)
             if version != __version__:
                 raise UsageError(f"worker {worker}: {another_version(version, __version__).message}", hint=hint)
-        for worker, found in (await self.cluster.ask(refusal, self._order(shard))).items():
+        for worker, found in (await self.cluster.ask(refusal, self._order(shard), within_s=self.silent_s)).items():
             if isinstance(found, BaseException):
                 raise UsageError(f"worker {worker}: {type(found).__name__}: {found}", hint=hint)
             if found is not None:
@@ -279,7 +283,7 @@ class ClusterRun:
     async def _survivors(self, shard: Shard) -> dict[str, list[str]]:
         """Which workers still have a journal of which shard."""
         found: dict[str, list[str]] = {}
-        for worker, names in (await self.cluster.ask(kept, self._order(shard))).items():
+        for worker, names in (await self.cluster.ask(kept, self._order(shard), within_s=ANSWER_S)).items():
             for name in names if isinstance(names, list) else ():
                 found.setdefault(name, []).append(worker)
         return found
@@ -375,8 +379,14 @@ class ClusterRun:
             self.stopping.ask(Stop.MAX_COST)
         elif returned.stop is not None and not self.stopping.asked:
             self.problems[number] = f"stopped early ({returned.stop})"
-        elif returned.stop is None and returned.journal is not None and self.cluster.alive:
-            await self.cluster.ask(forget, order, [order.shard_run_id])
+        elif returned.stop is None and returned.journal is not None:
+            self.done.append(order)
+
+    async def _tidy(self) -> None:
+        """Have the workers delete what is on the shelf."""
+        if self.done and self.cluster.alive:
+            names = [order.shard_run_id for order in self.done]
+            await self.cluster.ask(forget, self.done[0], names, within_s=ANSWER_S)
 
     def _keep_budget(self) -> None:
         limit = self.plan.request.max_cost

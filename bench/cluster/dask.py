@@ -16,10 +16,13 @@ from __future__ import annotations
 
 import logging
 import re
+import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, Literal, TypeVar, TypeVarTuple, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, TypeVarTuple, cast
+
+import anyio
 
 from bench.errors import UsageError
 
@@ -37,7 +40,7 @@ SETTINGS = {"distributed.comm.timeouts.connect": f"{CONNECT_S}s", "distributed.c
 LOCAL = re.compile(r"local:([1-9]\d*)")
 REMOTE = re.compile(r"(tcp|tls)://[^\s:/]+:\d+")
 
-TaskState = Literal["pending", "finished", "error", "cancelled", "lost"]
+TaskState = Literal["pending", "finished", "error", "cancelled"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +51,9 @@ class Task(Generic[T]):
 
     @property
     def state(self) -> TaskState:
-        """How it stands; dask itself runs it again when its worker is lost."""
-        return self._future.status or "lost"
+        """How it stands; dask itself runs it again when its worker is lost, also one whose result was still there."""
+        status = self._future.status
+        return "pending" if status == "lost" or status is None else status
 
     async def result(self) -> T:
         """What a finished task gave."""
@@ -119,9 +123,20 @@ class Cluster:
             return {}
         return found
 
-    async def ask(self, function: Callable[[*A], Awaitable[T]], *arguments: *A) -> dict[str, T | BaseException]:
+    async def ask(
+        self, function: Callable[[*A], Awaitable[T]], *arguments: *A, within_s: float
+    ) -> dict[str, T | BaseException]:
         """Call a function on every worker at once, beside its tasks; gives what came of it by address."""
-        found: dict[str, T | BaseException] = await self._client.run(function, *arguments, on_error="return")
+        silent = TimeoutError(f"no answer within {within_s:.0f} s")
+        found: dict[str, T | BaseException] = dict.fromkeys(await self.slots(), silent)
+
+        async def ask(worker: str) -> None:
+            with anyio.move_on_after(within_s):
+                found.update(await self._client.run(function, *arguments, workers=[worker], on_error="return"))
+
+        async with anyio.create_task_group() as asking:
+            for worker in list(found):
+                asking.start_soon(ask, worker)
         return found
 
     def submit(self, function: Callable[[S], T], argument: S, *, name: str, near: Sequence[str]) -> Task[T]:
@@ -146,7 +161,10 @@ class Cluster:
 
     async def drop(self, worker: str) -> None:
         """Take a worker out of the cluster; what it had is run elsewhere."""
-        await self._client.retire_workers([worker], close_workers=True, remove=True)
+        with anyio.move_on_after(CONNECT_S):
+            # retire_workers would wait for the worker to answer
+            scheduler: Any = self._client.scheduler  # an open set of calls
+            await scheduler.unregister(address=worker, close=True, stimulus_id=f"bench-{uuid.uuid4().hex}")
 
 
 @asynccontextmanager

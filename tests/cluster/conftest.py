@@ -107,6 +107,6 @@ def machines(pool: Machines) -> Machines:
 def world(tmp_path: Path, fault_server: object) -> World:
     """A workspace that a worker finds on the same disk; its variables lie in its .env."""
     assert callable(fault_server)
-    made = World.make(tmp_path / "w", fault_server(), corpora=4, items=10)
+    made = World.make(tmp_path / "w", fault_server(), corpora=4, items=8)
     made.write(".env", f"FAULT_URL={made.url}\n")
     return made

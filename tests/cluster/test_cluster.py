@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -28,7 +29,7 @@ from bench.report.wire import report_json
 from tests.cluster.conftest import Machines, end
 from tests.small_world import World, wait_for
 
-FLAGS = {"providers": "faulty", "answering_model": "builtin/extractive", "concurrency": 1}
+FLAGS: dict[str, Any] = {"providers": "faulty", "answering_model": "builtin/extractive", "concurrency": 1}
 
 
 class Watching(Silent):
@@ -103,27 +104,30 @@ async def same_as_one_process(world: World, run_id: str) -> bool:
 async def test_a_worker_killed_mid_shard_leaves_results_byte_equal_to_one_process(
     machines: Machines, world: World
 ) -> None:
-    world.fault("search:latency:ms=200")
+    world.fault("search:latency:ms=150")
     plan = world.plan(**FLAGS, run_id="r", cluster=machines.address, shards=4)
     outcome = await run(world, plan, once=machines.workers[0].kill)
     assert (outcome.status, outcome.exit_code, outcome.message) == (RunState.COMPLETE, 0, "")
     asked = {key: count for key, count in world.keys("search").items() if "What opens" in key}
-    assert len(asked) == 40
-    assert sum(asked.values()) <= 42, "the journal survived: only what was in flight is asked again"
+    assert len(asked) == 32
+    assert sum(asked.values()) <= 34, "the journal survived: only what was in flight is asked again"
     assert not (folder(world, "r") / SHARDS).exists()
     assert not list((world.workspace / "checkpoints/.shards/checkpoints").iterdir()), "nothing stays on the workers"
     assert await same_as_one_process(world, "r")
 
 
 async def test_a_worker_that_says_nothing_is_dropped_and_its_shard_run_elsewhere(
-    machines: Machines, world: World
+    machines: Machines, world: World, tmp_path: Path
 ) -> None:
     world.fault("search:latency:ms=200")
-    plan = world.plan(**FLAGS, run_id="r", cluster=machines.address, shards=2)
-    held = machines.workers[0]
-    outcome = await run(world, plan, once=lambda: held.send_signal(signal.SIGSTOP), silent_s=3.0)
+    elsewhere = World.make(tmp_path / "elsewhere", world.url, corpora=4, items=8)
+    elsewhere.write(".env", f"FAULT_URL={world.url}\n")
+    held = machines.worker(MEMORYBENCH_WORKSPACE=str(elsewhere.workspace))
+    wait_for(lambda: machines.known() == 3, seconds=60)
+    plan = world.plan(**FLAGS, run_id="r", cluster=machines.address, shards=3)
+    outcome = await run(world, plan, once=lambda: held.send_signal(signal.SIGSTOP), silent_s=5.0)
     end(held)
-    assert (outcome.status, outcome.exit_code) == (RunState.COMPLETE, 0)
+    assert (outcome.message, outcome.status, outcome.exit_code) == ("", RunState.COMPLETE, 0)
     assert await same_as_one_process(world, "r")
 
 
@@ -137,7 +141,7 @@ async def test_a_scheduler_that_goes_away_leaves_a_run_that_goes_on_elsewhere(
         wait_for(lambda: other.known() == 1, seconds=60)
         assert other.scheduler is not None
         plan = world.plan(**FLAGS, run_id="r", cluster=other.address, shards=4)
-        outcome = await run(world, plan, once=other.scheduler.kill, after=13)
+        outcome = await run(world, plan, once=other.scheduler.kill, after=11)
     finally:
         other.stop()
     assert (outcome.status, outcome.exit_code) == (RunState.STOPPED, 3)
@@ -155,10 +159,10 @@ async def test_a_scheduler_that_goes_away_leaves_a_run_that_goes_on_elsewhere(
 async def test_a_paused_run_asks_again_only_for_what_is_missing(machines: Machines, world: World) -> None:
     world.fault("search:latency:ms=200")
     plan = world.plan(**FLAGS, run_id="r", cluster=machines.address, shards=4)
-    outcome = await run(world, plan, once=(folder(world, "r") / PAUSE_FILE).touch, after=22)
+    outcome = await run(world, plan, once=(folder(world, "r") / PAUSE_FILE).touch, after=18)
     assert (outcome.status, outcome.exit_code, outcome.stop) == (RunState.PAUSED, 3, Stop.PAUSED)
     ended = sum(sum(job.states.values()) for job in outcome.jobs)
-    assert 22 <= ended < 40, "half-done shards came back too"
+    assert 18 <= ended < 32, "half-done shards came back too"
     with pytest.raises(UsageError, match="spread over a cluster"):
         await world.resume("r")
     with pytest.raises(IdentityError, match="--shards of run r cannot change: it has 4"):
@@ -185,12 +189,15 @@ async def test_a_budget_is_one_for_all_shards(machines: Machines, world: World) 
     world.fault("chat:latency:ms=250")
     world.variables.update(OPENAI_BASE_URL=f"{world.url}/v1", OPENAI_API_KEY="test-key-of-nobody")
     world.write(".env", "".join(f"{name}={value}\n" for name, value in world.variables.items()))
-    prices = {"openai/stub-echo": {"input": 1000, "output": 1000}}
-    flags = {**FLAGS, "answering_model": "openai/stub-echo", "prices": prices}
-    outcome = await run(world, world.plan(**flags, run_id="r", cluster=machines.address, shards=2, max_cost=0.5))
+    flags = {
+        **FLAGS,
+        "answering_model": "openai/stub-echo",
+        "prices": {"openai/stub-echo": {"input": 100, "output": 100}},
+    }
+    outcome = await run(world, world.plan(**flags, run_id="r", cluster=machines.address, shards=2, max_cost=0.3))
     assert (outcome.status, outcome.exit_code, outcome.stop) == (RunState.STOPPED, 3, Stop.MAX_COST)
-    calls = world.calls("chat")
-    assert 0.5 <= float(outcome.cost_usd) <= 0.5 * calls / (calls - 16), "two seconds of two workers too late at most"
+    each = float(outcome.cost_usd) / world.calls("chat")
+    assert 0.3 <= float(outcome.cost_usd) <= 0.3 + 16 * each, "two seconds of two workers too late at most"
 
 
 async def test_the_first_ctrl_c_on_a_terminal_ends_a_local_cluster_cleanly(machines: Machines, world: World) -> None:
@@ -222,7 +229,7 @@ async def test_a_rate_limit_is_one_for_all_shards(machines: Machines, world: Wor
     plan = world.plan(**flags, run_id="r", cluster=machines.address, shards=4, rate=["faulty.search=10/s"])
     assert (await run(world, plan)).exit_code == 0
     seen = world.control("window?provider=default&endpoint=search&seconds=1")
-    assert seen["calls"] == 40
+    assert seen["calls"] == 32
     assert seen["max"] <= 13, "10 a second, and the burst of one of each of two workers"
 
 
@@ -251,7 +258,7 @@ async def test_a_worker_that_cannot_take_part_is_named_before_anything_starts(
     patch = tmp_path / "older.py"
     patch.write_text("import bench.version\nbench.version.__version__ = '0.0.9'\n", encoding="utf-8")
 
-    elsewhere = World.make(tmp_path / "elsewhere", world.url, corpora=4, items=10)
+    elsewhere = World.make(tmp_path / "elsewhere", world.url, corpora=4, items=8)
     elsewhere.provider("faulty", extra="auth: {type: bearer, envVar: FAULTY_KEY}\n")
     elsewhere.write(".env", f"FAULT_URL={world.url}\n")
     place = {"MEMORYBENCH_WORKSPACE": str(elsewhere.workspace)}
@@ -295,7 +302,7 @@ async def test_a_worker_that_joins_too_late_to_be_asked_is_told_so_by_its_shard(
     assert "shard 3, 4: worker tcp://" in outcome.message or "shard 3: worker" in outcome.message
     assert "facts.jsonl" in outcome.message
     async with Reader.open(folder(world, "r")) as reader:
-        assert reader.meta.ranges == ((1, 20),), "finished shards are kept, and the rest is a gap"
+        assert reader.meta.ranges == ((1, 16),), "finished shards are kept, and the rest is a gap"
     data.write_bytes(kept)
     world.heal()
     assert (await resume(world, "r")).status is RunState.COMPLETE
