@@ -12,9 +12,9 @@ from bench.receipt.definitions import read_definition
 from docs.site.markdown import code, page, prose, table
 
 LEAD = """\
-Every metric that is built in. A name with `K` is cut there: `ndcg_at_10`. An option that changes the arithmetic shows in
-the definition id: `ndcg@10[gain=exponential]/1`. Two definitions are never compared under one name. How the values of
-many items become one number, and what the intervals are: [Statistics](../statistics.md)."""
+Every metric that is built in. A name with `K` is cut there: `ndcg_at_10`. An option that changes the arithmetic shows
+in the definition id: `ndcg@10[gain=exponential]/1`. Two definitions are never compared under one name. How the values
+of many items become one number, and what the intervals are: [Statistics](../statistics.md)."""
 
 
 def text() -> str:

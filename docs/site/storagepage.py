@@ -26,8 +26,8 @@ WORDS: Mapping[str, type[StrEnum]] = {
 }
 
 EVENTS = """\
-`bench run --json` prints a JSON object a line on stdout: `launch` once, `progress` at least every ten seconds, `stopping`
-after a signal or a limit, `done` last. `bench schema event` prints the JSON Schema."""
+`bench run --json` prints a JSON object a line on stdout: `launch` once, `progress` at least every ten seconds,
+`stopping` after a signal or a limit, `done` last. `bench schema event` prints the JSON Schema."""
 
 
 def text() -> str:

@@ -5,27 +5,26 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from bench.settings.own import Settings
-
 from bench.config.catalog import builtin_root
-from bench.config.described import docstrings
 from bench.models.names import VENDORS
 from docs.site.markdown import code, page, table
 
 LEAD = """\
-A variable of the process wins over the same name in `.env` of the workspace; `--env-file` names another file. A secret is
-only ever named in a config; where a variable holds a secret, `NAME_FILE` may name a file with it instead."""
+A variable of the process wins over the same name in `.env` of the workspace; `--env-file` names another file. A secret
+is only ever named in a config; where a variable holds a secret, `NAME_FILE` may name a file with it instead."""
 
 OURS: Mapping[str, str] = {
     "MEMORYBENCH_IMAGE": "container image of the run, as declared by an image build; goes into receipts",
     "MEMORYBENCH_IMAGE_DIGEST": "its digest",
     "MEMORYBENCH_GIT_COMMIT": "commit of the code where there is no checkout; self-declared",
     "MEMORYBENCH_GIT_TAG": "its tag",
+    "MEMORYBENCH_SCRIPT": "JSON Lines file with the replies of `builtin/scripted`",
     "MEMORYBENCH_SIGNING_KEY_FILE": "private key for `bench sign`",
     "MEMORYBENCH_SIGNING_KEY": "the same as PEM text; removed from the environment once read",
     "MEMORYBENCH_SIGNING_KEY_PASSPHRASE_FILE": "file with the passphrase of the key",
     "MEMORYBENCH_LOG_KEY_FILE": "private key for entries of the public log",
     "MEMORYBENCH_TOKEN_FILE": "token of `bench serve`",
+    "MEMORYBENCH_WORKSPACE": "workspace of a cluster's worker, where it is not the folder that it was started in",
     "XDG_CONFIG_HOME": "private keys lie in `$XDG_CONFIG_HOME/bench/keys` (default `~/.config`)",
     "HF_TOKEN": "token for datasets of type `huggingface`",
     "HF_ENDPOINT": "another address for them",
@@ -33,7 +32,7 @@ OURS: Mapping[str, str] = {
     "CI": "plain lines instead of a live table, as with `TERM=dumb`",
     "TERM": "`dumb`: plain lines",
 }
-"""Those that no typed setting describes; a test finds every name that the code reads."""
+"""A test finds every name that the code reads."""
 
 
 def text() -> str:
@@ -52,10 +51,8 @@ def text() -> str:
 
 
 def _own() -> Iterator[list[str]]:
-    described = docstrings(Settings)
-    typed = {f"MEMORYBENCH_{name.upper()}": described.get(name, "") for name in Settings.model_fields}
-    for name, meaning in sorted({**typed, **OURS}.items()):
-        yield [code(name), meaning.replace("``", "`")]
+    for name, meaning in sorted(OURS.items()):
+        yield [code(name), meaning]
 
 
 def _models() -> Iterator[list[str]]:

@@ -52,7 +52,7 @@ class ModelRequests(BaseHTTPRequestHandler):
         used = {"prompt_tokens": 20, "completion_tokens": 5, "total_tokens": 25}
         return {"object": "chat.completion", "model": asked["model"], "choices": [choice], "usage": used}
 
-    def log_message(self, format: str, *arguments: object) -> None:
+    def log_message(self, *arguments: object) -> None:
         """Silent: the tests read what bench prints."""
 
 

@@ -4,6 +4,7 @@
 |---|---|
 | ``sh`` | commands, run in order in the page's own workspace; each must succeed |
 | ``console`` | ``$ command`` and what it prints, compared; ``...`` stands for anything, ``# exit N`` for a failure |
+| ``python`` | a script, run in the workspace |
 | any language with ``title="PATH"`` | a file; it is written to the workspace |
 | ``sh title="not tested: REASON"`` | commands that cannot run here, and why |
 | anything else | only shown |
@@ -71,6 +72,9 @@ def steps(block: Block) -> Iterator[Step]:
     if block.language == "console":
         yield from _session(block)
         return
+    if block.language == "python":
+        yield Step(command=f"python - <<'END'\n{block.body}END", line=block.line)
+        return
     for line, command in _joined(block.body, block.line + 1):
         yield Step(command=command, line=line, exit_code=_exit_code(command))
 
@@ -116,5 +120,6 @@ def agrees(expected: Sequence[str], printed: Sequence[str]) -> bool:
 
 def _same(expected: str, printed: str) -> bool:
     """The width of a column does not matter."""
-    pattern = ".*".join(re.escape(part) for part in " ".join(expected.split()).split("..."))
+    parts = re.split(r"\s*\.\.\.\s*", " ".join(expected.split()))
+    pattern = ".*".join(map(re.escape, parts))
     return re.fullmatch(pattern, " ".join(printed.split())) is not None

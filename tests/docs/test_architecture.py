@@ -54,7 +54,9 @@ def _imported(path: Path) -> Iterator[str]:
 
 
 def test_the_layers_are_those_that_ci_enforces(layers: list[str], root: Path) -> None:
-    contracts = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+    contracts = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
     enforced = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
     assert layers == [line.replace("(", "").replace(")", "") for line in enforced]
 
@@ -73,7 +75,9 @@ def test_every_room_has_its_row(page: str, layers: list[str], root: Path) -> Non
     rows = re.findall(r"^\| `(\w+)` \| [^`]", page, re.M)
     rooms = [room for line in layers for room in re.findall(r"\w+", line)]
     assert sorted(rows) == sorted(rooms)
-    found = {path.stem for path in (root / "bench").iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    found = {
+        path.stem for path in (root / "bench").iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
+    }
     beside = {"api", "packs", "rooms", "version"} | {"__init__", "__main__"}
     assert found - beside == set(rooms) - beside
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -12,13 +14,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.fork_server import fork_server
 from tests.docs.model_server import model_server
 from tests.docs.pages import Block, agrees, blocks, steps
 from tests.docs.shell import Shell
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-RUNNABLE = ("sh", "console")
+RUNNABLE = ("sh", "console", "python")
 PORTS = ("9000", "3000")
 """ports that pages name; each page gets free ones instead, so that pages can run beside anything"""
 FILES_OF = re.compile(r"<!-- files of: (\S+) -->")
@@ -29,7 +32,12 @@ def name_of(page: Path) -> str:
 
 
 def runs_something(page: Path) -> bool:
-    return any(block.language in RUNNABLE and block.untested is None for block in read(page))
+    return any(is_run(block) for block in read(page))
+
+
+def is_run(block: Block) -> bool:
+    """A titled block is a file, or says why it is not tested."""
+    return block.language in RUNNABLE and not block.title
 
 
 def read(page: Path) -> list[Block]:
@@ -42,8 +50,14 @@ def models() -> Iterator[str]:
         yield url
 
 
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    with fork_server(tmp_path_factory.mktemp("bench")) as folder:
+        yield folder
+
+
 @pytest.fixture
-def environment(tmp_path: Path, models: str) -> dict[str, str]:
+def environment(tmp_path: Path, models: str, program: Path) -> dict[str, str]:
     """What a reader has who followed the page: bench on the PATH, keys of models, a home."""
     kept = {name: value for name, value in os.environ.items() if not name.endswith(("_API_KEY", "_BASE_URL"))}
     home = tmp_path / "home"
@@ -54,7 +68,7 @@ def environment(tmp_path: Path, models: str) -> dict[str, str]:
         **kept,
         **author,
         **committer,
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PATH": f"{program}:{Path(sys.executable).parent}:{os.environ['PATH']}",
         "HOME": str(home),
         "XDG_CONFIG_HOME": str(home / ".config"),
         "PYTHONWARNINGS": "error",
@@ -70,6 +84,9 @@ def test_each_command_of_the_page_does_what_the_page_says(
     page: Path, tmp_path: Path, environment: dict[str, str], request: pytest.FixtureRequest
 ) -> None:
     text = page.read_text(encoding="utf-8")
+    lacking = [tool for tool in ("curl", "openssl") if re.search(rf"\b{tool} ", text) and shutil.which(tool) is None]
+    if lacking:
+        pytest.skip(f"{lacking[0]} is not installed")
     workspace = tmp_path / "work"
     workspace.mkdir()
     place_locomo(text, workspace, request)
@@ -77,10 +94,11 @@ def test_each_command_of_the_page_does_what_the_page_says(
     for other in FILES_OF.findall(text):
         for block in read(page.parent / other):
             write(block, workspace, ports)
+    subprocess.run(["git", "init", "-q", str(workspace)], check=True)
     with Shell(workspace, environment) as shell:
         for block in blocks(text):
             write(block, workspace, ports)
-            if block.language in RUNNABLE and block.untested is None:
+            if is_run(block):
                 run(shell, block, workspace, ports, name_of(page))
 
 
