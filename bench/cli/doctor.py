@@ -13,6 +13,7 @@ from bench.cli import console
 from bench.cli.global_flags import current
 
 if TYPE_CHECKING:
+    from bench.model import Model
     from bench.providers.doctor import DoctorReport
 
 CHECK_FAILED = 4
@@ -52,7 +53,7 @@ async def _examined(name: str, embedding_model: str | None, keep: bool) -> Docto
     from bench.config.catalog import Catalog
     from bench.engine.readers import embedding_options
     from bench.http import Http
-    from bench.models import open_embedder
+    from bench.models import open_embedder, open_model
     from bench.plan.making import model_files
     from bench.plan.providers import load_named
     from bench.providers import ProviderContext, facts
@@ -66,6 +67,10 @@ async def _examined(name: str, embedding_model: str | None, keep: bool) -> Docto
     config = load_named(catalog, name)
     rule = facts.embedding(config)
     async with Http() as http:
+
+        async def reader(model: str) -> Model:
+            return open_model(model, http=http, environment=environment, role="provider", files=model_files(catalog))
+
         embedder = None
         if rule is not None:
             embedder = open_embedder(
@@ -76,5 +81,11 @@ async def _examined(name: str, embedding_model: str | None, keep: bool) -> Docto
                 options=embedding_options(rule),
             )
         with tempfile.TemporaryDirectory() as folder:
-            context = ProviderContext(http=http, environment=environment, run_dir=Path(folder), embedder=embedder)
+            context = ProviderContext(
+                http=http,
+                environment=environment,
+                run_dir=Path(folder),
+                embedder=embedder,
+                open_model=reader,
+            )
             return await examine(config, context, keep=keep)

@@ -278,7 +278,8 @@ class OpenLane:
             return
         cleared = await self.live.attempt(lambda: self.provider.clear(space))
         if cleared.failure is not None:
-            self.tell(Event(kind="not_cleared", scope=self.key, message=cleared.message, data={"corpus": corpus_id}))
+            text = f"{cleared.message}; bench clean {self.live.run_id} --orphans --yes tries again"
+            self.tell(Event(kind="not_cleared", scope=self.key, message=text, data={"corpus": corpus_id}))
             return
         self.record(
             CorpusRow(

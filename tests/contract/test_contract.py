@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from bench.config.source import Source
 from bench.providers.adapters import builtin_config
 from bench.providers.doctor import DoctorReport, examine
 from tests.contract.running import context_for
+from tests.contract.servers import free_port
 
 PLAYED = """
 name: played
@@ -142,3 +144,28 @@ async def test_pgvector_keeps_the_contract(
 def embeddings(url: str) -> dict[str, str]:
     """An OpenAI-compatible endpoint of deterministic embeddings."""
     return {"OPENAI_BASE_URL": f"{url}/v1", "OPENAI_API_KEY": "sk-embeddings-0123456789abcdef"}
+
+
+async def test_doctor_says_once_and_quickly_that_nobody_answers(tmp_path: Path) -> None:
+    config = load_provider(Source.parse(PLAYED, tmp_path / "played.yaml"))
+    variables = {"PLAYED_URL": f"http://127.0.0.1:{free_port()}", "PLAYED_KEY": "sk-played-0123456789abcdef"}
+    started = time.perf_counter()
+    async with context_for(config, tmp_path, variables) as context:
+        report = await examine(config, context)
+    assert time.perf_counter() - started < 10
+    (failed,) = [one for one in report.checks if one.outcome == "fail"]
+    assert failed.detail.startswith("unavailable: ")
+    asked = report.checks[report.checks.index(failed) + 1 : -1]
+    assert {(one.outcome, one.detail) for one in asked} == {("skip", f'not asked, see "{failed.name}"')}
+
+
+async def test_doctor_skips_what_builds_on_a_failed_answer(fault_server: Callable[..., str], tmp_path: Path) -> None:
+    config = load_provider(Source.parse(PLAYED + "rateLimit: {maxRetries: 0}\n", tmp_path / "played.yaml"))
+    url = fault_server("add:status:code=422")
+    variables = {"PLAYED_URL": url, "PLAYED_KEY": "sk-played-0123456789abcdef"}
+    async with context_for(config, tmp_path, variables) as context:
+        told = {one.name: (one.outcome, one.detail) for one in (await examine(config, context)).checks}
+    assert told["add"][0] == "fail"
+    assert told["ready"] == ("skip", 'needs "add", which failed')
+    assert told["k is kept"] == ("skip", 'needs "add", which failed'), "the first cause is named"
+    assert told["clear"][0] == "pass"

@@ -10,6 +10,8 @@ from tests.fakes.frame import Called, Fake, Refusal, Reply, Route, alike, best
 from tests.fakes.shelf import Doc
 
 STAMP = "2026-11-27T22:48:02.840000Z"
+MOST_IDS = 500
+"""what one URL holds"""
 EQUALS = table(eq=text())
 
 
@@ -83,6 +85,8 @@ class AgentMemory(Fake):
         asked = call.ask(table(memory_ids=of(str, list, int)))
         given = asked["memory_ids"]
         ids = given if isinstance(given, list) else [given]
+        if len(ids) > MOST_IDS:
+            raise Refusal(431, {"detail": "Request header fields too large"})
         gone = sum(docs.pop(str(one), None) is not None for one in ids for docs in self.shelf.spaces.values())
         return 200, {"status": f"ok, deleted {gone} memories"}
 

@@ -21,11 +21,17 @@ class Letta(Fake):
     auth = Key("Authorization", "Bearer ", optional=True)
     variables: ClassVar[Mapping[str, str]] = {"LETTA_BASE_URL": "URL", "LETTA_API_KEY": "KEY"}
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: dict[str, str] = {}
+        """agent -> its name, which need not be its own alone"""
+
     def routes(self) -> Mapping[str, Route]:
         memory = "/v1/agents/{agent}/archival-memory"
         return {
             "GET /v1/health/": self.health,
             "POST /v1/agents/": self.create,
+            "GET /v1/agents/": self.agents,
             "DELETE /v1/agents/{agent}": self.clear,
             "GET /v1/agents/{agent}": self.get,
             f"POST {memory}": self.add,
@@ -57,7 +63,12 @@ class Letta(Fake):
         )
         agent = f"agent-{uuid.uuid4()}"
         self.shelf.spaces[agent] = {}
+        self.names[agent] = str(body.get("name", ""))
         return 200, {"id": agent, "name": body.get("name"), "created_at": STAMP, "agent_type": "letta_v1_agent"}
+
+    async def agents(self, call: Called) -> Reply:
+        asked = call.ask(table(name=optional(of(str)), limit=optional(whole(most=1000))))
+        return 200, [{"id": one, "name": name} for one, name in self.names.items() if asked.get("name") in (None, name)]
 
     def _agent(self, call: Called) -> str:
         if call.parts[0] not in self.shelf.spaces:
@@ -69,7 +80,7 @@ class Letta(Fake):
 
     async def clear(self, call: Called) -> Reply:
         agent = self._agent(call)
-        del self.shelf.spaces[agent]
+        del self.shelf.spaces[agent], self.names[agent]
         return 200, {"message": f"Agent id={agent} successfully deleted"}
 
     async def add(self, call: Called) -> Reply:

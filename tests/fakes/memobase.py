@@ -46,7 +46,9 @@ class Memobase(Fake):
     async def create(self, call: Called) -> Reply:
         body = call.body(table(id=optional(text(pattern=r"[0-9a-f-]{36}")), data=optional(mapping())))
         user = str(body.get("id", uuid.uuid4()))
-        self.shelf.spaces.setdefault(user, {})
+        if user in self.shelf.spaces:
+            raise Refusal(500, _envelope(None, 500, f"duplicate key value: {user}"))
+        self.shelf.spaces[user] = {}
         return 200, _envelope({"id": user})
 
     def _user(self, call: Called) -> str:

@@ -34,6 +34,8 @@ class VectorStores(Fake):
 
     def __init__(self) -> None:
         super().__init__()
+        self.names: dict[str, object] = {}
+        """store -> its name, oldest first; names need not be unique"""
         self.files: dict[str, tuple[str, str]] = {}
         """file id -> name and content"""
 
@@ -41,6 +43,7 @@ class VectorStores(Fake):
         store = "/vector_stores/{store}"
         return {
             "POST /vector_stores": self.create,
+            "GET /vector_stores": self.listed,
             f"GET {store}": self.get,
             f"DELETE {store}": self.clear,
             f"POST {store}/files": self.attach,
@@ -65,7 +68,16 @@ class VectorStores(Fake):
         )
         store = f"vs_{uuid.uuid4().hex}"
         self.shelf.spaces[store] = {}
+        self.names[store] = body.get("name")
         return 200, self._store(store) | {"name": body.get("name")}
+
+    async def listed(self, call: Called) -> Reply:
+        asked = call.ask(
+            table(limit=optional(whole(most=100)), order=optional(text("asc", "desc")), after=optional(text()))
+        )
+        newest = list(reversed(self.names)) if asked.get("order", "desc") == "desc" else list(self.names)
+        rows = [self._store(one) | {"name": self.names[one]} for one in newest[: int(str(asked.get("limit", 20)))]]
+        return 200, {"object": "list", "data": rows, "has_more": len(self.names) > len(rows)}
 
     def _store(self, store: str) -> dict[str, object]:
         docs = self.shelf.all(store)
@@ -83,7 +95,7 @@ class VectorStores(Fake):
 
     async def clear(self, call: Called) -> Reply:
         store = self._known(call)
-        del self.shelf.spaces[store]
+        del self.shelf.spaces[store], self.names[store]
         return 200, {"id": store, "object": "vector_store.deleted", "deleted": True}
 
     async def upload(self, call: Called) -> Reply:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 from tests.fakes.fields import UUID, Fault, instant, mapping, optional, table, text, whole
@@ -51,10 +51,22 @@ class Zep(Fake):
 
     async def create(self, call: Called) -> Reply:
         body = call.body(table(name=text(empty=False), time_zone=optional(text())))
+        return self._once(call, lambda: self._made(str(body["name"])))
+
+    def _made(self, name: str) -> Reply:
         graph = str(uuid.uuid4())
-        self.graphs[graph] = str(body["name"])
+        self.graphs[graph] = name
         self.shelf.spaces[graph] = {}
-        return 201, {"uuid": graph, "name": body["name"], "type": "standard", "created_at": STAMP}
+        return 201, {"uuid": graph, "name": name, "type": "standard", "created_at": STAMP}
+
+    def _once(self, call: Called, work: Callable[[], Reply]) -> Reply:
+        """A repeated Idempotency-Key gets the first answer and does nothing; an empty one is refused."""
+        key = call.headers.get("Idempotency-Key", str(uuid.uuid4()))
+        if not key:
+            raise _error(400, "validation_failed", "Idempotency-Key is empty")
+        if key not in self.repeats:
+            self.repeats[key] = work()
+        return self.repeats[key]
 
     def _graph(self, call: Called) -> str:
         graph = call.parts[0]
@@ -77,20 +89,16 @@ class Zep(Fake):
         return 200, {"uuid": call.parts[0], "type": "delete_graph", "status": "succeeded"}
 
     async def add(self, call: Called) -> Reply:
-        """A repeated Idempotency-Key gets the first answer and stores nothing."""
         graph = self._graph(call)
-        key = call.headers.get("Idempotency-Key", str(uuid.uuid4()))
-        if key not in self.repeats:
-            body = call.body(
-                table(
-                    data=text(most=LONGEST, empty=False),
-                    type=text("text", "message", "json"),
-                    metadata=optional(mapping(str, int, float, bool)),
-                    reference_time=optional(instant()),
-                )
+        body = call.body(
+            table(
+                data=text(most=LONGEST, empty=False),
+                type=text("text", "message", "json"),
+                metadata=optional(mapping(str, int, float, bool)),
+                reference_time=optional(instant()),
             )
-            self.repeats[key] = self._stored(graph, body)
-        return self.repeats[key]
+        )
+        return self._once(call, lambda: self._stored(graph, body))
 
     def _stored(self, graph: str, body: dict[str, object]) -> Reply:
         when, metadata = body.get("reference_time"), body.get("metadata")

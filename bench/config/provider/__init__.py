@@ -19,7 +19,7 @@ from typing import Literal
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from bench.config.jsontext import Places
-from bench.config.provider.calls import Endpoints, NamedCall, WaitBlock
+from bench.config.provider.calls import Endpoints, NamedCall, SetupCall, WaitBlock
 from bench.config.provider.identity import digest
 from bench.config.provider.sections import (
     Auth,
@@ -59,7 +59,7 @@ class ProviderConfig(ConfigModel):
     auth: tuple[Auth, ...] = ()
     scoping: Scoping = Scoping()
     vars: dict[str, str] = Field(default_factory=dict)
-    setup: tuple[NamedCall, ...] = ()
+    setup: tuple[SetupCall, ...] = ()
     teardown: tuple[NamedCall, ...] = ()
     endpoints: Endpoints | None = None
     ingest: Ingest = Ingest()

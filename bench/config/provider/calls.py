@@ -102,9 +102,30 @@ class Call(ConfigModel):
 
 
 class NamedCall(Call):
-    """A call of ``setup`` or ``teardown``."""
+    """A call of ``teardown``."""
 
     name: str = Field(min_length=1)
+
+
+class Existing(Call):
+    """Looks for what a set-up call would make, so that an interrupted set-up is taken up and not made twice."""
+
+    results: str | None = None
+    """path to a list of candidates; None = the answer itself is the one"""
+    match: dict[str, object] = Field(default_factory=dict)
+    """path in a candidate -> the value that it must have"""
+
+    @model_validator(mode="after")
+    def _told_apart(self) -> Self:
+        if (self.results is None) != (not self.match):
+            raise ValueError("results and match go together: which of the list is ours?")
+        return self
+
+
+class SetupCall(NamedCall):
+    """A call of ``setup``; with ``existing`` it is sent only when nothing is found."""
+
+    existing: Existing | None = None
 
 
 class AddCall(Call):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from bench.config.jsonpath import compile_path
 from bench.config.provider.adapters import adapter_problem
 from bench.config.provider.templates import template_problems
-from bench.config.provider.terms import ADD, CLEAR, DELETE, ELEMENT, EVERYWHERE, LIST, OPERATIONS, SEARCH, WAIT
+from bench.config.provider.terms import ADD, CLEAR, DELETE, ELEMENT, EVERYWHERE, LIST, OPERATIONS, SEARCH, SETUP, WAIT
 from bench.config.source import Source
 from bench.errors import ConfigError
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from bench.config.provider import ProviderConfig
     from bench.config.provider.calls import Call, WaitBlock
 
-RESERVED = EVERYWHERE | ELEMENT | ADD | SEARCH | WAIT | CLEAR | DELETE | LIST | {"each"}
+RESERVED = EVERYWHERE | ELEMENT | ADD | SEARCH | WAIT | CLEAR | DELETE | LIST | SETUP | {"each"}
 
 
 def problems_of(source: Source, config: ProviderConfig | None) -> list[ConfigError]:
@@ -221,8 +221,11 @@ CHECKS: tuple[Check, ...] = (
 
 def calls_of(config: ProviderConfig) -> Iterator[tuple[tuple[str | int, ...], Call]]:
     """Every call of a config with its path in the file."""
-    for name, block in (("setup", config.setup), ("teardown", config.teardown)):
-        yield from (((name, index), call) for index, call in enumerate(block))
+    for index, call in enumerate(config.setup):
+        yield ("setup", index), call
+        if call.existing is not None:
+            yield ("setup", index, "existing"), call.existing
+    yield from ((("teardown", index), call) for index, call in enumerate(config.teardown))
     if config.wait is not None:
         yield from _request(("wait",), config.wait)
     if config.endpoints is None:

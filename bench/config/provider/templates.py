@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from bench.config.findings import did_you_mean
 from bench.config.jsontext import TreePath
 from bench.config.provider.nodes import Node
-from bench.config.provider.terms import ADD, CLEAR, DELETE, EACH, ELEMENT, EVERYWHERE, LIST, SEARCH, WAIT
+from bench.config.provider.terms import ADD, CLEAR, DELETE, EACH, ELEMENT, EVERYWHERE, LIST, SEARCH, SETUP, WAIT
 from bench.config.provider.trees import Compiler, TreeError
 from bench.config.source import Source, fold
 from bench.errors import ConfigError
@@ -79,7 +79,7 @@ def _templates(path: TreePath, call: Mapping[str, object], names: frozenset[str]
     body = _get(call, "body")
     if body is not None:
         yield _Template((*path, "body"), lambda: compiler.tree(body), names)
-    for key in ("query", "headers", "multipart"):
+    for key in ("query", "headers", "multipart", "match"):
         block = _get(call, key)
         for name, value in block.items() if isinstance(block, Mapping) else ():
             yield _Template((*path, key, str(name)), _compiling(compiler, value), names)
@@ -95,7 +95,10 @@ def _calls(tree: Mapping[str, object]) -> Iterator[tuple[TreePath, Mapping[str, 
     if _get(_mapping(_get(tree, "scoping")), "strategy") == "sessionId":
         known |= {"sessionId"}
     for path, call in _listed(tree, "setup"):
-        yield path, call, known
+        yield path, call, known | SETUP
+        existing = _get(call, "existing")
+        if isinstance(existing, Mapping):
+            yield (*path, "existing"), existing, known | SETUP
         known |= _captured(call)
     endpoints = _mapping(_get(tree, "endpoints"))
     later = [*endpoints.values(), *(step for endpoint in endpoints.values() for step in _steps(endpoint))]

@@ -11,7 +11,7 @@ from bench.events import KEY_LIKE
 
 OPERATIONS = ("add_memory", "retrieve_memory", "delete_memory", "update_memory", "list_memories")
 
-EVERYWHERE = frozenset({"runTag", "userId", "namespace", "runId", "benchmarkId", "corpusId", "attempt"})
+EVERYWHERE = frozenset({"runTag", "userId", "namespace", "runId", "benchmarkId", "corpusId", "attempt", "runUuid"})
 """request variables of every call; with ``strategy: sessionId`` also ``sessionId``"""
 
 ELEMENT = frozenset(
@@ -25,7 +25,8 @@ MESSAGE = frozenset({"content", "role", "speaker", "when"})
 ADD = frozenset({"items", "batchKey"})
 SEARCH = frozenset({"query", "k", "limit", "queryWhen", "queryEmbedding", "threshold", "includeChunks"})
 WAIT = frozenset({"jobId", "sent"})
-CLEAR = frozenset({"ids"})
+CLEAR = frozenset({"ids", "idChunks"})
+SETUP = frozenset({"dimensions"})
 DELETE = frozenset({"ids", "id"})
 LIST = frozenset({"sessionId"})
 EACH = "each"

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 5.0
+CHUNK = 100
+"""ids of one ``idChunks``: what fits into a URL"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +61,7 @@ class Verifying:
                 pause_s = min(pause_s * 1.5, LONGEST_PAUSE_S)
         raise NotCleared(
             f"{values['runTag']} still holds something {self.timeout_s:g} s after it was cleared",
-            hint="the service says success and keeps the data; clear it by hand before the next run",
+            hint="the service says success and keeps the data; bench clean --orphans tries again",
         )
 
     def _is_empty(self, answer: Answer) -> bool:
@@ -111,7 +113,8 @@ class Clearing:
             NotReady: the service did not say in time that it has finished.
         """
         values = of_space(space, self.constants, threaded=self.threaded)
-        values["ids"] = list(_stored(space))
+        values["ids"] = stored = _stored(space)
+        values["idChunks"] = [stored[start : start + CHUNK] for start in range(0, len(stored), CHUNK)]
         if self.call is not None and self.call.uses() <= values.keys() | {"each"}:
             answers = await self.call.each(values)
             good = [answer for answer in answers if answer.ok]

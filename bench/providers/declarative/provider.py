@@ -19,6 +19,7 @@ from bench.providers.declarative.answer import Field, compact
 from bench.providers.declarative.clearing import Clearing
 from bench.providers.declarative.hits import HitReading
 from bench.providers.declarative.ingesting import Adding, Reading, run_steps
+from bench.providers.declarative.preparing import Preparing
 from bench.providers.declarative.request import Wire, Wired
 from bench.providers.declarative.searching import Searching
 from bench.providers.declarative.variables import Shape, of_space
@@ -70,7 +71,7 @@ class Declarative:
             hashes=self._searching.reading.sources.hashes,
         )
         self._clearing = Clearing.of(wire, config)
-        self._setup = tuple(wire.call(f"setup.{call.name}", call, traffic="manage") for call in config.setup)
+        self._preparing = Preparing.of(wire, config, vectors)
         gives_ids = endpoints.add.response.ids is not None or (
             endpoints.finish is not None and endpoints.finish.response.ids is not None
         )
@@ -79,7 +80,7 @@ class Declarative:
 
     def _offer(self, endpoints: Endpoints) -> None:
         """Make the methods of the optional Protocols that the file has a call for."""
-        if self._setup:
+        if self._preparing.calls:
             self.prepare = self._prepare
         if endpoints.finish is not None:
             self._finishing = Reading.of(endpoints.finish.response, "finish.response")
@@ -144,8 +145,7 @@ class Declarative:
         return None
 
     async def _prepare(self, space: Space) -> Mapping[str, object]:
-        _, captures = await run_steps(self._setup, self._values(space))
-        return captures
+        return await self._preparing.prepare(self._values(space))
 
     async def _finish(self, space: Space, ingested: Ingested) -> Ingested:
         values = self._values(replace(space, captures=merge_captures(space.captures, ingested.captures)))

@@ -21,7 +21,7 @@ from bench.config.provider.trees import Compiler
 from bench.errors import ConfigError, MappingError
 from bench.http import Endpoint
 from bench.http import Part as HttpPart
-from bench.providers.declarative.answer import Answer, Field, compact
+from bench.providers.declarative.answer import WHOLE, Answer, Field, compact
 from bench.providers.declarative.health import Health
 from bench.providers.endpoints import Traffic, endpoints_of
 from bench.providers.protocol import ProviderContext
@@ -166,17 +166,25 @@ class Wired:
         return [await self.send({**values, "each": element}) for element in elements]
 
     def captured(self, answers: Sequence[Answer]) -> dict[str, object]:
-        """What the answers hold under ``capture``; lists are marked to grow."""
+        """What the answers hold under ``capture``: a list grows with each answer, of anything else the last counts."""
         found: dict[str, object] = {}
         for answer in answers:
-            for name, (path, appends) in self.captures.items():
-                if appends or not path.path.single:
-                    known = found.setdefault(name, [])
-                    assert isinstance(known, list)
-                    known += answer.values(path)
-                else:
-                    found[name] = answer.one(path)
+            for name, value in self.captured_in(answer).items():
+                known = found.get(name)
+                both = isinstance(known, list) and isinstance(value, list) and self._grows(name)
+                found[name] = [*known, *value] if both else value  # type: ignore[misc]
         return found
+
+    def captured_in(self, answer: Answer, node: object = WHOLE) -> dict[str, object]:
+        """What an answer, or one part of it, holds under ``capture``."""
+        return {
+            name: answer.values(path, node) if self._grows(name) else answer.one(path, node)
+            for name, (path, _) in self.captures.items()
+        }
+
+    def _grows(self, name: str) -> bool:
+        path, appends = self.captures[name]
+        return appends or not path.path.single
 
     def _filled(self, values: Mapping[str, object], extra: Sequence[tuple[str, str]]) -> Filled:
         scope = Scope(values)

@@ -40,6 +40,7 @@ def of_space(space: Space, constants: Mapping[str, str], *, threaded: bool) -> d
         "benchmarkId": space.benchmark,
         "corpusId": space.corpus,
         "attempt": space.attempt,
+        "runUuid": str(uuid.uuid5(uuid.NAMESPACE_URL, space.namespace)),
     }
     if threaded:
         values["sessionId"] = space.namespace

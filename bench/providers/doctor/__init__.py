@@ -25,9 +25,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Check", "DoctorReport", "examine"]
 
+RETRY_DELAY_MS = 200
+
 
 async def examine(config: ProviderConfig, context: ProviderContext, *, keep: bool = False) -> DoctorReport:
-    """Open the provider and ask every question; a failed check does not end the list.
+    """Open the provider and ask every question; what builds on a failed one is skipped with the reason.
 
     Raises:
         ConfigError: the provider cannot be built at all.
@@ -35,14 +37,20 @@ async def examine(config: ProviderConfig, context: ProviderContext, *, keep: boo
     with ExitStack() as stack:
         lines: list[str] = []
         stack.enter_context(_listening(lines))
-        async with open_provider(config, context) as provider:
+        async with open_provider(_impatient(config), context) as provider:
             examination = Examination(config, provider, lines)
             try:
-                checks = [await examination.ask(name, question) for name, question in QUESTIONS]
+                checks = [await examination.ask(question) for question in QUESTIONS]
             finally:
                 if not keep:
                     await examination.leave()
     return DoctorReport(provider=config.name, version=examination.version, checks=tuple(checks))
+
+
+def _impatient(config: ProviderConfig) -> ProviderConfig:
+    """The same provider with short pauses between retries: somebody waits for the answer."""
+    pause_ms = min(config.rate_limit.retry_delay_ms, RETRY_DELAY_MS)
+    return config.model_copy(update={"rate_limit": config.rate_limit.model_copy(update={"retry_delay_ms": pause_ms})})
 
 
 class _listening(logging.Handler):  # noqa: N801  used as a context manager

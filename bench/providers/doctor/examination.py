@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from bench.errors import BenchError, CallError, NotReady
+from bench.errors import BenchError, CallError, NotReady, Unavailable
 from bench.events import redact
 from bench.model import Hit, Ingested, Memory, Query, Space
 from bench.providers.batching import batches, pieces
@@ -45,6 +45,8 @@ class Room:
 
     space: Space
     ingested: Ingested = field(default_factory=Ingested)
+    used: bool = False
+    """something was set up or added, so there is something to clear"""
 
 
 class Examination:
@@ -65,6 +67,10 @@ class Examination:
         self.texts: list[str] = []
         self.rewrites = False
         """the service stores something else than it was given, so texts cannot be compared"""
+        self._lost: dict[str, str] = {}
+        """questions that were not answered, and why those that build on them cannot be"""
+        self._away = ""
+        """why nothing more can be asked: the provider does not answer, or refuses the key"""
 
     def room(self, corpus: str, attempt: int = 1) -> Room:
         """A namespace that nobody has used."""
@@ -73,37 +79,51 @@ class Examination:
         )
         return Room(Space(namespace=name, run_id=self.run_id, benchmark="doctor", corpus=corpus, attempt=attempt))
 
-    async def ask(self, name: str, question: Question) -> Check:
-        """Ask one question and time the answer."""
+    async def ask(self, question: Question) -> Check:
+        """Ask one question and time the answer; one that builds on a lost answer is not asked."""
         started = time.perf_counter()
         outcome: Outcome = "pass"
         try:
-            detail = await question(self)
+            self._require(question)
+            detail = await question.ask(self)
         except Skipped as skipped:
             outcome, detail = "skip", str(skipped)
         except Failed as failed:
             outcome, detail = "fail", str(failed)
         except BenchError as error:
             outcome, detail = "fail", f"{error.kind}: {error}"
+            self._away = f'not asked, see "{question.name}"' if is_away(error) else ""
+        if outcome == "fail":
+            self._lost[question.name] = f'needs "{question.name}", which failed'
         self.texts.append(detail)
         took_ms = (time.perf_counter() - started) * 1000
-        return Check(name=name, outcome=outcome, detail=redact(detail), latency_ms=took_ms)
+        return Check(name=question.name, outcome=outcome, detail=redact(detail), latency_ms=took_ms)
+
+    def _require(self, question: Question) -> None:
+        reason = self._away if question.asks else ""
+        reason = reason or next((self._lost[name] for name in question.needs if name in self._lost), "")
+        if reason:
+            self._lost.setdefault(question.name, reason)
+            raise Skipped(reason)
 
     async def leave(self) -> None:
         """Clear what was made; a provider that cannot clear keeps it."""
         for room in (self.first, self.second):
             try:
-                await self.provider.clear(room.space)
+                if room.used:
+                    await self.provider.clear(room.space)
             except CallError as error:
                 self.texts.append(str(error))
 
     async def prepare(self, room: Room) -> None:
         """Set a namespace up."""
+        room.used = room.used or isinstance(self.provider, Prepares)
         if isinstance(self.provider, Prepares):
             room.space = replace(room.space, captures=dict(await self.provider.prepare(room.space)))
 
     async def fill(self, room: Room, memories: Sequence[Memory]) -> None:
-        """Add memories and wait until they can be found."""
+        """Add memories; nothing is waited for."""
+        room.used = True
         added = Ingested()
         for batch in batches(pieces(memories, self.provider.batching), self.provider.batching):
             added = merge_ingested(added, await self.provider.ingest(room.space, batch))
@@ -157,5 +177,21 @@ class Examination:
             raise Skipped("keeps no store")
 
 
-Question = Callable[[Examination], Awaitable[str]]
-"""gives the detail of a pass; raises Failed, Skipped or an error of the call"""
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question of the list."""
+
+    name: str
+    ask: Callable[[Examination], Awaitable[str]]
+    """gives the detail of a pass; raises Failed, Skipped or an error of the call"""
+    needs: tuple[str, ...] = ()
+    """questions whose answers it builds on: when one of them failed, it is not asked"""
+    asks: bool = True
+    """False: it only looks at what the others left"""
+
+
+def is_away(error: BenchError) -> bool:
+    """Say whether every further call must end the same way: nobody answers, or the key is refused."""
+    if isinstance(error, CallError) and error.stops_lane:
+        return True
+    return isinstance(error, Unavailable) and (error.__cause__ is not None or error.kind == "timeout")

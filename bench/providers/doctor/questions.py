@@ -183,19 +183,19 @@ async def _no_secret(exam: Examination) -> str:
     return "in no log, journal or error"
 
 
-QUESTIONS: tuple[tuple[str, Question], ...] = (
-    ("version", _version),
-    ("setup twice", _setup),
-    ("empty namespace", _empty),
-    ("add", _add),
-    ("ready", _ready),
-    ("found by own text", _found),
-    ("k is kept", _cut),
-    ("namespaces apart", _apart),
-    ("adding again", _again),
-    ("text survives", _survives),
-    ("empty query", _nothing_asked),
-    ("clear", _clear),
-    ("other namespace lives", _other_lives),
-    ("no secret shown", _no_secret),
+QUESTIONS: tuple[Question, ...] = (
+    Question("version", _version),
+    Question("setup twice", _setup),
+    Question("empty namespace", _empty, ("setup twice",)),
+    Question("add", _add, ("setup twice",)),
+    Question("ready", _ready, ("add",)),
+    Question("found by own text", _found, ("ready",)),
+    Question("k is kept", _cut, ("ready",)),
+    Question("namespaces apart", _apart, ("ready",)),
+    Question("adding again", _again, ("ready",)),
+    Question("text survives", _survives, ("adding again",)),
+    Question("empty query", _nothing_asked, ("add",)),
+    Question("clear", _clear, ("setup twice",)),
+    Question("other namespace lives", _other_lives, ("namespaces apart", "clear")),
+    Question("no secret shown", _no_secret, asks=False),
 )
