@@ -1,24 +1,28 @@
-"""Fill and read large journals: ``journal_scale.py fill|scan|values|bare FOLDER [--phases N]``, a process each.
+"""Fill and read large journals: ``journal_scale.py fill|scan|report|bare FOLDER [--phases N]``, a process each.
 
-``fill`` writes N phases (four an item), ``scan`` is what a resume reads, ``values`` folds every result the way a report
-does, ``bare`` is its floor: one SELECT with a sort over a flat table of the same columns.
+``fill`` writes N phases (four an item), ``scan`` is what a resume reads, ``report`` is the whole report of two jobs
+with ten clusters and five question types, ``bare`` is its floor: one SELECT with a sort over a flat table of the same
+columns.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
 import resource
 import sqlite3
 import time
-from collections import Counter
 from pathlib import Path
 
 import anyio
+from pydantic import TypeAdapter
 
 from bench.journal import Entry, Journal, Key, Reader, RunMeta
+from bench.metrics import open_metrics
 from bench.model import Phase, State
+from bench.plan.record import EXTRA_KEY, JobRecord, MetricRecord, ModelNames
+from bench.report.fold import fold
+from bench.report.wire import results_json
 
 LANE, ANSWERING, JOBS = "perf/stub", "perf/stub|m", ("perf/stub|m|a", "perf/stub|m|b")
 METRICS = ("accuracy", "mrr", "ndcg_at_10", "recall_at_10")
@@ -27,7 +31,7 @@ TYPES = ("single", "multi", "temporal", "update", "preference")
 
 def entries(number: int) -> list[Entry]:
     """The four phases of one item; ids are in no useful order, as hashed ids are not."""
-    unit, corpus = f"q{number * 7919 % 1_000_003:07d}", f"c{number % 50:03d}"
+    unit, corpus = f"q{number * 7919 % 1_000_003:07d}", f"c{number % 10:03d}"
     value = float(number % 3 == 0)
     scored = {
         "state": State.CORRECT if value else State.INCORRECT,
@@ -48,7 +52,10 @@ def entries(number: int) -> list[Entry]:
 
 async def fill(folder: Path, phases: int) -> None:
     """Write the journal, at the pace of its commits."""
-    meta = RunMeta(run_id=folder.name, plan_digest="perf", identity={})
+    jobs = TypeAdapter(tuple[JobRecord, ...]).dump_python(
+        tuple(job_record(key, phases // 4) for key in JOBS), mode="json"
+    )
+    meta = RunMeta(run_id=folder.name, plan_digest="perf", identity={}, extra={EXTRA_KEY: jobs})
     async with Journal.create(folder, meta, bound=4000) as journal:
         for number in range(phases // 4):
             await journal.room()
@@ -68,19 +75,58 @@ async def scan(folder: Path) -> dict[str, object]:
     return {"found": found, "wall_s": time.perf_counter() - started, "cpu_s": used}
 
 
-async def values(folder: Path) -> dict[str, object]:
-    """Fold every result of every job: states, sums over all and by label, exact."""
-    cpu, items = time.process_time(), 0
+async def report(folder: Path) -> dict[str, object]:
+    """Fold every result of every job into a report, and write it as JSON."""
     async with Reader.open(folder) as reader:
-        for job in JOBS:
-            states: Counter[str] = Counter()
-            sums: dict[str, list[float]] = {name: [] for name in METRICS}
-            async for batch in reader.values(job):
-                states.update(batch.states)
-                items += len(batch)
-                for name, column in batch.values.items():
-                    sums[name].append(math.fsum(column))
-    return {"items": items, "cpu_s": time.process_time() - cpu}
+        found = await fold(reader)
+    text = json.dumps(results_json(found))
+    return {"items": sum(job.n_ended for job in found.jobs), "bytes": len(text), "cpu_s": time.process_time()}
+
+
+def job_record(key: str, items: int) -> JobRecord:
+    """A job as a plan would describe it."""
+    metrics = open_metrics(METRICS, k=10, folder=Path())
+    return JobRecord(
+        key=key,
+        lane=LANE,
+        answer_owner=ANSWERING,
+        benchmark="perf",
+        benchmark_version="1",
+        benchmark_title="perf",
+        provider="stub",
+        provider_type="hosted",
+        models=ModelNames(embedding=None, answering="m", judge=key),
+        track="uniform",
+        k=10,
+        context_budget=None,
+        epochs=1,
+        epochs_reducer="mean",
+        seed=0,
+        unit="turn",
+        level="turn",
+        n_selected=items,
+        n_whole=items,
+        n_items=items,
+        metrics=tuple(
+            MetricRecord(
+                name=metric.name,
+                definition=metric.definition,
+                category=metric.category,
+                unit=metric.unit,
+                lower_is_better=metric.lower_is_better,
+            )
+            for metric in metrics
+        ),
+        metric_entries=METRICS,
+        metric_folder=".",
+        evaluators=("llm-judge",),
+        cluster_by="corpus",
+        groups={},
+        selection={},
+        dataset={},
+        prompts={},
+        config_sha256={},
+    )
 
 
 def bare(folder: Path) -> dict[str, object]:
@@ -97,7 +143,7 @@ def bare(folder: Path) -> dict[str, object]:
             "FROM journal.score s JOIN journal.owner o ON o.id = s.owner ORDER BY s.entry"
         )
         connection.commit()
-    cpu, items = time.process_time(), 0
+    items = 0
     for job in JOBS:
         cursor = connection.execute(
             "SELECT corpus, item, epoch, state, accuracy, mrr, ndcg_at_10, recall_at_10 FROM results "
@@ -107,12 +153,12 @@ def bare(folder: Path) -> dict[str, object]:
         for _ in cursor:
             items += 1
     connection.close()
-    return {"items": items, "cpu_s": time.process_time() - cpu}
+    return {"items": items, "cpu_s": time.process_time()}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("act", choices=["fill", "scan", "values", "bare"])
+    parser.add_argument("act", choices=["fill", "scan", "report", "bare"])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--phases", type=int, default=100_000)
     given = parser.parse_args()
@@ -123,7 +169,7 @@ def main() -> None:
     elif given.act == "bare":
         found = bare(given.folder)
     else:
-        found = anyio.run(scan if given.act == "scan" else values, given.folder)
+        found = anyio.run(scan if given.act == "scan" else report, given.folder)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(json.dumps({**found, "rss_mb": peak}))
 

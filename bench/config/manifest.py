@@ -16,7 +16,7 @@ from pydantic import ConfigDict, Field
 
 from bench.config.benchmark import Flatten
 from bench.config.benchmark.sections import Abstention, QuestionDate
-from bench.config.benchmark.terms import Capability, FieldPath, Milliseconds, Positive, Segment, Sha256, Zone
+from bench.config.benchmark.terms import Capability, FieldPath, Milliseconds, Parser, Positive, Segment, Sha256, Zone
 from bench.config.jsontext import TreePath
 from bench.config.source import ConfigModel
 
@@ -37,7 +37,7 @@ class _Ingestion(_Manifest):
     date_header: bool = True
     answer_session_ids_field: FieldPath | None = None
     evidence_field: FieldPath | None = None
-    evidence_parser: Literal["direct", "dialog_refs"] = "direct"
+    evidence_parser: Parser = "direct"
 
 
 class Simple(_Ingestion):

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from bench.config.benchmark.terms import Parser
 from bench.datasets.evidence import Lookup
 from bench.datasets.history import RawSession
 from bench.model import Corpus, Session, Turn
@@ -34,7 +35,9 @@ class Built:
     """characters of text, for caches"""
 
 
-def build(corpus_id: str, raw: Sequence[RawSession], removed_roles: Collection[str]) -> Built:
+def build(
+    corpus_id: str, raw: Sequence[RawSession], removed_roles: Collection[str], *, parser: Parser = "direct"
+) -> Built:
     """Name, date-check and order the sessions; DataError for one session without a date among dated ones."""
     _check_dates(raw)
     flags: Counter[str] = Counter()
@@ -43,7 +46,7 @@ def build(corpus_id: str, raw: Sequence[RawSession], removed_roles: Collection[s
     paired = list(zip(names, raw, strict=True))
     if raw and raw[0].when is not None:
         paired.sort(key=lambda pair: pair[1].when)  # type: ignore[arg-type,return-value]
-    lookup = Lookup()
+    lookup = Lookup(said={} if parser == "exact_text" else None)
     sessions = tuple(_session(name, session, lookup, removed_roles) for name, session in paired)
     flags[SESSION_EMPTY] = sum(not session.turns for session in sessions)
     size = sum(len(turn.text) + TURN_COST for session in sessions for turn in session.turns)
@@ -80,6 +83,8 @@ def _session(name: str, raw: RawSession, lookup: Lookup, removed_roles: Collecti
     for index, turn in enumerate(raw.turns, 1):
         turn_id = _turn_id(turn.id or f"{name}#{index}", lookup)
         lookup.turns[turn_id] = name
+        if lookup.said is not None:
+            lookup.said.setdefault(turn.said, turn_id)
         if turn.gold and name == raw.id:
             lookup.gold.add(turn_id)
         if turn.role is not None and turn.role in removed_roles:

@@ -273,7 +273,7 @@ class Dataset:
         def make() -> tuple[Built, int]:
             rows = [self._row(row) for row in self._found.rows.rows_of(corpus)]
             sessions = [session for row in rows for session in row.sessions]
-            built = build(rows[0].corpus, sessions, self._parser.removed_roles)
+            built = build(rows[0].corpus, sessions, self._parser.removed_roles, parser=self._parser.rule.parser)
             built = replace(built, corpus=replace(built.corpus, metadata=rows[0].metadata))
             return built, built.size
 

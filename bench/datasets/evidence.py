@@ -1,6 +1,7 @@
 """Evidence: references of a row looked up in its corpus, repaired where that is safe, flagged where it is not.
 
-``D:11:26`` means ``D11:26`` and ``D30:05`` means ``D30:5``; what still names nothing is set aside::
+``D:11:26`` means ``D11:26`` and ``D30:05`` means ``D30:5``; a turn that is quoted whole is looked up by its words and
+its speaker; what still names nothing is set aside::
 
     repair("D3:01 D:12:1")      # ["D3:1", "D12:1"]
 """
@@ -10,9 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
 from bench.config.benchmark import BenchmarkConfig
+from bench.config.benchmark.terms import Parser
 from bench.datasets.questions import RawItem
 from bench.model import Evidence
 
@@ -42,6 +43,8 @@ class Lookup:
     """turn id -> session id, in true order"""
     gold: set[str] = field(default_factory=set)
     """ids of flagged turns, of first sessions of an id only"""
+    said: dict[str, str] | None = None
+    """who said what -> id of the first such turn; None where no reference is the text of a turn"""
     removed: set[str] = field(default_factory=set)
     """ids of turns whose role is not ingested"""
 
@@ -50,7 +53,7 @@ class Lookup:
 class EvidenceRule:
     """What a config says about evidence."""
 
-    parser: Literal["direct", "dialog_refs"]
+    parser: Parser
     configured: bool
     flagged: bool
     """turns carry a gold flag"""
@@ -71,7 +74,7 @@ class EvidenceRule:
             parser=fields.parser,
             configured=config.has_evidence,
             flagged=flagged,
-            turn_level=flagged or both or (fields.parser == "dialog_refs" and config.has_evidence),
+            turn_level=flagged or both or (fields.parser != "direct" and config.has_evidence),
             named=nested or fields.session_ids_field is not None or fields.turn_ids_field is not None,
             roles_removed=bool(config.ingestion.preprocessing.remove_roles),
         )
@@ -106,6 +109,9 @@ class EvidenceRule:
     def _references(self, item: RawItem, lookup: Lookup, flags: set[str]) -> Iterable[str]:
         yield from item.session_refs
         for reference in item.refs:
+            if lookup.said is not None:
+                yield lookup.said.get(reference, reference)
+                continue
             if self.parser == "direct" or reference in lookup.turns:
                 yield reference
                 continue

@@ -78,14 +78,25 @@ def mismatch(where: str, *, expected: str, found: str) -> DataError:
     return DataError(text, where=where, hint="this is another edition of the file; fetch the right one")
 
 
+def ships(config: BenchmarkConfig) -> bool:
+    """The data comes with its config: nobody has to fetch or bring it."""
+    return config.data.type == "local" and config.data.local_path is None
+
+
+def fetching(config: BenchmarkConfig) -> str:
+    """How the data gets to its place."""
+    command = f"bench download {config.name}"
+    if config.data.type == "local":
+        return f"{command} --from FILE; the licence ({config.license}) lets nobody else hand it out"
+    return f"{command}, or {command} --from FILE"
+
+
 def absent(config: BenchmarkConfig, workspace: Path) -> DataError:
     """Say what is missing, what it should be, and how to get it."""
     where = config.place("data", "path")
-    if config.data.type == "local":
+    if ships(config):
         looked = " and ".join(show(path.parent) for path in candidates(config, workspace)[:2])
         return DataError(f'the data file "{config.data.path}" is not there', where=where, hint=f"looked in {looked}")
     digest = f", sha256 {config.data.sha256}" if config.data.sha256 else ""
     text = f"{config.name} needs its dataset {show(cache_path(config, workspace))}{digest}, which is not there"
-    return DataError(
-        text, where=where, hint=f"bench download {config.name}, or bench download {config.name} --from FILE"
-    )
+    return DataError(text, where=where, hint=fetching(config))

@@ -45,7 +45,7 @@ class RowParser:
         dates = DateReader(config.timezone, config.date_formats)
         self.dates = dates
         self.history = HistoryReader(config, dates)
-        self.questions = QuestionReader(config, dates)
+        self.questions = QuestionReader(config, dates, self.history.turns)
         self.rule = EvidenceRule.of(config)
         self.removed_roles = frozenset(config.ingestion.preprocessing.remove_roles)
         self.one_item_a_row = config.fields.questions is None and config.flatten is None

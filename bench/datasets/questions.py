@@ -20,6 +20,7 @@ from bench.config.jsonpath import Path
 from bench.datasets.dates import DateReader
 from bench.datasets.item_paths import ItemPaths, RowPaths
 from bench.datasets.place import RowPlace
+from bench.datasets.turns import TurnReader
 from bench.datasets.values import choices_of, id_at, list_at, name_of, scalar_text, text_at, texts_of, value_at
 from bench.model import Deletion
 
@@ -48,13 +49,14 @@ class RawItem:
 class QuestionReader:
     """Reads items by one config; counts what ``max_items`` dropped and which labels had no name."""
 
-    def __init__(self, config: BenchmarkConfig, dates: DateReader) -> None:
+    def __init__(self, config: BenchmarkConfig, dates: DateReader, turns: TurnReader) -> None:
         self.config = config
         self.dates = dates
         self.schema = config.fields
         self.paths = RowPaths(config)
         self.types = frozenset(kind.name for kind in config.question_types)
         self.pattern = re.compile(config.abstention.id_pattern) if config.abstention.id_pattern else None
+        self.turns = turns if config.evidence.parser == "exact_text" else None
         self.dropped = 0
         self.unnamed: set[str] = set()
 
@@ -141,7 +143,7 @@ class QuestionReader:
             question_date=self._date(scopes, paths.date or self.paths.date, place),
             abstention=self._abstains(item_id, kind, scopes, answered=bool(answers)),
             session_refs=self._refs(paths.sessions, row, prefix, place),
-            refs=self._refs(paths.refs, row, prefix, place),
+            refs=self._turn_refs(paths.refs, row, prefix, place),
             cut=self._cut(scopes, place),
             choices=self._choices(paths.choices, row, prefix, place),
             choice_answer=scalar_text(paths.choice_answer.get(row)) if paths.choice_answer else None,
@@ -194,6 +196,14 @@ class QuestionReader:
 
     def _refs(self, path: Path | None, row: object, prefix: str, place: RowPlace) -> tuple[str, ...]:
         return texts_of(_values(path, row), f"{prefix}{name_of(path)}", place) if path else ()
+
+    def _turn_refs(self, path: Path | None, row: object, prefix: str, place: RowPlace) -> tuple[str, ...]:
+        """References to turns; where they are whole turns, what each says."""
+        if self.turns is None or path is None:
+            return self._refs(path, row, prefix, place)
+        where = f"{prefix}{name_of(path)}"
+        quoted = list_at(row, path, place, prefix=prefix) if path.get(row) is not None else []
+        return tuple(self.turns.read(turn, f"{where}[{at}]", place).said for at, turn in enumerate(quoted))
 
     def _choices(self, path: Path | None, row: object, prefix: str, place: RowPlace) -> tuple[str, ...]:
         if path is None:

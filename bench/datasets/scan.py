@@ -181,7 +181,7 @@ class Scanner:
 
     def _count(self, parsed: ParsedRow) -> None:
         """Count a corpus that is one row."""
-        built = build(parsed.corpus, parsed.sessions, self.parser.removed_roles)
+        built = build(parsed.corpus, parsed.sessions, self.parser.removed_roles, parser=self.parser.rule.parser)
         items = [self.parser.finish(raw, 0, parsed.corpus, built.lookup) for raw in parsed.items]
         built = self.parser.reduce(built, items)
         count_corpus(self.found.counts, self.config, built, items, self.parser)

@@ -46,6 +46,11 @@ class RawTurn:
     date_text: str | None = None
     gold: bool = False
 
+    @property
+    def said(self) -> str:
+        """Its words and who said them: how evidence without ids names a turn."""
+        return f"{self.speaker or self.role or ''}: {self.text}"
+
 
 class TurnReader:
     """Reads turns by one config and remembers which keys it met."""

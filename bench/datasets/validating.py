@@ -18,7 +18,7 @@ from bench.config.catalog import Catalog
 from bench.config.findings import nearest
 from bench.datasets.coverage import Gap, require_coverage
 from bench.datasets.dataset import Dataset, open_benchmark
-from bench.datasets.files import find_file
+from bench.datasets.files import fetching, find_file, ships
 from bench.errors import BenchError, ConfigError, DataError, UnknownMetric
 
 CheckMetric = Callable[[str], object]
@@ -50,8 +50,8 @@ def validate_benchmark(
     errors: list[BenchError] = list(metric_errors(config, check_metric, known_metrics))
     errors += plugin_errors(config, catalog.workspace)
     notes = list(config.notes)
-    if find_file(config, catalog.workspace) is None and config.data.type != "local":
-        notes.append(f"the data is not on disk: bench download {config.name}")
+    if find_file(config, catalog.workspace) is None and not ships(config):
+        notes.append(f"the data is not on disk: {fetching(config)}")
         return Validation(path=path, name=config.name, errors=tuple(errors), notes=tuple(notes))
     try:
         dataset = open_benchmark(config, catalog.workspace)

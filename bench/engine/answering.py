@@ -61,7 +61,7 @@ def _values(chosen: ChosenPrompt, corpus: Corpus, item: Item, context: Context) 
     ours: dict[str, object] = {
         "question": item.question,
         "questionDate": f"{item.question_date:%Y-%m-%d %H:%M}" if item.question_date else None,
-        "retrievedContext": context.text or None,
+        "retrievedContext": context.text,
         "choices": "\n".join(item.choices) or None,
     }
     metadata = {fold(name): value for name, value in {**corpus.metadata, **item.metadata}.items()}

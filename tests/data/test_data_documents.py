@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-FOLDERS = ("demo", "rag-template", "legal-rag", "financial-rag")
+from bench.evaluators.code import passes
+
+FOLDERS = ("demo", "rag-template", "legal-rag", "financial-rag", "code-rag")
 Row = dict[str, object]
 
 
@@ -113,3 +115,13 @@ def test_report_answers_are_written_as_reports_write_figures(reports: list[dict[
 
 def test_there_are_tables_among_the_passages(reports: list[dict[str, str]]) -> None:
     assert sum(row["passage"].count(" | ") >= 4 for row in reports) >= 5
+
+
+async def test_each_answer_about_code_passes_its_own_tests_and_no_other_answer_does(datasets: Path) -> None:
+    (library,) = json.loads((datasets / "code-rag" / "data.json").read_text("utf-8"))
+    names = {one["id"] for one in library["snippets"]}
+    for place, asked in enumerate(library["questions"]):
+        other = library["questions"][place - 1]
+        assert set(asked["evidence"]) <= names
+        assert await passes(f"{asked['answer']}\n{asked['tests']}", time_limit_s=20), asked["id"]
+        assert not await passes(f"{other['answer']}\n{asked['tests']}", time_limit_s=20), asked["id"]

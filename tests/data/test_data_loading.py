@@ -13,7 +13,7 @@ from bench.errors import DataError
 from bench.metrics import resolve
 from tests.data.demo_text import Conversation, answers, evidence, line
 
-SHIPPED = ("demo", "demo-deletion", "rag-template", "legal-rag", "financial-rag")
+SHIPPED = ("demo", "demo-deletion", "rag-template", "legal-rag", "financial-rag", "code-rag")
 Open = Callable[[str], Dataset]
 
 
@@ -37,6 +37,7 @@ def opened(root: Path) -> Open:
         ("rag-template", 20, 1, 30),
         ("legal-rag", 20, 1, 25),
         ("financial-rag", 20, 1, 25),
+        ("code-rag", 20, 1, 24),
     ],
 )
 def test_a_shipped_benchmark_has_its_items_and_memories(

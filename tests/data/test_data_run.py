@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 PROVIDERS = ("oracle", "bm25", "random", "no-memory", "full-context")
-BENCHMARKS = ("demo", "demo-deletion", "rag-template", "legal-rag", "financial-rag")
+BENCHMARKS = ("demo", "demo-deletion", "rag-template", "legal-rag", "financial-rag", "code-rag")
 Jobs = dict[tuple[str, str], dict[str, object]]
 
 
@@ -21,7 +21,11 @@ def jobs(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Jobs:
     chosen = ["--benchmarks", ",".join(BENCHMARKS), "--providers", ",".join(PROVIDERS)]
     command = [sys.executable, "-m", "bench", "--workspace", str(workspace), "run", *chosen]
     done = subprocess.run(
-        [*command, "--answering-model", "builtin/extractive"], cwd=root, capture_output=True, text=True, timeout=150
+        [*command, "--answering-model", "builtin/extractive", "--allow-code-execution"],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        timeout=150,
     )
     assert done.returncode == 0, done.stderr
     (report,) = workspace.glob("results/*/report.json")
@@ -52,7 +56,7 @@ def test_every_item_of_every_shipped_benchmark_is_scored(jobs: Jobs) -> None:
             assert job["n_scored"] == job["n_planned"], (benchmark, provider)
 
 
-@pytest.mark.parametrize("benchmark", ["demo", "rag-template", "legal-rag", "financial-rag"])
+@pytest.mark.parametrize("benchmark", ["demo", "rag-template", "legal-rag", "financial-rag", "code-rag"])
 def test_the_extractive_reader_passes_some_and_not_all(jobs: Jobs, benchmark: str) -> None:
     metric = "correctness" if benchmark == "rag-template" else "accuracy"
     assert 0.2 < value(jobs, benchmark, "bm25", metric) < 0.9

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from figures import Figure, Skipped, child, interleaved, table
-from journal_scale import bare, fill, scan, values
+from journal_scale import bare, fill, report, scan
 from stub import stats, stub
 from workspace import CALLS_AN_ITEM, write
 
@@ -87,7 +87,7 @@ async def test_a_filled_journal_is_scanned_and_folded_whole(tmp_path: Path) -> N
     folder = tmp_path / "run"
     await fill(folder, 400)
     assert (await scan(folder))["found"] == 400
-    assert (await values(folder))["items"] == 200
+    assert (await report(folder))["items"] == 200
     assert bare(folder)["items"] == 200
 
 

@@ -20,6 +20,7 @@ from bench.config.benchmark.terms import (
     Method,
     Milliseconds,
     Mode,
+    Parser,
     Pattern,
     Positive,
     PythonClass,
@@ -40,7 +41,7 @@ class Data(ConfigModel):
     revision: str | None = None
     """pinned commit"""
     local_path: str | None = None
-    """where the file lies; for ``local`` the path itself"""
+    """where the file lies; beside a ``local`` path: the same path, and it is the user who brings the file"""
     format: Format | None = None
     """by suffix where it is not given"""
     sha256: Sha256 | None = None
@@ -124,7 +125,8 @@ class EvidenceFields(ConfigModel):
     turn_ids_field: FieldPath | None = None
     turn_flag: FieldPath | None = None
     """a key of a turn that is true for gold turns"""
-    parser: Literal["direct", "dialog_refs"] = "direct"
+    parser: Parser = "direct"
+    """``exact_text``: a reference is a turn once more, found by its words and who said them"""
 
 
 class Abstention(ConfigModel):

@@ -79,6 +79,7 @@ Temperature = Annotated[float, Field(ge=0)]
 
 Format = Literal["json", "jsonl", "csv"]
 Unit = Literal["session", "turn", "corpus"]
+Parser = Literal["direct", "dialog_refs", "exact_text"]
 Mode = Literal["session-based", "incremental", "bulk"]
 Granularity = Literal["auto", "turn", "session", "memory"]
 Capability = Literal["add_memory", "retrieve_memory", "delete_memory", "update_memory", "list_memories"]

@@ -1,0 +1,131 @@
+"""ConvoMem and NoLiMa as they ship, over files that were written for these tests."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench.config.catalog import Catalog
+from bench.datasets import Dataset, open_benchmark
+from bench.datasets.files import cache_path
+from bench.errors import DataError
+
+Row = dict[str, object]
+
+
+def said(speaker: str, text: str) -> Row:
+    return {"speaker": speaker, "text": text}
+
+
+def asked(conversation: str, question: str, answer: str, *evidence: Row) -> Row:
+    return {
+        "question": question,
+        "answer": answer,
+        "category": "Hobbies",
+        "message_evidences": list(evidence),
+        "conversations": [{"id": conversation, "containsEvidence": True, "messages": list(evidence)}],
+    }
+
+
+TROUT = said("User", "I caught a trout of four pounds at Lake Ennis.")
+LOOM = said("User", "My loom has eight shafts.")
+CONVERSATIONS = [
+    {"id": "talk-a", "messages": [said("User", "Good morning."), said("Assistant", "Good morning.")]},
+    {"id": "talk-b", "messages": [TROUT, said("Assistant", str(TROUT["text"])), LOOM]},
+    {"id": "talk-c", "messages": [said("User", "Which bread keeps longest?"), said("Assistant", "Rye does.")]},
+]
+
+
+def convomem_row(first: str = "talk-b", **changes: object) -> Row:
+    fish = asked(first, "How heavy was the trout I caught?", "four pounds", TROUT)
+    both = asked("talk-b", "Name my fish and my tool.", "a trout and a loom", TROUT, LOOM)
+    return {"contextSize": 3, "conversations": CONVERSATIONS, "evidenceItems": [fish, both], **changes}
+
+
+def nolima_row(depth: int) -> Row:
+    name, at = f"harbour-d{depth}-s0", f"c{1 + depth // 50}"
+    texts = {f"c{n}": f"The rain went on for the {n}th day and nobody left the inn." for n in (1, 2, 3)}
+    texts[at] += " Then Ilse, who keeps bees beside the Semper Opera, came in."
+    question = {"question": "Which character has been to Dresden?", "answers": ["Ilse"], "needle": [at]}
+    hops = [{"id": f"{name}-{kind}", "hops": kind, **question} for kind in ("onehop", "twohop")]
+    chunks = [{"id": chunk, "text": text} for chunk, text in texts.items()]
+    return {"id": name, "test": "harbour", "depth": depth, "shift": 0, "book": "rain", "chunks": chunks} | {
+        "questions": hops
+    }
+
+
+def opened(root: Path, workspace: Path, name: str, rows: list[Row], *, lines: bool = False) -> Dataset:
+    catalog = Catalog.load(workspace)
+    config = catalog.benchmark(name)
+    file = cache_path(config, workspace)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("\n".join(map(json.dumps, rows)) if lines else json.dumps(rows), encoding="utf-8")
+    return open_benchmark(config, workspace)
+
+
+def test_evidence_is_found_by_its_words_and_its_speaker(root: Path, tmp_path: Path) -> None:
+    dataset = opened(root, tmp_path, "convomem", [convomem_row()])
+    first, second = (dataset.item(ref) for ref in dataset.items())
+    assert first.evidence.turns == ("talk-b#1",), "the assistant said the same words after the user"
+    assert second.evidence.turns == ("talk-b#1", "talk-b#3")
+    assert second.evidence.sessions == ("talk-b",)
+    assert (first.id, first.question_type, first.metadata["context_size"]) == ("talk-b_0", "Hobbies", 3)
+    assert dataset.counts.sessions == 3
+
+
+def test_words_that_nobody_said_are_flagged_and_leave_the_evidence(root: Path, tmp_path: Path) -> None:
+    other = asked("talk-b", "What colour is the boat?", "green", said("User", "The boat is green."), LOOM)
+    dataset = opened(root, tmp_path, "convomem", [convomem_row(evidenceItems=[other])])
+    (item,) = (dataset.item(ref) for ref in dataset.items())
+    assert item.evidence.turns == ("talk-b#3",)
+    assert item.flags == ("evidence_unresolved",)
+
+
+def test_a_file_of_two_context_sizes_is_refused(root: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="talk-b"):
+        opened(root, tmp_path, "convomem", [convomem_row(), convomem_row(contextSize=6)])
+
+
+def test_each_test_depth_and_shift_is_a_memory_of_its_own(root: Path, tmp_path: Path) -> None:
+    dataset = opened(root, tmp_path, "nolima", [nolima_row(0), nolima_row(50), nolima_row(100)], lines=True)
+    items = [dataset.item(ref) for ref in dataset.items()]
+    assert (dataset.counts.corpora, dataset.counts.memories, len(items)) == (3, 9, 6)
+    assert [item.evidence.sessions for item in items[::2]] == [("c1",), ("c2",), ("c3",)]
+    assert {item.question_type for item in items} == {"one-hop", "two-hop"}
+    assert items[2].metadata["depth"] == 50
+
+
+def test_both_run_from_end_to_end_once_the_user_has_the_files(root: Path, tmp_path: Path) -> None:
+    opened(root, tmp_path, "convomem", [convomem_row()])
+    opened(root, tmp_path, "nolima", [nolima_row(0), nolima_row(100)], lines=True)
+    command = [sys.executable, "-m", "bench", "--workspace", str(tmp_path), "run", "--benchmarks", "convomem,nolima"]
+    done = subprocess.run(
+        [*command, "--providers", "oracle,bm25", "--answering-model", "builtin/extractive"],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    (report,) = tmp_path.glob("results/*/report.json")
+    jobs = {
+        (job["benchmark"], job["provider"]): job for job in json.loads(report.read_text("utf-8"))["results"]["jobs"]
+    }
+    assert jobs["convomem", "oracle"]["metrics"]["ndcg_at_10"]["value"] == 1.0
+    assert jobs["nolima", "oracle"]["metrics"]["recall_fraction_at_10"]["value"] == 1.0
+    assert set(jobs["nolima", "bm25"]["metrics"]["accuracy"]["breakdown"]["depth"]) == {"0", "100"}
+    assert jobs["nolima", "bm25"]["error_kinds"] == {}, "a search that finds nothing is answered all the same"
+    assert jobs["convomem", "bm25"]["counts"] == {"unscored": 2}, "a judged benchmark without a judge is not wrong"
+
+
+@pytest.mark.parametrize("name", ["convomem", "nolima"])
+def test_without_the_files_the_licence_and_the_way_to_them_are_told(root: Path, tmp_path: Path, name: str) -> None:
+    command = [sys.executable, "-m", "bench", "--workspace", str(tmp_path), "run", "--benchmarks", name]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert f"hint: bench download {name}" in done.stderr
+    assert "--from FILE" in done.stderr
