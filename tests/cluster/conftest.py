@@ -60,7 +60,7 @@ class Machines:
         from distributed import Client
 
         try:
-            with Client(self.address, timeout=5, set_as_default=False) as client:
+            with Client(self.address, timeout=5, set_as_default=False) as client:  # type: ignore[no-untyped-call]
                 return len(client.nthreads())
         except OSError:
             return -1
