@@ -11,7 +11,7 @@ import pytest
 from pydantic import BaseModel
 
 from bench.config.provider import ProviderConfig, load_provider, terms
-from bench.config.provider.calls import IdForm
+from bench.config.provider.answers import IdForm
 from bench.config.source import Source
 from bench.providers.doctor import examine
 from tests.contract.running import context_for

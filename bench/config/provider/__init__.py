@@ -6,8 +6,9 @@ Example::
     config.endpoints.search.response.contents       # ("$.text",)
     config.sha256                                    # identity, without secrets and with the environment unresolved
 
-``sections`` holds the blocks around the calls, ``calls`` the calls, ``trees`` the body templates, ``checks`` what
-needs more than one block, ``terms`` the words. Nothing here touches the network or reads a secret.
+``sections`` and ``traffic`` hold the blocks around the calls, ``calls`` the calls, ``answers`` how answers are read,
+``trees`` the body templates, ``checks`` what needs more than one block, ``terms`` the words. Nothing here touches the
+network or reads a secret.
 """
 
 from __future__ import annotations
@@ -23,19 +24,16 @@ from bench.config.provider.calls import Endpoints, NamedCall, SetupCall, WaitBlo
 from bench.config.provider.identity import digest
 from bench.config.provider.sections import (
     Auth,
-    CallPrices,
     CapabilitiesConfig,
     ClientEmbeddings,
     Connection,
     Docker,
-    Errors,
     Ingest,
-    Limits,
     Mcp,
-    RateLimit,
     Scoping,
     Verified,
 )
+from bench.config.provider.traffic import CallPrices, Errors, Limits, RateLimit
 from bench.config.source import ConfigModel, Source, load
 from bench.errors import ConfigError
 

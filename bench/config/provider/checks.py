@@ -7,11 +7,11 @@ variable nobody fills (read from the raw tree, so that they are found beside any
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Set
 from typing import TYPE_CHECKING
 
-from bench.config.jsonpath import compile_path
 from bench.config.provider.adapters import adapter_problem
+from bench.config.provider.answerpaths import answer_path_problems
 from bench.config.provider.templates import template_problems
 from bench.config.provider.terms import ADD, CLEAR, DELETE, ELEMENT, EVERYWHERE, LIST, OPERATIONS, SEARCH, SETUP, WAIT
 from bench.config.source import Source
@@ -26,7 +26,7 @@ RESERVED = EVERYWHERE | ELEMENT | ADD | SEARCH | WAIT | CLEAR | DELETE | LIST | 
 
 def problems_of(source: Source, config: ProviderConfig | None) -> list[ConfigError]:
     """Every finding; ``config`` is None when the shape of the file is already wrong."""
-    found = [*template_problems(source), *_response_paths(source)]
+    found = [*template_problems(source), *answer_path_problems(source)]
     if config is not None:
         for check in CHECKS:
             found += check(source, config)
@@ -246,48 +246,3 @@ def calls_of(config: ProviderConfig) -> Iterator[tuple[tuple[str | int, ...], Ca
 def _request(path: tuple[str | int, ...], wait: WaitBlock) -> Iterator[tuple[tuple[str | int, ...], Call]]:
     if wait.request is not None:
         yield (*path, "request"), wait.request
-
-
-RESPONSE_PATHS = {
-    "results", "contentField", "content_field", "scoreField", "score_field", "chunksField", "chunks_field", "idField",
-    "id_field", "when", "field", "path", "value", "empty", "cursor", "items", "key", "ids", "count_at_least",
-    "countAtLeast", "id", "message",
-}  # fmt: skip
-"""keys of answers whose value is a path"""
-
-
-def _response_paths(source: Source) -> Iterator[ConfigError]:
-    """Compile every path that reads an answer."""
-    for path, text in _answer_paths(source.tree):
-        if not text.startswith("$") and path[-1] in {"value", "message", "path", "key"}:
-            continue
-        try:
-            compile_path(text, where=source.place(path))
-        except ConfigError as error:
-            yield error
-
-
-def _answer_paths(tree: Mapping[str, object]) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    endpoints = tree.get("endpoints")
-    blocks: list[tuple[tuple[str | int, ...], object]] = [(("wait",), tree.get("wait"))]
-    if isinstance(endpoints, Mapping):
-        for name, call in endpoints.items():
-            if isinstance(call, Mapping):
-                inside = ("response", "partial", "page", "value", "empty", "wait")
-                blocks += [(("endpoints", name, key), call.get(key)) for key in inside]
-    for path, block in blocks:
-        yield from _strings(path, block)
-
-
-def _strings(path: tuple[str | int, ...], node: object) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    if isinstance(node, str):
-        named = [part for part in path if isinstance(part, str)]
-        if named[-1] in RESPONSE_PATHS or named[-2:-1] in (["zip"], ["keep"]):
-            yield path, node
-    elif isinstance(node, Mapping):
-        for key, value in node.items():
-            if key != "request":
-                yield from _strings((*path, str(key)), value)
-    elif isinstance(node, list):
-        for index, value in enumerate(node):
-            yield from _strings((*path, index), value)

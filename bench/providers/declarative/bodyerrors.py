@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bench.config.jsonpath import Path, compile_path
-from bench.config.provider.sections import ErrorRule
+from bench.config.provider.traffic import ErrorRule
 from bench.errors import (
     AuthError,
     CallError,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from bench.config.provider.calls import SearchResponse
+from bench.config.provider.answers import SearchResponse
 from bench.model import Hit, Space
 from bench.providers.declarative.answer import Answer, Field, as_ids, as_instant, compact, kind_of
 from bench.providers.declarative.sources import Sent, Sources
