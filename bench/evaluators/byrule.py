@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bench.evaluators.outcome import is_refusal
 from bench.evaluators.protocol import Judge
@@ -54,7 +54,10 @@ class LocomoEvaluator:
         golds = item.answers or ("",)
         values = [value for gold in golds if (value := locomo_qa(category, answer, gold)) is not None]
         refused = is_refusal(answer) or (category == "5" and max(values, default=0.0) == 1)
-        return verdict(self.name, max(values, default=None), self.threshold, refused=refused)
+        found = verdict(self.name, max(values, default=None), self.threshold, refused=refused)
+        if refused and item.abstention:
+            return replace(found, correct=True, abstained=False)  # right, though the paper knows two phrases only
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

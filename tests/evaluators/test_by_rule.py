@@ -175,3 +175,11 @@ def test_a_wrong_evaluator_is_a_config_error_with_its_place(name: str, config: d
 
 def test_defaults_of_thresholds() -> None:
     assert [threshold_of(opened(name)) for name in ("exact-match", "contains", "token-f1", "locomo-f1")] == [1.0] * 4
+
+
+async def test_any_refusal_is_right_where_nothing_can_be_answered_though_locomo_knows_two_phrases() -> None:
+    adversarial = item(question_type="adversarial", abstention=True, answers=())
+    refusal = await say("locomo-f1", "I don't know.", adversarial)
+    assert (refusal.value, refusal.correct, refusal.abstained) == (0.0, True, False)
+    assert state_of(refusal, answerable=False) is State.CORRECT
+    assert (await say("locomo-f1", "I don't know.", item(question_type="multi-hop"))).abstained
