@@ -81,7 +81,9 @@ def _given(paths: Iterable[Path]) -> Iterator[tuple[Kind | None, Path]]:
             raise UsageError(f"{path}: no such file or folder", hint="name a config file, or a folder of them")
         files = [path] if path.is_file() else sorted(one for one in path.rglob("*") if one.suffix in SUFFIXES)
         for file in files:
-            kind = None if file.stem.endswith(".compose") else _kind_by_folder(file)
+            if file.stem.endswith(".compose"):  # stands beside a provider and is Docker's
+                continue
+            kind = _kind_by_folder(file)
             if path.is_file() or kind is not None:
                 yield kind, file
 

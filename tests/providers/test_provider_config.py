@@ -156,6 +156,22 @@ def test_all_errors_of_a_file_come_at_once(tmp_path: Path) -> None:
         ('{text: "$.content"', "{text: {$column: contnet}", "12:19", 'did you mean "content"'),
         ('{text: "$.content"', '{text: "@.content"', "12:12", "outside of $each"),
         ('results: "$.results"', 'results: "$..results"', "18:7", "more of JSONPath"),
+        ("path: /add", 'path: /add\n    capture: {job: "$.job["}', "12:15", "no JSON path"),
+        ("endpoints:", 'wait: {request: {method: GET, path: /s}, until: {"$.a[": 1}}\nendpoints:', "8:50", "no JSON"),
+        ("endpoints:", 'errors: {error_when: [{path: "$.e[", equals: 1}]}\nendpoints:', "8:24", "no JSON path"),
+        (
+            "endpoints:",
+            "setup: [{name: a, method: GET, path: /a, existing: {method: GET, path: /a, results: $.x}}]\nendpoints:",
+            "8:42",
+            "go together",
+        ),
+        (
+            "endpoints:",
+            "setup: [{name: a, method: GET, path: /a, existing: {method: GET, path: /a, results: $.x, "
+            "match: {$.n: $.runTg}}}]\nendpoints:",
+            "8:98",
+            'did you mean "runTag"',
+        ),
         (
             'contentField: "$.text"',
             'contentField: "$.text"\n      idField: $.id\n      id_from: none',

@@ -10,15 +10,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from bench.config.jsonpath import compile_path
-from bench.config.source import Source
+from bench.config.jsontext import TreePath
+from bench.config.source import Source, fold
 from bench.errors import ConfigError
 
-RESPONSE_PATHS = {
-    "results", "contentField", "content_field", "scoreField", "score_field", "chunksField", "chunks_field", "idField",
-    "id_field", "when", "field", "path", "value", "empty", "cursor", "items", "key", "ids", "count_at_least",
-    "countAtLeast", "id", "message",
-}  # fmt: skip
-"""keys of answers whose value is a path"""
+READS = frozenset(
+    {
+        "results", "contentfield", "scorefield", "chunksfield", "idfield", "when", "field", "value", "empty", "cursor",
+        "items", "key", "ids", "countatleast", "id", "message",
+    }
+)  # fmt: skip
+"""keys whose value is a path, as :func:`fold` spells them"""
+HOLD_PATHS = frozenset({"zip", "keep", "capture"})
+"""blocks in which every value is a path"""
+KEYED_BY_PATH = frozenset({"until", "failon", "failedwhen", "match"})
+"""blocks whose keys are paths"""
+SENT = frozenset({"query", "headers", "body", "multipart", "foreach"})
+"""blocks of what is sent; their templates are checked in :mod:`bench.config.provider.templates`"""
 
 
 def answer_path_problems(source: Source) -> Iterator[ConfigError]:
@@ -32,27 +40,29 @@ def answer_path_problems(source: Source) -> Iterator[ConfigError]:
             yield error
 
 
-def _answer_paths(tree: Mapping[str, object]) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    endpoints = tree.get("endpoints")
-    blocks: list[tuple[tuple[str | int, ...], object]] = [(("wait",), tree.get("wait"))]
-    if isinstance(endpoints, Mapping):
-        for name, call in endpoints.items():
-            if isinstance(call, Mapping):
-                inside = ("response", "partial", "page", "value", "empty", "wait")
-                blocks += [(("endpoints", name, key), call.get(key)) for key in inside]
-    for path, block in blocks:
-        yield from _strings(path, block)
+def _answer_paths(tree: Mapping[str, object]) -> Iterator[tuple[TreePath, str]]:
+    for name in ("wait", "setup", "teardown", "endpoints", "errors"):
+        yield from _inside((name,), tree.get(name))
 
 
-def _strings(path: tuple[str | int, ...], node: object) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    if isinstance(node, str):
-        named = [part for part in path if isinstance(part, str)]
-        if named[-1] in RESPONSE_PATHS or named[-2:-1] in (["zip"], ["keep"]):
-            yield path, node
-    elif isinstance(node, Mapping):
+def _inside(path: TreePath, node: object) -> Iterator[tuple[TreePath, str]]:
+    """The paths below a block; what is sent is no path of an answer."""
+    if isinstance(node, Mapping):
         for key, value in node.items():
-            if key != "request":
-                yield from _strings((*path, str(key)), value)
+            name = str(key)
+            if path and fold(str(path[-1])) in KEYED_BY_PATH:
+                yield (*path, name), name
+            if fold(name) in SENT:
+                continue
+            yield from _inside((*path, name), value)
     elif isinstance(node, list):
         for index, value in enumerate(node):
-            yield from _strings((*path, index), value)
+            yield from _inside((*path, index), value)
+    elif isinstance(node, str) and _reads(path):
+        yield path, node
+
+
+def _reads(path: TreePath) -> bool:
+    named = [fold(part) for part in path if isinstance(part, str)]
+    inside, last = ["", *named][-2:]
+    return last in READS or inside in HOLD_PATHS or (last == "path" and inside in ("flatten", "errorwhen"))
