@@ -169,7 +169,7 @@ def export(
     run_id: str = "",
     *,
     format: Literal["json", "jsonl", "csv", "parquet", "trec"] = "jsonl",  # noqa: A002  the flag's name
-    output: str = "-",
+    output: Annotated[str, Parameter(allow_leading_hyphen=True)] = "-",
 ) -> int:
     """A run's rows for other tools; streams.
 
