@@ -1,7 +1,8 @@
 """The program, started by a fork of an interpreter that has imported it already: half a second less a command.
 
 ``bench`` on the PATH of a page's shell is a client of this server. A command runs in a process of its own, with the
-client's arguments, folder, environment, streams and signals; a client that is killed takes its command with it.
+client's arguments, folder, environment, output and signals, and no input; a client that is killed takes its command
+with it.
 
 Example::
 
@@ -32,7 +33,7 @@ import json, os, signal, socket, sys
 link = socket.socket(socket.AF_UNIX)
 link.connect({address!r})
 asked = json.dumps({{"argv": sys.argv[1:], "cwd": os.getcwd(), "env": dict(os.environ)}}).encode()
-socket.send_fds(link, [len(asked).to_bytes(8, "big")], [0, 1, 2])
+socket.send_fds(link, [len(asked).to_bytes(8, "big")], [1, 2])
 link.sendall(asked)
 pid = int.from_bytes(link.recv(8, socket.MSG_WAITALL), "big")
 for number in (signal.SIGINT, signal.SIGTERM):
@@ -49,9 +50,10 @@ def fork_server(folder: Path) -> Iterator[Path]:
     program = folder / "bench"
     program.write_text(CLIENT.format(python=sys.executable, address=str(address)))
     program.chmod(0o755)
-    server = subprocess.Popen([sys.executable, __file__, str(address)], stdout=subprocess.PIPE)
+    command = [sys.executable, __file__, str(address)]
+    server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    assert server.stdout is not None
     try:
-        assert server.stdout is not None
         assert server.stdout.readline() == b"ready\n"
         yield folder
     finally:
@@ -80,7 +82,7 @@ def serve(address: str) -> NoReturn:
 def watch(link: socket.socket) -> NoReturn:
     """Run one command, hand its exit code over, and end it when its client is gone."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    head, streams, _, _ = socket.recv_fds(link, 8, 3)
+    head, streams, _, _ = socket.recv_fds(link, 8, 2)
     asked = json.loads(link.recv(int.from_bytes(head, "big"), socket.MSG_WAITALL))
     pid = os.fork()
     if pid == 0:
@@ -101,8 +103,10 @@ def watch(link: socket.socket) -> NoReturn:
 
 def command(argv: list[str], cwd: str, env: dict[str, str], streams: list[int]) -> NoReturn:
     """Become the program."""
-    for number, stream in enumerate(streams):
+    for number, stream in enumerate(streams, start=1):
         os.dup2(stream, number)
+    # line by line, as on a terminal
+    sys.stdout, sys.stderr = (open(number, "w", buffering=1, closefd=False) for number in (1, 2))  # noqa: SIM115
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(env)

@@ -20,7 +20,7 @@ from tests.docs.pages import Block, agrees, blocks, steps
 from tests.docs.shell import Shell
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "keys/ROTATION.md", *sorted((ROOT / "docs").rglob("*.md"))]
 RUNNABLE = ("sh", "console", "python")
 PORTS = ("9000", "3000")
 """ports that pages name; each page gets free ones instead, so that pages can run beside anything"""
@@ -129,7 +129,7 @@ def with_run(command: str, workspace: Path) -> str:
     """``RUN_ID`` is the newest run."""
     if "RUN_ID" not in command:
         return command
-    runs = sorted((workspace / "checkpoints").iterdir(), key=lambda path: path.stat().st_mtime)
+    runs = sorted((workspace / "checkpoints").glob("[!.]*"), key=lambda path: path.stat().st_mtime)
     return command.replace("RUN_ID", runs[-1].name)
 
 
