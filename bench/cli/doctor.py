@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from bench.providers.doctor import DoctorReport
 
 CHECK_FAILED = 4
+REFUSED = 3
 
 
 def doctor(
@@ -44,7 +45,9 @@ def doctor(
         rows = [(check.name, check.outcome, f"{check.latency_ms:.0f} ms", check.detail) for check in report.checks]
         title = f"{report.provider} {report.version}"
         console.table(("check", "outcome", "took", "detail"), rows, title=title, right=(2,))
-        console.line("ok" if report.ok else "a check failed")
+        console.line("ok" if report.ok else "the provider refused" if report.refused else "a check failed")
+    if report.refused:
+        return REFUSED
     return 0 if report.ok else CHECK_FAILED
 
 

@@ -159,6 +159,16 @@ async def test_doctor_says_once_and_quickly_that_nobody_answers(tmp_path: Path) 
     assert {(one.outcome, one.detail) for one in asked} == {("skip", f'not asked, see "{failed.name}"')}
 
 
+async def test_doctor_says_that_the_key_is_refused(fault_server: Callable[..., str], tmp_path: Path) -> None:
+    config = load_provider(Source.parse(PLAYED, tmp_path / "played.yaml"))
+    variables = {"PLAYED_URL": fault_server("search:status:code=401"), "PLAYED_KEY": "sk-played-0123456789abcdef"}
+    async with context_for(config, tmp_path, variables) as context:
+        report = await examine(config, context)
+    assert report.refused and not report.ok
+    (failed,) = [one for one in report.checks if one.outcome == "fail"]
+    assert "PLAYED_KEY" in failed.detail and "sk-played" not in failed.detail
+
+
 async def test_doctor_skips_what_builds_on_a_failed_answer(fault_server: Callable[..., str], tmp_path: Path) -> None:
     config = load_provider(Source.parse(PLAYED + "rateLimit: {maxRetries: 0}\n", tmp_path / "played.yaml"))
     url = fault_server("add:status:code=422")

@@ -10,6 +10,14 @@ from bench.providers.doctor import examine
 from tests.fleet.fleet import FAKES, context_at, quick
 
 
+async def test_mem0_stores_verbatim_when_its_file_says_so(tmp_path: Path) -> None:
+    verbatim = {"endpoints.add.body.infer": False, "endpoints.add.response": {}, "wait": "sentinel"}
+    config = quick("mem0", verbatim)
+    async with FAKES["mem0"]().running() as fake, context_at(config, fake, tmp_path) as context:
+        report = await examine(config, context)
+    assert report.ok, report.as_json()
+
+
 @pytest.mark.parametrize("rounds", [0, 1], ids=["at-once", "later"])
 @pytest.mark.parametrize("name", FAKES)
 async def test_shipped_config_keeps_the_contract(name: str, rounds: int, tmp_path: Path) -> None:

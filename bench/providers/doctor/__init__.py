@@ -44,7 +44,9 @@ async def examine(config: ProviderConfig, context: ProviderContext, *, keep: boo
             finally:
                 if not keep:
                     await examination.leave()
-    return DoctorReport(provider=config.name, version=examination.version, checks=tuple(checks))
+    return DoctorReport(
+        provider=config.name, version=examination.version, checks=tuple(checks), refused=examination.refused
+    )
 
 
 def _impatient(config: ProviderConfig) -> ProviderConfig:

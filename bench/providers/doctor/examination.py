@@ -67,6 +67,7 @@ class Examination:
         self.texts: list[str] = []
         self.rewrites = False
         """the service stores something else than it was given, so texts cannot be compared"""
+        self.refused = False
         self._lost: dict[str, str] = {}
         """questions that were not answered, and why those that build on them cannot be"""
         self._away = ""
@@ -93,6 +94,7 @@ class Examination:
         except BenchError as error:
             outcome, detail = "fail", f"{error.kind}: {error}"
             self._away = f'not asked, see "{question.name}"' if is_away(error) else ""
+            self.refused = self.refused or is_refusal(error)
         if outcome == "fail":
             self._lost[question.name] = f'needs "{question.name}", which failed'
         self.texts.append(detail)
@@ -192,6 +194,11 @@ class Question:
 
 def is_away(error: BenchError) -> bool:
     """Say whether every further call must end the same way: nobody answers, or the key is refused."""
-    if isinstance(error, CallError) and error.stops_lane:
-        return True
-    return isinstance(error, Unavailable) and (error.__cause__ is not None or error.kind == "timeout")
+    return is_refusal(error) or (
+        isinstance(error, Unavailable) and (error.__cause__ is not None or error.kind == "timeout")
+    )
+
+
+def is_refusal(error: BenchError) -> bool:
+    """Say whether the provider refuses us altogether: a wrong key, a plan that is used up."""
+    return isinstance(error, CallError) and error.stops_lane

@@ -25,6 +25,8 @@ class DoctorReport:
     provider: str
     version: str
     checks: tuple[Check, ...]
+    refused: bool = False
+    """the provider refuses the key, or the plan is used up: nobody can say whether the rest would pass"""
 
     @property
     def ok(self) -> bool:
