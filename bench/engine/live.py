@@ -12,7 +12,7 @@ it stops the run. A cancelled phase is none either: it simply has not happened.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -62,7 +62,8 @@ class Attempt(Generic[T]):
 
     value: T | None
     failure: Failure | None
-    took_us: int
+    times_us: Mapping[str, int]
+    """the whole and its four parts; a phase that called nobody spent its time in the provider"""
     calls: tuple[Call, ...]
 
     @property
@@ -72,11 +73,6 @@ class Attempt(Generic[T]):
     @property
     def message(self) -> str:
         return "" if self.failure is None else self.failure.message
-
-    @property
-    def times_us(self) -> dict[str, int]:
-        """The whole and its four parts; a phase that called nobody spent its time in the provider."""
-        return {"total": self.took_us, **_parts(self.calls, self.took_us)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,16 +108,24 @@ class Live:
                     log().info("failed", kind=failure.kind, error=failure.message)
             finally:
                 self.budget.spend(calls)
-        return Attempt(value=value, failure=failure, took_us=monotonic_us() - began, calls=tuple(calls))
+        times_us = _times(calls, monotonic_us() - began)
+        return Attempt(value=value, failure=failure, times_us=times_us, calls=tuple(calls))
 
 
-def _parts(calls: Sequence[Call], took_us: int) -> dict[str, int]:
-    good = [call for call in calls if call.outcome == "ok"]
+def _times(calls: Sequence[Call], took_us: int) -> dict[str, int]:
     if not calls:
-        return {"queue": 0, "limiter": 0, "network": 0, "provider": took_us}
+        return {"total": took_us, "queue": 0, "limiter": 0, "network": 0, "provider": took_us}
+    queue_us = limiter_us = network_us = provider_us = 0
+    for call in calls:
+        if call.outcome == "ok":
+            queue_us += call.queue_us
+            limiter_us += call.limiter_us
+            network_us += call.network_us
+            provider_us += call.provider_us
     return {
-        "queue": sum(call.queue_us for call in good),
-        "limiter": sum(call.limiter_us for call in good),
-        "network": sum(call.network_us for call in good),
-        "provider": sum(call.provider_us for call in good),
+        "total": took_us,
+        "queue": queue_us,
+        "limiter": limiter_us,
+        "network": network_us,
+        "provider": provider_us,
     }

@@ -42,8 +42,10 @@ from bench.journal.rows import now
 from bench.plan import Plan
 from bench.settings import Environment
 
-ROWS_A_WORKER = 10
-"""unacknowledged rows allowed for each worker"""
+ROWS_A_SLOT = 10
+"""unacknowledged rows allowed for each request that may be in flight"""
+SPARE = 4
+"""one worker more for so many slots: a slot goes on to it while another worker works on what its own call brought"""
 PAUSE_FILE = "pause"
 RUN_LOG = "run.log"
 SHARDS = "shards"
@@ -72,7 +74,7 @@ async def execute(
         Locked, JournalError: the run file is held by another process, or is none.
     """
     code = CodeState.read(environment)
-    bound = ROWS_A_WORKER * width_of(plan)
+    bound = ROWS_A_SLOT * slots_of(plan)
     if resume is None:
         run_id = plan.request.run_id or new_run_id(now().date(), secrets.token_hex(4))
         folder = plan.workspace / "checkpoints" / run_id
@@ -110,8 +112,8 @@ def results_folder(plan: Plan) -> Path:
     return Path(plan.request.output) if plan.request.output else plan.workspace / "results"
 
 
-def width_of(plan: Plan) -> int:
-    """Workers a lane has: the concurrency, or all that ``auto`` can ever grow to."""
+def slots_of(plan: Plan) -> int:
+    """Requests that may be in flight: the concurrency, or all that ``auto`` can ever grow to."""
     return CEILING if plan.request.concurrency == "auto" else plan.request.concurrency
 
 
@@ -186,7 +188,11 @@ class Execution:
         counting = await Counting.over(live.plan, live.progress, self.folder, resumed=live.resumed)
         live.journal.on_commit = counting
         readers = open_readers(live)
-        lanes = [await open_lane(stack, live, lane, readers, width_of(live.plan)) for lane in live.plan.running]
+        slots = slots_of(live.plan)
+        lanes = [
+            await open_lane(stack, live, lane, readers, slots=slots, width=slots + slots // SPARE)
+            for lane in live.plan.running
+        ]
         counting.expect({lane.key: lane.todo for lane in lanes})
         return lanes
 

@@ -180,6 +180,7 @@ class Http:
         except AttemptFailed as failed:
             self._note_push_back(trip, failed)
             _record(trip, failed.status, failed.error.kind, trip.timings(), None)
+            trip.rest()
             raise
         if trip.gate.window is not None:
             trip.gate.window.accepted(sent_at=trip.sent_at)
@@ -277,7 +278,6 @@ def _record(trip: Trip, status: int | None, outcome: str, timings: Timings, mete
                 latency_us=timings.latency_us,
                 waited_us=timings.queue_us + timings.limiter_us,
             )
-    trip.rest()
 
 
 @lru_cache(maxsize=256)

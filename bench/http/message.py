@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from bench.errors import MappingError
 from bench.events import redact
@@ -69,8 +70,7 @@ class Request:
         return self.method in SAFE_TO_REPEAT if self.idempotent is None else self.idempotent
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timings:
+class Timings(NamedTuple):
     """The four parts of one attempt, in microseconds; they add up to the whole."""
 
     queue_us: int = 0

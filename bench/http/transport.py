@@ -14,8 +14,7 @@ import ssl
 import time
 from collections.abc import Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlencode
 from urllib.request import getproxies, proxy_bypass
 
@@ -39,8 +38,7 @@ DNS_CACHE_S = 300
 _stamps: ContextVar[Stamps] = ContextVar("stamps")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parcel:
+class Parcel(NamedTuple):
     """What one attempt sends, and within which bounds."""
 
     request: Request
@@ -51,8 +49,7 @@ class Parcel:
     max_bytes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(NamedTuple):
     """Status, headers and the whole body."""
 
     status: int

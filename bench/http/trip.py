@@ -21,7 +21,7 @@ _encode_ascii = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 @dataclass(slots=True, eq=False)
 class Trip:
-    """The state of one call; every attempt goes out with `dispatch`, leaves a `row`, and ends with `rest`."""
+    """The state of one call; an attempt goes out with `dispatch` and leaves a `row`; `rest` comes before the next."""
 
     endpoint: Endpoint
     request: Request
