@@ -176,7 +176,7 @@ async def _fold_job(
         usage=await _usage(reader, record),
         isolation=probes,
         invalid=invalid_reasons(counts.states, counts.error_kinds, planned, max_error_rate(reader), probes.failed),
-        notes=(*told, *notes, *gold_notes(record, gold), *([record.skipped] if record.skipped else [])),
+        notes=(*told, *notes, *gold_notes(gold), *([record.skipped] if record.skipped else [])),
     )
 
 

@@ -77,11 +77,10 @@ def gold_json(record: JobRecord, scores: Mapping[str, GoldScores]) -> dict[str, 
     return {"gold": {**about, "n_listed": len(record.suspects), "metrics": metrics}}
 
 
-def gold_notes(record: JobRecord, scores: Mapping[str, GoldScores]) -> list[str]:
+def gold_notes(scores: Mapping[str, GoldScores]) -> list[str]:
     """One sentence a metric, and a flag where a score needs doubtful golds to be met."""
-    who = f"{record.provider}: " if scores else ""
     return [
-        f"{who}{name} raw {one.raw:.4f}, corrected {_shown(one.corrected)}, ceiling {_shown(one.ceiling)} "
+        f"{name} raw {one.raw:.4f}, corrected {_shown(one.corrected)}, ceiling {_shown(one.ceiling)} "
         f"({one.n_listed} golds doubted)" + ("; the raw score lies above the ceiling" if one.above_ceiling else "")
         for name, one in scores.items()
         if one.raw is not None
