@@ -39,7 +39,8 @@ def run(*, flags: RunFlags | None = None) -> int:
     request = _request(catalog, flags)
     if request.download:
         _fetch(catalog, request)
-    return carry_out(make_plan(catalog, request, environment), environment, resume=None)
+    planned = make_plan(catalog, request, _for_planning(environment, request.cluster))
+    return carry_out(planned, environment, resume=None)
 
 
 def eval_(benchmark: str | None = None, provider: str | None = None, /, *, flags: RunFlags | None = None) -> int:
@@ -57,12 +58,17 @@ def eval_(benchmark: str | None = None, provider: str | None = None, /, *, flags
 def resume(run_id: str, /, *, flags: RunFlags | None = None) -> int:
     """Go on with a run: its plan is in its journal, run-time flags may change."""
     from bench.engine import resumed_plan
+    from bench.journal import Reader
+    from bench.journal.places import find_run
 
     catalog, environment = surroundings()
 
     async def planned() -> tuple[Path, Plan]:
         found = given(flags or RunFlags())
-        return await resumed_plan(run_id, catalog=catalog, flags=found, environment=environment)
+        async with Reader.open(find_run(catalog.workspace, run_id)) as reader:
+            cluster = found.get("cluster", reader.meta.request.get("cluster"))
+        ahead = _for_planning(environment, cluster)
+        return await resumed_plan(run_id, catalog=catalog, flags=found, environment=ahead)
 
     folder, plan = anyio.run(planned)
     return carry_out(plan, environment, resume=folder)
@@ -105,6 +111,15 @@ def surroundings() -> tuple[Catalog, Environment]:
     if environment.dotenv is not None:
         console.note(f"variables from {environment.dotenv} (they override nothing)")
     return Catalog.load(flags.workspace), environment
+
+
+def _for_planning(environment: Environment, cluster: object) -> Environment:
+    """The workers of a cluster elsewhere have the secrets, so this process needs none."""
+    if cluster is None or str(cluster).startswith("local:"):
+        return environment
+    from bench.settings import Rehearsal
+
+    return Rehearsal(values=environment.values, dotenv=environment.dotenv)
 
 
 def _request(catalog: Catalog, flags: RunFlags) -> RunRequest:

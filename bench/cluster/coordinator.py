@@ -314,10 +314,15 @@ class ClusterRun:
             digest=self.plan.digest,
             identity=self.plan.identity,
             workspace=str(self.plan.workspace.resolve()),
-            env_file=None if self.environment.dotenv is None else str(self.environment.dotenv.resolve()),
+            env_file=self._named_env_file(),
             share=1 / min(self.slots, shard.count),
             token=self.token,
         )
+
+    def _named_env_file(self) -> str | None:
+        """The file of ``--env-file``; a worker's own workspace has its own ``.env``."""
+        named = self.environment.dotenv
+        return None if named is None or named == self.plan.workspace / ".env" else str(named.resolve())
 
     # ---- while shards are out
 

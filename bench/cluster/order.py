@@ -49,7 +49,7 @@ class Order:
     workspace: str
     """the coordinator's; a worker that has no such folder uses its own"""
     env_file: str | None
-    """only its path: the worker reads its own file"""
+    """only the path: used where there is such a file"""
     share: float
     """of every rate limit"""
     token: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import shutil
 import signal
 import subprocess
 import sys
@@ -348,6 +349,24 @@ def test_without_the_extra_the_flag_says_what_to_install(tmp_path: Path) -> None
     assert "pip install 'memorybench[cluster]'" in said
 
 
+def test_the_coordinator_needs_no_secret_of_its_own(machines: Machines, world: World) -> None:
+    world.provider("faulty", extra="auth: {type: bearer, envVar: FAULTY_KEY}\n")
+    there = World.make(world.workspace.parent / "there", world.url, corpora=4, items=8)
+    there.provider("faulty", extra="auth: {type: bearer, envVar: FAULTY_KEY}\n")
+    there.write(".env", f"FAULT_URL={world.url}\nFAULTY_KEY=hunter2-hunter2\nOPENAI_API_KEY=hunter3-hunter3\n")
+    machines.have(0)
+    machines.worker(MEMORYBENCH_WORKSPACE=str(there.workspace), OPENAI_BASE_URL=f"{world.url}/v1")
+    wait_for(lambda: machines.known() == 1, seconds=60)
+    words = [word.replace("builtin/extractive", "openai/stub-extract") for word in command(machines.address)]
+    process = bench(world.workspace, *words, "--json", FAULT_URL=str(world.url), OPENAI_BASE_URL=f"{world.url}/v1")
+    told, said = process.communicate(timeout=90)
+    assert process.returncode == 0, told + said
+    assert json.loads(told.splitlines()[-1])["jobs"][0]["models"]["answering"] == "openai/stub-extract"
+    assert world.calls("chat") == 32
+    for path in world.workspace.rglob("*"):
+        assert not path.is_file() or b"hunter" not in path.read_bytes(), path
+
+
 async def test_a_run_of_one_machine_cannot_be_spread_later(world: World) -> None:
     await world.run(**FLAGS, run_id="alone", limit=4)
     with pytest.raises(UsageError, match="was not started on a cluster"):
@@ -372,6 +391,23 @@ def command(address: str) -> list[str]:
     for name, value in FLAGS.items():
         found += [f"--{name.replace('_', '-')}", str(value)]
     return found
+
+
+def test_an_installed_program_spreads_a_run_from_any_folder(root: Path, tmp_path: Path) -> None:
+    """As the wheel lies in site-packages: the package and its data, and no checkout in sight."""
+    site, place = tmp_path / "site", tmp_path / "empty"
+    place.mkdir()
+    shutil.copytree(root / "bench", site / "bench", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("configs", "datasets/demo"):
+        shutil.copytree(root / name, site / "bench/_data" / name)
+    words = ["run", "--providers", "oracle", "--cluster", "local:2", "--run-id", "r", "--json"]
+    process = bench(place, *words, PYTHONPATH=str(site), PYTHONSAFEPATH="1")
+    told, said = process.communicate(timeout=120)
+    assert process.returncode == 0, said
+    lines = [json.loads(line) for line in told.splitlines()]
+    assert [line["event"] for line in lines if line["event"] != "progress"] == ["launch", "done"]
+    assert lines[-2]["ended"] == lines[-2]["planned"] == 160
+    assert (lines[-1]["status"], lines[-1]["resume"]) == ("complete", None)
 
 
 def bench(cwd: Path, *arguments: str, **variables: str) -> subprocess.Popen[str]:
