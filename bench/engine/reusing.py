@@ -84,9 +84,33 @@ async def rescored_plan(
 
     async def announce(journal: Journal) -> None:
         journal.append(Event(kind=RESCORED, data={"generation": before + 1}))
+        await _keep_failures(path, plan, journal)
         await journal.amend(**{EXTRA_KEY: dump(records(plan))})
 
     return path, plan, Errand(generation=before + 1, first=announce)
+
+
+async def _keep_failures(path: Path, plan: Plan, journal: Journal) -> None:
+    """What never came to an answer failed for the new judge's job too: no judge makes an item pending."""
+    async with Reader.open(path) as reader:
+        for new in records(plan):
+            if await reader.states(new.key):
+                continue
+            old = next((one for one in read(reader.meta.extra) if one.answer_owner == new.answer_owner), None)
+            if old is not None:
+                await _copy_failures(reader, old, new, journal)
+    await journal.flush()
+
+
+async def _copy_failures(reader: Reader, old: JobRecord, new: JobRecord, journal: Journal) -> None:
+    async for item in reader.items(chain_of(old)):
+        entry = item.phases.get(Phase.EVALUATE)
+        if entry is None or item.state not in FAILED_STATES or failed_phase(item.phases) is Phase.EVALUATE:
+            continue
+        texts = {name: await reader.payload(str(digest)) for name, digest in entry.payloads.items()}
+        key = replace(entry.key, owner=new.key)
+        await journal.room()
+        journal.append(replace(entry, key=key, payloads=texts, attempt=0, state=item.state, labels=item.labels))
 
 
 async def forked_plan(

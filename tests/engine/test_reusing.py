@@ -72,6 +72,21 @@ async def test_a_rescore_calls_no_provider_and_joins_the_run(world_of: Worlds) -
     assert (await world.resume(outcome.run_id)).message == "nothing left to do"
 
 
+async def test_another_judge_makes_no_failure_pending_and_no_invalid_run_valid(world_of: Worlds) -> None:
+    world = scripted(world_of("search:status:code=400,match=opens the vault K0x[1-3][?]", corpora=2, items=6))
+    first = await world.run(providers="faulty", limit=9, answering_model="builtin/extractive", evaluators="llm-judge")
+    assert (first.jobs[0].states[State.ERROR], first.jobs[0].valid) == (3, False)
+    for _ in range(2):
+        path, plan, errand = await rescored_plan(
+            first.run_id,
+            catalog=Catalog.load(world.workspace),
+            flags={"judge_model": "builtin/scripted"},
+            environment=world.environment,
+        )
+        again = (await execute(plan, environment=world.environment, resume=path, errand=errand)).jobs[0]
+        assert (again.states[State.ERROR], sum(again.states.values()), again.valid) == (3, 9, False)
+
+
 async def test_a_fork_answers_anew_on_stored_searches(world_of: Worlds) -> None:
     world = scripted(world_of(corpora=2, items=4))
     first = await world.run(providers="faulty", answering_model="builtin/extractive")
