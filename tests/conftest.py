@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.small_world import World
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -49,3 +51,16 @@ def fault_server(shared: Path) -> Iterator[Callable[..., str]]:
         process.wait(timeout=10)
         assert process.stdout is not None
         process.stdout.close()
+
+
+@pytest.fixture
+def world_of(tmp_path: Path, fault_server: Callable[..., str]) -> Callable[..., World]:
+    """Make worlds of made-up facts on a server that fails on demand: ``world_of("search:hang", items=4)``."""
+
+    def make(*faults: str, corpora: int = 2, items: int = 4, sessions: int = 3, flags: tuple[str, ...] = ()) -> World:
+        url = fault_server(*faults, *flags)
+        return World.make(
+            tmp_path / f"w{len(list(tmp_path.iterdir()))}", url, corpora=corpora, items=items, sessions=sessions
+        )
+
+    return make

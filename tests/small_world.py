@@ -16,7 +16,7 @@ import sys
 import textwrap
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -238,3 +238,23 @@ def row(corpus: int, items: int, sessions: int) -> dict[str, object]:
         "session_ids": [f"answer_{corpus}_{number}" for number in range(sessions)],
         "qa": asked,
     }
+
+
+def write_codes(workspace: Path, rows: Sequence[Mapping[str, str]]) -> Path:
+    """A benchmark ``codes`` in the manifest dialect, read from rows of id, content, question and answer; its folder."""
+    folder = workspace / "configs/benchmarks/codes"
+    folder.mkdir(parents=True)
+    (folder / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    manifest = {
+        "manifest_version": "1",
+        "name": "codes",
+        "version": "1.0.0",
+        "data_file": "data.jsonl",
+        "ingestion": {"strategy": "simple", "content_field": "content"},
+        "query": {"question_field": "question", "expected_answer_field": "answer", "retrieval_limit": 5},
+        "evaluation": {"protocol": "exact-match"},
+        "metrics": ["correctness"],
+        "required_capabilities": ["add_memory", "retrieve_memory"],
+    }
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    return folder

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.small_world import write_codes
+
 READ = ("--answering-model", "builtin/extractive")
 Bench = Callable[..., Any]
 Results = Callable[[str], dict[str, Any]]
@@ -81,21 +83,7 @@ def test_an_item_of_a_gold_overlay_is_suspect_and_a_foreign_overlay_is_refused(b
     rows = [
         {"id": f"c{n}", "content": f"The code is {n}.", "question": f"Code {n}?", "answer": str(n)} for n in range(3)
     ]
-    folder = tmp_path / "configs/benchmarks/codes"
-    folder.mkdir(parents=True)
-    (folder / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    manifest = {
-        "manifest_version": "1",
-        "name": "codes",
-        "version": "1.0.0",
-        "data_file": "data.jsonl",
-        "ingestion": {"strategy": "simple", "content_field": "content"},
-        "query": {"question_field": "question", "expected_answer_field": "answer", "retrieval_limit": 5},
-        "evaluation": {"protocol": "exact-match"},
-        "metrics": ["correctness"],
-        "required_capabilities": ["add_memory", "retrieve_memory"],
-    }
-    (folder / "manifest.json").write_text(json.dumps(manifest))
+    folder = write_codes(tmp_path, rows)
     bench("run", "--run-id", "r", "--benchmarks", "codes", "--providers", "no-memory", *READ)
     (job,) = losses(bench)
     assert job["counts"] == {"no_evidence_known": 3}
@@ -108,6 +96,7 @@ def test_an_item_of_a_gold_overlay_is_suspect_and_a_foreign_overlay_is_refused(b
     (folder / "overlays").mkdir()
     overlay = folder / "overlays/audit.yaml"
     overlay.write_text(json.dumps(entry))
+    manifest = json.loads((folder / "manifest.json").read_text())
     (folder / "manifest.json").write_text(json.dumps({**manifest, "overlay": "audit"}))
     refused = bench("run", "--run-id", "s", "--benchmarks", "codes", "--providers", "no-memory", *READ, check=2)
     assert "overlay is for the dataset" in refused.stderr

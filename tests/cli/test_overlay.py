@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.small_world import write_codes
+
 Bench = Callable[..., Any]
 RUN = ("run", "--benchmarks", "codes", "--providers", "bm25", "--answering-model", "builtin/scripted", "--run-id")
 
@@ -16,31 +18,19 @@ RUN = ("run", "--benchmarks", "codes", "--providers", "bm25", "--answering-model
 @pytest.fixture
 def overlay(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Four items, each answered with its own number; the overlay lists what it is given."""
-    folder = tmp_path / "configs/benchmarks/codes"
-    (folder / "overlays").mkdir(parents=True)
     rows = [{"id": f"c{n}", "content": f"Code {n}.", "question": f"Code {n}?", "answer": f"{n}"} for n in range(4)]
     rows[3]["answer"] = "7"
-    (folder / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    folder = write_codes(tmp_path, rows)
+    (folder / "overlays").mkdir()
     script = [{"match": f"Code {n}\\?", "reply": f"{n}"} for n in range(4)]
     (tmp_path / "script.jsonl").write_text("".join(json.dumps(line) + "\n" for line in script))
     monkeypatch.setenv("MEMORYBENCH_SCRIPT", str(tmp_path / "script.jsonl"))
-    manifest = {
-        "manifest_version": "1",
-        "name": "codes",
-        "version": "1.0.0",
-        "data_file": "data.jsonl",
-        "ingestion": {"strategy": "simple", "content_field": "content"},
-        "query": {"question_field": "question", "expected_answer_field": "answer", "retrieval_limit": 5},
-        "evaluation": {"protocol": "exact-match"},
-        "metrics": ["correctness"],
-        "required_capabilities": ["add_memory", "retrieve_memory"],
-    }
-    (folder / "manifest.json").write_text(json.dumps(manifest))
     digest = json.loads(bench("describe", "codes", "--json").stdout)["dataset"]["sha256"]
 
     def write(*items: dict[str, str], **changes: str) -> None:
         tree = {"benchmark": "codes", "dataset_sha256": digest, "source": "an audit", "items": items, **changes}
         (folder / "overlays/audit.yaml").write_text(json.dumps(tree))
+        manifest = json.loads((folder / "manifest.json").read_text())
         (folder / "manifest.json").write_text(json.dumps({**manifest, "overlay": "audit"}))
 
     return write
