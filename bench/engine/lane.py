@@ -65,6 +65,8 @@ class OpenLane:
     halts: Halts
     unfinished: set[str] = field(default_factory=set)
     """corpora with an item that ended as error, or that could not be prepared"""
+    told: set[str] = field(default_factory=set)
+    """kinds of events that were told once"""
     _samples: deque[tuple[str, tuple[Memory, ...]]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
 
     # ---- the work
@@ -271,6 +273,12 @@ class OpenLane:
         """Journal an event and show it to people."""
         self.live.journal.append(event)
         self.live.progress.events.append(f"{self.key}: {event.message}")
+
+    def tell_once(self, kind: str, message: str) -> None:
+        """The same, but one event of a kind is enough for this process."""
+        if kind not in self.told:
+            self.told.add(kind)
+            self.tell(Event(kind=kind, scope=self.key, message=message))
 
     async def clear(self, corpus_id: str, space: Space) -> None:
         """Clear a namespace; that something was left is an event, never an error of the run."""

@@ -21,6 +21,9 @@ from bench.model import Found, Hit, Item, Query
 if TYPE_CHECKING:
     from bench.engine.lane import OpenLane
 
+OVER_RETURNED = "over_returned"
+"""the provider sent more than k; cut, and flagged"""
+
 
 def query_of(lane: OpenLane, item: Item, text: str) -> Query:
     """A question as a provider may see it."""
@@ -63,7 +66,7 @@ def _flags(lane: OpenLane, found: Found, kept: Sequence[Hit]) -> list[str]:
     return [
         name
         for name, holds in {
-            "over_returned": found.returned > k and not lane.provider.unbounded,
+            OVER_RETURNED: found.returned > k and not lane.provider.unbounded,
             "k_capped": found.requested < k and not lane.provider.unbounded,
             "duplicates": len(set(ids)) < len(ids),
             "unmapped": found.unmapped > 0,

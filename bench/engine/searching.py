@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from bench.datasets import gold_ids, stands_for
 from bench.engine.deleting import delete_and_verify
 from bench.engine.isolation import Sentinel
-from bench.engine.mapping import mapped, query_of
+from bench.engine.mapping import OVER_RETURNED, mapped, query_of
 from bench.engine.oracle import Oracle
 from bench.engine.records import SearchResult
 from bench.errors import NotReady
@@ -32,7 +32,10 @@ async def search(lane: OpenLane, ready: Ready, item: Item) -> SearchResult:
     found = await provider_for(lane, ready, item).search(ready.space, query_of(lane, item, item.question))
     if not found.hits and ready.trusted and lane.isolated:
         await still_there(lane, ready)
-    return mapped(lane, ready.content.veil, found)
+    result = mapped(lane, ready.content.veil, found)
+    if OVER_RETURNED in result.flags:
+        lane.tell_once(OVER_RETURNED, f"{lane.provider.name} returned more than k = {result.requested}: cut to k")
+    return result
 
 
 async def still_there(lane: OpenLane, ready: Ready) -> None:

@@ -20,7 +20,7 @@ from bench.metrics.overlay import GoldScores
 from bench.model import Measurement, State
 from bench.plan.record import JobRecord, read
 from bench.plan.validity import invalid_reasons
-from bench.report.gathering import gathered, job_facts, measures
+from bench.report.gathering import gathered, job_facts, measures, size_notes
 from bench.report.gold import gold_notes, gold_scores
 
 ALWAYS = ("question_type", "group")
@@ -120,7 +120,8 @@ async def fold(reader: Reader, *, by: Sequence[str] = ()) -> Report:
     events = [event for _, event in await reader.events()]
     jobs = []
     for record in read(reader.meta.extra):
-        told = tuple(event.message for event in events if event.scope in (record.lane, record.key) and event.message)
+        scoped = (event.message for event in events if event.scope in (record.lane, record.key))
+        told = tuple(dict.fromkeys(filter(None, scoped)))
         uncleared = sum(event.kind == "not_cleared" for event in events if event.scope == record.lane)
         jobs.append(await _fold_job(reader, record, by=by, told=told, uncleared=uncleared))
     _refuse_unknown_dimension(jobs, by)
@@ -154,11 +155,11 @@ async def _fold_job(
     metrics, notes = measures(record)
     counts, rows = await gathered(reader, record, metrics)
     planned = record.n_selected * record.epochs
-    probes = await isolation(reader, record, uncleared)
+    probes, facts = await isolation(reader, record, uncleared), await job_facts(reader, record)
     measured = fold_metrics(
         metrics,
         rows,
-        job=await job_facts(reader, record),
+        job=facts,
         by=(*ALWAYS, *by),
         clustered=record.cluster_by is not None,
         epochs=record.epochs,
@@ -176,7 +177,13 @@ async def _fold_job(
         usage=await _usage(reader, record),
         isolation=probes,
         invalid=invalid_reasons(counts.states, counts.error_kinds, planned, max_error_rate(reader), probes.failed),
-        notes=(*told, *notes, *gold_notes(gold), *([record.skipped] if record.skipped else [])),
+        notes=(
+            *told,
+            *size_notes(record, facts),
+            *notes,
+            *gold_notes(gold),
+            *([record.skipped] if record.skipped else []),
+        ),
     )
 
 

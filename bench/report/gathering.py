@@ -28,6 +28,8 @@ from bench.plan.record import JobRecord, MetricRecord
 
 Unit = tuple[str, str, int]
 """corpus, item, epoch"""
+NEAR = 2
+"""a corpus of fewer than so many times k memories is small"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +137,19 @@ def _plain_mean(metric: MetricRecord) -> Measure:
         arithmetic=Arithmetic(of_row=lambda row: None),
         breakdown=metric.breakdown,
     )
+
+
+def size_notes(record: JobRecord, facts: JobFacts) -> list[str]:
+    """A warning where k is near the number of memories that there are: recall says little then."""
+    sizes = sorted(one.memories for one in facts.corpora if one.memories)
+    near = sum(size < NEAR * record.k for size in sizes)
+    retrieves = any(metric.category == "retrieval" for metric in record.metrics)
+    if not retrieves or not sizes or (2 * near <= len(sizes) and record.k < sizes[0]):
+        return []
+    return [
+        f"k = {record.k} is near the size of the corpora ({near} of {len(sizes)} hold fewer than "
+        f"{NEAR * record.k} memories, the smallest {sizes[0]}): recall says little"
+    ]
 
 
 async def job_facts(reader: Reader, record: JobRecord) -> JobFacts:

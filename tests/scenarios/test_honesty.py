@@ -64,6 +64,8 @@ async def test_S7_more_hits_than_asked_for_are_cut_and_flagged(world_of: Worlds)
     for data in await searches(world, outcome.run_id):
         assert (data["requested"], data["returned"], len(data["retrieved"])) == (2, 30, 2)
         assert "over_returned" in data["flags"]
+    told = world.query(outcome.run_id, "select message from event where kind = 'over_returned'")
+    assert [text for (text,) in told] == ["faulty returned more than k = 2: cut to k"]
 
 
 async def test_S8_duplicate_hits_gain_nothing(world_of: Worlds) -> None:
