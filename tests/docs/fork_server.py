@@ -54,7 +54,7 @@ def fork_server(folder: Path) -> Iterator[Path]:
     server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
     assert server.stdout is not None
     try:
-        assert server.stdout.readline() == b"ready\n"
+        assert server.stdout.readline() == b"ready\n", "the program cannot be imported: see above"
         yield folder
     finally:
         server.kill()
