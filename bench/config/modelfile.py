@@ -21,7 +21,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
-from bench.config.provider.sections import Auth, Feedback, HttpUrl, Limit
+from bench.config.provider.sections import Auth, HttpUrl
+from bench.config.provider.traffic import Feedback, Limit
 from bench.config.source import ConfigModel, Source, load
 from bench.errors import ConfigError
 
