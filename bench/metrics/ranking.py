@@ -12,10 +12,13 @@ Example::
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 Ids = Iterable[object]
+
+_COLLECTIONS = (tuple, list, Iterable)
+"""what a hit with several ids may be; the abstract class is slow to ask and so comes last"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +35,15 @@ class Ranking:
         cls, retrieved: Iterable[object], relevant: Mapping[object, float] | Ids, *, collapse: bool = False
     ) -> Ranking | None:
         """Walk the list; None when nothing is relevant. ``collapse`` drops repeats before any cut."""
-        grades = graded(relevant)
+        return cls.of_slots([slot_ids(entry) for entry in retrieved], graded(relevant), collapse=collapse)
+
+    @classmethod
+    def of_slots(
+        cls, slots: Sequence[tuple[str, ...]], grades: Mapping[str, float], *, collapse: bool = False
+    ) -> Ranking | None:
+        """The same for ids that are known to be text."""
         if not grades:
             return None
-        slots = [slot_ids(entry) for entry in retrieved]
         if collapse:
             slots = without_repeats(slots)
         covered: set[str] = set()
@@ -74,7 +82,7 @@ def slot_ids(entry: object) -> tuple[str, ...]:
     """An entry is an id or a collection of the ids that the hit stands for."""
     if isinstance(entry, str):
         return (entry,)
-    if isinstance(entry, Iterable):
+    if isinstance(entry, _COLLECTIONS):
         return tuple(map(str, entry))
     return (str(entry),)
 
@@ -86,7 +94,7 @@ def graded(relevant: Mapping[object, float] | Ids) -> dict[str, float]:
     return {str(i): 1.0 for i in relevant}
 
 
-def without_repeats(slots: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+def without_repeats(slots: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """Drop a slot all of whose ids stood earlier; a slot without ids stays."""
     seen: set[str] = set()
     kept = []

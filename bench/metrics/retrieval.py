@@ -108,7 +108,7 @@ def reciprocal_rank(ranking: Ranking, k: int | None, params: Params) -> float:
 @lru_cache(maxsize=4)
 def _ranking(retrieved: tuple[tuple[str, ...], ...], relevant: tuple[str, ...], collapse: bool) -> Ranking | None:
     """The metrics of one row look at one ranking: walk its hits once."""
-    return Ranking.of(retrieved, relevant, collapse=collapse)
+    return Ranking.of_slots(retrieved, dict.fromkeys(relevant, 1.0), collapse=collapse)
 
 
 def _built(formula: Formula) -> Callable[[int | None, Params], Arithmetic]:

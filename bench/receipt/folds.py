@@ -12,13 +12,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 from bench.journal.records import Spent
 from bench.metrics.protocol import Measure
-from bench.model import FAILED_STATES, Measurement, State
+from bench.model import Measurement, State
 from bench.receipt import schema
 from bench.receipt.facts import SCORE_CATEGORIES
-from bench.receipt.rows import JournalRow, usd_micros
+from bench.receipt.rows import JournalRow, in_micros
 from bench.receipt.tally import Place, Places, Tally, dimensions
 from bench.report import JobReport
 from bench.report.gathering import measures
@@ -77,25 +78,24 @@ class Folds:
     def add(self, row: JournalRow) -> None:
         """Count one row."""
         item = row.item
-        self.states[item.state] += 1
-        if item.error_kind is not None:
-            self.errors[item.error_kind] += 1
+        self.states[item["state"]] += 1
+        if item["errorKind"] is not None:
+            self.errors[item["errorKind"]] += 1
         self.retries += row.retries
-        if "search" in item.latency_us:
-            self.search_us.append(item.latency_us["search"])
+        if "search" in item["latencyUs"]:
+            self.search_us.append(item["latencyUs"]["search"])
         if row.answered_by is not None:
             self.models.setdefault("answering", set()).add(row.answered_by)
-        for verdict in item.verdicts:
-            if verdict.class_ == "judged" and verdict.model:
-                self.models.setdefault("judge", set()).add(verdict.model)
-        failed = item.state in FAILED_STATES
-        places = Places(item.labels)
+        for verdict in item["verdicts"]:
+            if verdict["class"] == "judged" and verdict["model"]:
+                self.models.setdefault("judge", set()).add(verdict["model"])
+        places = Places(item["labels"])
         for name, wanted in self.places_of.items():
-            self._tally(name, row, places.under(wanted), failed=failed)
+            self._tally(name, row, places.under(wanted))
 
-    def _tally(self, name: str, row: JournalRow, where: list[Place], *, failed: bool) -> None:
+    def _tally(self, name: str, row: JournalRow, where: list[Place]) -> None:
         tally, value = self.tallies[name], row.values.get(name)
-        if failed:
+        if row.failed:
             tally.lost(where)
         elif value is None:
             tally.excluded += 1
@@ -189,7 +189,7 @@ def _cost(usage: Mapping[str, Spent]) -> schema.Cost:
             calls=one.calls,
             prompt_tokens=one.usage.input_tokens,
             completion_tokens=one.usage.output_tokens,
-            usd_micros=usd_micros([one]),
+            usd_micros=_usd_micros([one]),
         )
         for role, one in sorted(usage.items())
     }
@@ -198,10 +198,18 @@ def _cost(usage: Mapping[str, Spent]) -> schema.Cost:
         calls=sum(one.calls for one in by_role.values()),
         prompt_tokens=sum(one.prompt_tokens for one in by_role.values()),
         completion_tokens=sum(one.completion_tokens for one in by_role.values()),
-        usd_micros=usd_micros(usage.values()),
+        usd_micros=_usd_micros(usage.values()),
         price_table=_price_table() if priced else None,
         by_role=by_role,
     )
+
+
+def _usd_micros(spent: Iterable[Spent]) -> int | None:
+    """Money as micro-USD; None when any call's cost is not known."""
+    parts = [one for one in spent if one.calls]
+    if any(one.unknown_costs for one in parts):
+        return None
+    return in_micros(Decimal(one.cost_usd) for one in parts)
 
 
 def _price_table() -> str | None:

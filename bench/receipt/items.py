@@ -13,20 +13,20 @@ Reading yields each line with what is wrong with it, and seals the whole in the 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, BinaryIO, Literal, Self
+from typing import Annotated, BinaryIO, Literal, NotRequired, Self, TypedDict
 
 from pydantic import Field
 
-from bench.canonical import JSON, dumps, dumps_with_part, parse, sha256_hex
+from bench.canonical import JSON, dumps_with_part, read_line, sha256_hex
 from bench.errors import CanonicalError
 from bench.receipt.merkle import Frontier, leaf_hash
 from bench.receipt.schema import PerQuery, State, items_file_name
-from bench.receipt.wire import Flag, Hex64, Misfit, Name, Natural, Number, Positive, Text, Wire, admit, emit
+from bench.receipt.wire import Flag, Hex64, Misfit, Name, Natural, Number, Positive, Text, Wire, admit
 
 DETERMINISTIC_FIELDS = ("itemId", "epoch", "gold", "labels", "retrieved", "metrics")
 MAX_LINE = 16 * 1024 * 1024
@@ -133,22 +133,52 @@ class Seal:
         )
 
 
-def spell(value: JSON) -> tuple[bytes, bytes]:
-    """The canonical line of a row, and of what two exact runs must agree on in it."""
-    if isinstance(value, dict):
-        return dumps_with_part(value, DETERMINISTIC_FIELDS)
-    return dumps(value), dumps(value)
-
-
-def row_value(row: ItemRow) -> dict[str, JSON]:
-    """The JSON value of a row; a row without answer text has no ``answer`` member."""
-    value: dict[str, JSON] = emit(row)  # type: ignore[assignment]
-    if row.answer is None:
-        del value["answer"]
-    return value
-
-
 # ------------------------------------------------------------------------ writing
+
+
+VerdictValue = TypedDict(
+    "VerdictValue",
+    {
+        "evaluator": str,
+        "class": str,
+        "value": float | None,
+        "correct": bool | None,
+        "model": str | None,
+        "promptSha256": str | None,
+        "rawSha256": str | None,
+    },
+)
+"""A ``VerdictRow`` as JSON."""
+
+
+class TokensValue(TypedDict):
+    """``Tokens`` as JSON."""
+
+    context: int | None
+    prompt: int | None
+    completion: int | None
+
+
+class RowValue(TypedDict):
+    """An ``ItemRow`` as JSON: what the writer takes, and what reading admits again."""
+
+    itemId: str
+    epoch: int
+    corpusId: str
+    state: str
+    errorKind: str | None
+    attempts: int
+    labels: Mapping[str, str]
+    gold: Sequence[str]
+    retrieved: Sequence[Sequence[str]] | None
+    returned: int
+    metrics: Mapping[str, float | None]
+    verdicts: Sequence[VerdictValue]
+    answerSha256: str | None
+    tokens: TokensValue | None
+    latencyUs: Mapping[str, int]
+    costUsdMicros: int | None
+    answer: NotRequired[str]
 
 
 class ItemsWriter:
@@ -162,10 +192,11 @@ class ItemsWriter:
         self._spool: BinaryIO = tempfile.TemporaryFile(dir=self.path.parent)
         return self
 
-    def add(self, row: ItemRow) -> None:
+    def add(self, row: RowValue) -> None:
         """Spool one row."""
-        line, deterministic = spell(row_value(row))
-        self._places.append((*row.order, self._spool.tell(), len(line), leaf_hash(deterministic)))
+        line, deterministic = dumps_with_part(row, DETERMINISTIC_FIELDS)
+        order = (row["itemId"].encode("utf-8"), row["epoch"])
+        self._places.append((*order, self._spool.tell(), len(line), leaf_hash(deterministic)))
         self._spool.write(line)
 
     def __exit__(
@@ -212,13 +243,12 @@ def _read_line(number: int, line: bytes, seal: Seal) -> ReadLine:
         return ReadLine(number=number, row=None, problem="the line does not end with LF, or is too long")
     body = line[:-1]
     try:
-        value = parse(body)
+        value, deterministic, canonical = read_line(body, DETERMINISTIC_FIELDS)
     except CanonicalError as error:
         seal.add(body, leaf_hash(b"null"))
         return ReadLine(number=number, row=None, problem=f"{error.code}: {error}")
-    line_again, deterministic = spell(value)
     seal.add(body, leaf_hash(deterministic))
-    if line_again != body:
+    if not canonical:
         return ReadLine(number=number, row=None, problem="the line is not in canonical form")
     return _fit(number, value)
 

@@ -3,6 +3,9 @@
 Example::
 
     async for row in item_rows(reader, record, deterministic=names): writer.add(row.item)
+
+A row is built as the JSON value it will be: a receipt is verified before anybody hears of it, and that reads every
+line back through the closed model, so it need not be built twice.
 """
 
 from __future__ import annotations
@@ -10,27 +13,27 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal
-from typing import cast
 
 from bench.canonical import sha256_hex
-from bench.journal import Chain, Entry, Reader
-from bench.journal.records import ItemRecord, Spent
+from bench.journal import Chain, Reader
+from bench.journal.ended import EndedItem, EndedPhase, ended_items
 from bench.metrics.latency import phase_us
 from bench.model import FAILED_STATES, Phase, Verdict
 from bench.plan.record import JobRecord
-from bench.receipt.items import ItemRow, Tokens, VerdictRow
-from bench.receipt.schema import State
+from bench.receipt.items import RowValue, TokensValue, VerdictValue
 
 MICROS = Decimal(1_000_000)
+FREE = Decimal(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalRow:
     """A row of the items file, with what only the folds need."""
 
-    item: ItemRow
+    item: RowValue
+    failed: bool
     values: Mapping[str, float | None]
-    """every metric of the item, judged ones too"""
+    """every metric of the item, judged ones too; none where it failed"""
     retries: int
     answered_by: str | None
 
@@ -40,104 +43,104 @@ async def item_rows(
 ) -> AsyncIterator[JournalRow]:
     """Stream the ended items of a job."""
     chain = Chain(lane=record.lane, answering=record.answer_owner, job=record.key)
-    async for stored in reader.items(chain):
-        if stored.state is not None:
-            raws = [await _raw_sha256(reader, verdict) for verdict in stored.verdicts]
-            yield _row(stored, record, deterministic, raws, with_answers=with_answers)
+    names = sorted(deterministic)
+    async for ended in ended_items(reader, chain):
+        raws = [await _raw_sha256(reader, verdict) for verdict in ended.verdicts]
+        yield _row(ended, record.k, names, raws, with_answers=with_answers)
 
 
 def _row(
-    stored: ItemRecord,
-    record: JobRecord,
-    deterministic: frozenset[str],
-    raws: Sequence[str | None],
-    *,
-    with_answers: bool,
+    ended: EndedItem, k: int, deterministic: Sequence[str], raws: Sequence[str | None], *, with_answers: bool
 ) -> JournalRow:
-    assert stored.state is not None
-    search, answer = stored.phases.get(Phase.SEARCH), stored.phases.get(Phase.ANSWER)
-    ended = stored.phases.get(Phase.EVALUATE)
-    failed = stored.state in FAILED_STATES
+    answer, judged = ended.phases.get(Phase.ANSWER), ended.phases.get(Phase.EVALUATE)
+    told = answer.measured if answer is not None else {}
+    failed = ended.state in FAILED_STATES
     text = _answer(answer)
-    values: Mapping[str, float | None] = {} if failed else stored.values
-    item = ItemRow(
-        item_id=stored.item,
-        epoch=stored.epoch,
-        corpus_id=stored.corpus,
-        state=cast("State", str(stored.state)),
-        error_kind=(stored.outcome or "error") if str(stored.state) == "error" else None,
-        attempts=max(stored.attempts.values(), default=0),
-        labels=dict(stored.labels),
-        gold=tuple(sorted(set(_ids(ended.data.get("gold")) if ended else ()))),
-        retrieved=_retrieved(search, record.k),
-        returned=_returned(search),
-        metrics={} if failed else {name: values.get(name) for name in sorted(deterministic)},
-        verdicts=tuple(_verdict(verdict, raw) for verdict, raw in zip(stored.verdicts, raws, strict=True)),
-        answer_sha256=None if text is None else sha256_hex(text.encode("utf-8", "backslashreplace")),
-        tokens=_tokens(answer),
-        latency_us=_latency(stored),
-        cost_usd_micros=usd_micros(stored.spent.values()),
-        answer=text if with_answers else None,
-    )
-    retries = sum(max(0, attempts - 1) for attempts in stored.attempts.values())
-    model = answer.measured.get("model") if answer is not None else None
+    values: Mapping[str, float | None] = {} if failed else ended.values
+    retrieved, returned = _hits(ended.phases.get(Phase.SEARCH), k)
+    attempts = [phase.attempts for phase in ended.phases.values()]
+    item: RowValue = {
+        "itemId": ended.item,
+        "epoch": ended.epoch,
+        "corpusId": ended.corpus,
+        "state": ended.state,
+        "errorKind": (ended.outcome or "error") if ended.state == "error" else None,
+        "attempts": max(attempts, default=0),
+        "labels": ended.labels,
+        "gold": _gold(judged),
+        "retrieved": retrieved,
+        "returned": returned,
+        "metrics": {} if failed else {name: values.get(name) for name in deterministic},
+        "verdicts": [_verdict(verdict, raw) for verdict, raw in zip(ended.verdicts, raws, strict=True)],
+        "answerSha256": None if text is None else sha256_hex(text.encode("utf-8", "backslashreplace")),
+        "tokens": _tokens(told) if answer is not None and answer.ok else None,
+        "latencyUs": _latency(ended.phases),
+        "costUsdMicros": _cost(ended.costs_usd),
+    }
+    if with_answers and text is not None:
+        item["answer"] = text
+    model = told.get("model")
     return JournalRow(
-        item=item, values=values, retries=retries, answered_by=model if isinstance(model, str) and model else None
+        item=item,
+        failed=failed,
+        values=values,
+        retries=sum(attempts) - len(attempts),
+        answered_by=model if isinstance(model, str) and model else None,
     )
 
 
-def _ids(stored: object) -> tuple[str, ...]:
-    return tuple(map(str, stored)) if isinstance(stored, list | tuple) else ()
+def _gold(judged: EndedPhase | None) -> list[str]:
+    stored = judged.data.get("gold") if judged is not None else None
+    return sorted(set(map(str, stored))) if isinstance(stored, list) else []
 
 
-def _retrieved(search: Entry | None, k: int) -> tuple[tuple[str, ...], ...] | None:
-    stored = search.data.get("retrieved") if search is not None and search.ok else None
-    return tuple(_ids(ids) for ids in stored[:k]) if isinstance(stored, list | tuple) else None
+def _hits(search: EndedPhase | None, k: int) -> tuple[list[list[str]] | None, int]:
+    """The ids of the first k hits, None without a result; and how many hits came back."""
+    data = search.data if search is not None else {}
+    stored, returned = data.get("retrieved"), data.get("returned")
+    if search is None or not isinstance(stored, list):
+        return None, 0
+    if not search.ok:
+        return None, len(stored)
+    return stored[:k], max(returned, len(stored)) if isinstance(returned, int) else len(stored)
 
 
-def _returned(search: Entry | None) -> int:
-    returned = search.data.get("returned") if search is not None and search.ok else None
-    stored = search.data.get("retrieved") if search is not None else None
-    kept = len(stored) if isinstance(stored, list | tuple) else 0
-    return max(returned, kept) if isinstance(returned, int) else kept
-
-
-def _answer(answer: Entry | None) -> str | None:
+def _answer(answer: EndedPhase | None) -> str | None:
     text = answer.data.get("answer") if answer is not None and answer.ok else None
     return text if isinstance(text, str) else None
 
 
-def _tokens(answer: Entry | None) -> Tokens | None:
-    if answer is None or not answer.ok:
-        return None
+def _tokens(told: Mapping[str, object]) -> TokensValue:
     context, prompt, completion = (
-        value if isinstance(value := answer.measured.get(name), int) else None
+        value if isinstance(value := told.get(name), int) else None
         for name in ("context_tokens", "tokens_in", "tokens_out")
     )
-    return Tokens(context=context, prompt=prompt, completion=completion)
+    return {"context": context, "prompt": prompt, "completion": completion}
 
 
-def _latency(stored: ItemRecord) -> dict[str, int]:
+def _latency(phases: Mapping[Phase, EndedPhase]) -> dict[str, int]:
     """Network + provider time of each phase's last attempt, where it was a good one."""
     found = {}
-    for phase, entry in stored.phases.items():
-        parts = {str(phase) if part == "total" else f"{phase}.{part}": spent for part, spent in entry.times_us.items()}
-        spent = phase_us(parts, str(phase)) if entry.ok else None
+    for phase, last in phases.items():
+        if not last.ok:
+            continue
+        parts = {phase.value if part == "total" else f"{phase}.{part}": spent for part, spent in last.times_us.items()}
+        spent = phase_us(parts, phase.value)
         if spent is not None:
-            found[str(phase)] = spent
+            found[phase.value] = spent
     return found
 
 
-def _verdict(verdict: Verdict, raw_sha256: str | None) -> VerdictRow:
-    return VerdictRow(
-        evaluator=verdict.evaluator,
-        class_="judged" if verdict.judged else "deterministic",
-        value=verdict.value,
-        correct=verdict.correct,
-        model=verdict.model,
-        prompt_sha256=verdict.prompt_sha256,
-        raw_sha256=raw_sha256,
-    )
+def _verdict(verdict: Verdict, raw_sha256: str | None) -> VerdictValue:
+    return {
+        "evaluator": verdict.evaluator,
+        "class": "judged" if verdict.judged else "deterministic",
+        "value": verdict.value,
+        "correct": verdict.correct,
+        "model": verdict.model,
+        "promptSha256": verdict.prompt_sha256,
+        "rawSha256": raw_sha256,
+    }
 
 
 async def _raw_sha256(reader: Reader, verdict: Verdict) -> str | None:
@@ -145,10 +148,12 @@ async def _raw_sha256(reader: Reader, verdict: Verdict) -> str | None:
     return sha256_hex(raw.encode("utf-8", "backslashreplace")) if isinstance(raw, str) else None
 
 
-def usd_micros(spent: Iterable[Spent]) -> int | None:
-    """Add up money as micro-USD; None when any call's cost is not known."""
-    parts = [one for one in spent if one.calls]
-    if any(one.unknown_costs for one in parts):
-        return None
-    total = sum((Decimal(one.cost_usd) for one in parts), Decimal(0)) * MICROS
-    return int(total.to_integral_value(ROUND_HALF_EVEN))
+def _cost(costs_usd: Sequence[str | None]) -> int | None:
+    """Add up an item's calls; None when any call's cost is not known."""
+    known = [Decimal(cost) for cost in costs_usd if cost is not None]
+    return in_micros(known) if len(known) == len(costs_usd) else None
+
+
+def in_micros(costs_usd: Iterable[Decimal]) -> int:
+    """Add up money as whole micro-USD."""
+    return int((sum(costs_usd, FREE) * MICROS).to_integral_value(ROUND_HALF_EVEN))

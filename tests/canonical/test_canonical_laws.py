@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 
+import pytest
 import rfc8785
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bench.canonical import MAX_INTEGER, dumps, dumps_with_part, parse
+from bench.canonical import MAX_INTEGER, dumps, dumps_with_part, parse, read_line
 from bench.errors import CanonicalError
 
 texts = st.text(st.characters(codec="utf-8"), max_size=12)
@@ -58,3 +59,41 @@ def test_json_like_noise_never_raises_anything_else(text: str) -> None:
     except CanonicalError as error:
         assert error.code in {"syntax", "duplicate_key", "lone_surrogate", "number_not_finite", "number_out_of_range",
                               "integer_out_of_range"}  # fmt: skip
+
+
+# ---------------------------------------------------------------- lines, read quickly
+
+spellings = st.sampled_from(
+    [
+        "1.0", "-0", "-0.0", "0.00001", "1e-05", "1e-7", "1E5", "1e+16", "1e400", "NaN", "Infinity", "0.0001", "1.50",
+        "9007199254740991", "9007199254740992", "123456789012345678901234567890", "12345678901234567.5", "0.1",
+        "123456789012345.5", '"\\u00e9"', '"é"', '"\\ud800"', '"\\u001F"', '"\\u001f"', '"\U0001f600"', '"\\/"', " 1",
+        "01", "[]", '{"b":1,"a":2}', '{"a":1,"a":1}', '{"\ue000":1,"\U00010000":2}', '{"\U00010000":2,"\ue000":1}',
+    ]
+)  # fmt: skip
+members = st.tuples(st.sampled_from(["a", "b", "é", "\U0001f600", "\ue000"]), spellings)
+lines = st.lists(members, max_size=4).map(lambda pairs: "{" + ",".join(f'"{k}":{v}' for k, v in pairs) + "}")
+
+
+def strictly(line: bytes) -> tuple[object, bytes, bool]:
+    value = parse(line)
+    part = {name: value[name] for name in ("a", "é") if name in value} if isinstance(value, dict) else value
+    return value, rfc8785.dumps(part), rfc8785.dumps(value) == line  # type: ignore[arg-type]
+
+
+@given(lines | values.map(lambda value: json.dumps(value)) | values.map(lambda value: dumps(value).decode()))
+@example('{"a":0.6309297535714575,"b":[["x"],["y"]],"c":1}')
+@example('{"a":' + "[" * 64 + "]" * 64 + "}")
+@example('{"a":' + "[" * 63 + "]" * 63 + "}")
+def test_a_line_read_quickly_is_judged_as_rfc8785_judges_it(text: str) -> None:
+    line = text.encode("utf-8")
+    try:
+        expected = strictly(line)
+    except CanonicalError as error:
+        with pytest.raises(CanonicalError) as caught:
+            read_line(line, ("a", "é"))
+        assert caught.value.code == error.code
+    else:
+        found = read_line(line, ("a", "é"))
+        assert found == expected
+        assert repr(found[0]) == repr(expected[0]), "the same types, 1 is never 1.0"

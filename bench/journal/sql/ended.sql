@@ -1,0 +1,19 @@
+-- What a receipt says of the ended items of a job, a page at a time, in the order of the key.
+
+-- name: scores
+SELECT corpus, unit, epoch, entry, state, outcome, labels, shape, packed, max(generation)
+FROM score WHERE owner = (SELECT id FROM owner WHERE name = ?1) AND (corpus, unit, epoch) > (?2, ?3, ?4)
+GROUP BY corpus, unit, epoch
+ORDER BY corpus, unit, epoch
+LIMIT ?5;
+
+-- name: phases
+-- every attempt of one phase of the units from (?3, ?4, ?5) to (?6, ?7, ?8), pending ones among them
+SELECT p.corpus, p.unit, p.epoch, p.attempt, p.outcome, p.entry, e.generation, e.times, e.data, e.measured
+FROM phase p CROSS JOIN entry e ON e.id = p.entry
+WHERE p.owner = (SELECT id FROM owner WHERE name = ?1) AND p.phase = ?2
+  AND (p.corpus, p.unit, p.epoch) >= (?3, ?4, ?5) AND (p.corpus, p.unit, p.epoch) <= (?6, ?7, ?8)
+ORDER BY p.corpus, p.unit, p.epoch, p.attempt;
+
+-- name: costs
+SELECT c.entry, c.cost_usd FROM json_each(?1) j CROSS JOIN call c ON c.entry = j.value ORDER BY c.entry, c.seq;

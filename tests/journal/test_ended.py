@@ -1,0 +1,104 @@
+"""The lean way to a job's ended items says what whole records say."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from hypothesis import Phase as Stage
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench.journal import Entry, ItemRecord, Journal, Key, Reader, ended
+from bench.journal.ended import EndedItem, ended_items
+from bench.model import Call, Phase, State, Verdict
+from tests.journal.journal_samples import CHAIN, START, meta
+
+OWNER = {Phase.SEARCH: CHAIN.lane, Phase.ANSWER: CHAIN.answering, Phase.EVALUATE: CHAIN.job}
+texts = st.sampled_from(["q1", "q2", "ü", "q" * 40])
+
+
+def a_call(cost_usd: str | None) -> Call:
+    return Call(
+        endpoint="e", role="answering", attempt=1, outcome="ok", status=200, started_at=START, queue_us=0,
+        limiter_us=0, network_us=1, provider_us=2, request_bytes=0, response_bytes=0, model="m", usage=None,
+        cost_usd=cost_usd,
+    )  # fmt: skip
+
+
+@st.composite
+def entries(draw: st.DrawFn) -> Entry:
+    """Any attempt of any phase; an evaluate entry says how the item ended, in one of two scoring generations."""
+    phase = draw(st.sampled_from(list(OWNER)))
+    key = Key(
+        owner=OWNER[phase], phase=phase, corpus=draw(texts), unit=draw(texts), epoch=draw(st.sampled_from([1, 2, 10]))
+    )
+    common = {
+        "key": key,
+        "outcome": draw(st.sampled_from(["ok", "timeout"])),
+        "times_us": draw(st.sampled_from([{}, {"total": 5, "network": 3}])),
+        "data": draw(st.sampled_from([{}, {"retrieved": [["a"]] * 90, "gold": ["b"]}])),
+        "measured": draw(st.sampled_from([{}, {"model": "m-1", "tokens_in": 9}])),
+        "calls": tuple(a_call(cost) for cost in draw(st.lists(st.sampled_from([None, "0.0001", "2"]), max_size=2))),
+    }
+    if phase is not Phase.EVALUATE:
+        return Entry(**common)
+    values = draw(st.sampled_from([{"mrr": 0.5}, {"mrr": None, "hit": 1.0}, {}]))
+    verdicts = (Verdict(evaluator="exact-match", value=1.0, correct=True),) if draw(st.booleans()) else ()
+    return Entry(
+        **common, state=draw(st.sampled_from([State.CORRECT, State.ERROR])), labels={"type": draw(texts)},
+        values=values, verdicts=verdicts, generation=draw(st.sampled_from([0, 1])),
+    )  # fmt: skip
+
+
+def told(item: EndedItem) -> dict[str, object]:
+    costs = [Decimal(cost) for cost in item.costs_usd if cost is not None]
+    return {
+        "unit": (item.corpus, item.item, item.epoch),
+        "ended": (item.state, item.outcome, item.labels, item.values, tuple(item.verdicts)),
+        "phases": {p: (one.ok, one.times_us, one.data, one.measured) for p, one in item.phases.items()},
+        "attempts": {p: one.attempts for p, one in item.phases.items()},
+        "money": (sum(costs, Decimal(0)), len(item.costs_usd) - len(costs)),
+    }
+
+
+def known(item: ItemRecord) -> dict[str, object]:
+    spent = item.spent.values()
+    return {
+        "unit": (item.corpus, item.item, item.epoch),
+        "ended": (item.state, item.outcome, item.labels, item.values, item.verdicts),
+        "phases": {p: (one.ok, one.times_us, one.data, one.measured) for p, one in item.phases.items()},
+        "attempts": dict(item.attempts),
+        "money": (sum((Decimal(one.cost_usd) for one in spent), Decimal(0)), sum(one.unknown_costs for one in spent)),
+    }
+
+
+# no shrinking: an example opens a file
+@settings(max_examples=40, deadline=None, phases=[Stage.explicit, Stage.generate])
+@given(rows=st.lists(entries(), max_size=40))
+def test_ended_items_say_what_whole_records_say(rows: list[Entry]) -> None:
+    asyncio.run(_compare(rows))
+
+
+@pytest.mark.parametrize("page", [1, 2, 400])
+def test_pages_of_any_size_give_each_item_once(page: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ended, "PAGE", page)
+    rows = [
+        Entry(key=Key(owner=CHAIN.job, phase=Phase.EVALUATE, corpus=f"c{n % 3}", unit=f"q{n}"), state=State.CORRECT)
+        for n in range(11)
+    ]
+    asyncio.run(_compare(rows))
+
+
+async def _compare(rows: list[Entry]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        async with Journal.create(Path(folder) / "r", meta("r")) as journal:
+            for row in rows:
+                journal.append(row)
+        async with Reader.open(Path(folder) / "r") as reader:
+            lean = [told(item) async for item in ended_items(reader, CHAIN)]
+            whole = [known(item) async for item in reader.items(CHAIN) if item.state is not None]
+    assert lean == whole
