@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bench.errors import UsageError
 
@@ -147,7 +147,8 @@ def configure(*, verbose: bool = False, quiet: bool = False, log_file: Path | No
     _route()
     console = logging.StreamHandler(sys.stderr)
     console.setLevel(logging.ERROR if quiet else logging.DEBUG if verbose else logging.WARNING)
-    console.setFormatter(_formatter(structlog.dev.ConsoleRenderer(colors=color)))
+    renderer = structlog.dev.ConsoleRenderer(colors=color)
+    console.setFormatter(_formatter(renderer if verbose else _briefly(renderer)))
     close()
     _attach(console)
     logging.getLogger().setLevel(logging.DEBUG if verbose else logging.INFO)
@@ -222,6 +223,16 @@ def _shared() -> list[structlog.types.Processor]:
         structlog.processors.format_exc_info,
         _redact_event,
     ]
+
+
+def _briefly(renderer: structlog.types.Processor) -> structlog.types.Processor:
+    """Without tracebacks: those of an item stand in the log files."""
+
+    def render(logger: structlog.types.WrappedLogger, name: str, event: structlog.types.EventDict) -> Any:
+        event.pop("exception", None)
+        return renderer(logger, name, event)
+
+    return render
 
 
 def _rotating(path: Path) -> logging.Handler:

@@ -2,7 +2,7 @@
 
 Example::
 
-    overlay: audit-2026        # in the benchmark's config: reads overlays/audit-2026.yaml
+    overlay: audit-2026        # in the benchmark's config, or overlays/audit-2026.yaml in full
 
 The dataset is never edited; the file's digest is part of the plan.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from hashlib import sha256
+from pathlib import PurePosixPath
 
 from bench.config.benchmark import BenchmarkConfig
 from bench.config.source import Source
@@ -38,14 +39,16 @@ def overlay_of(config: BenchmarkConfig, dataset: Dataset) -> PlannedOverlay | No
         ConfigError: no such file, a wrong shape, another benchmark, or an item that the dataset does not have.
         DataError: it was made for another dataset.
     """
-    name = config.overlay
-    if name is None:
+    if config.overlay is None:
         return None
+    name = PurePosixPath(config.overlay).name.removesuffix(".yaml")
     folder = config.folder_of("overlay")
     assert folder is not None
     path = folder / FOLDER / f"{name}.yaml"
-    if "/" in name or not path.is_file():
-        raise ConfigError(f"there is no overlay {FOLDER}/{name}.yaml", where=config.place("overlay"))
+    named = (name, f"{name}.yaml", f"{FOLDER}/{name}.yaml", f"./{FOLDER}/{name}.yaml")
+    if config.overlay not in named or not path.is_file():
+        text = f"there is no overlay {FOLDER}/{name}.yaml"
+        raise ConfigError(text, where=config.place("overlay"), hint=f"put it at {path}, beside the config")
     tree = Source.read(path).tree
     known = {dataset.sha256, dataset.content_sha256}
     digest = tree.get("dataset_sha256")

@@ -53,6 +53,14 @@ def test_listed_items_are_left_out_of_the_corrected_score(bench: Bench, overlay:
     assert "ceiling 0.7500" in bench("results", "r").stdout
 
 
+def test_an_overlay_may_be_named_by_its_file(bench: Bench, overlay: Callable[..., None], tmp_path: Path) -> None:
+    overlay({"id": "c3", "kind": "wrong_gold"})
+    manifest = next(tmp_path.rglob("codes/manifest.json"))
+    manifest.write_text(manifest.read_text().replace('"overlay": "audit"', '"overlay": "overlays/audit.yaml"'))
+    bench(*RUN, "r")
+    assert gold(bench, "r")["n_listed"] == 1
+
+
 def test_a_raw_score_above_the_ceiling_is_flagged(bench: Bench, overlay: Callable[..., None]) -> None:
     overlay({"id": "c0", "kind": "ambiguous"}, {"id": "c1", "kind": "ambiguous"})
     bench(*RUN, "r")

@@ -14,6 +14,7 @@ import pytest
 from bench.config.catalog import Catalog
 from bench.config.run import RunRequest
 from bench.engine import execute
+from bench.events import close, configure, log
 from bench.plan import make_plan
 from bench.settings import Environment
 from tests.small_world import World
@@ -74,3 +75,18 @@ async def test_a_key_never_reaches_the_log(world: World, tmp_path: Path) -> None
     text = (tmp_path / "results/r/run.log").read_text("utf-8")
     assert '"event": "failed"' in text
     assert "a-very-secret-word-9" not in text
+
+
+async def test_the_traceback_of_a_plug_in_stands_in_the_log_and_not_on_the_terminal(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    try:
+        raise RuntimeError("boom")
+    except RuntimeError as error:
+        configure(log_file=tmp_path / "all.log")
+        log().warning("plugin_error", exc_info=error)
+    close()
+    shown = capsys.readouterr().err
+    assert "plugin_error" in shown
+    assert "Traceback" not in shown
+    assert "RuntimeError: boom" in (tmp_path / "all.log").read_text("utf-8")
