@@ -36,6 +36,8 @@ asked = json.dumps({{"argv": sys.argv[1:], "cwd": os.getcwd(), "env": dict(os.en
 socket.send_fds(link, [len(asked).to_bytes(8, "big")], [1, 2])
 link.sendall(asked)
 pid = int.from_bytes(link.recv(8, socket.MSG_WAITALL), "big")
+if not pid:
+    sys.exit(255)  # the server is gone; to signal 0 would end everything in this process group
 for number in (signal.SIGINT, signal.SIGTERM):
     signal.signal(number, lambda number, frame: os.kill(pid, number))
 code = link.recv(1)

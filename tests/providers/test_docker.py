@@ -38,7 +38,11 @@ if verb == "up" and not (home / "unhealthy").exists():
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     (home / "pid").write_text(str(server.pid))
 elif verb == "stop" and (home / "pid").exists():
-    os.kill(int((home / "pid").read_text()), signal.SIGTERM)
+    pid = (home / "pid").read_text()
+    told = pathlib.Path("/proc", pid, "cmdline")
+    # a server that could not bind is gone, and its number may be another process by now
+    if not told.parent.parent.joinpath("self").exists() or (told.exists() and b"{port}" in told.read_bytes()):
+        os.kill(int(pid), signal.SIGTERM)
     (home / "pid").unlink()
 elif verb == "ps":
     print("c0ffee")
