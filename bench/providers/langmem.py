@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 CONTENT = "content"
 WHEN = "when"
 SESSION = "session"
-DIMENSIONS = 1536
 PAGE = 1000
 
 
@@ -47,8 +46,8 @@ class LangMem:
         local_of(config, LangMemLocal)
         self._vectors = Vectors.of(config, context.embedder)
         settings = config.client_embeddings
-        size = (settings.dimensions if settings else None) or DIMENSIONS
-        self._store: Any = InMemoryStore(index={"dims": size, "embed": self._embed, "fields": [CONTENT]})
+        size = settings.dimensions if settings else None  # asked for by the type; this store takes any length
+        self._store: Any = InMemoryStore(index={"dims": size or 0, "embed": self._embed, "fields": [CONTENT]})
 
     async def _embed(self, texts: Sequence[str]) -> list[list[float]]:
         return [list(vector) for vector in await self._vectors.documents(texts)]

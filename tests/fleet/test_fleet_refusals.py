@@ -100,6 +100,34 @@ def _all_optional(call: Called) -> bool:
     return call.path in ("/v1/agents/", "/vector_stores", "/api/v1/users") or call.method == "PUT"
 
 
+@pytest.mark.parametrize("name", sorted(FAKES))
+async def test_unknown_query_parameters_are_refused(name: str, tmp_path: Path) -> None:
+    """Where parameters are read at all; a service that reads none does not look."""
+    async with FAKES[name]().running() as fake:
+        await recorded(name, fake, tmp_path)
+        for call in {one.path: one for one in fake.seen if one.query}.values():
+            odd = Called(
+                **{key: getattr(call, key) for key in call.__dataclass_fields__}
+                | {"query": {**call.query, "surprise": ["1"]}}
+            )
+            status, told = await again(odd)
+            assert 400 <= status < 500, (call.path, status, told)
+
+
+@pytest.mark.parametrize("name", sorted(FAKES))
+async def test_unknown_fields_inside_lists_are_refused(name: str, tmp_path: Path) -> None:
+    """A field that is wrong in one element of a batch is as wrong as one at the root."""
+    async with FAKES[name]().running() as fake:
+        await recorded(name, fake, tmp_path)
+        for call in writes(fake):
+            body = call.json
+            assert isinstance(body, dict)
+            for field, value in body.items():
+                if isinstance(value, list) and value and isinstance(value[0], dict):
+                    status, told = await again(call, {**body, field: [{**value[0], "surprise": 1}]})
+                    assert 400 <= status < 500, (call.path, field, status, told)
+
+
 @pytest.mark.parametrize("name", sorted(set(FAKES) - WITHOUT_KEY))
 async def test_a_key_in_the_wrong_form_is_refused(name: str, tmp_path: Path) -> None:
     async with FAKES[name]().running() as fake:
