@@ -6,10 +6,14 @@ A stand-in for the ``docker`` command starts and ends a small web server and wri
 from __future__ import annotations
 
 import json
+import os
+import sqlite3
 import stat
+import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -188,3 +192,42 @@ async def test_service_that_never_becomes_healthy_is_stopped_and_shown(tmp_path:
 def test_missing_compose_file_is_found_at_load(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"boxed.yaml:3:10: no such compose file"):
         load_provider(Source.parse(TEXT, tmp_path / "boxed.yaml"))
+
+
+def test_a_resumed_run_stops_what_its_killed_process_started(tmp_path: Path) -> None:
+    """Through the program: who owns what is in the journal, so that no container outlives the run."""
+    with box(tmp_path) as made:
+        folder = tmp_path / "configs" / "providers"
+        folder.mkdir(parents=True)
+        (folder / "boxed.compose.yaml").write_text("services: {box: {image: box}}\n", encoding="utf-8")
+        text = TEXT.replace("health_timeout_s: 3", "health_timeout_s: 30") + "rateLimit: {maxRetries: 9}\n"
+        (folder / "boxed.yaml").write_text(text, encoding="utf-8")
+        environment = {**os.environ, **made.variables, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
+        command = [sys.executable, "-m", "bench", "run", "-q"]
+        first = [*command, "--providers", "boxed", "--limit", "2", "--run-id", "r"]
+        process = subprocess.Popen(first, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL)
+        wait_for(lambda: _noted(tmp_path / "checkpoints" / "r" / "journal.sqlite", "docker_started"))
+        process.kill()
+        process.wait(timeout=30)
+        assert (tmp_path / "pid").exists(), "nobody stopped it"
+        (folder / "boxed.yaml").write_text(text.replace("maxRetries: 9", "maxRetries: 0"), encoding="utf-8")
+        resumed = [*command, "--resume", "r"]
+        subprocess.run(resumed, cwd=tmp_path, env=environment, capture_output=True, timeout=120, check=False)
+    assert [call[5] for call in made.calls()] == ["up", "ps", "stop"]
+
+
+def _noted(journal: Path, kind: str) -> bool:
+    if not journal.exists():
+        return False
+    with closing(sqlite3.connect(f"file:{journal}?mode=ro", uri=True)) as db:
+        try:
+            return db.execute("select 1 from event where kind = ?", (kind,)).fetchone() is not None
+        except sqlite3.OperationalError:
+            return False
+
+
+def wait_for(there: Callable[[], bool], seconds: float = 60) -> None:
+    ends = time.monotonic() + seconds
+    while not there():
+        assert time.monotonic() < ends, "it did not come"
+        time.sleep(0.05)
