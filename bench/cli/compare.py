@@ -144,7 +144,7 @@ def leaderboard(
     elif csv:
         console.raw(board_csv(tables))
     elif markdown:
-        from bench.report.tables import markdown as as_markdown
+        from bench.report.rendering import markdown as as_markdown
 
         console.raw("\n".join(as_markdown(grid) for grid in board_grids(tables, view)))
     elif html is not None:

@@ -17,7 +17,8 @@ from bench.journal import Reader
 from bench.journal.places import find_run
 from bench.report import fold, results_json
 from bench.report.fitting import fitted
-from bench.report.tables import Grid, breakdown, csv_text, matrix, overview
+from bench.report.rendering import csv_text
+from bench.report.tables import Grid, breakdown, matrix, overview
 
 if TYPE_CHECKING:
     from bench.config.catalog import Catalog

@@ -13,9 +13,10 @@ from dataclasses import asdict
 
 from bench.report.comparison import EXPLORATORY, HEADLINE, TARGET, Comparisons, PairComparison, Row
 from bench.report.likeforlike import Check, LikeForLike, shown
+from bench.report.rendering import markdown
 from bench.report.rowtests import ALPHA, LEVEL
 from bench.report.sides import Side
-from bench.report.tables import Grid, markdown, number
+from bench.report.tables import Grid, number
 from bench.report.verdicts import WATERMARK, conclusion, finding_of, p_text, share
 from bench.report.wire import interval_json
 

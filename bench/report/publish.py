@@ -14,8 +14,9 @@ from pathlib import Path
 
 from bench.journal import Reader
 from bench.report.fold import Report
+from bench.report.rendering import markdown
 from bench.report.rows import rows_of
-from bench.report.tables import breakdown, markdown, matrix, overview
+from bench.report.tables import breakdown, matrix, overview
 from bench.report.wire import report_json
 
 

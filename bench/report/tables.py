@@ -1,16 +1,14 @@
-"""Reports as tables: neutral grids that the terminal, Markdown and CSV render alike.
+"""Reports as tables: neutral grids that the terminal and Markdown (``rendering.py``) show alike.
 
 ``overview(report)`` is what a run ends with; ``breakdown`` and ``matrix`` are what ``bench results`` adds::
 
     for grid in overview(report):
-        print(markdown(grid))
+        print(grid.title, grid.rows)
 """
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bench.metrics.facts import NO_LABEL
@@ -257,64 +255,6 @@ def number(value: float | None, unit: str | None = None) -> str:
     if abs(value) <= SHARE_BOUND:
         return f"{value:.4f}"
     return f"{value:.1f}"
-
-
-# --------------------------------------------------------------------- renderings
-
-
-def markdown(grid: Grid) -> str:
-    """The grid as a Markdown table with its title and notes."""
-    lines = [f"### {_cell(grid.title)}", "", _line(grid.head), _line(_rule(grid)), *map(_line, grid.rows)]
-    lines += ["", *(f"- {_cell(note)}" for note in grid.notes)] if grid.notes else []
-    return "\n".join(lines) + "\n"
-
-
-def _rule(grid: Grid) -> Sequence[str]:
-    return ["---:" if index in grid.right else "---" for index in range(len(grid.head))]
-
-
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(_cell(cell) for cell in cells) + " |"
-
-
-def _cell(text: str) -> str:
-    escaped = "".join(f"&#{ord(sign)};" if sign in "<>&|[]`*_" else sign for sign in text)
-    return " ".join(escaped.split()).replace("&#95;", "_").replace("&#91;", "[").replace("&#93;", "]")
-
-
-def csv_text(report: Report) -> str:
-    """A line a metric and label of each job: unrounded values, one header line."""
-    sink = io.StringIO()
-    writer = csv.writer(sink, lineterminator="\r\n")
-    writer.writerow(CSV_HEAD)
-    for job in report.jobs:
-        for one in job.metrics.values():
-            writer.writerow(_csv_row(job, one, "", ""))
-            for dimension, labels in one.breakdown.items():
-                for label, inner in labels.items():
-                    writer.writerow(_csv_row(job, inner, dimension, label))
-    return sink.getvalue()
-
-
-CSV_HEAD = (
-    "benchmark", "provider", "embedding_model", "answering_model", "judge_model", "track", "valid", "metric",
-    "definition", "dimension", "label", "value", "value_failures_as_zero", "n", "n_excluded", "n_failed", "low", "high",
-)  # fmt: skip
-
-
-def _csv_row(job: JobReport, one: Measurement, dimension: str, label: str) -> list[object]:
-    models: Mapping[str, str | None] = {
-        "embedding": job.record.models.embedding,
-        "answering": job.record.models.answering,
-        "judge": job.record.models.judge,
-    }
-    record = job.record
-    bounds = (one.interval.low, one.interval.high) if one.interval else (None, None)
-    return [
-        safe_cell(record.benchmark), safe_cell(record.provider), *(models.values()), record.track, job.valid,
-        one.metric, one.definition, dimension, safe_cell(label), one.value, one.value_failures_as_zero, one.n,
-        one.n_excluded, one.n_failed, *bounds,
-    ]  # fmt: skip
 
 
 def safe_cell(text: str) -> str:
