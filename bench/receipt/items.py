@@ -12,6 +12,7 @@ Reading yields each line with what is wrong with it, and seals the whole in the 
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -208,10 +209,11 @@ class ItemsWriter:
 
     def _write(self) -> Sealed:
         seal = Seal()
+        self._spool.flush()
+        spool = self._spool.fileno()
         with self.path.open("xb") as out:
             for _, _, offset, length, deterministic_leaf in sorted(self._places):
-                self._spool.seek(offset)
-                line = self._spool.read(length)
+                line = os.pread(spool, length, offset)
                 out.write(line + b"\n")
                 seal.add(line, deterministic_leaf)
         return seal.sealed()
