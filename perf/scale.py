@@ -45,10 +45,9 @@ def cluster(workers: int, folder: Path) -> Iterator[str]:
             wait_for_workers(address, workers)
             yield address
         finally:
-            for process in processes:
-                process.terminate()
-            for process in processes:
-                process.wait(timeout=30)
+            for process in reversed(processes):
+                process.kill()
+                process.wait()
 
 
 def wait_for_workers(address: str, workers: int) -> None:

@@ -18,6 +18,7 @@ import logging
 import re
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from concurrent.futures import CancelledError
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, TypeVarTuple, cast
@@ -55,9 +56,12 @@ class Task(Generic[T]):
         status = self._future.status
         return "pending" if status == "lost" or status is None else status
 
-    async def result(self) -> T:
-        """What a finished task gave."""
-        return await cast("Awaitable[T]", self._future.result())
+    async def result(self) -> T | None:
+        """What a finished task gave; None when its worker or the scheduler went away with it."""
+        try:
+            return await cast("Awaitable[T]", self._future.result())
+        except (OSError, CancelledError):
+            return None
 
     async def error(self) -> BaseException:
         """What a task in error raised, or what dask says of its workers."""

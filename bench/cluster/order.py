@@ -13,6 +13,17 @@ from dataclasses import dataclass, field
 
 from bench.cluster.saying import Word
 from bench.errors import BenchError
+from bench.plan import Plan
+from bench.settings import Environment
+from bench.version import __version__
+
+ONLY_HERE = frozenset(
+    {
+        "cluster", "shards", "shard", "run_id", "output", "on_end", "sign", "key", "download", "publishable",
+        "min_score", "max_time", "judge_calibration",
+    }
+)  # fmt: skip
+"""flags that are the coordinator's business"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +69,39 @@ class Order:
     """zstd of what an earlier worker left half done"""
     phases: int = 0
     """rows in it"""
+
+    @classmethod
+    def of(
+        cls,
+        plan: Plan,
+        shard: Shard,
+        *,
+        environment: Environment,
+        share: float,
+        left_usd: float | None,
+        token: str,
+    ) -> Order:
+        """Order one shard of a plan; ``left_usd`` = what of the run's budget is left."""
+        request, run_id = plan.request, plan.request.run_id
+        assert run_id is not None
+        flags = request.model_dump(mode="json", exclude_unset=True, exclude=set(ONLY_HERE))
+        calibrates = shard.number == 1 and (request.judge_calibration or request.publishable)
+        flags |= {"start": shard.start, "end": shard.end, "run_id": f"{run_id}.{shard}"}
+        flags |= {"judge_calibration": calibrates, "max_cost": left_usd}
+        named = environment.dotenv
+        return cls(
+            shard=shard,
+            run_id=run_id,
+            version=__version__,
+            request=flags,
+            digest=plan.digest,
+            identity=plan.identity,
+            workspace=str(plan.workspace.resolve()),
+            # a worker's own workspace has its own .env; only a file that was named goes with the order
+            env_file=None if named is None or named == plan.workspace / ".env" else str(named.resolve()),
+            share=share,
+            token=token,
+        )
 
     @property
     def shard_run_id(self) -> str:
