@@ -145,7 +145,7 @@ class Manifest(_Manifest):
     timezone: Zone = "UTC"
     date_formats: tuple[str, ...] = ()
     overlay: str | None = None
-    cluster_by: str | None = "corpus"
+    cluster_by: Literal["corpus"] | None = "corpus"
 
     def as_benchmark(self, instructions: Mapping[str, str]) -> dict[str, object]:
         """Say the same in the words of `BenchmarkConfig`; ``instructions`` is the read type_instructions_file."""

@@ -291,3 +291,11 @@ def test_schemas_are_json_and_closed(kind) -> None:
     schema = json_schema(kind)
     json.dumps(schema)
     assert schema["additionalProperties"] is False
+
+
+def test_a_unit_of_clusters_that_nobody_computes_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "configs" / "benchmarks"
+    folder.mkdir(parents=True)
+    (folder / "mine.yaml").write_text("extends: demo\nname: mine\nversion: '1'\nclusterBy: speaker\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match="clusterBy"):
+        Catalog.load(tmp_path).benchmark("mine")

@@ -16,11 +16,11 @@ from tests.datasets.conftest import Workspace
 
 def _blocks(root: Path, language: str) -> list[str]:
     text = (root / "docs" / "add-a-benchmark.md").read_text(encoding="utf-8")
-    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+    return re.findall(rf"```{language}(?: [^\n]*)?\n(.*?)```", text, re.DOTALL)
 
 
 def test_both_examples_of_the_guide_validate(root: Path, tmp_path: Path) -> None:
-    rows, manifest, _, trips = _blocks(root, "json")
+    _, rows, manifest, _, trips = _blocks(root, "json")
     benchmarks = tmp_path / "configs" / "benchmarks"
     (benchmarks / "ferries").mkdir(parents=True)
     (benchmarks / "ferries" / "data.jsonl").write_text(rows, encoding="utf-8")

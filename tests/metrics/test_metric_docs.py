@@ -13,7 +13,7 @@ from bench.model import Row, ScoredItem
 
 def blocks(root: Path) -> list[str]:
     text = (root / "docs" / "add-a-metric.md").read_text(encoding="utf-8")
-    return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    return re.findall(r"```python[^\n]*\n(.*?)```", text, re.DOTALL)
 
 
 async def test_the_classes_of_the_guide_work(root: Path, tmp_path: Path) -> None:

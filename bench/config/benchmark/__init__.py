@@ -74,7 +74,7 @@ class BenchmarkFile(ConfigModel):
     corpus: FieldOnly | None = None
     visibility: FieldOnly | None = None
     overlay: str | None = None
-    cluster_by: str | None = "corpus"
+    cluster_by: Literal["corpus"] | None = "corpus"
     ingestion: Ingestion = Ingestion()
     search: Search = Search()
     evaluation: Evaluation
