@@ -104,7 +104,7 @@ def keys_revoke(name: str, *, from_index: int, reason: str | None = None, key_di
 
 
 def show_change(change: KeyChange, text: str) -> None:
-    """What a step did, and whether the log still waits for a signature."""
+    """What a step did, whether the log still waits for a signature, and what git does not hold yet."""
     if current.get().json:
         console.json_value(
             {
@@ -115,6 +115,7 @@ def show_change(change: KeyChange, text: str) -> None:
                 "files": [str(path) for path in change.files],
                 "logged": change.logged,
                 "logPending": change.log_pending,
+                "toCommit": [str(path) for path in change.to_commit],
             }
         )
     else:
@@ -123,6 +124,10 @@ def show_change(change: KeyChange, text: str) -> None:
             console.line(f"  {path}")
     if change.log_pending:
         console.note("the log entry waits for a checkpoint: no other active log key is at hand")
+    if change.to_commit:
+        folders = " ".join(map(str, change.to_commit))
+        console.note("a run of this checkout is signed as dirty until the public half is committed")
+        console.note(f"next: git add {folders} && git commit")
 
 
 def read_roles(names: Sequence[str] | None) -> tuple[Literal["receipt", "log"], ...]:

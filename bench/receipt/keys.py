@@ -12,33 +12,38 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
-import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.canonical import dumps
 from bench.errors import UsageError
 from bench.receipt.keyfiles import KeyRefused, PublicKey, SigningKey
-from bench.receipt.keyring import Keyring
+from bench.receipt.keyring import PUBLISHED, Keyring
 from bench.receipt.log.appending import append
 from bench.receipt.log.entries import AnyEntry, KeyAdded, KeyRetired, KeyRevoked
 from bench.receipt.log.store import read_log
 from bench.receipt.signature import ALGORITHM, encode
 from bench.receipt.trusted import Role, TrustedKey, TrustStore, write_atomically
+from bench.receipt.worktree import changed, in_work_tree, is_ignored
 
+PUBLIC = (Path("keys"), PUBLISHED)
+"""what a step changes and everybody should have"""
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyChange:
-    """What a step did. ``log_pending`` = its log entry waits for a checkpoint; ``logged`` = there is a log."""
+    """What a step did."""
 
     key: TrustedKey
     files: tuple[Path, ...] = ()
     logged: bool = False
+    """there is a log, and it got an entry"""
     log_pending: bool = False
+    """the entry waits for a checkpoint"""
+    to_commit: tuple[Path, ...] = ()
+    """what git does not hold yet: until it does, the checkout is dirty and nobody else knows the key"""
 
 
 def list_keys(ring: Keyring) -> list[dict[str, object]]:
@@ -65,7 +70,7 @@ def new_key(ring: Keyring, name: str, roles: Sequence[Role]) -> KeyChange:
     """Make a key pair, publish its public half in the workspace, trust it; write no log entry."""
     store = ring.trusted()
     _, change = _make(ring, store, name, roles, _log_size(ring))
-    return change
+    return replace(change, to_commit=changed(ring.workspace, PUBLIC))
 
 
 def _make(
@@ -108,11 +113,7 @@ def _refuse_taken(store: TrustStore, name: str, private: Path, public: Path) -> 
 
 def _refuse_work_tree(private: Path) -> None:
     folder = next((parent for parent in private.absolute().parents if parent.is_dir()), Path("/"))
-    if not any((parent / ".git").exists() for parent in (folder, *folder.parents)):
-        return
-    git = shutil.which("git")
-    command = [git or "git", "-C", str(folder), "check-ignore", "-q", str(private.absolute())]
-    if git and subprocess.run(command, capture_output=True, check=False).returncode == 0:  # noqa: S603 - fixed program
+    if not in_work_tree(folder) or is_ignored(private.absolute(), folder):
         return
     raise UsageError(
         f"{private} lies in a git work tree that does not ignore it",
@@ -245,6 +246,8 @@ def _log_change(
 ) -> KeyChange:
     folder = ring.log_folder
     if folder is None:
-        return KeyChange(key=key, files=files)
+        return KeyChange(key=key, files=files, to_commit=changed(ring.workspace, PUBLIC))
     append(folder, drafts, ring.trusted(), log_key, at)
-    return KeyChange(key=key, files=files, logged=True, log_pending=log_key is None)
+    return KeyChange(
+        key=key, files=files, logged=True, log_pending=log_key is None, to_commit=changed(ring.workspace, PUBLIC)
+    )

@@ -85,6 +85,24 @@ def test_a_private_key_is_never_made_inside_a_work_tree(tmp_path: Path) -> None:
     assert new_key(ring, "default", ("receipt",)).key.name == "default"
 
 
+def test_a_new_public_key_is_to_be_committed_before_a_run_and_the_private_one_never(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    subprocess.run(["git", "init", "-q", str(work)], check=True)
+    ring = Keyring(workspace=work, environ={}, folder=tmp_path / "private")
+    assert new_key(ring, "default", ("receipt", "log")).to_commit == (Path("keys"),)
+    seen = subprocess.run(["git", "-C", str(work), "add", "-An"], check=True, capture_output=True, text=True).stdout
+    assert sorted(seen.split()) == ["'keys/default.pub'", "'keys/trusted.json'", "add", "add"]
+    git = ["git", "-C", str(work), "-c", "user.name=x", "-c", "user.email=x"]
+    subprocess.run([*git, "add", "keys"], check=True)
+    subprocess.run([*git, "commit", "-qm", "A key"], check=True)
+    with_log(ring)
+    assert rotate(ring, old=None, new=None, at=AT).to_commit == (Path("keys"), Path("results/published"))
+
+
+def test_outside_a_checkout_nothing_is_to_be_committed(ring: Keyring) -> None:
+    assert new_key(ring, "default", ("receipt",)).to_commit == ()
+
+
 def test_keys_are_looked_for_in_the_documented_order(ring: Keyring, tmp_path: Path) -> None:
     files = {}
     for name in ("flag", "file", "text"):
