@@ -30,9 +30,7 @@ Example::
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Sequence
-from pathlib import PurePath
 from typing import ClassVar
 
 
@@ -282,5 +280,10 @@ class EvaluatorFailed(CallError):
 
 def raised_at(error: BaseException) -> str:
     """Where foreign code raised, as `` (own.py:24, in search)``; empty when it was not raised."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return f" ({PurePath(frames[-1].filename).name}:{frames[-1].lineno}, in {frames[-1].name})" if frames else ""
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    if last is None:
+        return ""
+    code = last.tb_frame.f_code
+    return f" ({code.co_filename.rpartition('/')[2]}:{last.tb_lineno}, in {code.co_name})"
