@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cyclopts import App
 
@@ -11,6 +12,9 @@ from bench.cli.global_flags import current
 from bench.cli.receipts import keyring, now
 from bench.cli.verifying import show_log
 from bench.errors import UsageError
+
+if TYPE_CHECKING:
+    from bench.receipt.publish import Published
 
 
 def publish(
@@ -44,11 +48,7 @@ def publish(
     else:
         assert receipt is not None
         done = publish_receipt(receipt, ring, at=at, supersedes=supersedes, reason=reason)
-    if current.get().json:
-        console.json_value({"logIndex": done.index, "fresh": done.fresh, "log": str(done.folder)})
-    else:
-        console.line(f"{'logged' if done.fresh else 'already'} at index {done.index} of {done.folder}")
-    return 0
+    return show_place(done)
 
 
 log_app = App(name="log", help="Check the public log, or abandon a registered run.")
@@ -92,6 +92,11 @@ def log_abandon(run_id: str, *, reason: str | None = None) -> int:
     from bench.receipt.publish import abandon
 
     done = abandon(run_id, keyring(), reason=reason, at=now())
+    return show_place(done)
+
+
+def show_place(done: Published) -> int:
+    """Where an entry stands in the log."""
     if current.get().json:
         console.json_value({"logIndex": done.index, "fresh": done.fresh, "log": str(done.folder)})
     else:

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from bench.canonical import JSON, digest, parse_file, sha256_hex
-from bench.errors import CanonicalError
+from bench.canonical import JSON, digest, sha256_hex
 from bench.receipt.findings import Finding, fail, or_ok, warn
 from bench.receipt.log.check import LogOutcome, check_log_itself, head_holds
 from bench.receipt.log.entries import ReceiptLogged, Retracted, RunAbandoned, RunStarted, Superseded
-from bench.receipt.log.store import RECEIPTS, LogView, read_log
+from bench.receipt.log.store import RECEIPTS, LogView, read_document, read_log
 from bench.receipt.schema import Receipt
 from bench.receipt.trusted import TrustStore
 
@@ -114,14 +113,7 @@ class LogPlace:
         """Whether a logged receipt says to reproduce this one and agrees on the result digest."""
         for entry in self.view.of(ReceiptLogged):
             if entry.result_digest == receipt.result_digest and entry.receipt_id != receipt.receipt_id:
-                other = _read(self.view.folder / RECEIPTS / f"{entry.receipt_id}.json")
+                other = read_document(self.view.folder / RECEIPTS / f"{entry.receipt_id}.json")
                 if isinstance(other, dict) and other.get("reproduces") == receipt.receipt_id:
                     return True
         return False
-
-
-def _read(path: Path) -> JSON:
-    try:
-        return parse_file(path)
-    except (OSError, CanonicalError):
-        return None

@@ -40,6 +40,9 @@ from bench.receipt.wire import stamp
 from bench.report import fold
 from bench.settings import Environment
 
+FILTERS = ("items", "items_of", "question_type", "per_type")
+"""the flags by which a receipt may choose items, beside limit and sample"""
+
 
 class CannotReproduce(UsageError):
     """The receipt cannot be rerun here; the message lists what is missing or another."""
@@ -130,7 +133,10 @@ async def reproduce(path: Path, setting: Setting) -> Reproduction:
 def request_of(receipt: Receipt, run_id: str) -> RunRequest:
     """The flags that ask for what a receipt states."""
     run, selection = receipt.run, receipt.benchmark.selection
-    filters = {name: value for name, value in selection.filter.items() if name in RunRequest.model_fields}
+    unknown = sorted(selection.filter.keys() - {*FILTERS, "seed"})
+    if unknown:  # also what would be a flag here: a receipt chooses items, never what a run does
+        raise CannotReproduce(f"the receipt selects its items by {', '.join(unknown)}, which is not known here")
+    filters = {name: value for name, value in selection.filter.items() if name in FILTERS}
     by_role = {use.role: f"{use.provider}/{use.requested}" if use.provider else use.requested for use in receipt.models}
     flags: dict[str, object] = {
         "benchmarks": (receipt.benchmark.name,),

@@ -270,6 +270,21 @@ async def test_what_cannot_be_rerun_here_says_why(ring: Keyring, desk: Any, make
     assert caught.value.exit_code == 5
 
 
+@pytest.mark.parametrize(
+    "flag", [{"on_end": "touch pwned"}, {"allow_code_execution": True}, {"output": "/tmp"}, {"download": True}]
+)
+async def test_a_receipt_chooses_items_and_never_what_a_rerun_does(
+    ring: Keyring, desk: Any, flag: dict[str, object]
+) -> None:
+    desk.key = ring.signing_key("receipt")
+    path = desk.good(
+        benchmark__selection__filter={"question_type": ["temporal"], **flag}, models=[],
+        reproducibility={"class": "exact", "reasons": []},
+    )  # fmt: skip
+    with pytest.raises(CannotReproduce, match=next(iter(flag))):
+        await reproduce(path, Setting(workspace=ring.workspace, question=Question(trust=ring.trusted())))
+
+
 # --------------------------------------------------------------- announce, publish
 
 

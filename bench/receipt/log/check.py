@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.canonical import JSON, digest, parse_file
-from bench.errors import CanonicalError, UsageError, VerificationError
+from bench.canonical import digest
+from bench.errors import UsageError, VerificationError
 from bench.receipt.findings import Finding, Verdict, fail, judge, or_ok, warn
 from bench.receipt.keyfiles import KeyRefused, PublicKey
 from bench.receipt.log.entries import KeyAdded, ReceiptLogged
 from bench.receipt.log.note import Checkpoint, Note, read_note
-from bench.receipt.log.store import CHECKPOINTS, RECEIPTS, LogView
+from bench.receipt.log.store import CHECKPOINTS, RECEIPTS, LogView, read_document
 from bench.receipt.schema import items_file_name
 from bench.receipt.trusted import TrustedKey, TrustStore
 
@@ -218,7 +218,7 @@ def _head(path: Path, seen_in: str, origin: str | None, size: int | None = None)
 
 
 def _head_in_receipt(path: Path, origin: str | None) -> Iterator[Head]:
-    document = _read_json(path)
+    document = read_document(path)
     run = document.get("run") if isinstance(document, dict) else None
     head = run.get("log") if isinstance(run, dict) else None
     if not isinstance(head, dict) or (origin is not None and head.get("origin") != origin):
@@ -271,7 +271,7 @@ def _file_of(folder: Path, receipt_id: str, entry: ReceiptLogged) -> Iterator[Fi
     if not path.is_file() or not items.is_file():
         yield _fail("log_receipt_missing", f"{RECEIPTS}/{path.name} or its items file is not there")
         return
-    document = _read_json(path)
+    document = read_document(path)
     if document is None or digest(document) != entry.receipt_sha256:
         yield _fail("log_receipt_mismatch", f"{RECEIPTS}/{path.name} is not the receipt that was logged")
     if file_sha256(items) != entry.items_sha256:
@@ -284,10 +284,3 @@ def file_sha256(path: Path) -> str:
 
     with path.open("rb") as file:
         return file_digest(file, "sha256").hexdigest()
-
-
-def _read_json(path: Path) -> JSON:
-    try:
-        return parse_file(path)
-    except (OSError, CanonicalError):
-        return None

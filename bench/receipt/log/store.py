@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from bench.errors import UsageError, VerificationError
+from bench.canonical import JSON, parse_file
+from bench.errors import CanonicalError, UsageError, VerificationError
 from bench.receipt.log.entries import AnyEntry, ReceiptLogged, read_entry
 from bench.receipt.log.note import Checkpoint, read_note
 from bench.receipt.merkle import Frontier, leaf_hash
@@ -97,6 +98,14 @@ def read_log(folder: Path) -> LogView:
         torn=torn,
         note=note.read_bytes() if note.is_file() else None,
     )
+
+
+def read_document(path: Path) -> JSON:
+    """A receipt of a log's folder as it lies there; None when there is none that can be admitted."""
+    try:
+        return parse_file(path)
+    except (OSError, CanonicalError):
+        return None
 
 
 def _split(data: bytes) -> tuple[list[bytes], bytes]:
