@@ -9,15 +9,18 @@ Example::
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from decimal import Decimal
 from pathlib import Path
 
 from bench.errors import JournalError
 from bench.journal import Reader, RunState
+from bench.journal.paging import sampled_times
 from bench.journal.places import CHECKPOINTS, run_ids
 from bench.journal.results_db import ItemResult, JobSummary, MetricSummary, ResultsDb
-from bench.model import Measurement, State
+from bench.model import Measurement, Phase, State
 from bench.plan.record import JobRecord
 from bench.report.fold import JobReport, Report, fold
+from bench.stats import percentile
 
 FILE = "results.sqlite"
 STILL_GOING = frozenset({RunState.RUNNING, RunState.INTERRUPTED})
@@ -70,7 +73,7 @@ async def _put(database: ResultsDb, reader: Reader, report: Report) -> None:
             n_scored=job.n_scored,
             cost_usd=_cost(job),
             report=f"{report.run_id}/report.json",
-            data=_shown(job.record),
+            data={**_shown(job.record), **_taken(job), "search_p50_ms": await _search_p50_ms(reader, job.record)},
             metrics=tuple(_metrics(job)),
         )
         for job in report.jobs
@@ -94,8 +97,20 @@ def _shown(record: JobRecord) -> dict[str, object]:
 
 
 def _cost(job: JobReport) -> str | None:
-    total = job.metrics.get("cost_total")
-    return None if total is None or total.value is None else f"{total.value:.10f}"
+    """What the calls with a known price cost together; None where none has one."""
+    total = sum((Decimal(spent.cost_usd) for spent in job.usage.values()), Decimal(0))
+    return f"{total:f}" if total else None
+
+
+def _taken(job: JobReport) -> dict[str, object]:
+    return {"cost_unknown_calls": sum(spent.unknown_costs for spent in job.usage.values())}
+
+
+async def _search_p50_ms(reader: Reader, record: JobRecord) -> float | None:
+    """The median search, network and provider only, whatever metrics the benchmark lists."""
+    _, sample = await sampled_times(reader, record.lane, Phase.SEARCH)
+    median_us = percentile([times.get("network", 0) + times.get("provider", 0) for times in sample], 50)
+    return None if median_us is None else median_us / 1000
 
 
 def _metrics(job: JobReport) -> Iterator[MetricSummary]:

@@ -128,3 +128,13 @@ def test_the_gate_measures_its_own_metric_whatever_is_shown(bench: Bench, runs: 
     shown = ("compare", "r:bm25", "r:random", "--metric", "mrr", "--fail-on-regression", "ndcg@10:2")
     done = bench(*shown, check=4)
     assert "regression: ndcg_at_10" in done.stderr and "ndcg" not in done.stdout
+
+
+def test_the_board_shows_latency_and_cost_whatever_metrics_the_benchmark_lists(
+    bench: Bench, runs: None, tmp_path: Path
+) -> None:
+    bench("run", "-q", "--run-id", "one", "--providers", "bm25", "--answering-model", "none", "--metrics", "mrr")
+    rows = [row for table in document(bench, "leaderboard")["tables"] for row in table["rows"]]
+    assert [row["run_id"] for row in rows if row["headline"] == "mrr"] == ["one"]
+    assert all(row["search_p50_ms"] > 0 and row["cost_usd"] is None for row in rows)
+    assert "search p50 (ms)" in bench("leaderboard").stdout

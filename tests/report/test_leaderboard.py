@@ -38,7 +38,7 @@ async def test_where_less_is_better_the_least_is_first(tmp_path: Path) -> None:
     assert await shown(tmp_path, "benchmark", job("b", 10, **changes), job("a", 15, **changes)) == [["b", "a"]]
 
 
-DIFFERENT = {
+DIFFERENT: dict[str, dict[str, object]] = {
     "k": {"k": 5},
     "context budget": {"context_budget": 4000},
     "track": {"track": "vendor"},

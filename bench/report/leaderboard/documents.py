@@ -60,6 +60,8 @@ def _place_json(place: Place) -> dict[str, object]:
         "n_planned": job.n_planned,
         "n_scored": job.n_scored,
         "cost_usd": job.cost_usd,
+        "cost_unknown_calls": job.data.get("cost_unknown_calls"),
+        "search_p50_ms": place.search_ms,
         "headline": headline.metric if headline else None,
         "metrics": {one.metric: _metric_json(one) for one in place.metrics if not one.dimension},
         "question_types": {label: _metric_json(one) for label, one in place.by_type().items()},

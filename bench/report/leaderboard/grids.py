@@ -31,17 +31,11 @@ def _grid(table: Table, *, named: bool = True) -> Grid:
     who = ("provider", "embedding") if named else ("answering model",)
     return Grid(
         title=table.title,
-        head=(*who, name, "failures as 0", "n", _latency_name(table), "USD", "run"),
+        head=(*who, name, "failures as 0", "n", "search p50 (ms)", "USD", "run"),
         rows=tuple(_row(one.first, named=named) for one in table.standings),
         right=tuple(range(len(who), len(who) + 5)),
         notes=(*saying(table), *table.notes),
     )
-
-
-def _latency_name(table: Table) -> str:
-    """The metric of the column: places of one task measure the same."""
-    found = next((place.latency for one in table.standings for place in one.places if place.latency), None)
-    return f"{found.metric} ({found.unit})" if found else "latency"
 
 
 def _model_grid(table: Table) -> Grid:
@@ -49,14 +43,14 @@ def _model_grid(table: Table) -> Grid:
 
 
 def _row(place: Place, *, named: bool) -> tuple[str, ...]:
-    headline, latency = place.headline, place.latency
+    headline = place.headline
     return (
         *((place.job.provider, place.job.embedding_model or "none") if named else (place.models[0],)),
         spanned(headline),
         "-" if headline is None else number(headline.value_failures_as_zero, headline.unit),
         "0" if headline is None else str(headline.n),
-        "-" if latency is None else number(latency.value, latency.unit),
-        place.job.cost_usd or "-",
+        number(place.search_ms, "ms"),
+        place.cost,
         place.job.run_id,
     )
 

@@ -17,7 +17,6 @@ from bench.errors import UsageError
 from bench.journal.results_db import JobSummary, MetricSummary, ResultsDb
 from bench.report.summary import FILE
 
-LATENCIES = ("latency_p50", "latency_p95", "latency")
 SETTINGS = ("k", "context_budget", "level", "selection", "prompts")
 
 
@@ -37,20 +36,22 @@ class Place:
         return next((found[name] for name in order if name in found), None)
 
     @property
-    def latency(self) -> MetricSummary | None:
-        """How long it takes: the first percentile of the search that was measured."""
-        return self.overall(*LATENCIES)
+    def search_ms(self) -> float | None:
+        """The median search in milliseconds."""
+        found = self.job.data.get("search_p50_ms")
+        return float(found) if isinstance(found, int | float) else None
+
+    @property
+    def cost(self) -> str:
+        """US dollars; ``>=`` where some calls have no known price."""
+        usd, unknown = self.job.cost_usd, self.job.data.get("cost_unknown_calls")
+        return "-" if usd is None else f">= {float(usd):.4f}" if unknown else f"{float(usd):.4f}"
 
     @property
     def lower_is_better(self) -> bool:
         """The headline ranks upwards from the least."""
         names = self.job.data.get("lower_is_better")
         return self.headline is not None and isinstance(names, list) and self.headline.metric in names
-
-    def overall(self, *names: str) -> MetricSummary | None:
-        """The first of these metrics that it has."""
-        found = {one.metric: one for one in self.metrics if not one.dimension}
-        return next((found[name] for name in names if name in found), None)
 
     def by_type(self) -> dict[str, MetricSummary]:
         """The headline by question type."""
