@@ -32,6 +32,7 @@ FLAGS = (
     "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--remote-debugging-port=0",
 )  # fmt: skip
 VERDICT = "document.getElementById('verdict').textContent"
+MEANS = "document.getElementById('means').textContent"
 FORBIDDEN = (
     "innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "fetch(", "XMLHttp", "localStorage",
     "sessionStorage", "indexedDB", "document.cookie", "WebSocket", "sendBeacon", "src=", "href=",
@@ -169,10 +170,15 @@ async def test_good_tampered_and_hostile_receipts(
         assert await browser.give(good, items, key_file) == "VALID"
         assert await browser.value("document.getElementById('rows').children.length") == 5
         assert await browser.value("document.getElementById('checks').textContent.includes('fail')") is False
+        assert "stated exactly these bytes. The 10 rows" in await browser.value(MEANS)
+        about = await browser.value("document.getElementById('about').textContent")
+        assert "demo 1" in about and "judge acme/judge-1" in about and "10 planned, 0 failed" in about
 
         bad.write_bytes(whole.replace(b'"demo"', b'"demO"'))
         assert (await browser.give(bad)).startswith("INVALID signature_invalid")
         assert await browser.value("document.getElementById('scores').hidden") is True
+        assert await browser.value("document.getElementById('told').textContent") == "What it claims"
+        assert await browser.value(MEANS) == "Do not rely on any number of this document."
         items_kept = items.read_bytes()
         items.write_bytes(items_kept.replace(b'"mrr":0.5', b'"mrr":0.6'))
         assert (await browser.give(good, items)).startswith("INVALID items_sha256")
