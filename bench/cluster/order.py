@@ -3,7 +3,7 @@
 Example::
 
     order = Order(shard=Shard(number=2, count=4, start=26, end=50), run_id="r1", ...)
-    order.shard_run_id          # "r1.2of4": a shard is a run of its own, with namespaces of its own
+    order.name          # "r1.2of4"
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from bench.cluster.packing import Pack
 from bench.cluster.saying import Word
 from bench.errors import BenchError
 from bench.plan import Plan
@@ -65,10 +66,10 @@ class Order:
     """of every rate limit"""
     token: str
     """names the stop event and the topic of this coordinator"""
-    journal: bytes | None = None
-    """zstd of what an earlier worker left half done"""
+    pack: Pack | None = None
+    """what an earlier worker left half done"""
     phases: int = 0
-    """rows in it"""
+    """rows in its journal"""
 
     @classmethod
     def of(
@@ -86,8 +87,7 @@ class Order:
         assert run_id is not None
         flags = request.model_dump(mode="json", exclude_unset=True, exclude=set(ONLY_HERE))
         calibrates = shard.number == 1 and (request.judge_calibration or request.publishable)
-        flags |= {"start": shard.start, "end": shard.end, "run_id": f"{run_id}.{shard}"}
-        flags |= {"judge_calibration": calibrates, "max_cost": left_usd}
+        flags |= {"start": shard.start, "end": shard.end, "judge_calibration": calibrates, "max_cost": left_usd}
         named = environment.dotenv
         return cls(
             shard=shard,
@@ -104,7 +104,8 @@ class Order:
         )
 
     @property
-    def shard_run_id(self) -> str:
+    def name(self) -> str:
+        """A shard is a run of its own; each fresh start of it has this name and something random."""
         return f"{self.run_id}.{self.shard}"
 
 
@@ -128,8 +129,8 @@ class Refusal:
 class Returned:
     """What came of an order."""
 
-    journal: bytes | None
-    """zstd; None when nothing was begun"""
+    pack: Pack | None
+    """None when nothing was begun"""
     word: Word | None = None
     """the counters at the end"""
     stop: str | None = None

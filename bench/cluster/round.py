@@ -87,9 +87,9 @@ class Round:
                 await self._watch_workers(waiting)
 
     async def _hand_out(self, shard: Shard) -> None:
-        journal, phases = await self.shelf.take(shard)
-        order = replace(self.order(shard), journal=journal, phases=phases)
-        name = order.shard_run_id
+        pack, phases = await self.shelf.take(shard)
+        order = replace(self.order(shard), pack=pack, phases=phases)
+        name = order.name
         task = self.cluster.submit(run_shard, order, name=f"{name}-{order.token}", near=self.near.get(name, ()))
         self.out.append(Out(order, task))
         log().info("shard_handed_out", shard=shard.number, phases=phases)
@@ -116,8 +116,8 @@ class Round:
             return
         if returned.word is not None:
             self.progress.hear(returned.word)
-        if returned.journal is not None:
-            await self.shelf.put(order.shard, returned.journal)
+        if returned.pack is not None:
+            await self.shelf.put(order.shard, returned.pack)
         if returned.refusal is not None:
             found = returned.refusal
             self.problems[number] = f"worker {found.worker}: {found.message} ({found.hint})"
@@ -127,13 +127,13 @@ class Round:
             self.stopping.ask(Stop.MAX_COST)
         elif returned.stop is not None and not self.stopping.asked:
             self.problems[number] = f"stopped early ({returned.stop})"
-        elif returned.stop is None and returned.journal is not None:
+        elif returned.stop is None and returned.pack is not None:
             self.done.append(order)
 
     async def tidy(self) -> None:
         """Have the workers delete what is on the shelf."""
         if self.done and self.cluster.alive:
-            names = [order.shard_run_id for order in self.done]
+            names = [order.name for order in self.done]
             await self.cluster.ask(forget, self.done[0], names, within_s=ANSWER_S)
 
     def _keep_budget(self) -> None:

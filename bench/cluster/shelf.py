@@ -2,10 +2,10 @@
 
 Example::
 
-    shelf = Shelf(folder / SHARDS)
-    await shelf.put(shard, returned.journal)
-    done = await shelf.is_done(shard)
-    await shelf.merge_into(folder, meta)            # the run's own journal from all of them
+    shelf = Shelf(folder)
+    await shelf.put(shard, returned.pack)
+    done = await shelf.is_done(shard, plan)
+    await shelf.merge_into(meta)            # the run's own journal from all of them
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import anyio.to_thread
 import zstandard
 
 from bench.cluster.order import Shard
+from bench.cluster.packing import Pack
 from bench.engine.run import SHARDS
 from bench.journal import Reader, RunMeta, RunState, merge
 from bench.journal.places import JOURNAL
@@ -47,27 +48,38 @@ class Shelf:
         """Where a shard's journal lies."""
         return self.folder / f"{shard}.sqlite"
 
-    async def put(self, shard: Shard, packed: bytes) -> None:
-        """Store a journal in place of an earlier one, durable when this returns."""
-        await anyio.to_thread.run_sync(self._put, shard, packed)
+    async def put(self, shard: Shard, pack: Pack) -> None:
+        """Store what came back in place of what came earlier, durable when this returns."""
+        await anyio.to_thread.run_sync(self._put, shard, pack)
 
-    def _put(self, shard: Shard, packed: bytes) -> None:
+    def _put(self, shard: Shard, pack: Pack) -> None:
+        stores = self._stores(shard)
+        if pack.stores is None:
+            stores.unlink(missing_ok=True)
+        else:
+            self._write(stores, pack.stores)
+        self._write(self.path(shard), zstandard.decompress(pack.journal))
+
+    def _stores(self, shard: Shard) -> Path:
+        return self.folder / f"{shard}.stores.tar.zst"
+
+    def _write(self, path: Path, content: bytes) -> None:
         draft = self.folder / f".{uuid.uuid4().hex}"
         with draft.open("wb") as file:
-            file.write(zstandard.decompress(packed))
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        draft.replace(self.path(shard))
+        draft.replace(path)
 
-    async def take(self, shard: Shard) -> tuple[bytes | None, int]:
-        """A half-done shard for a worker to go on with: its journal, compressed, and how many rows it has."""
-        path = self.path(shard)
+    async def take(self, shard: Shard) -> tuple[Pack | None, int]:
+        """A half-done shard for a worker to go on with, and how many rows its journal has."""
+        path, stores = self.path(shard), self._stores(shard)
         if not path.exists():
             return None, 0
         async with Reader.open(path) as reader:
             phases = sum((await reader.counts()).values())
-        packed = await anyio.to_thread.run_sync(lambda: zstandard.compress(path.read_bytes()))
-        return packed, phases
+        journal = await anyio.to_thread.run_sync(lambda: zstandard.compress(path.read_bytes()))
+        return Pack(journal=journal, stores=stores.read_bytes() if stores.exists() else None), phases
 
     async def is_done(self, shard: Shard, plan: Plan) -> bool:
         """The shard came to its end and nothing of it failed."""

@@ -1,9 +1,9 @@
 """What happens on a worker: check that the order can be carried out here, run the shard's engine, send its journal.
 
-A shard works in ``checkpoints/.shards`` of the worker's workspace and stays there until the coordinator has it, so a
-worker that was killed goes on where it was, and so does the next one on the same disk::
+A shard works in ``checkpoints/.shards`` of the worker's workspace and stays there until the coordinator has it, so the
+next worker on the disk of a killed one goes on where that was; one without that disk begins anew, in new namespaces::
 
-    returned = run_shard(order)             # a dask task; the coordinator stores returned.journal
+    returned = run_shard(order)             # a dask task; the coordinator stores returned.pack
 
 The workspace is ``MEMORYBENCH_WORKSPACE``, else the coordinator's if there is such a folder here, else the folder that
 the worker was started in. Secrets come from the worker's own environment, or from the ``.env`` of that workspace.
@@ -21,18 +21,18 @@ from pathlib import Path
 
 import anyio
 import anyio.to_thread
-import zstandard
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 import bench.version
 from bench.cluster.dask import Post
 from bench.cluster.order import Order, Refusal, Returned
+from bench.cluster.packing import pack
 from bench.cluster.saying import Word
 from bench.config.catalog import Catalog
 from bench.config.run import RunRequest
 from bench.engine import Outcome, Progress, Silent, Stop, execute
 from bench.engine.run import PAUSE_FILE, inmost
-from bench.errors import BenchError, IdentityError, JournalError, Locked, UsageError
+from bench.errors import BenchError, IdentityError, Locked, UsageError
 from bench.journal import Reader
 from bench.journal.holder import HEARTBEAT_S, STALE_S
 from bench.journal.places import CHECKPOINTS, JOURNAL
@@ -69,16 +69,16 @@ async def refusal(order: Order) -> Refusal | None:
 
 
 async def kept(order: Order) -> list[str]:
-    """The shards of a run of which this worker has a journal."""
-    folder = scratch_of(order) / CHECKPOINTS
-    return [path.parent.name for path in folder.glob(f"{order.run_id}.*/{JOURNAL}")]
+    """The shards of a run of which this worker has a journal, by name."""
+    found = (scratch_of(order) / CHECKPOINTS).glob(f"{order.run_id}.*-*/{JOURNAL}")
+    return [path.parent.name.rpartition("-")[0] for path in found]
 
 
-async def forget(order: Order, shards: list[str]) -> None:
+async def forget(order: Order, names: list[str]) -> None:
     """Delete what is stored with the coordinator."""
-    for name in shards:
-        for kind in (CHECKPOINTS, "results"):
-            shutil.rmtree(scratch_of(order) / kind / name, ignore_errors=True)
+    for name in names:
+        for path in scratch_of(order).glob(f"*/{name}-*"):
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def run_shard(order: Order) -> Returned:
@@ -92,7 +92,7 @@ def run_shard(order: Order) -> Returned:
             raise problem from group
     except BenchError as error:
         problem = error
-    return Returned(journal=None, refusal=Refusal.of(problem, post.address))
+    return Returned(pack=None, refusal=Refusal.of(problem, post.address))
 
 
 # --------------------------------------------------------------------------- the plan here
@@ -151,17 +151,18 @@ async def _carry_out(order: Order, post: Post) -> Returned:
     async with anyio.create_task_group() as beside:
         beside.start_soon(speaker.keep_saying)
         plan, environment = await anyio.to_thread.run_sync(plan_of, order)
-        plan = replace(plan, workspace=scratch_of(order))
-        folder = plan.workspace / CHECKPOINTS / order.shard_run_id
         if await anyio.to_thread.run_sync(lambda: post.asked_to_stop(within_s=0)):
             beside.cancel_scope.cancel()
-            return Returned(journal=None, stop=Stop.PAUSED)
-        await _lay_down(order, folder)
+            return Returned(pack=None, stop=Stop.PAUSED)
+        scratch = scratch_of(order)
+        folder = await _begun(order, scratch / CHECKPOINTS)
+        request = plan.request.model_copy(update={"run_id": folder.name})
+        plan = replace(plan, workspace=scratch, request=request)
         beside.start_soon(_obey, post, folder)
         outcome = await _executed(order, plan, environment, speaker, folder)
         beside.cancel_scope.cancel()
     return Returned(
-        journal=_packed(folder / JOURNAL),
+        pack=pack(folder, whole=outcome.stop is None),
         word=speaker.word,
         stop=outcome.stop,
         stopped={job.job.key: job.stopped for job in outcome.jobs if job.stopped is not None},
@@ -217,16 +218,17 @@ class Speaker(Silent):
 # --------------------------------------------------------------------------- the journal on its way
 
 
-async def _lay_down(order: Order, folder: Path) -> None:
-    """Put the journal that came along into its place, unless the one that survived here got further."""
-    if order.journal is None or await _phases(folder) >= order.phases:
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    arrived = folder / f".{uuid.uuid4().hex}"
-    arrived.write_bytes(zstandard.decompress(order.journal))
-    for beside in ("-wal", "-shm"):
-        (folder / f"{JOURNAL}{beside}").unlink(missing_ok=True)
-    arrived.replace(folder / JOURNAL)
+async def _begun(order: Order, base: Path) -> Path:
+    """The run folder in which the shard goes on: with the journal that got furthest, the one that survived here or the
+    one that came along; else a new one, whose namespaces nobody has used."""
+    kept = {folder: await _phases(folder) for folder in base.glob(f"{order.name}-*")}
+    furthest = max(kept, key=lambda folder: kept[folder], default=None)
+    if furthest is not None and kept[furthest] >= order.phases:
+        return furthest
+    folder = base / f"{order.name}-{uuid.uuid4().hex[:6]}"
+    if order.pack is not None:
+        order.pack.lay_down(folder)
+    return folder
 
 
 async def _phases(folder: Path) -> int:
@@ -235,10 +237,3 @@ async def _phases(folder: Path) -> int:
         return 0
     async with Reader.open(folder) as reader:
         return sum((await reader.counts()).values())
-
-
-def _packed(path: Path) -> bytes:
-    wal = path.with_name(f"{path.name}-wal")
-    if wal.exists() and wal.stat().st_size:
-        raise JournalError("the journal is still open in another program", where=str(path), hint="close that program")
-    return zstandard.compress(path.read_bytes())
