@@ -11,11 +11,9 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-import anyio
-import anyio.to_thread
-
 from bench.journal import Reader
 from bench.plan.record import read
+from bench.web.apart import aside
 from bench.web.faults import Refused
 from bench.web.kept import Json, patience
 from bench.web.reports import journal_stamp
@@ -42,7 +40,7 @@ async def compare_document(
     items = sum([await _items(folder) for folder in folders])
     asked = (tuple(names), tuple(metrics), benchmark, force)
     stamp = tuple(part for folder in folders for part in journal_stamp(folder))
-    make = partial(_in_thread, site.workspace, *asked)
+    make = partial(aside, comparison_of, str(site.workspace), *asked, items=items)
     shown = await site.kept.of(("compare", *asked), stamp, make, patience_s=patience(items))
     return known(shown, "the runs are being compared")
 
@@ -52,22 +50,16 @@ async def _items(folder: Path) -> int:
         return planned_items(read(reader.meta.extra))
 
 
-async def _in_thread(
-    workspace: Path, names: Sequence[str], metrics: Sequence[str], benchmark: str | None, force: bool
+async def comparison_of(
+    workspace: str, names: Sequence[str], metrics: Sequence[str], benchmark: str | None, force: bool
 ) -> Json:
-    work = partial(anyio.run, _compared, workspace, names, metrics, benchmark, force)
-    return await anyio.to_thread.run_sync(work)
-
-
-async def _compared(
-    workspace: Path, names: Sequence[str], metrics: Sequence[str], benchmark: str | None, force: bool
-) -> Json:
+    """Compare these jobs now."""
     from bench.report.choosing import Target, sides_of
     from bench.report.compare import compare_sides
     from bench.report.compareview import comparison_json
     from bench.report.verdicts import conclusion
 
-    groups = await sides_of(workspace, [Target.parse(name) for name in names], benchmark=benchmark)
+    groups = await sides_of(Path(workspace), [Target.parse(name) for name in names], benchmark=benchmark)
     found = compare_sides(groups, metrics=metrics, force=force)
     document = comparison_json(found)
     pairs = document["comparisons"]

@@ -31,10 +31,11 @@ _checked: dict[tuple[Path, int, int], list[Json]] = {}
 
 async def configs_document(site: Site) -> Json:
     """Every config, checked."""
-    return await anyio.to_thread.run_sync(_all, site.workspace)
+    return await anyio.to_thread.run_sync(all_configs, site.workspace)
 
 
-def _all(workspace: Path) -> Json:
+def all_configs(workspace: Path) -> Json:
+    """The document, made now; a config is checked again only when its file changed."""
     catalog = Catalog.load(workspace)
     return {kind: [_entry(catalog, workspace, entry) for entry in catalog.entries(kind)] for kind in KINDS}
 

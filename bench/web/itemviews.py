@@ -102,7 +102,7 @@ async def item_document(site: Site, run_id: str, item: str, *, provider: str | N
     """Everything of one item: what was asked, what each provider returned, answers, verdicts, attempts, times, loss."""
     async with Reader.open(folder_of(site, run_id)) as reader:
         jobs = [job for job in read(reader.meta.extra) if provider is None or job.provider == provider]
-        corpora = await corpora_of(reader, item) or [None]  # none ended yet: whichever it is
+        corpora: list[str | None] = [*await corpora_of(reader, item)] or [None]  # none ended yet: whichever it is
         sides = [await _side(reader, job, item, corpus) for job in jobs for corpus in corpora]
     found = [side for side in sides if side is not None]
     if not found:

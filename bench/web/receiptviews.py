@@ -8,15 +8,14 @@ Example::
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-import anyio.to_thread
-
 from bench.errors import BenchError
+from bench.web.apart import aside
 from bench.web.faults import NotFound
-from bench.web.kept import HURRY_S, PATIENT_S, Json, stamp_of
+from bench.web.kept import HURRY_S, PATIENT_S, SMALL_ITEMS, Json, stamp_of
 from bench.web.site import Site
 
 PUBLISHED = "published"
@@ -34,10 +33,11 @@ async def receipts_document(site: Site) -> Json:
     beside = [path for folder in {file.parent for file in files} for path in sorted(folder.iterdir())]
     trust = [site.workspace / "keys" / "trusted.json", *sorted((site.workspace / "results" / PUBLISHED).rglob("*"))]
     quick = sum(path.stat().st_size for path in beside) < QUICK_BYTES
+    names = [str(file.relative_to(site.workspace)) for file in files]
     shown = await site.kept.of(
         "receipts",
         stamp_of(*beside, *trust),
-        partial(anyio.to_thread.run_sync, _receipts, site.workspace, tuple(files)),
+        partial(aside, verified, str(site.workspace), names, items=0 if quick else SMALL_ITEMS + 1),
         patience_s=PATIENT_S if quick else HURRY_S,
     )
     if shown.document is None:
@@ -50,25 +50,27 @@ def _files(workspace: Path) -> list[Path]:
     return list(dict.fromkeys(sorted(results.glob("*/receipts/*.json"), key=lambda path: path.parts[-3] != PUBLISHED)))
 
 
-def _receipts(workspace: Path, files: tuple[Path, ...]) -> Json:
+async def verified(place: str, names: Sequence[str]) -> Json:
+    """Verify these receipts now, and the public log beside them."""
     from bench.receipt.log.store import has_log
     from bench.receipt.logplace import LogPlace
     from bench.receipt.trusted import FILE as TRUSTED
     from bench.receipt.trusted import TrustStore
     from bench.receipt.verify import Question, verify_file
 
+    workspace = Path(place)
     published = workspace / "results" / PUBLISHED
     try:
         trust = TrustStore.load_or_empty(workspace / TRUSTED)
-        place = LogPlace.open(published, trust) if has_log(published) else None
-        rows = [_receipt(workspace, verify_file(file, Question(trust=trust), place).value()) for file in files]
+        log_place = LogPlace.open(published, trust) if has_log(published) else None
+        asked = [verify_file(workspace / name, Question(trust=trust), log_place) for name in names]
     except BenchError as error:
         return {"receipts": [], "log": None, "problem": str(error)}
     log = None
-    if place is not None:
-        outcome = place.outcome
+    if log_place is not None:
+        outcome = log_place.outcome
         log = {"size": outcome.size, "verdict": str(outcome.verdict), "origin": outcome.origin}
-    return {"receipts": rows, "log": log, "problem": None}
+    return {"receipts": [_receipt(workspace, one.value()) for one in asked], "log": log, "problem": None}
 
 
 def _receipt(workspace: Path, value: Json) -> Json:

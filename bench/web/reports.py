@@ -1,7 +1,7 @@
 """The numbers of each run, as ``bench results --json`` gives them, with how time was spent beside each job.
 
 A finished run has its numbers in ``results/RUN/report.json``. Where they are missing or older than the journal they
-are folded again: in a thread, or for a large run in a process of its own, since a fold keeps an interpreter busy::
+are folded again, aside::
 
     shown = await report_of(site, "r1", items=160)
     shown.document, shown.fresh        # None and False while the first fold is under way
@@ -10,23 +10,18 @@ are folded again: in a thread, or for a large run in a process of its own, since
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-import anyio
-import anyio.to_thread
-
-from bench.errors import JournalError
 from bench.journal import Reader
 from bench.journal.paging import ends_of, sampled_times
 from bench.journal.places import CHECKPOINTS, JOURNAL
 from bench.model import Phase
 from bench.plan.record import JobRecord, read
 from bench.report import fold, results_json
-from bench.web.kept import SMALL_ITEMS, Json, Shown, Stamp, patience, stamp_of
+from bench.web.apart import aside
+from bench.web.kept import Json, Shown, Stamp, patience, stamp_of
 from bench.web.site import Site
 from bench.web.times import spread
 
@@ -44,18 +39,14 @@ def journal_stamp(folder: Path) -> Stamp:
 
 
 async def _made(workspace: Path, run_id: str, items: int) -> Json:
-    if items <= SMALL_ITEMS or _stored(workspace, run_id) is not None:
-        return await anyio.to_thread.run_sync(partial(anyio.run, document_of, workspace, run_id))
-    command = [sys.executable, "-m", "bench.web.reports", str(workspace), run_id]
-    done = await anyio.run_process(command, stderr=subprocess.DEVNULL, check=False)
-    if done.returncode != 0:
-        raise JournalError(f"the numbers of run {run_id} cannot be folded", hint=f"bench results {run_id} says why")
-    found: Json = json.loads(done.stdout)
-    return found
+    """A stored report is read in no time, however large its run is."""
+    folded = 0 if _stored(workspace, run_id) is not None else items
+    return await aside(document_of, str(workspace), run_id, items=folded)
 
 
-async def document_of(workspace: Path, run_id: str) -> Json:
+async def document_of(place: str, run_id: str) -> Json:
     """The document of ``bench results --json``, with times and ends beside each job."""
+    workspace = Path(place)
     async with Reader.open(workspace / CHECKPOINTS / run_id) as reader:
         records = read(reader.meta.extra)
         stored = _stored(workspace, run_id)
@@ -118,7 +109,3 @@ def _whole(fixed: Mapping[str, object], timed: Mapping[str, object], record: Job
 
 def _map(value: object) -> Mapping[str, object]:
     return value if isinstance(value, Mapping) else {}
-
-
-if __name__ == "__main__":
-    sys.stdout.write(json.dumps(anyio.run(document_of, Path(sys.argv[1]), sys.argv[2])))

@@ -30,6 +30,7 @@ from bench.web.orders import Orders
 from bench.web.service import Service
 from bench.web.site import LOOPBACK, Site
 from bench.web.tokens import Secret
+from bench.web.warming import warm
 
 TOKEN_VARIABLE = "MEMORYBENCH_TOKEN_FILE"  # noqa: S105  a name
 SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL")
@@ -103,6 +104,7 @@ async def open_site(settings: Settings) -> AsyncIterator[OpenSite]:
                 port = await _listen(runner, settings)
                 recovered = tuple(await service.recover()) if service else ()
                 url = f"http://{_shown(settings.host)}:{port}"
+                tasks.start_soon(warm, settings.workspace)
                 login = f"{url}/login?token={secret.token}" if secret else f"{url}/"
                 yield OpenSite(url=url, login=login, secret=secret, site=site, recovered=recovered)
             finally:
