@@ -21,6 +21,7 @@ from bench.receipt.facts import Facts, Upstream, bench_version, by_role
 from bench.receipt.folds import Corpora, Folds
 from bench.receipt.invariants import invariants
 from bench.receipt.items import ItemsWriter
+from bench.receipt.place import environment
 from bench.receipt.rows import item_rows
 from bench.receipt.schema import Body, items_file_name
 from bench.receipt.wire import stamp
@@ -129,7 +130,7 @@ async def _compose(reader: Reader, job: JobReport, order: Order, items: Path) ->
         models=facts.models(),
         prompts=facts.prompts(),
         metrics=facts.metrics(),
-        environment=facts.environment(),
+        environment=environment(reader.meta),
         counts=folds.counts(job.n_planned),
         scores=folds.scores(job, corpora),
         per_query=writer.sealed.per_query(order.receipt_id),

@@ -1,6 +1,6 @@
-"""The parts of a receipt that were known before the first call: run, benchmark, provider, models, environment.
+"""What was known of one job before its first call: run, benchmark, provider, models, prompts, metrics.
 
-    facts = Facts.of(reader.meta, record)
+    facts = Facts(meta=reader.meta, record=record)
     facts.benchmark().dataset.sha256
 
 Everything comes from the journal; nothing is read anew from the machine, the configs or git.
@@ -20,10 +20,9 @@ from bench.plan.record import BUILT_IN_EMBEDDING, JobRecord
 from bench.providers.names import BUILT_IN
 from bench.receipt import schema
 from bench.receipt.digests import config_tree
+from bench.receipt.stored import NO_DIGEST, UNKNOWN, integer, text_or_none, tree
 from bench.receipt.wire import stamp
 
-UNKNOWN = "unknown"
-NO_DIGEST = "0" * 64
 BUILT_IN_MODELS = "builtin/"
 SCORE_CATEGORIES = ("retrieval", "answer", "custom")
 _SELECTION_COUNTS = ("limit", "sample")
@@ -58,7 +57,7 @@ class Facts:
         announced: tuple[schema.Preregistration, schema.LogHead] | None,
     ) -> schema.Run:
         """The settings of the run."""
-        operation = _tree(self.meta.extra.get("operation"))
+        operation = tree(self.meta.extra.get("operation"))
         return schema.Run(
             run_id=self.meta.run_id,
             plan_digest=self.meta.plan_digest,
@@ -91,11 +90,11 @@ class Facts:
         return schema.Benchmark(
             name=record.benchmark,
             version=record.benchmark_version,
-            split=_text_or_none(dataset.get("split")),
+            split=text_or_none(dataset.get("split")),
             config_sha256=record.config_sha256.get("benchmark", NO_DIGEST),
             dataset=schema.DatasetFile(
                 sha256=str(dataset.get("sha256") or NO_DIGEST),
-                bytes=_integer(dataset.get("bytes")),
+                bytes=integer(dataset.get("bytes")),
                 items=record.n_items,
                 source=str(dataset.get("source") or UNKNOWN),
                 license=str(dataset.get("license") or UNKNOWN),
@@ -120,7 +119,7 @@ class Facts:
         """Known before the first call where it can be, so that an announcement has the same config digest."""
         if self.is_built_in:
             return bench_version(self.meta), "package"
-        plugin = _tree(self._planned_provider().get("plugin"))
+        plugin = tree(self._planned_provider().get("plugin"))
         for version in plugin.values():
             return str(version), "package"
         if self.told.upstream:
@@ -128,7 +127,7 @@ class Facts:
         return self.told.version or UNKNOWN, "declared"
 
     def _planned_provider(self) -> Mapping[str, object]:
-        return _tree(_tree(self.meta.identity.get("providers")).get(self.record.provider))
+        return tree(tree(self.meta.identity.get("providers")).get(self.record.provider))
 
     @property
     def is_built_in(self) -> bool:
@@ -150,13 +149,13 @@ class Facts:
         if name is None or name == "none":
             return None
         vendor, slash, model = name.partition("/")
-        planned = _tree(_tree(self.meta.identity.get("models")).get(name))
+        planned = tree(tree(self.meta.identity.get("models")).get(name))
         return schema.ModelUse(
             role=role,
             provider=vendor if slash else "",
             requested=model if slash else name,
             reported=self.reported.get(role),
-            params=_tree(planned.get("settings")),
+            params=tree(planned.get("settings")),
             seed=None,
         )
 
@@ -173,7 +172,7 @@ class Facts:
     def _prompt_source(self) -> Literal["default", "benchmark", "custom", "vendor"]:
         if self.record.track == "vendor":
             return "vendor"
-        if _tree(self.meta.request).get("answer_prompt"):
+        if tree(self.meta.request).get("answer_prompt"):
             return "custom"
         answers = {sha for role, sha in self.record.prompts.items() if role.startswith("answer")}
         return "default" if answers <= {_default_answer_sha256()} else "benchmark"
@@ -194,28 +193,7 @@ class Facts:
             self.benchmark(), self.provider(), self.models(), self.prompts(), self.metrics(), self.run(proof, None)
         )
 
-    # ---- where
-
-    def environment(self) -> schema.Environment:
-        """The machine and the code, as they were journaled before the first call."""
-        machine, code = _tree(self.meta.extra.get("environment")), self.meta.code_state
-        text = {name: str(machine.get(name) or UNKNOWN) for name in ("python", "implementation", "platform", "cpu")}
-        return schema.Environment(
-            **text,
-            cpu_count=_integer(machine.get("cpuCount")),
-            memory_bytes=_integer(machine.get("memoryBytes")),
-            container_image=_text_or_none(machine.get("containerImage")),
-            container_digest=_text_or_none(machine.get("containerDigest")),
-            lock_sha256=_text_or_none(machine.get("lockSha256")),
-            packages=cast("Mapping[str, str]", _tree(machine.get("packages"))),
-            git=schema.Git(
-                commit=_text_or_none(code.get("commit")),
-                tag=_text_or_none(code.get("tag")),
-                dirty=cast("bool | None", code.get("dirty")),
-            ),
-            code_tree_sha256=str(machine.get("codeTreeSha256") or NO_DIGEST),
-            host_hash=str(machine.get("hostHash") or "0" * 16),
-        )
+    # ---- again
 
     def reproducibility(self) -> schema.Reproducibility:
         """What a rerun can be expected to give, and why not more."""
@@ -263,10 +241,10 @@ def _selection(stored: Mapping[str, object]) -> schema.Selection:
 
 
 def _resume(stored: StoredResume) -> schema.Resume:
-    code, versions = _tree(stored.data.get("code_state")), _tree(stored.data.get("versions"))
+    code, versions = tree(stored.data.get("code_state")), tree(stored.data.get("versions"))
     return schema.Resume(
         at=stamp(stored.at),
-        code_commit=_text_or_none(code.get("commit")),
+        code_commit=text_or_none(code.get("commit")),
         bench_version=str(versions.get("bench") or UNKNOWN),
     )
 
@@ -277,7 +255,7 @@ def _concurrency(stored: object) -> int:
         from bench.http.window import CEILING
 
         return CEILING
-    return max(1, _integer(stored) or 10)
+    return max(1, integer(stored) or 10)
 
 
 def _host(base_url: object) -> str | None:
@@ -289,18 +267,6 @@ def _host(base_url: object) -> str | None:
         return f"{parts.hostname}:{parts.port}" if parts.port else parts.hostname
     except ValueError:
         return None
-
-
-def _tree(value: object) -> Mapping[str, object]:
-    return cast("Mapping[str, object]", value) if isinstance(value, Mapping) else {}
-
-
-def _integer(value: object) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0
-
-
-def _text_or_none(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
 
 
 def bench_version(meta: RunMeta) -> str:

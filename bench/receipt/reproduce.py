@@ -32,6 +32,7 @@ from bench.receipt.digests import config_tree
 from bench.receipt.facts import Facts
 from bench.receipt.findings import Verdict
 from bench.receipt.keyfiles import SigningKey
+from bench.receipt.place import environment as environment_of
 from bench.receipt.schema import Receipt, Signer, items_file_name
 from bench.receipt.sign import Request, Signed, sign_run
 from bench.receipt.ulid import new_ulid
@@ -182,7 +183,7 @@ def _refuse_other_plan(receipt: Receipt, plan: Plan, environment: Environment) -
     if other:
         lines = "\n  ".join(f"{path}: {there} -> {now}" for path, there, now in other)
         raise CannotReproduce(f"here it would not be the same measurement\n  {lines}")
-    machine = facts.environment()
+    machine = environment_of(meta)
     code = receipt.environment
     pairs = (
         ("commit", code.git.commit, machine.git.commit),
