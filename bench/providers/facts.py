@@ -72,6 +72,12 @@ def variables(config: ProviderConfig) -> dict[str, bool]:
     return found
 
 
+def secrets(config: ProviderConfig) -> tuple[str, ...]:
+    """Variables whose values nobody may see."""
+    named = [auth.env_var for auth in config.auth if auth.env_var is not None]
+    return tuple(sorted({*named, *(config.mcp.env.values() if config.mcp else ())}))
+
+
 def needs(config: ProviderConfig) -> tuple[str, ...]:
     """Variables that must be set before the provider can be used."""
     return tuple(sorted(name for name, required in variables(config).items() if required))

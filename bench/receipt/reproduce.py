@@ -229,5 +229,14 @@ async def _signed(folder: Path, run_id: str, receipt: Receipt, setting: Setting)
     if setting.key is None:
         return None
     output = setting.workspace / "results" / run_id / "receipts"
-    made = await sign_run(folder, setting.key, Request(output=output, reproduces=receipt.receipt_id))
+    made = await sign_run(
+        folder,
+        setting.key,
+        Request(
+            output=output,
+            reproduces=receipt.receipt_id,
+            environment=Environment.load(setting.workspace),
+            catalog=Catalog.load(setting.workspace),
+        ),
+    )
     return made.receipts[0] if made.receipts else None

@@ -11,29 +11,28 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.canonical import JSON
+from bench.config.catalog import Catalog
 from bench.errors import BenchError, CanonicalError, Locked, UsageError, VerificationError
-from bench.events import redactor
 from bench.journal import Reader
-from bench.receipt.build import Draft, Order, Refused, build
+from bench.receipt.build import Order, Refused, build
 from bench.receipt.bulk import collecting_rarely
 from bench.receipt.findings import Verdict
 from bench.receipt.keyfiles import SigningKey
 from bench.receipt.publish import announcement
+from bench.receipt.secrecy import learn_secrets, refuse_secrets
 from bench.receipt.signature import sign
 from bench.receipt.trusted import TrustStore
 from bench.receipt.ulid import new_ulid
 from bench.receipt.verify import Question, verify_file
 from bench.receipt.wire import emit, stamp
 from bench.report import JobReport, Report, fold
-
-SECRET_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIALS")
-SHORTEST_SECRET = 6
+from bench.settings import Environment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +47,10 @@ class Request:
     reproduces: str | None = None
     log: Path | None = None
     """the public log, for the run's announcement"""
-    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    environment: Environment = field(default_factory=lambda: Environment(values=os.environ))
     """where configured secrets are looked for"""
+    catalog: Catalog | None = None
+    """the configs that name them"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +114,6 @@ async def sign_run(run: Path, key: SigningKey, request: Request) -> SignOutcome:
 
     Raises UsageError for names that are not there, Locked while the run is live.
     """
-    learn_secrets(request.environ)
     with collecting_rarely():
         return await _sign_jobs(run, key, request)
 
@@ -123,6 +123,7 @@ async def _sign_jobs(run: Path, key: SigningKey, request: Request) -> SignOutcom
         await _refuse_live(reader)
         report = await fold(reader)
         jobs = _chosen(report, request)
+        learn_secrets(request.environment, request.catalog, [job.record.provider for job in jobs])
         announced = announcement(request.log, reader.meta.run_id, reader.meta.plan_digest) if request.log else None
         receipts: list[Signed] = []
         refused: list[RefusedJob] = []
@@ -180,7 +181,7 @@ async def _sign_job(reader: Reader, job: JobReport, order: Order, key: SigningKe
         raise UsageError(f"{path} already exists", hint="a receipt is never overwritten; name another file")
     draft = await build(reader, job, order)
     try:
-        _refuse_secrets(draft)
+        refuse_secrets(draft)
         body: dict[str, JSON] = emit(draft.body)  # type: ignore[assignment]
         _write(path, sign(body, key))
         _verify_own(path, key)
@@ -221,27 +222,3 @@ def _refused(job: JobReport, error: BenchError) -> RefusedJob:
         message=str(error),
         hint=error.hint,
     )
-
-
-# ------------------------------------------------------------------------ secrets
-
-
-def learn_secrets(environ: Mapping[str, str]) -> None:
-    """Teach the redactor every variable that is named like a secret, so that none slips into a receipt."""
-    for name, value in environ.items():
-        words = name.upper().removesuffix("_FILE")
-        if words.endswith(SECRET_NAMES) and len(value) >= SHORTEST_SECRET and not name.upper().endswith("_FILE"):
-            redactor.learn(value)
-
-
-def _refuse_secrets(draft: Draft) -> None:
-    for place, text in _texts(draft):
-        if redactor.holds_secret(text):
-            raise Refused("secret_in_receipt", f"the value of a configured secret occurs in {place}")
-
-
-def _texts(draft: Draft) -> Iterator[tuple[str, str]]:
-    yield "the receipt", json.dumps(emit(draft.body), ensure_ascii=False)
-    with draft.items.open(encoding="utf-8") as file:
-        for number, line in enumerate(file, start=1):
-            yield f"line {number} of the items file", line

@@ -16,6 +16,7 @@ from bench.engine import execute
 from bench.engine.codestate import CodeState
 from bench.engine.meta import run_meta
 from bench.errors import Locked, UsageError
+from bench.events import redactor
 from bench.journal import Entry, Journal, Key, Reader, merge
 from bench.model import Phase, State
 from bench.plan import make_plan
@@ -28,6 +29,7 @@ from bench.receipt.log.check import check_log
 from bench.receipt.log.store import read_log
 from bench.receipt.publish import publish
 from bench.receipt.reproduce import CannotReproduce, NotVerified, Setting, reproduce
+from bench.receipt.secrecy import learn_secrets
 from bench.receipt.sign import Request, SignOutcome, sign_run
 from bench.receipt.verify import Question, verify_file
 from bench.report import fold
@@ -39,7 +41,7 @@ AT = "2027-01-01T00:00:00Z"
 
 async def signed(ring: Keyring, run: Path, **request: Any) -> SignOutcome:
     request.setdefault("output", ring.workspace / "results" / run.name / "receipts")
-    request.setdefault("environ", {})
+    request.setdefault("environment", Environment())
     return await sign_run(run, ring.signing_key("receipt"), Request(**request))
 
 
@@ -98,11 +100,26 @@ async def test_a_secret_in_the_bytes_refuses_the_receipt(ring: Keyring) -> None:
     run = await run_demo(ring.workspace, "r1")
     item = load((await signed(ring, run)).receipts[0].file).per_query.merkle_root
     assert item
-    outcome = await signed(ring, run, environ={"SOME_API_KEY": "single-session"})
+    outcome = await signed(ring, run, environment=Environment(values={"SOME_API_KEY": "single-session"}))
     assert [refused.code for refused in outcome.refused] == ["secret_in_receipt"]
-    from bench.events import redactor
+    forget()
 
+
+def forget() -> None:
     redactor.__init__()  # type: ignore[misc]
+
+
+def test_what_a_config_calls_a_secret_is_one_whatever_its_name(ring: Keyring, root: Path) -> None:
+    folder = ring.workspace / "configs" / "providers"
+    folder.mkdir(parents=True)
+    text = (root / "configs" / "providers" / "mem0.yaml").read_text()
+    (folder / "odd.yaml").write_text(text.replace("MEM0_API_KEY", "MY_DOOR").replace("name: mem0", "name: odd"))
+    (ring.workspace / ".env").write_text("MY_DOOR=open-sesame-1\n")
+    environment, catalog = Environment.load(ring.workspace), Catalog.load(ring.workspace)
+    for providers, known in [(["bm25", "gone"], False), (["odd@fast"], True)]:
+        learn_secrets(environment, catalog, providers)
+        assert redactor.holds_secret("they say open-sesame-1 here") is known
+    forget()
 
 
 async def add_failures(run: Path, **entry: Any) -> None:
