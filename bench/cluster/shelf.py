@@ -69,7 +69,7 @@ class Shelf:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        draft.replace(path)
+        _place(draft, path)
 
     async def take(self, shard: Shard) -> tuple[Pack | None, int]:
         """A half-done shard for a worker to go on with, and how many rows its journal has."""
@@ -98,12 +98,16 @@ class Shelf:
         draft = self.run / _DRAFT
         shutil.rmtree(draft, ignore_errors=True)
         await merge(sources, draft, run_id=meta.run_id, request=meta.request)
-        for left in ("-wal", "-shm"):
-            # of a reader of the file that goes; nothing is in them, its writer has closed it
-            (self.run / f"{JOURNAL}{left}").unlink(missing_ok=True)
-        (draft / JOURNAL).replace(self.run / JOURNAL)
+        _place(draft / JOURNAL, self.run / JOURNAL)
         shutil.rmtree(draft)
 
     def clear(self) -> None:
         """The run is whole: its own journal has everything."""
         shutil.rmtree(self.folder)
+
+
+def _place(new: Path, path: Path) -> None:
+    """Put a file in the place of another, and of what SQLite left beside that for its readers; it holds nothing."""
+    for beside in ("-wal", "-shm"):
+        path.with_name(f"{path.name}{beside}").unlink(missing_ok=True)
+    new.replace(path)

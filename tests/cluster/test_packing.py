@@ -1,0 +1,63 @@
+"""What travels between workers arrives as it left, and stays as durable as what is at home."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from bench.cluster.order import Shard
+from bench.cluster.packing import pack
+from bench.cluster.shelf import Shelf
+from bench.engine.run import SHARDS
+from bench.errors import JournalError
+from tests.small_world import World
+
+SHARD = Shard(number=1, count=2, start=1, end=4)
+
+
+async def ran(tmp_path: Path) -> tuple[World, Path]:
+    world = World.make(tmp_path / "w", "http://127.0.0.1:9")
+    outcome = await world.run(providers="bm25", answering_model="builtin/extractive", run_id="r", cleanup="never")
+    return world, outcome.folder
+
+
+async def test_a_half_done_shard_takes_its_stores_along_and_a_whole_one_does_not(tmp_path: Path) -> None:
+    _, folder = await ran(tmp_path)
+    assert pack(folder, whole=True).stores is None
+    there = tmp_path / "there"
+    pack(folder, whole=False).lay_down(there)
+    files = {path.relative_to(folder) for path in (folder / "stores").rglob("*") if path.is_file()}
+    assert files and files == {path.relative_to(there) for path in (there / "stores").rglob("*") if path.is_file()}
+    for name in (*files, Path("journal.sqlite")):
+        assert (there / name).read_bytes() == (folder / name).read_bytes()
+
+
+async def test_a_journal_that_is_still_written_is_not_packed(tmp_path: Path) -> None:
+    _, folder = await ran(tmp_path)
+    writer = sqlite3.connect(folder / "journal.sqlite")
+    try:
+        writer.execute("CREATE TABLE unfinished (x)")
+        with pytest.raises(JournalError, match="still open in another program"):
+            pack(folder, whole=True)
+    finally:
+        writer.close()
+
+
+async def test_the_shelf_gives_back_what_it_was_given_and_knows_what_is_done(tmp_path: Path) -> None:
+    world, folder = await ran(tmp_path)
+    plan = world.plan(providers="bm25", answering_model="builtin/extractive")
+    shelf = Shelf(tmp_path / "whole")
+    assert not shelf.is_there
+    (tmp_path / "whole" / SHARDS).mkdir(parents=True)
+    assert await shelf.take(SHARD) == (None, 0)
+    assert not await shelf.is_done(SHARD, plan)
+    sent = pack(folder, whole=False)
+    await shelf.put(SHARD, sent)
+    found, phases = await shelf.take(SHARD)
+    assert (found, phases > 0) == (sent, True)
+    assert await shelf.is_done(SHARD, plan)
+    await shelf.put(SHARD, pack(folder, whole=True))
+    names = [path.name for path in shelf.folder.iterdir() if not path.name.endswith(("-wal", "-shm"))]
+    assert names == ["1of2.sqlite"], "no draft, no store that went"
