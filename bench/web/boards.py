@@ -93,7 +93,7 @@ def _known(names: Iterable[str]) -> list[str]:
 
 
 def _ranked(rows: Sequence[Json], table: Table, receipts: Mapping[Signed, str], asked: Asked) -> list[Json]:
-    """Each row with its name, its latency metric and its receipt; by the question type where one is asked for."""
+    """Each row with its name, its cost as text and its receipt; by the question type where one is asked for."""
     found = [
         (_rank(standing, asked), _row(row, standing.first, receipts, asked))
         for row, standing in zip(rows, table.standings, strict=True)
@@ -115,7 +115,7 @@ def _row(row: Json, place: Place, receipts: Mapping[Signed, str], asked: Asked) 
     return {
         **row,
         "name": job.answering_model or "none" if asked.view == "model" else _name(place),
-        "latency": place.latency.metric if place.latency else None,
+        "cost": place.cost,
         "receipt": receipts.get((job.run_id, job.benchmark, job.provider, job.answering_model, job.judge_model)),
     }
 

@@ -136,16 +136,14 @@ def board_charts(rows: Sequence[Json], kind: str) -> dict[str, RowChart | Scatte
     names = [str(row["name"]) for row, _ in known]
     values = [cast("float | None", one["value"]) for _, one in known]
     metric = str(known[0][0]["headline"]) if known else ""
-    latency = next((str(row["latency"]) for row, _ in known if row["latency"]), "")
-    times = [cast("float | None", _metrics(row).get(latency, {}).get("value")) for row, _ in known]
+    times = [cast("float | None", row["search_p50_ms"]) for row, _ in known]
     costs = [None if row["cost_usd"] is None else float(str(row["cost_usd"])) for row, _ in known]
-    unit = str(_metrics(known[0][0]).get(latency, {}).get("unit") or "") if known else ""
     measured = [_summed(row, one) for row, one in known]
     about = f"{metric} ({kind})" if kind else metric
     return {
         "values": intervals(measured, title=f"{about}, with 95 % intervals"),
         "by_latency": scatter(
-            list(zip(names, times, values, strict=True)), title=f"{about} against latency", takes=f"{latency}, {unit}"
+            list(zip(names, times, values, strict=True)), title=f"{about} against latency", takes="median search, ms"
         ),
         "by_cost": scatter(
             list(zip(names, costs, values, strict=True)), title=f"{about} against cost", takes="cost of the job, USD"
