@@ -1,6 +1,6 @@
 """How much sooner a run ends on more workers: one run as 1, 2 and 4 shards on real dask processes of this machine.
 
-``python perf/scale.py [--items 1200] [--concurrency 4] [--latency 50] [--shards 1 2 4] [--json]``. Every call takes
+``python perf/scale.py [--items 400] [--concurrency 1] [--latency 50] [--shards 1 2 4] [--json]``. Every call takes
 ``--latency`` milliseconds at a stub server in a process of its own. The workers are started before the clock, as on a
 cluster; ``--concurrency`` is that of one shard, and small, so that latency and not this machine's CPU is measured.
 """
@@ -94,8 +94,8 @@ def measure(workspace: Path, address: str, shards: int, concurrency: int, url: s
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--items", type=int, default=1200)
-    parser.add_argument("--concurrency", type=int, default=4)
+    parser.add_argument("--items", type=int, default=400)
+    parser.add_argument("--concurrency", type=int, default=1)
     parser.add_argument("--latency", type=float, default=50.0, metavar="MS")
     parser.add_argument("--shards", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--json", action="store_true")

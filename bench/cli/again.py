@@ -129,6 +129,8 @@ def fork(
     if start is Phase.EVALUATE and wrong is not None:
         text = f"--{wrong.replace('_', '-')} changes answers, and --from evaluate keeps them"
         raise UsageError(text, hint="use --from answer")
+    if "cluster" in found:
+        raise UsageError("a fork runs in one process", hint="leave --cluster out")
     catalog, environment = surroundings()
 
     async def planned() -> tuple[Plan, Errand]:
@@ -137,7 +139,8 @@ def fork(
         if not only:
             what = "answer" if start is Phase.EVALUATE else "search result"
             raise UsageError(f"run {run_id} has no stored {what}", hint="bench run makes a run of its own")
-        return plan, replace(errand, only=only)
+        alone = plan.request.model_copy(update={"cluster": None, "shards": None})
+        return replace(plan, request=alone), replace(errand, only=only)
 
     plan, errand = anyio.run(planned)
     return carry_out(plan, environment, resume=None, errand=errand)

@@ -63,10 +63,14 @@ class Task(Generic[T]):
         except (OSError, CancelledError):
             return None
 
-    async def error(self) -> BaseException:
-        """What a task in error raised, or what dask says of its workers."""
+    async def error(self) -> str:
+        """Why a task is in error: every worker that had it died, or it raised what it should not."""
+        from distributed import KilledWorker
+
         raised: BaseException = await self._future.exception()
-        return raised
+        if isinstance(raised, KilledWorker):
+            return f"every worker that had it died, the last was {raised.last_worker.address}"
+        return f"{type(raised).__name__}: {raised}"
 
     async def cancel(self) -> None:
         """Let it go: it is not started, or its worker sees that nobody waits for it."""

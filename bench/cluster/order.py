@@ -133,8 +133,10 @@ class Returned:
     """None when nothing was begun"""
     word: Word | None = None
     """the counters at the end"""
+    whole: bool = False
+    """the shard came to its end"""
     stop: str | None = None
-    """why the shard ended early, None when it came to its end"""
+    """why the engine was stopped, if it was"""
     stopped: Mapping[str, str] = field(default_factory=dict)
     """job key -> why it takes no more work"""
     message: str = ""

@@ -64,7 +64,8 @@ class Round:
     """by job: why it takes no more work"""
     near: dict[str, list[str]] = field(default_factory=dict)
     """shard -> workers that have a journal of it"""
-    no_worker_since: float | None = None
+    alone_since: float | None = None
+    """since when no worker is there"""
     watch_at: float = 0.0
 
     async def carry_out(self, waiting: deque[Shard]) -> None:
@@ -102,8 +103,7 @@ class Round:
         if one.task.state == "finished":
             await self._store(one.order, await one.task.result())
         elif one.task.state == "error":
-            error = await one.task.error()
-            self.problems[shard.number] = f"lost with its worker ({worker}), and again when it was run anew: {error}"
+            self.problems[shard.number] = await one.task.error()
         else:
             self.problems[shard.number] = f"the scheduler {self.cluster.address} let it go"
         self.progress.took_back(shard.number)
@@ -118,17 +118,17 @@ class Round:
             self.progress.hear(returned.word)
         if returned.pack is not None:
             await self.shelf.put(order.shard, returned.pack)
+        for job, text in returned.stopped.items():
+            self.refused.setdefault(job, Failure(kind="stopped", message=text))
         if returned.refusal is not None:
             found = returned.refusal
             self.problems[number] = f"worker {found.worker}: {found.message} ({found.hint})"
-        for job, text in returned.stopped.items():
-            self.refused.setdefault(job, Failure(kind="stopped", message=text))
-        if returned.stop == Stop.MAX_COST:
-            self.stopping.ask(Stop.MAX_COST)
-        elif returned.stop is not None and not self.stopping.asked:
-            self.problems[number] = f"stopped early ({returned.stop})"
-        elif returned.stop is None and returned.pack is not None:
+        elif returned.whole:
             self.done.append(order)
+        elif returned.stop == Stop.MAX_COST:
+            self.stopping.ask(Stop.MAX_COST)
+        elif not returned.stopped and not self.stopping.asked:
+            self.problems[number] = f"ended early: {returned.message or returned.stop}"
 
     async def tidy(self) -> None:
         """Have the workers delete what is on the shelf."""
@@ -142,31 +142,35 @@ class Round:
 
     async def _watch_workers(self, waiting: deque[Shard]) -> None:
         """Drop a worker that says nothing; give up when no worker is left."""
-        for one in list(self.out):
-            number = one.order.shard.number
-            if self.progress.silent_s(number) < self.silent_s:
-                continue
-            worker = self.progress.worker_of(number)
-            text = f"its worker {worker} said nothing for {self.silent_s:.0f} s"
-            self.progress.took_back(number)
-            self.progress.events.append(f"shard {one.order.shard}: {text}")
-            one.dropped += 1
-            if one.dropped > 1 or len(await self.cluster.slots()) < 2:
-                self.out.remove(one)
-                self.problems[number] = text
-                await one.task.cancel()
-            else:
-                await self.cluster.drop(worker)
-        if self.out and not await self._someone():
-            self._give_up(waiting, f"no worker was left for {NO_WORKER_S:.0f} s")
+        there = await self.cluster.slots()
+        if there:
+            self.alone_since = None
+            for one in [one for one in self.out if self.progress.silent_s(one.order.shard.number) >= self.silent_s]:
+                await self._drop_silent(one, others=len(there) > 1)
+            return
+        self.alone_since = self.alone_since or anyio.current_time()
+        if anyio.current_time() - self.alone_since >= self._alone_s:
+            self._give_up(waiting, f"no worker was left for {self._alone_s:.0f} s")
 
-    async def _someone(self) -> bool:
-        """Some worker is there, or was a short while ago."""
-        if await self.cluster.slots():
-            self.no_worker_since = None
-            return True
-        self.no_worker_since = self.no_worker_since or anyio.current_time()
-        return anyio.current_time() - self.no_worker_since < NO_WORKER_S
+    async def _drop_silent(self, one: Out, *, others: bool) -> None:
+        """Have a shard run elsewhere, once; without another worker, or the second time, it ends."""
+        number = one.order.shard.number
+        worker = self.progress.worker_of(number)
+        text = f"its worker {worker} said nothing for {self.silent_s:.0f} s"
+        self.progress.took_back(number)
+        self.progress.events.append(f"shard {one.order.shard}: {text}")
+        one.dropped += 1
+        if others and one.dropped == 1:
+            await self.cluster.drop(worker)
+            return
+        self.out.remove(one)
+        self.problems[number] = text
+        await one.task.cancel()
+
+    @property
+    def _alone_s(self) -> float:
+        """How long no worker may be there before the run gives up."""
+        return min(NO_WORKER_S, self.silent_s)
 
     def _give_up(self, waiting: deque[Shard], text: str) -> None:
         left = [*waiting, *(one.order.shard for one in self.out)]

@@ -33,7 +33,7 @@ from bench.config.run import RunRequest
 from bench.engine import Outcome, Progress, Silent, Stop, execute
 from bench.engine.run import PAUSE_FILE, inmost
 from bench.errors import BenchError, IdentityError, Locked, UsageError
-from bench.journal import Reader
+from bench.journal import Reader, RunState
 from bench.journal.holder import HEARTBEAT_S, STALE_S
 from bench.journal.places import CHECKPOINTS, JOURNAL
 from bench.plan import Plan, changes, make_plan
@@ -161,8 +161,10 @@ async def _carry_out(order: Order, post: Post) -> Returned:
         beside.start_soon(_obey, post, folder)
         outcome = await _executed(order, plan, environment, speaker, folder)
         beside.cancel_scope.cancel()
+    whole = outcome.status in (RunState.COMPLETE, RunState.PARTIAL)
     return Returned(
-        pack=pack(folder, whole=outcome.stop is None),
+        pack=pack(folder, whole=whole),
+        whole=whole,
         word=speaker.word,
         stop=outcome.stop,
         stopped={job.job.key: job.stopped for job in outcome.jobs if job.stopped is not None},

@@ -162,6 +162,37 @@ async def test_a_scheduler_that_goes_away_leaves_a_run_that_goes_on_elsewhere(
     assert await same_as_one_process(world, "r")
 
 
+async def test_a_run_whose_workers_are_all_gone_says_so_and_goes_on_with_others(
+    machines: Machines, world: World
+) -> None:
+    world.fault("search:latency:ms=200")
+    plan = world.plan(**FLAGS, run_id="r", cluster=machines.address, shards=4)
+
+    def end_all() -> None:
+        for one in machines.workers:
+            end(one)
+
+    outcome = await run(world, plan, once=end_all, silent_s=3.0)
+    assert (outcome.status, outcome.exit_code) == (RunState.STOPPED, 3)
+    assert outcome.message == "shard 1, 2, 3, 4: no worker was left for 3 s"
+    world.heal()
+    await anyio.to_thread.run_sync(machines.have, 2)
+    assert (await resume(world, "r")).status is RunState.COMPLETE
+    assert await same_as_one_process(world, "r")
+
+
+async def test_a_refusal_of_the_provider_stops_the_jobs_of_every_shard(machines: Machines, world: World) -> None:
+    world.fault("search:status:code=401,match=What opens,skip=6")
+    plan = world.plan(**FLAGS, run_id="r", cluster=machines.address, shards=2)
+    outcome = await run(world, plan)
+    assert (outcome.status, outcome.exit_code) == (RunState.STOPPED, 3)
+    assert "401" in outcome.message
+    assert sum(outcome.jobs[0].states.values()) >= 6
+    world.heal()
+    assert (await resume(world, "r")).status is RunState.COMPLETE
+    assert await same_as_one_process(world, "r")
+
+
 async def test_a_killed_coordinator_costs_no_more_than_what_was_in_flight(machines: Machines, world: World) -> None:
     world.fault("search:latency:ms=200")
     process = bench(world.workspace, *command(machines.address), "--shards", "4", "--display", "none")
