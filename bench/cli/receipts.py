@@ -59,7 +59,6 @@ def sign(
     allow_partial
         Sign what has ended so far, as kind partial: never publishable.
     """
-    from bench.config.catalog import Catalog
     from bench.journal.places import find_run
     from bench.receipt.sign import Request, sign_run
     from bench.settings import Environment
@@ -76,7 +75,7 @@ def sign(
         allow_partial=allow_partial,
         log=ring.log_folder,
         environment=Environment.load(ring.workspace, current.get().env_file),
-        catalog=Catalog.load(ring.workspace),
+        workspace=ring.workspace,
     )
     outcome = anyio.run(sign_run, run, signing_key, request)
     if current.get().json:

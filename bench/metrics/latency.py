@@ -41,9 +41,17 @@ def phase_us(times_us: Mapping[str, int], phase: str, part: str | None = None) -
     """Microseconds of one phase: one part of it, or network + provider, or the whole where no part is known."""
     if part is not None:
         return times_us.get(f"{phase}.{part}")
-    network, provider = times_us.get(f"{phase}.network"), times_us.get(f"{phase}.provider")
+    return _spent(times_us.get(f"{phase}.network"), times_us.get(f"{phase}.provider"), times_us.get(phase))
+
+
+def attempt_us(times_us: Mapping[str, int]) -> int | None:
+    """The same of one attempt's own parts (network, provider, total ...)."""
+    return _spent(times_us.get("network"), times_us.get("provider"), times_us.get("total"))
+
+
+def _spent(network: int | None, provider: int | None, whole: int | None) -> int | None:
     if network is None and provider is None:
-        return times_us.get(phase)
+        return whole
     return (network or 0) + (provider or 0)
 
 

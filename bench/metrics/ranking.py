@@ -48,8 +48,9 @@ class Ranking:
             slots = without_repeats(slots)
         covered: set[str] = set()
         new, gains = [], []
+        misses = grades.keys().isdisjoint
         for ids in slots:
-            if grades.keys().isdisjoint(ids):
+            if misses(ids):
                 new.append(0)
                 gains.append(0.0)
                 continue

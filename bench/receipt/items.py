@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, BinaryIO, Literal, NotRequired, Self, TypedDict
+from typing import Annotated, BinaryIO, Literal, NamedTuple, NotRequired, Self, TypedDict
 
 from pydantic import Field
 
@@ -222,8 +222,7 @@ class ItemsWriter:
 # ------------------------------------------------------------------------ reading
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadLine:
+class ReadLine(NamedTuple):
     """One line of an items file: the row, or why it is none."""
 
     number: int

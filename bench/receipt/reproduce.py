@@ -236,7 +236,7 @@ async def _signed(folder: Path, run_id: str, receipt: Receipt, setting: Setting)
             output=output,
             reproduces=receipt.receipt_id,
             environment=Environment.load(setting.workspace),
-            catalog=Catalog.load(setting.workspace),
+            workspace=setting.workspace,
         ),
     )
     return made.receipts[0] if made.receipts else None

@@ -17,7 +17,7 @@ from decimal import ROUND_HALF_EVEN, Decimal
 from bench.canonical import sha256_hex
 from bench.journal import Chain, Reader
 from bench.journal.ended import EndedItem, EndedPhase, ended_items
-from bench.metrics.latency import phase_us
+from bench.metrics.latency import attempt_us
 from bench.model import FAILED_STATES, Phase, Verdict
 from bench.plan.record import JobRecord
 from bench.receipt.items import RowValue, TokensValue, VerdictValue
@@ -120,15 +120,8 @@ def _tokens(told: Mapping[str, object]) -> TokensValue:
 
 def _latency(phases: Mapping[Phase, EndedPhase]) -> dict[str, int]:
     """Network + provider time of each phase's last attempt, where it was a good one."""
-    found = {}
-    for phase, last in phases.items():
-        if not last.ok:
-            continue
-        parts = {phase.value if part == "total" else f"{phase}.{part}": spent for part, spent in last.times_us.items()}
-        spent = phase_us(parts, phase.value)
-        if spent is not None:
-            found[phase.value] = spent
-    return found
+    spent = {phase.value: attempt_us(last.times_us) for phase, last in phases.items() if last.ok}
+    return {phase: us for phase, us in spent.items() if us is not None}
 
 
 def _verdict(verdict: Verdict, raw_sha256: str | None) -> VerdictValue:

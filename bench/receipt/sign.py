@@ -17,7 +17,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.canonical import JSON
-from bench.config.catalog import Catalog
 from bench.errors import BenchError, CanonicalError, Locked, UsageError, VerificationError
 from bench.journal import Reader
 from bench.receipt.build import Order, Refused, build
@@ -49,8 +48,8 @@ class Request:
     """the public log, for the run's announcement"""
     environment: Environment = field(default_factory=lambda: Environment(values=os.environ))
     """where configured secrets are looked for"""
-    catalog: Catalog | None = None
-    """the configs that name them"""
+    workspace: Path | None = None
+    """where the configs lie that name them"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +122,7 @@ async def _sign_jobs(run: Path, key: SigningKey, request: Request) -> SignOutcom
         await _refuse_live(reader)
         report = await fold(reader)
         jobs = _chosen(report, request)
-        learn_secrets(request.environment, request.catalog, [job.record.provider for job in jobs])
+        learn_secrets(request.environment, request.workspace, [job.record.provider for job in jobs])
         announced = announcement(request.log, reader.meta.run_id, reader.meta.plan_digest) if request.log else None
         receipts: list[Signed] = []
         refused: list[RefusedJob] = []

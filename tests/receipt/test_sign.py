@@ -115,9 +115,9 @@ def test_what_a_config_calls_a_secret_is_one_whatever_its_name(ring: Keyring, ro
     text = (root / "configs" / "providers" / "mem0.yaml").read_text()
     (folder / "odd.yaml").write_text(text.replace("MEM0_API_KEY", "MY_DOOR").replace("name: mem0", "name: odd"))
     (ring.workspace / ".env").write_text("MY_DOOR=open-sesame-1\n")
-    environment, catalog = Environment.load(ring.workspace), Catalog.load(ring.workspace)
+    environment = Environment.load(ring.workspace)
     for providers, known in [(["bm25", "gone"], False), (["odd@fast"], True)]:
-        learn_secrets(environment, catalog, providers)
+        learn_secrets(environment, ring.workspace, providers)
         assert redactor.holds_secret("they say open-sesame-1 here") is known
     forget()
 
