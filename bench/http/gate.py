@@ -165,7 +165,7 @@ class Gate:
 def _request_bucket(limits: Limits, share: float) -> AsyncLimiter | None:
     if limits.rate is None:
         return None
-    capacity = limits.burst_size + SLACK
+    capacity = max(1.0, limits.burst_size * share) + SLACK
     return AsyncLimiter(capacity, capacity / (limits.rate * share * PACE))
 
 
