@@ -13,8 +13,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("distributed")
-
 from tests.small_world import World, wait_for
 
 
@@ -87,7 +85,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
     process.wait(timeout=20)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
     found = Machines(tmp_path_factory.mktemp("dask")).start()
     found.worker()

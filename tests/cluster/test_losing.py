@@ -1,0 +1,134 @@
+"""A worker, a scheduler or a coordinator that is lost takes nothing along that was paid for."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+from pathlib import Path
+
+import anyio
+import pytest
+
+from bench.engine import Stop
+from bench.engine.run import PAUSE_FILE, SHARDS
+from bench.journal import RunState
+from tests.cluster.conftest import Machines, end
+from tests.cluster.spread import FLAGS, bench, command, folder, results, resume, run, same_as_one_process, with_model
+from tests.small_world import World, wait_for
+
+
+async def test_a_worker_killed_mid_shard_leaves_results_byte_equal_to_one_process(
+    machines: Machines, world: World
+) -> None:
+    world.fault("search:latency:ms=150")
+    plan = world.plan(**FLAGS, run_id="r", cluster=machines.address, shards=4)
+    outcome = await run(world, plan, once=machines.workers[0].kill)
+    assert (outcome.status, outcome.exit_code, outcome.message) == (RunState.COMPLETE, 0, "")
+    asked = {key: count for key, count in world.keys("search").items() if "What opens" in key}
+    assert len(asked) == 32
+    assert sum(asked.values()) <= 34, "the journal survived: only what was in flight is asked again"
+    assert not (folder(world, "r") / SHARDS).exists()
+    assert not list((world.workspace / "checkpoints/.shards/checkpoints").iterdir()), "nothing stays on the workers"
+    assert await same_as_one_process(world, "r")
+
+
+@pytest.mark.slow
+async def test_a_worker_that_says_nothing_is_dropped_and_its_shard_run_elsewhere(
+    machines: Machines, world: World, tmp_path: Path
+) -> None:
+    world.fault("search:latency:ms=200")
+    elsewhere = World.make(tmp_path / "elsewhere", world.url, corpora=4, items=8)
+    elsewhere.write(".env", f"FAULT_URL={world.url}\n")
+    held = machines.worker(MEMORYBENCH_WORKSPACE=str(elsewhere.workspace))
+    wait_for(lambda: machines.known() == 3, seconds=60)
+    plan = world.plan(**FLAGS, run_id="r", cluster=machines.address, shards=3)
+    outcome = await run(world, plan, once=lambda: held.send_signal(signal.SIGSTOP), silent_s=5.0)
+    end(held)
+    assert (outcome.message, outcome.status, outcome.exit_code) == ("", RunState.COMPLETE, 0)
+    asked = [key.rpartition("\t")[2] for key in world.keys("search") if "What opens" in key]
+    assert 32 == len(set(asked)) < len(asked), "its disk is not this one's: it began anew, in namespaces of its own"
+    assert await same_as_one_process(world, "r")
+
+
+@pytest.mark.slow
+async def test_a_scheduler_that_goes_away_leaves_a_run_that_goes_on_elsewhere(
+    machines: Machines, world: World, tmp_path: Path
+) -> None:
+    world.fault("search:latency:ms=200")
+    other = Machines(tmp_path).start()
+    try:
+        other.worker()
+        wait_for(lambda: other.known() == 1, seconds=60)
+        assert other.scheduler is not None
+        plan = world.plan(**FLAGS, run_id="r", cluster=other.address, shards=4)
+        outcome = await run(world, plan, once=other.scheduler.kill, after=11)
+    finally:
+        other.stop()
+    assert (outcome.status, outcome.exit_code) == (RunState.STOPPED, 3)
+    assert f"the scheduler {other.address} is gone" in outcome.message
+    assert list((folder(world, "r") / SHARDS).glob("1of4.sqlite")), "what had come back is kept"
+    assert outcome.resume == "bench run --resume r"
+    world.heal()
+    assert (await resume(world, "r", cluster=machines.address)).status is RunState.COMPLETE
+    assert await same_as_one_process(world, "r")
+
+
+@pytest.mark.slow
+async def test_a_run_whose_workers_are_all_gone_says_so_and_goes_on_with_others(
+    machines: Machines, world: World
+) -> None:
+    world.fault("search:latency:ms=200")
+    plan = world.plan(**FLAGS, run_id="r", cluster=machines.address, shards=4)
+
+    def end_all() -> None:
+        for one in machines.workers:
+            end(one)
+
+    outcome = await run(world, plan, once=end_all, silent_s=3.0)
+    assert (outcome.status, outcome.exit_code) == (RunState.STOPPED, 3)
+    assert outcome.message == "shard 1, 2, 3, 4: no worker was left for 3 s"
+    world.heal()
+    await anyio.to_thread.run_sync(machines.have, 2)
+    assert (await resume(world, "r")).status is RunState.COMPLETE
+    assert await same_as_one_process(world, "r")
+
+
+async def test_a_refusal_of_the_provider_stops_the_jobs_of_every_shard(machines: Machines, world: World) -> None:
+    world.fault("search:status:code=401,match=What opens,skip=6")
+    plan = world.plan(**FLAGS, run_id="r", cluster=machines.address, shards=2)
+    outcome = await run(world, plan)
+    assert (outcome.status, outcome.exit_code) == (RunState.STOPPED, 3)
+    assert "401" in outcome.message
+    assert sum(outcome.jobs[0].states.values()) >= 6
+    world.heal()
+    assert (await resume(world, "r")).status is RunState.COMPLETE
+    assert await same_as_one_process(world, "r")
+
+
+async def test_a_killed_coordinator_costs_no_more_than_what_was_in_flight(machines: Machines, world: World) -> None:
+    world.fault("search:latency:ms=200")
+    process = bench(world.workspace, *command(machines.address), "--shards", "4", "--display", "none")
+    wait_for(lambda: world.calls("search") > 12, seconds=60)
+    process.kill()
+    process.communicate(timeout=20)
+    assert (await resume(world, "r")).status is RunState.COMPLETE
+    asked = {key: count for key, count in world.keys("search").items() if "What opens" in key}
+    assert len(asked) == 32
+    assert max(asked.values()) == 1, "the workers ended what was in flight, and kept it"
+    assert await same_as_one_process(world, "r")
+
+
+async def test_a_half_done_shard_goes_on_with_a_worker_that_has_nothing_of_it(machines: Machines, world: World) -> None:
+    """What a built-in provider had ingested came back with the journal, and goes along with it."""
+    with_model(world)
+    flags = {**FLAGS, "providers": "bm25", "answering_model": "openai/stub-extract"}
+    world.fault("chat:latency:ms=500")
+    plan = world.plan(**flags, run_id="r", cluster=machines.address, shards=2)
+    outcome = await run(world, plan, once=(folder(world, "r") / PAUSE_FILE).touch)
+    assert outcome.stop is Stop.PAUSED
+    shutil.rmtree(world.workspace / "checkpoints/.shards")
+    world.heal()
+    assert (await resume(world, "r")).status is RunState.COMPLETE
+    assert world.calls("chat") == 32
+    assert (await world.run(**flags, run_id="alone")).exit_code == 0
+    assert await results(world, "r") == await results(world, "alone")

@@ -1,0 +1,106 @@
+"""Signals, pauses and budgets reach every worker; limits are those of the whole run."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import signal
+import time
+
+import anyio
+import pytest
+
+from bench.cluster.cutting import cut
+from bench.cluster.order import Order
+from bench.engine import Stop
+from bench.engine.run import PAUSE_FILE
+from bench.errors import IdentityError, UsageError
+from bench.journal import Reader, RunState
+from tests.cluster.conftest import Machines
+from tests.cluster.spread import FLAGS, bench, command, folder, resume, run, same_as_one_process, with_model
+from tests.small_world import World, wait_for
+
+
+async def test_a_paused_run_asks_again_only_for_what_is_missing(machines: Machines, world: World) -> None:
+    world.fault("search:latency:ms=500")
+    plan = world.plan(**FLAGS, run_id="r", cluster=machines.address, shards=4)
+    outcome = await run(world, plan, once=(folder(world, "r") / PAUSE_FILE).touch, after=3)
+    assert (outcome.status, outcome.exit_code, outcome.stop) == (RunState.PAUSED, 3, Stop.PAUSED)
+    ended = sum(sum(job.states.values()) for job in outcome.jobs)
+    assert 3 <= ended < 16, "half-done shards came back too"
+    with pytest.raises(UsageError, match="spread over a cluster"):
+        await world.resume("r")
+    with pytest.raises(IdentityError, match="--shards of run r cannot change: it has 4"):
+        await resume(world, "r", shards=5)
+    world.heal()
+    assert (await resume(world, "r")).status is RunState.COMPLETE
+    assert max(count for key, count in world.keys("search").items() if "What opens" in key) == 1
+    assert await same_as_one_process(world, "r")
+
+
+async def test_a_run_stops_at_its_time_on_every_worker(machines: Machines, world: World) -> None:
+    world.fault("search:latency:ms=200")
+    began = time.monotonic()
+    plan = world.plan(**FLAGS, run_id="r", cluster=machines.address, shards=2, max_time="2s")
+    outcome = await run(world, plan)
+    assert (outcome.status, outcome.exit_code, outcome.stop) == (RunState.STOPPED, 3, Stop.MAX_TIME)
+    assert time.monotonic() - began < 8
+    calls = world.calls("search")
+    await anyio.sleep(0.5)
+    assert world.calls("search") == calls
+
+
+async def test_a_budget_is_one_for_all_shards(machines: Machines, world: World) -> None:
+    world.fault("chat:latency:ms=250")
+    with_model(world)
+    flags = {
+        **FLAGS,
+        "answering_model": "openai/stub-echo",
+        "prices": {"openai/stub-echo": {"input": 100, "output": 100}},
+    }
+    outcome = await run(world, world.plan(**flags, run_id="r", cluster=machines.address, shards=2, max_cost=0.3))
+    assert (outcome.status, outcome.exit_code, outcome.stop) == (RunState.STOPPED, 3, Stop.MAX_COST)
+    each = float(outcome.cost_usd) / world.calls("chat")
+    assert 0.3 <= float(outcome.cost_usd) <= 0.3 + 16 * each, "two seconds of two workers too late at most"
+
+
+@pytest.mark.slow
+async def test_the_first_ctrl_c_on_a_terminal_ends_a_local_cluster_cleanly(machines: Machines, world: World) -> None:
+    world.fault("search:latency:ms=100")
+    process = bench(world.workspace, *command("local:2"), "--display", "none")
+    wait_for(lambda: world.calls("search") > 4, seconds=60)
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert "stopping (sigint)" in said
+    assert "bench run --resume r" in said
+    async with Reader.open(folder(world, "r")) as reader:
+        assert (await reader.status()).state is RunState.PAUSED
+        ended = sum((await reader.counts()).values())
+    assert ended > 0
+    world.heal()
+    process = bench(world.workspace, "run", "--resume", "r", "--cluster", machines.address, "--json")
+    told, said = process.communicate(timeout=90)
+    assert process.returncode == 0, said
+    assert json.loads(told.splitlines()[-1])["status"] == "complete"
+    assert await same_as_one_process(world, "r")
+
+
+async def test_a_rate_limit_is_one_for_all_shards(machines: Machines, world: World) -> None:
+    flags = {**FLAGS, "concurrency": 10, "isolation": "off"}
+    plan = world.plan(**flags, run_id="r", cluster=machines.address, shards=4, rate=["faulty.search=10/s"])
+    assert (await run(world, plan)).exit_code == 0
+    seen = world.control("window?provider=default&endpoint=search&seconds=1")
+    assert seen["calls"] == 32
+    assert seen["max"] <= 13, "10 a second, and the burst of one of each of two workers"
+
+
+def test_no_secret_travels(world: World) -> None:
+    world.provider("faulty", extra="auth: {type: bearer, envVar: FAULTY_KEY}\n")
+    world.write(".env", f"FAULT_URL={world.url}\nFAULTY_KEY=hunter2-hunter2\n")
+    world.variables["FAULTY_KEY"] = "hunter2-hunter2"
+    plan = world.plan(**FLAGS, run_id="r", cluster="local:2", shards=2)
+    shard, environment = cut(plan, 2)[0], world.environment
+    order = Order.of(plan, shard, environment=environment, share=0.5, left_usd=None, token="t")
+    assert b"hunter2" not in pickle.dumps(order)
