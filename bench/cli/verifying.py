@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from bench.receipt.schema import Body, Receipt, Score
     from bench.receipt.verify import Outcome
 
+SIGNATURE = {
+    "yes": "good: the holder of the key stated exactly these bytes",
+    "no": "bad: not made by this key over these bytes",
+    "unknown": "not judged",
+}
+
 
 def verify(
     *receipts: Path,
@@ -92,17 +98,24 @@ def verify(
 
 def show_outcome(outcome: Outcome) -> None:
     """The verdict, what it is about, what was found and, only below VALID, the scores."""
+    from bench.receipt.foreign import scores_of, subject_of
+
     unchecked = f" ({'; '.join(outcome.unchecked)})" if outcome.unchecked else ""
     _say(f"{outcome.verdict}  {outcome.file}{unchecked}")
     believed = outcome.verdict == "VALID"
     if outcome.receipt is not None:
         _say_all(_subject(outcome.receipt, "measured" if believed else "claims"))
+    elif outcome.foreign is not None:
+        _say_all(f"  {name:9} {text}" for name, text in subject_of(outcome.foreign))
     if outcome.fingerprint:
         _say(f"  {'key':9} {outcome.fingerprint}")
+        _say(f"  {'signature':9} {SIGNATURE[outcome.checklist['signature']]}")
     show_findings(outcome.findings)
     if believed and outcome.receipt is not None:
         recomputed = any((finding.check, finding.status) == ("recompute", "ok") for finding in outcome.findings)
         _say_all(_scores(outcome.receipt, recomputed=recomputed))
+    elif believed and outcome.foreign is not None:
+        _say_all(f"    {name} = {value:.6g}" for name, value in scores_of(outcome.foreign).items())
     answers = ", ".join(f"{name} {answer}" for name, answer in outcome.checklist.items())
     _say(f"  defensible: {'yes' if outcome.defensible else 'no'} ({answers})")
 

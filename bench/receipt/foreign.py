@@ -64,6 +64,24 @@ def check_foreign(document: JSON, profile: Profile, store: TrustStore) -> list[F
     ]
 
 
+def subject_of(document: Document) -> Iterator[tuple[str, str]]:
+    """What a foreign receipt says it measured, and when: name and text."""
+    if isinstance(document.get("benchmark"), str):
+        yield "benchmark", str(document["benchmark"])
+    for name in ("adapter", "fixture"):
+        parts = _object(document, name)
+        text = " ".join(str(parts[field]) for field in ("name", "id", "version") if field in parts)
+        if text:
+            yield name, text
+    yield "ran", f"{document.get('ranAt')} (the signer's own word)"
+
+
+def scores_of(document: Document) -> dict[str, float]:
+    """The numbers among its scores."""
+    found = {name: _number(value) for name, value in _object(document, "scores").items()}
+    return {name: value for name, value in found.items() if value is not None}
+
+
 # ---------------------------------------------------------------------- signature
 
 

@@ -75,6 +75,12 @@ class Outcome:
         return all(answer == "yes" for answer in self.checklist.values())
 
     @property
+    def foreign(self) -> Mapping[str, JSON] | None:
+        """The document, where a profile of the original system was asked for and it has that form."""
+        fits = any((finding.check, finding.status) == ("schema", "ok") for finding in self.findings)
+        return self.document if fits and self.receipt is None and isinstance(self.document, dict) else None
+
+    @property
     def unchecked(self) -> tuple[str, ...]:
         """What the verdict says nothing about."""
         return tuple(dict.fromkeys(finding.detail for finding in self.findings if finding.status == "skip"))

@@ -145,6 +145,19 @@ def test_what_does_not_hold_only_claims_and_shows_no_score(
     assert code == 5 and "measured" not in out and "claims    demo" in out
 
 
+def test_a_foreign_receipt_shows_its_good_signature_beside_its_impossible_number(
+    bench: Callable[..., tuple[int, str]], shared: Path
+) -> None:
+    folder = shared / "data" / "przm-receipts"
+    pinned = ("--profile", "przm-p1", "--pubkey", str(folder / "receipt-signing.pub"))
+    code, out = bench("verify", str(folder / "memory-b12b9a56.json"), *pinned)
+    assert code == 5 and out.startswith("INVALID") and "signature good" in out and "invariant_ndcg_le_hit" in out
+    assert "adapter   engram 2.4.0" in out and "latency_p50_ms" not in out
+    pinned = ("--profile", "przm-p2", "--pubkey", str(folder / "convergence-preview.pub"))
+    code, out = bench("verify", str(folder / "convergence-1fde5083.json"), *pinned)
+    assert code == 0 and "benchmark convergence-v0.1-preview" in out and "collapse_rate = 1" in out
+
+
 def test_no_text_of_a_receipt_can_write_a_line_of_its_own(
     bench: Callable[..., tuple[int, str]], ring: Keyring, desk: Any
 ) -> None:
