@@ -126,7 +126,9 @@ def show_change(change: KeyChange, text: str) -> None:
         console.note("the log entry waits for a checkpoint: no other active log key is at hand")
     if change.to_commit:
         folders = " ".join(map(str, change.to_commit))
-        console.note("a run of this checkout is signed as dirty until the public half is committed")
+        console.note(
+            "others need the public half; where bench itself runs from this checkout, receipts say dirty until then"
+        )
         console.note(f"next: git add {folders} && git commit")
 
 

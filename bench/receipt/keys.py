@@ -43,7 +43,7 @@ class KeyChange:
     log_pending: bool = False
     """the entry waits for a checkpoint"""
     to_commit: tuple[Path, ...] = ()
-    """what git does not hold yet: until it does, the checkout is dirty and nobody else knows the key"""
+    """what git does not hold yet: until it does, nobody else knows the key, and the code's own checkout is dirty"""
 
 
 def list_keys(ring: Keyring) -> list[dict[str, object]]:
