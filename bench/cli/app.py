@@ -15,7 +15,7 @@ PROVE = Group("Prove", sort_key=4)
 
 COMMANDS: tuple[tuple[str, Group, str, str], ...] = (
     ("list", LOOK, "bench.cli.look:list_", "Benchmarks, providers, metrics, evaluators, models or runs."),
-    ("describe", LOOK, "bench.cli.look:describe", "What a benchmark, provider, metric or run is and needs."),
+    ("describe", LOOK, "bench.cli.describing:describe", "What a benchmark, provider, metric or run is and needs."),
     ("validate", LOOK, "bench.cli.look:validate", "Check configs and the data they name."),
     ("schema", LOOK, "bench.cli.look:schema", "JSON Schema of a file kind, for editors."),
     ("new", LOOK, "bench.cli.look:new", "A commented config to start from."),
@@ -53,7 +53,12 @@ COMMANDS: tuple[tuple[str, Group, str, str], ...] = (
 
 def build() -> App:
     """Assemble the parser; no command module is imported."""
-    app = App(name="bench", help="Measure AI memory systems on memory benchmarks.", version_flags=())
+    app = App(
+        name="bench",
+        help="Measure AI memory systems on memory benchmarks.",
+        version_flags=(),
+        suppress_keyboard_interrupt=False,
+    )
     for name, group, place, text in COMMANDS:
         app.command(place, name=name, help=text, group=group)
     return app
