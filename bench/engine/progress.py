@@ -89,12 +89,17 @@ class Progress:
         self._started = clock()
         self._ended_at: deque[float] = deque(maxlen=2048)
         self._http: Http | None = None
+        self._waiting: Callable[[], int] = lambda: 0
 
     # ---- what the engine reports
 
     def watch(self, http: Http) -> None:
         """Tell where requests in flight can be counted."""
         self._http = http
+
+    def watch_rows(self, waiting: Callable[[], int]) -> None:
+        """Tell where rows that are not yet durable can be counted."""
+        self._waiting = waiting
 
     def phase_durable(self, lane: str, phase: Phase, *, failed: bool) -> None:
         """A phase row reached the disk."""
@@ -119,6 +124,11 @@ class Progress:
     def in_flight(self) -> int:
         """Requests that were sent and not answered yet."""
         return self._http.in_flight if self._http is not None else 0
+
+    @property
+    def rows_waiting(self) -> int:
+        """Rows that were enqueued and are not yet durable."""
+        return self._waiting()
 
     @property
     def oldest_s(self) -> float | None:

@@ -198,6 +198,7 @@ class Execution:
 
     async def _work(self, live: Live, lanes: list[OpenLane]) -> None:
         await live.journal.set_state(RunState.RUNNING)
+        live.progress.watch_rows(lambda: live.journal.pending)
         self.observer.launched(live.progress)
         log().info("run_started", digest=live.plan.digest, lanes=len(lanes), resumed=live.resumed)
         with live.stopping.scope, settled_memory():

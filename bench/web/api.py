@@ -283,4 +283,4 @@ def _unwritable(folder: Path) -> str | None:
 async def metrics(request: web.Request) -> web.Response:
     site = request.app[SITE]
     headers = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
-    return web.Response(body=site.gauges.text(site), headers=headers)
+    return web.Response(body=await site.gauges.text(site), headers=headers)

@@ -109,12 +109,13 @@ class ServiceProcess:
             with refused:
                 return json.loads(refused.read())
 
-    def wait_for(self, run_id: str, state: str, *, ended: int = 0, seconds: float = 60) -> Any:
+    def wait_for(self, run_id: str, state: str, *, ended: int = 0, idle: bool = False, seconds: float = 150) -> Any:
+        """Wait for a state, so many ended items, and where ``idle`` until the service has let go of the run."""
         deadline = time.monotonic() + seconds
         while True:
             found = self.call("GET", f"/runs/{run_id}")
             progress = found.get("progress", {"ended": 0})
-            if found.get("state") == state and progress["ended"] >= ended:
+            if found.get("state") == state and progress["ended"] >= ended and not (idle and found["service"]):
                 return found
             assert time.monotonic() < deadline, found
             time.sleep(0.1)

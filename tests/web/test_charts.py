@@ -1,0 +1,95 @@
+"""Charts: where things stand, that labels lie on nothing, and that nothing without a value is drawn."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.web.charts import Measured, frontier, intervals, latencies, pace, scatter
+from bench.web.charts.frontier import NARROW, _box, _meet
+from bench.web.charts.scales import from_zero, nice_top, over
+from bench.web.times import EDGES, histogram, spread
+
+POSITIVE = st.floats(min_value=1e-6, max_value=1e9)
+
+
+@given(POSITIVE)
+def test_a_scale_ends_at_a_round_number_at_or_above_the_largest_value(value: float) -> None:
+    top = nice_top(value)
+    assert value * 0.999999 <= top <= 2.1 * value
+    assert from_zero(value).at(value) <= 100
+
+
+@given(st.lists(POSITIVE, min_size=1, max_size=20))
+def test_every_value_stands_inside_and_in_order(values: list[float]) -> None:
+    scale = over(values)
+    places = [scale.at(value) for value in sorted(values)]
+    assert all(0 <= place <= 100 for place in places) and places == sorted(places)
+    assert {tick.anchor for tick in scale.ticks if tick.at == 0} <= {"start"}
+
+
+def test_values_that_differ_much_stand_in_powers_of_ten() -> None:
+    assert over([0.01, 1.0, 100.0]).logarithmic and not over([2.0, 40.0]).logarithmic
+    assert not over([0.0, 1000.0]).logarithmic, "zero has no power"
+
+
+def test_a_chart_of_intervals_shows_what_has_a_value() -> None:
+    chart = intervals([Measured(name="a", value=0.5, low=0.25, high=1.0), Measured(name="b", value=None)], title="t")
+    assert chart is not None
+    (row,) = chart.rows
+    assert (row.low, row.dot, row.high, row.value) == (25, 50, 100, "0.500")
+    assert intervals([Measured(name="b", value=None)], title="t") is None
+
+
+@given(st.lists(st.tuples(st.floats(0, 100), st.floats(0, 1)), min_size=1, max_size=12))
+def test_nothing_on_the_frontier_is_beaten(points: list[tuple[float, float]]) -> None:
+    best = frontier(points)
+    assert best
+    for x, y in points:
+        beaten = any(px <= x and py >= y and (px, py) != (x, y) for px, py in points)
+        assert ((x, y) in best) is not beaten
+
+
+@pytest.mark.parametrize("count", [2, 5, 8])
+def test_labels_of_near_points_lie_on_no_other(count: int) -> None:
+    points = [(f"provider-{at}", 10.0 + at / 10, 0.5 + at / 100) for at in range(count)]
+    chart = scatter(points, title="t", takes="ms")
+    assert chart is not None and len(chart.points) == count
+    for one, other in combinations(chart.points, 2):
+        assert not _meet(_box(one), _box(other)), (one, other)
+    for point in chart.points:
+        left, right, _, _ = _box(point)
+        assert left >= 0 and right <= NARROW
+
+
+def test_one_point_or_nothing_taken_is_no_chart() -> None:
+    assert scatter([("a", 1.0, 0.5)], title="t", takes="USD") is None
+    assert scatter([("a", 0.0, 0.5), ("b", 0.0, 0.6)], title="t", takes="USD") is None
+    assert scatter([("a", None, 0.5), ("b", 2.0, 0.6)], title="t", takes="USD") is None
+
+
+def test_latencies_share_one_axis_and_are_as_high_as_their_fullest_bin() -> None:
+    quick, slow = ([{"total": us}] * 9 + [{"total": us * 2}] for us in (120, 90_000))
+    chart = latencies([("quick", spread(quick, 10)), ("slow", spread(slow, 10)), ("none", {})], title="t")
+    assert chart is not None
+    first, second = chart.rows
+    assert max(bar.height for bar in first.bars) == max(bar.height for bar in second.bars) == 100
+    assert first.rule is not None and second.rule is not None and first.rule < second.rule
+    assert first.value == "120 µs" and second.value == "90 ms"
+
+
+@given(st.lists(st.integers(0, 2 * EDGES[-1]), max_size=50))
+def test_a_histogram_counts_everything_once(column: list[int]) -> None:
+    assert sum(count for _, _, count in histogram(sorted(column))) == len(column)
+
+
+def test_progress_is_a_staircase_that_stays_where_the_run_was_paused() -> None:
+    chart = pace([("a", 100, [(60.0, 50), (3600.0, 51), (7200.0, 100)]), ("b", 100, [])], title="t")
+    assert chart is not None
+    (row,) = chart.rows
+    assert row.value == "100 %" and row.area.startswith("M0 100H") and row.area.endswith("V100Z")
+    assert [tick.text for tick in chart.ticks] == ["0", "0.5 h", "1 h", "1.5 h", "2 h"]
+    assert pace([("b", 100, [])], title="t") is None
