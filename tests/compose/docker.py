@@ -6,7 +6,7 @@ missing is said, never passed over::
     if absent := missing():
         ...
     with engine(folder) as docker:
-        base_image(folder, docker, "distributed==2025.1.0")
+        base_image(folder, docker, "distributed==2026.8.0")
 """
 
 from __future__ import annotations
