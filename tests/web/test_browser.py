@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from tests.small_world import World
 from tests.web.browser import CHROMIUM, browsing
-from tests.web.workspaces import ServiceProcess, visiting
+from tests.web.workspaces import ServiceProcess, bench, visiting
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="CHROMIUM IS NOT INSTALLED: the pages were not driven")
 
@@ -69,6 +70,53 @@ async def test_no_page_is_wider_than_a_phone_or_complains(finished: Path, tmp_pa
         assert all(url.startswith((visit.site.url, "data:", "about:")) for url in browser.requests)
 
 
+async def test_a_failed_item_is_found_opened_and_says_why(tmp_path: Path, fault_server: Callable[..., str]) -> None:
+    url = fault_server("search:status:code=422,match=K0x3")
+    world = World.make(tmp_path / "w", url, corpora=1, items=8)
+    await world.run(providers=["faulty", "oracle"], answering_model="builtin/extractive", run_id="r1", max_error_rate=1)
+    async with visiting(world.workspace) as visit, browsing(tmp_path / "profile") as browser:
+        await browser.open(f"{visit.site.url}/runs/r1", "document.querySelector('a.state.error')")
+        await browser.value("document.querySelector('a.state.error').click()")
+        await browser.until("location.search.includes('state=error') && document.querySelector('tbody[data-keys] tr')")
+        assert await browser.value("document.querySelectorAll('tbody[data-keys] tr').length") == 1
+        await browser.press("j")
+        await browser.press("Enter")
+        await browser.until("location.pathname.startsWith('/runs/r1/items/')")
+        shown = await browser.value("document.body.textContent")
+        assert "422" in shown and "error" in shown, shown
+        await browser.value("for (const one of document.querySelectorAll('details')) one.open = true")
+        await browser.look(tmp_path / "failed.png", 1280)
+        assert browser.problems == []
+
+
+async def test_two_providers_are_chosen_and_compared(finished: Path, tmp_path: Path) -> None:
+    async with visiting(finished) as visit, browsing(tmp_path / "profile") as browser:
+        await browser.open(f"{visit.site.url}/compare", "document.querySelector('select[name=a]')")
+        await browser.value(
+            "(() => { const form = document.querySelector('form[action=\"/compare\"]');"
+            "form.a.value = 'r1:bm25'; form.b.value = 'r1:oracle'; form.submit(); })()"
+        )
+        await browser.until("document.querySelector('.verdict')")
+        shown = await browser.value("document.body.textContent")
+        assert "Like for like" in shown and "wins / losses / ties" in shown and "MDE" in shown
+        assert await browser.value("document.querySelectorAll('.state.yes').length") > 5
+        assert browser.problems == []
+
+
+async def test_charts_are_drawn_and_the_leaderboard_leads_to_the_run(finished: Path, tmp_path: Path) -> None:
+    async with visiting(finished) as visit, browsing(tmp_path / "profile") as browser:
+        await browser.open(f"{visit.site.url}/runs/r1", "document.querySelector('figure.chart')")
+        for drawn in ("circle.dot", "rect.bar", "path.area"):
+            width = f"document.querySelector('{drawn}').getBoundingClientRect().width"
+            assert await browser.value(width) > 0, drawn
+        for view in ("benchmark", "type", "provider", "overall", "model"):
+            await browser.open(f"{visit.site.url}/leaderboard?view={view}", "document.querySelector('table')")
+            assert not await browser.value(OVERFLOWS), view
+        await browser.value("document.querySelector('td a[href=\"/runs/r1\"]').click()")
+        await browser.until("location.pathname === '/runs/r1'")
+        assert browser.problems == []
+
+
 async def test_filters_change_the_list_without_loading_the_page(finished: Path, tmp_path: Path) -> None:
     async with visiting(finished) as visit, browsing(tmp_path / "profile") as browser:
         await browser.open(f"{visit.site.url}/runs/r1/items", "window.htmx")
@@ -79,6 +127,32 @@ async def test_filters_change_the_list_without_loading_the_page(finished: Path, 
         )
         await browser.until("location.search.includes('state=incorrect')")
         assert await browser.value("window.kept") and browser.problems == []
+
+
+async def test_the_served_verify_page_tells_a_good_receipt_from_a_tampered_one(finished: Path, tmp_path: Path) -> None:
+    workspace = tmp_path / "w"
+    shutil.copytree(finished, workspace)
+    bench(workspace, "keys", "new", "ops", "--key-dir", str(tmp_path / "private"))
+    bench(workspace, "sign", "r1", "--provider", "bm25", "--key", str(tmp_path / "private" / "ops.key"))
+    (receipt,) = (workspace / "results" / "r1" / "receipts").glob("*[A-Z0-9].json")
+    items, public = receipt.with_suffix(".items.jsonl"), workspace / "keys" / "ops.pub"
+    async with visiting(workspace) as visit, browsing(tmp_path / "profile") as browser:
+        await browser.open(f"{visit.site.url}/receipts", "document.querySelector('.state.VALID')")
+        await browser.open(f"{visit.site.url}/leaderboard", "document.querySelector('a[href^=\"/receipts/r1/\"]')")
+        await browser.open(f"{visit.site.url}/verify.html", "document.querySelector('#files')")
+        await browser.give("#files", receipt, items, public)
+        await browser.until("document.querySelector('#verdict').textContent.startsWith('VALID')")
+        items.write_bytes(items.read_bytes().replace(b'"mrr":', b'"mrr":1', 1))
+        await browser.open(f"{visit.site.url}/verify.html", "document.querySelector('#files')")
+        await browser.give("#files", receipt, items, public)
+        await browser.until("document.querySelector('#verdict').textContent.startsWith('INVALID')")
+        text = receipt.read_text()
+        receipt.write_text(text.replace('"bm25"', '"bm26"', 1))
+        await browser.open(f"{visit.site.url}/verify.html", "document.querySelector('#files')")
+        await browser.give("#files", receipt, public)
+        await browser.until("document.querySelector('#verdict').textContent.startsWith('INVALID')")
+        assert browser.problems == []
+        assert all(url.startswith((visit.site.url, "data:", "about:", "blob:")) for url in browser.requests)
 
 
 async def test_the_served_verify_page_names_what_is_no_receipt(finished: Path, tmp_path: Path) -> None:

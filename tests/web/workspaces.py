@@ -70,11 +70,16 @@ async def visiting(workspace: Path, *, variables: dict[str, str] | None = None, 
         yield Visit(site, session)
 
 
+def bench(workspace: Path, *arguments: str) -> None:
+    """A command of bench that ends well."""
+    command = [sys.executable, "-m", "bench", "--workspace", str(workspace), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
 def run_demo(workspace: Path, run_id: str, *more: str) -> None:
     """A small run through the command line."""
-    command = [sys.executable, "-m", "bench", "--workspace", str(workspace), "-q", "run", "--run-id", run_id]
-    done = subprocess.run([*command, *more], capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 0, done.stderr
+    bench(workspace, "-q", "run", "--run-id", run_id, *more)
 
 
 class ServiceProcess:
