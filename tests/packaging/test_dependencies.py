@@ -22,6 +22,7 @@ CALLED = {
 }
 """distributions whose package has another name"""
 FROM_OTHERS = {
+    "dask",  # what distributed is the scheduler of
     "langgraph",  # the store that langmem writes to, and asks for
     "markupsafe",  # jinja2's own text type
     "openai",  # the client that mem0ai asks for
