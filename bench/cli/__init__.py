@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from bench.cli import console, global_flags
+from bench.cli import console, global_flags, interrupts
 from bench.errors import BenchError, UsageError
 
 EXIT_BUG = 1
@@ -28,6 +28,7 @@ def run(arguments: Sequence[str]) -> int:
     """Carry out one command line; returns the exit code, never raises."""
     gc.set_threshold(OBJECTS_A_COLLECTION)
     console.prepare_streams()
+    interrupts.listen()
     try:
         flags, rest = global_flags.split(arguments)
     except UsageError as problem:
@@ -41,8 +42,8 @@ def run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_BROKEN_PIPE
-    except KeyboardInterrupt:
-        return 130
+    except KeyboardInterrupt as interrupt:
+        return interrupts.ended(interrupt)
     except BenchError as problem:
         if flags.traceback or problem.exit_code == EXIT_BUG:
             show_traceback()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from bench.cli import console
+from bench.cli import console, interrupts
 from bench.cli.flags import RunFlags, given
 from bench.cli.global_flags import command, current
 from bench.errors import UsageError
@@ -171,6 +171,8 @@ def _first_name(metric: str) -> str:
 
 def carry_out(plan: Plan, environment: Environment, *, resume: Path | None, errand: Errand | None = None) -> int:
     """Run the plan, write and show the report, and say what to do next."""
+    again = "give the command again" if resume is None else command(f"bench resume {resume.name}")
+    interrupts.stage("nothing was called yet", hint=again)
     _check_gates(plan)
     if plan.request.sign:
         _check_key(plan)
@@ -240,6 +242,9 @@ async def _execute(
             outcome = await execute_on_cluster(plan, environment=environment, observer=display, resume=resume)
         else:
             outcome = await execute(plan, environment=environment, observer=display, resume=resume, errand=errand)
+    interrupts.listen()
+    left = f"run {outcome.run_id} is {outcome.status}, its report was being written"
+    interrupts.stage(left, hint=command(outcome.resume or f"bench results {outcome.run_id}"))
     async with Reader.open(outcome.folder) as reader:
         report = await fold(reader)
         folder = await publish(reader, report, results_folder(plan))

@@ -182,6 +182,21 @@ def test_a_signal_stops_cleanly_and_says_how_to_go_on(
     assert json.loads(bench("status", "r", "--json").stdout)["state"] == "complete"
 
 
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_outside_of_the_run_s_own_watch_says_what_it_found(number: int, code: int) -> None:
+    source = (
+        "import os, sys; from bench.cli import interrupts, run\n"
+        "def call(arguments):\n"
+        "    interrupts.stage('nothing was called yet', hint='give it again')\n"
+        f"    os.kill(os.getpid(), {int(number)})\n"
+        "import bench.cli.app; bench.cli.app.call = call; sys.exit(run(['run']))"
+    )
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=False)
+    name = signal.Signals(number).name
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr == f"error: ended by {name}; nothing was called yet\nhint: give it again\n"
+
+
 def test_ranges_merge_to_the_report_of_the_whole(bench: Bench, tmp_path: Path) -> None:
     flags = ("--providers", "bm25", "random")
     bench("run", "--run-id", "whole", *flags)
