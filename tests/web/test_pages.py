@@ -130,7 +130,7 @@ async def test_pages_of_items_cover_all_of_them_once(finished: Path) -> None:
     async with visiting(finished) as visit:
         for sort in ("item", "state", "type"):
             seen: list[str] = []
-            cursor = ""
+            cursor: str | None = ""
             while cursor is not None:
                 page = await visit.document(f"/runs/r1/items?limit=7&sort={sort}&cursor={cursor}")
                 seen += [item["item_id"] for item in page["items"]]

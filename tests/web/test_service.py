@@ -32,7 +32,7 @@ async def ended(visit: object, run_id: str) -> dict[str, object]:
     with anyio.fail_after(150):
         while True:
             runs = (await visit.document("/runs"))["runs"]  # type: ignore[attr-defined]
-            found = next((run for run in runs if run["run_id"] == run_id), {})
+            found: dict[str, object] = next((run for run in runs if run["run_id"] == run_id), {})
             if found.get("state") in ("complete", "partial", "stopped", "paused") and not found.get("service"):
                 return dict(found)
             await anyio.sleep(0.1)
