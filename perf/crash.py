@@ -1,5 +1,8 @@
 """P5: kill -9 in mid-run, again and again; and a power cut. ``python perf/crash.py [--kills 20] [--json]``.
 
+``--signals 50`` instead: SIGINT and SIGTERM at random times end a run with 130 and 143, and it resumes (C1); SIGINT in
+a storm of commits loses no acknowledged row (J6); kill -9 in the first second of a resume loses nothing (R2).
+
 A run prints how many phases are durable, as it believes; it is killed at a random moment, and every phase it had told
 of must be in the journal. At the end the run is resumed and its results must be equal, byte for byte, to those of a run
 that nobody disturbed. The power cut needs root: the run lives on a small image that is mounted through a loop device;
@@ -64,11 +67,11 @@ class Told:
         while (self.first is None or self.last < self.first + more) and self.process.poll() is None:
             time.sleep(0.005)
 
-    def kill(self) -> int:
-        """End it at once; gives what it had told by then. A run that ended by itself proves nothing."""
+    def kill(self, number: signal.Signals = signal.SIGKILL) -> int:
+        """End it; gives what it had told by then. A run that ended by itself proves nothing."""
         if self.process.poll() is not None:
             raise RuntimeError(f"the run ended by itself with {self.process.returncode}")
-        self.process.send_signal(signal.SIGKILL)
+        self.process.send_signal(number)
         self.process.wait()
         self._reading.join()
         assert self.process.stdout is not None
@@ -87,9 +90,10 @@ def durable(folder: Path) -> int:
 
 
 def bench(workspace: Path, *arguments: str) -> None:
-    subprocess.run(
-        [*BENCH, *arguments, "--display", "none"], cwd=workspace, env=environment(), capture_output=True, check=True
-    )
+    command = [*BENCH, *arguments, "--display", "none"]
+    done = subprocess.run(command, cwd=workspace, env=environment(), capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)} gave {done.returncode}:\n{done.stderr[-4000:]}")
 
 
 def results(workspace: Path, run_id: str) -> str:
@@ -98,21 +102,36 @@ def results(workspace: Path, run_id: str) -> str:
     return json.dumps(report["results"], sort_keys=True)
 
 
-def kills(count: int) -> dict[str, object]:
+def flags_of(run_id: str) -> list[str]:
+    """The command line of a run over the workspace."""
+    flags = [
+        "run",
+        "--benchmarks",
+        "perf",
+        "--providers",
+        "stub",
+        "--answering-model",
+        "stub/reader",
+        "--run-id",
+        run_id,
+    ]
+    flags += ["--judge-model", "stub/first", "stub/second", "--isolation", "off", "--cleanup", "never"]
+    return [*flags, "--no-circuit-breaker", "--concurrency", str(CONCURRENCY)]
+
+
+def kills(count: int, number: signal.Signals = signal.SIGKILL) -> dict[str, object]:
     """Kill a run that often, then let it end."""
     chance, items, lost, told = random.Random(5), 100 * count + 200, 0, []
     with prepared(items, latency_ms=5) as (workspace, url):
         calls = []
-        flags = ["--benchmarks", "perf", "--providers", "stub", "--answering-model", "stub/reader"]
-        flags += ["--judge-model", "stub/first", "stub/second", "--isolation", "off", "--cleanup", "never"]
-        bench(workspace, "run", *flags, "--no-circuit-breaker", "--concurrency", str(CONCURRENCY), "--run-id", "whole")
+        bench(workspace, *flags_of("whole"))
         calls.append(int(str(stats(url, forget=True)["calls"])))
         before = 0
         for _ in range(count):
             run = Told(workspace, "killed")
             run.wait_for_work(20)
             time.sleep(chance.uniform(0, 0.2))
-            last = run.kill()
+            last = run.kill(number)
             told.append(last - (run.first or 0))
             kept = durable(workspace / "checkpoints" / "killed")
             lost += max(0, before + told[-1] - kept)
@@ -130,6 +149,59 @@ def kills(count: int) -> dict[str, object]:
         "allowed_calls": allowed,
         "equal": equal,
     }
+
+
+# ------------------------------------------------------------------------- signals
+
+
+def signalled(count: int) -> dict[str, object]:
+    """C1: end that many runs at random times; each has the signal's exit code, is paused, and resumes to its end."""
+    chance, good, wrong = random.Random(7), 0, []
+    with prepared(300, latency_ms=20) as (workspace, _):
+        for number in range(count):
+            run_id, sent = f"s{number}", (signal.SIGINT, signal.SIGTERM)[number % 2]
+            process = start(workspace, *flags_of(run_id))
+            while not (workspace / "checkpoints" / run_id / "journal.sqlite").exists() and process.poll() is None:
+                time.sleep(0.005)
+            time.sleep(chance.uniform(0, 1))
+            process.send_signal(sent)
+            code, state = process.wait(), status(workspace, run_id)
+            bench(workspace, "resume", run_id)
+            after = status(workspace, run_id)
+            if (code, state, after) == (128 + sent, "paused", "complete"):
+                good += 1
+            else:
+                wrong.append(f"{run_id}: {sent.name} gave {code}, {state}, then {after}")
+    return {"signals": count, "signals_right": good, "signals_wrong": wrong}
+
+
+def killed_at_start(count: int) -> dict[str, object]:
+    """R2: kill a resume in its first second, again and again; what is durable never falls."""
+    chance, fallen = random.Random(9), 0
+    with prepared(3000, latency_ms=50) as (workspace, _):
+        run = Told(workspace, "again")
+        run.wait_for_work(200)
+        run.kill()
+        kept = durable(workspace / "checkpoints" / "again")
+        for _ in range(count):
+            process = start(workspace, "resume", "again")
+            time.sleep(chance.uniform(0, 1))
+            process.kill()
+            process.wait()
+            now = durable(workspace / "checkpoints" / "again")
+            fallen, kept = fallen + (now < kept), now
+    return {"starts": count, "starts_that_lost": fallen}
+
+
+def start(workspace: Path, *arguments: str) -> subprocess.Popen[bytes]:
+    quiet = subprocess.DEVNULL
+    return subprocess.Popen([*BENCH, *arguments], cwd=workspace, env=environment(), stdout=quiet, stderr=quiet)
+
+
+def status(workspace: Path, run_id: str) -> str:
+    command = [*BENCH, "status", run_id, "--json"]
+    done = subprocess.run(command, cwd=workspace, env=environment(), capture_output=True, check=True)
+    return str(json.loads(done.stdout)["state"])
 
 
 # ---------------------------------------------------------------------- power cut
@@ -186,8 +258,20 @@ def power_cut() -> str | int:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--signals", type=int, default=0, help="C1 that often, J6 and R2 two fifths of it")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
+    if given.signals:
+        share = given.signals * 2 // 5
+        stopped = kills(share, signal.SIGINT)
+        shown = {
+            **signalled(given.signals),
+            **killed_at_start(share),
+            "sigints": share,
+            "sigints_lost": stopped["lost"],
+        }
+        print(json.dumps(shown, indent=2))
+        sys.exit(1 if shown["signals_wrong"] or shown["starts_that_lost"] or stopped["lost"] else 0)
     found = kills(given.kills)
     cut = power_cut()
     found["power_cut"] = cut if isinstance(cut, str) else None

@@ -13,12 +13,14 @@ is known.
 from __future__ import annotations
 
 import json
+from codecs import getincrementaldecoder
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
 from bench.errors import DataError, UsageError
+from bench.events import log
 
 KEYS = ("item", "hits", "answer")
 TREC_FIELDS = 6
@@ -53,7 +55,7 @@ class TrecLine:
 
 
 def read_foreign(path: Path) -> list[ForeignRow]:
-    """Read a whole file; the first line that says something decides its format.
+    """Read a whole file; the first line that says something decides its format. A torn last line is left out, and told.
 
     Raises:
         UsageError: the file cannot be read.
@@ -62,7 +64,12 @@ def read_foreign(path: Path) -> list[ForeignRow]:
     lines = list(_lines(path))
     if not lines:
         raise DataError("the file has no row", where=str(path), hint=JSONL_HINT)
-    return _from_json(lines) if lines[0][1].lstrip().startswith(("{", "[", '"')) else _from_trec(lines)
+    if not lines[0][1].lstrip().startswith(("{", "[", '"')):
+        return _from_trec(lines)
+    if len(lines) > 1 and _torn(lines[-1][1]):
+        log().warning("torn_last_line", where=lines[-1][0], hint="the rest is read; whoever wrote the file was cut off")
+        lines.pop()
+    return _from_json(lines)
 
 
 def _lines(path: Path) -> Iterator[tuple[str, str]]:
@@ -77,9 +84,21 @@ def _lines(path: Path) -> Iterator[tuple[str, str]]:
         raise UsageError(f"cannot read {path}: {error.strerror}") from error
 
 
-def _decoded(raw: bytes, where: str) -> str:
+def _torn(text: str) -> bool:
+    """The line has no end, and what is there is no JSON."""
+    if text.endswith("\n"):
+        return False
     try:
-        return raw.decode("utf-8")
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return True
+    return False
+
+
+def _decoded(raw: bytes, where: str) -> str:
+    """A line as text; of one without its end, a character that was cut in two is left out."""
+    try:
+        return getincrementaldecoder("utf-8")().decode(raw, final=raw.endswith(b"\n"))
     except UnicodeDecodeError as error:
         raise DataError("this is no UTF-8 text", where=where, hint="save the file as UTF-8") from error
 

@@ -103,6 +103,25 @@ def test_trec_hits_are_taken_by_score_and_a_table_is_shown(bench: Bench, tmp_pat
 
 
 @pytest.mark.parametrize(
+    "cut", [b'{"item": "irena-q02", "ans', '{"item": "irena-q02", "answer": "\u00e9'.encode()[:-1]]
+)
+def test_J5_a_torn_last_line_is_told_and_the_rest_is_scored(bench: Bench, tmp_path: Path, cut: bytes) -> None:
+    path = tmp_path / "theirs.jsonl"
+    whole = b'{"item": "irena-q01", "answer": "x"}\n'
+    path.write_bytes(whole + cut)
+    done = bench("score", str(path), "--benchmark", "demo", "--json")
+    assert job_of(done.stdout)["metrics"]["accuracy"]["n"] == 1
+    assert "torn_last_line" in done.stderr and f"{path}:2" in done.stderr
+
+
+def test_J5_a_torn_line_elsewhere_is_an_error_with_its_number(bench: Bench, tmp_path: Path) -> None:
+    path = tmp_path / "theirs.jsonl"
+    path.write_bytes(b'{"item": "irena-q01", "ans\n{"item": "irena-q02", "answer": "x"}\n')
+    refused = bench("score", str(path), "--benchmark", "demo", check=2)
+    assert "theirs.jsonl:1: this is no JSON" in refused.stderr
+
+
+@pytest.mark.parametrize(
     ("rows", "text"),
     [
         (("irena-q01 Q0 s1",), "theirs:1: 3 fields"),
