@@ -8,10 +8,12 @@ Example::
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 
 import anyio
 
+from bench.config.provider import ProviderConfig
 from bench.engine.deleting import begun
 from bench.engine.halts import Halts
 from bench.engine.lane import OpenLane
@@ -78,12 +80,7 @@ def _provider(
 ) -> AbstractAsyncContextManager[Provider]:
     if lane.provider.built_in == "oracle":
         return Oracle()
-    config = lane.provider.config
-    timeout_s = live.plan.request.timeout
-    if timeout_s is not None:
-        config = config.model_copy(
-            update={"connection": config.connection.model_copy(update={"timeout": int(timeout_s * MS)})}
-        )
+    config = _in_this_run(live, lane)
 
     async def reader(name: str) -> Model:
         from bench.models import open_model
@@ -110,12 +107,21 @@ def _provider(
     return open_provider(config, context)
 
 
+def _in_this_run(live: Live, lane: Lane) -> ProviderConfig:
+    """The provider's config with the time-out and the prices per call that the run sets."""
+    request, config = live.plan.request, lane.provider.config
+    changes: dict[str, object] = {}
+    if request.timeout is not None:
+        changes["connection"] = config.connection.model_copy(update={"timeout": int(request.timeout * MS)})
+    own = request.prices.get(config.name)
+    if isinstance(own, Mapping):
+        changes["prices"] = config.prices.model_copy(update=dict(own))
+    return config.model_copy(update=changes)
+
+
 def _search_price(live: Live, lane: Lane) -> str | None:
-    """USD of one search call: the run file's, else the provider's own."""
-    own = live.plan.request.prices.get(lane.provider.config.name)
-    if isinstance(own, dict) and "search" in own:
-        return str(own["search"])
-    price = lane.provider.config.prices.search
+    """USD of one search call, None = nobody named a price."""
+    price = _in_this_run(live, lane).prices.search
     return None if price is None else str(price)
 
 

@@ -105,6 +105,8 @@ class Endpoint:
     """environment variable that holds the key; named when the endpoint answers 401 or 403"""
     statuses: Mapping[int, Action] = field(default_factory=dict)
     """overrides of the status classes"""
+    price_usd: str | None = None
+    """of an answered call that carries no price of its own; None = nobody named one"""
     max_response_bytes: int = 8 * 2**20
 
     @cached_property

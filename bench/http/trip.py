@@ -112,7 +112,7 @@ class Trip:
             response_bytes=self.received,
             model=metered.model if metered is not None else None,
             usage=metered.usage if metered is not None else None,
-            cost_usd=metered.cost_usd if metered is not None else None,
+            cost_usd=metered.cost_usd if metered is not None else self.endpoint.price_usd if outcome == "ok" else None,
         )
 
     def rest(self) -> None:

@@ -25,6 +25,7 @@ def endpoint_of(config: ProviderConfig, traffic: Traffic) -> Endpoint:
     limits, connection, rate = config.limits, config.connection, config.rate_limit
     pauses = {"add": max(rate.add_delay_ms, rate.batch_delay_ms), "search": rate.search_delay_ms}
     limit = {"add": limits.add, "search": limits.search, "status": limits.status, "manage": limits.add}[traffic]
+    price = {"add": config.prices.add, "search": config.prices.search}.get(traffic)
     feedback = limits.feedback
     return Endpoint(
         name=f"{config.name}.{traffic}",
@@ -39,6 +40,7 @@ def endpoint_of(config: ProviderConfig, traffic: Traffic) -> Endpoint:
         key_variable=next((auth.env_var for auth in config.auth if auth.env_var), None),
         statuses=dict(config.errors.status),
         max_response_bytes=connection.max_response_bytes,
+        price_usd=None if price is None else str(price),
     )
 
 
