@@ -12,13 +12,16 @@ from __future__ import annotations
 import json
 import sys
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any
 
 import zstandard
 
+from bench.errors import JournalError
 from bench.model import Phase, Usage
 
 INLINE_BYTES = 1024
@@ -137,3 +140,12 @@ def usage_of(column: str | None) -> Usage | None:
         total_tokens=numbers[5],
         estimated=bool(numbers[6]),
     )
+
+
+@contextmanager
+def storable(path: Path) -> Iterator[None]:
+    """Name a value that is no JSON: the row's author must mend it, the file is fine."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise JournalError(f"a row cannot be stored: {error}", where=str(path), hint="report this") from error

@@ -11,7 +11,7 @@ import aiosqlite
 
 from bench.journal.codec import PHASE_OF, PHASES, clean, decode, decompress, from_json, instant, to_json
 from bench.journal.holder import Holder
-from bench.journal.rows import CorpusKind, CorpusRow, Entry, Finished, Key, Resume, RunMeta
+from bench.journal.rows import CorpusKind, CorpusRow, Entry, Finished, JournalRow, Key, Resume, RunMeta
 from bench.journal.sql import blocks
 from bench.model import Phase
 
@@ -176,3 +176,12 @@ async def read_counts(connection: aiosqlite.Connection) -> dict[tuple[Phase, str
         key = (STEP_PHASE[kind], outcome)
         counts[key] = counts.get(key, 0) + count
     return counts
+
+
+def ended(row: JournalRow) -> tuple[Phase, str] | None:
+    """The phase that a row ends, and how; None for a row that ends none."""
+    if isinstance(row, Entry):
+        return row.key.phase, row.outcome
+    if isinstance(row, CorpusRow) and (phase := STEP_PHASE.get(row.kind)) is not None:
+        return phase, row.outcome
+    return None

@@ -12,8 +12,8 @@ closing and holds the one shield of the program: a cancelled run still flushes a
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -23,7 +23,7 @@ from anyio import CancelScope, Event, create_task_group, move_on_after
 from anyio.abc import TaskGroup, TaskStatus
 
 from bench.errors import DiskFull, JournalError
-from bench.journal.codec import micros, to_json
+from bench.journal.codec import micros, storable, to_json
 from bench.journal.commit import Statement, Store, Writable
 from bench.journal.file import NAME, Writing, create, examine, locate, open_reading, open_writing, reported
 from bench.journal.holder import HEARTBEAT_S
@@ -31,7 +31,7 @@ from bench.journal.holding import Hold
 from bench.journal.migrations import migrate
 from bench.journal.queries import (
     READ,
-    STEP_PHASE,
+    ended,
     read_corpus,
     read_counts,
     read_finished,
@@ -81,7 +81,7 @@ class Journal:
 
     @staticmethod
     def create(folder: Path, meta: RunMeta, *, bound: int = BOUND, linger_s: float = LINGER_S) -> Journal:
-        """Make ``folder/journal.sqlite``; entering raises UsageError when it is there already."""
+        """Make ``folder/journal.sqlite``; entering raises UsageError when there is one."""
         return Journal(folder / NAME, new=meta, bound=bound, linger_s=linger_s)
 
     @staticmethod
@@ -257,7 +257,7 @@ class Journal:
         batch = self._committing = self._queue[:LARGEST_BATCH]
         del self._queue[:LARGEST_BATCH]
         self._rearm()
-        with reported(self.path), _storable(self.path):
+        with reported(self.path), storable(self.path):
             await writing.run(lambda raw: self._transact(raw, store, batch))
         self._committing = ()
         self.acknowledged += len(batch)
@@ -278,8 +278,8 @@ class Journal:
     def _tell(self, batch: Sequence[Writable]) -> None:
         rows = [row for row in batch if not isinstance(row, Statement)]
         for row in rows:
-            if (ended := _ended(row)) is not None:
-                self.durable[ended] = self.durable.get(ended, 0) + 1
+            if (phase := ended(row)) is not None:
+                self.durable[phase] = self.durable.get(phase, 0) + 1
         still = []
         for count, done in self._waiting:
             if count <= self.acknowledged:
@@ -301,20 +301,3 @@ class Journal:
         with reported(self.path):
             safe = await self._reading.execute_fetchall(READ["phases"])
         return DiskFull(f"the disk is full; {next(iter(safe))[0]} phases safe", where=str(self.path))
-
-
-def _ended(row: JournalRow) -> tuple[Phase, str] | None:
-    if isinstance(row, Entry):
-        return row.key.phase, row.outcome
-    if isinstance(row, CorpusRow) and (phase := STEP_PHASE.get(row.kind)) is not None:
-        return phase, row.outcome
-    return None
-
-
-@contextmanager
-def _storable(path: Path) -> Iterator[None]:
-    """Name a value that is no JSON: the row's author must mend it, the file is fine."""
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        raise JournalError(f"a row cannot be stored: {error}", where=str(path), hint="report this") from error
