@@ -68,6 +68,7 @@ def environment(tmp_path: Path, models: str, program: Path) -> dict[str, str]:
         **kept,
         **author,
         **committer,
+        "COLUMNS": "100",
         "PATH": f"{program}:{Path(sys.executable).parent}:{os.environ['PATH']}",
         "HOME": str(home),
         "XDG_CONFIG_HOME": str(home / ".config"),
