@@ -10,10 +10,11 @@ A class says who must act; the text says what happened, where, and what to do::
     ├── IdentityError         the operator: this is not the run that was started     exit 2
     ├── JournalError          the owner of a run file: corrupt, foreign, newer       exit 2
     │   ├── DiskFull          the operator: make room, then resume                   exit 3
-    │   └── Locked            the operator: another live process holds the run       exit 6
+    │   ├── Locked            the operator: another live process holds the run       exit 6
+    │   └── MergeConflict     the operator: runs of one plan that disagree           exit 4
     ├── CanonicalError        JSON that cannot be admitted or signed (a ValueError)  exit 5
     ├── VerificationError     a receipt, key or log that does not hold               exit 5
-    └── CallError             one call to a provider or model failed: data, not a crash
+    └── CallError             one call to a provider or model failed: data, no crash  exit 3
         ├── AuthError, QuotaError             stop that provider's job and no other
         ├── RateLimited, Unavailable          after the retries
         ├── Rejected, MappingError            never retried

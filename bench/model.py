@@ -1,11 +1,13 @@
-"""The values that travel through the program: frozen, typed, free of behaviour.
+"""The values that travel through the program: a table of frozen types, free of behaviour and of imports of ours.
 
-What is here is known to more than one room. Three sides that must never mix:
+What is here is known to more than one room; what one room alone knows stands in that room. It is long because it is
+one vocabulary, read from top to bottom: a line a field. Three sides must never mix:
 
 * *dataset side* (``Corpus``, ``Item``, ``Evidence``) holds the gold and stays inside the engine;
 * *provider side* (``Memory``, ``Space``, ``Query``, ``Hit``) has no gold field at all;
-* *result side* (``Verdict``, ``Row``, ``Measurement``) is what evaluators and metrics speak.
+* *result side* (``ScoredItem``, ``Verdict``, ``Row``, ``Measurement``) is what evaluators and metrics speak.
 
+Between them ``Prompt`` and ``Completion`` are what a model is asked and says, and ``Call`` is what a call came to.
 Durations are integer microseconds (``*_us``), instants are aware UTC datetimes.
 """
 

@@ -13,7 +13,7 @@ from bench.evaluators.outcome import is_refusal, state_of
 from bench.evaluators.parsing import ParsedVerdict, parse_verdict
 from bench.evaluators.prompts import JudgePrompt, JudgePrompts
 from bench.evaluators.protocol import Evaluator, Judge, needs_answer, threshold_of
-from bench.evaluators.registry import catalog, evaluator_names, open_evaluator, verdict_key
+from bench.evaluators.registry import catalog, evaluator_names, open_evaluator
 
 __all__ = [
     "Evaluator",
@@ -29,5 +29,4 @@ __all__ = [
     "parse_verdict",
     "state_of",
     "threshold_of",
-    "verdict_key",
 ]

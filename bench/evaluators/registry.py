@@ -8,26 +8,17 @@ Example::
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import cast
 
-from bench.errors import ConfigError, EvaluatorFailed
-from bench.evaluators.byrule import ChoiceEvaluator, DeletionEvaluator, LocomoEvaluator, TextEvaluator
-from bench.evaluators.code import CodeEvaluator
-from bench.evaluators.judged import FaithfulnessEvaluator, JudgeEvaluator, RubricEvaluator
-from bench.evaluators.packs import generic
-from bench.evaluators.prompts import JudgePrompt, JudgePrompts
-from bench.evaluators.protocol import Evaluator, Judge
-from bench.evaluators.similar import SimilarityEvaluator
+from bench.errors import ConfigError
+from bench.evaluators.builtin import BUILT_IN, Opening
+from bench.evaluators.plugged import plugged
+from bench.evaluators.prompts import JudgePrompts
+from bench.evaluators.protocol import Evaluator
 from bench.metrics import plugins
 from bench.metrics.names import near, or_list
-from bench.metrics.normal import normal_form, squad_tokens
-from bench.metrics.text import F1_VARIANTS, best, occurs
-from bench.model import Embedder, Hit, Prompt, ScoredItem, Verdict
+from bench.model import Embedder
 
 GROUP = "bench.evaluators"
 ALIASES = {
@@ -38,136 +29,10 @@ ALIASES = {
 }
 NONE = "none"
 CUSTOM = "custom"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
-    """What an evaluator may need to be opened."""
-
-    config: Mapping[str, object] = field(default_factory=dict)
-    prompts: JudgePrompts | None = None
-    embedder: Embedder | None = None
-    allow_code_execution: bool = False
-
-    def number(self, key: str, default: float) -> float:
-        value = self.config.get(key, default)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ConfigError(f"{key} must be a number, not {value!r}")
-        return float(value)
-
-    def flag(self, key: str, default: bool) -> bool:
-        value = self.config.get(key, default)
-        if not isinstance(value, bool):
-            raise ConfigError(f"{key} must be true or false, not {value!r}")
-        return value
-
-    def word(self, key: str, default: str, choices: Sequence[str]) -> str:
-        value = self.config.get(key, default)
-        if value not in choices:
-            raise ConfigError(f"{key} = {value!r} is not allowed", hint=f"use {or_list(choices)}")
-        return str(value)
-
-
-def _exact(opening: Opening) -> Evaluator:
-    normal = _normal(opening)
-    variant = opening.word("variant", "plain", ("plain", "squad"))
-
-    def compare(prediction: str, reference: str) -> float:
-        if variant == "squad":
-            return float(squad_tokens(prediction) == squad_tokens(reference))
-        return float(normal(prediction) == normal(reference))
-
-    return _text("exact-match", compare, opening)
-
-
-def _contains(opening: Opening) -> Evaluator:
-    normal, whole = _normal(opening), opening.flag("word_boundary", True)
-
-    def compare(prediction: str, reference: str) -> float | None:
-        wanted = normal(reference)
-        return float(occurs(wanted, normal(prediction), whole_words=whole)) if wanted else None
-
-    return _text("contains", compare, opening)
-
-
-def _token_f1(opening: Opening) -> Evaluator:
-    return _text("token-f1", F1_VARIANTS[opening.word("variant", "squad", tuple(F1_VARIANTS))], opening)
-
-
-def _text(name: str, compare: Callable[[str, str], float | None], opening: Opening) -> Evaluator:
-    return TextEvaluator(
-        name=name,
-        compare=lambda answer, references: best(compare, answer, references),
-        threshold=opening.number("threshold", 1.0),
-    )
-
-
-def _normal(opening: Opening) -> Callable[[str], str]:
-    white, case = opening.flag("normalize_whitespace", True), opening.flag("case_sensitive", False)
-    form = opening.word("unicode", "none", ("none", "nfc", "nfkc"))
-    return lambda text: normal_form(text, normalize_whitespace=white, case_sensitive=case, unicode=form)
-
-
-def _judge(opening: Opening) -> Evaluator:
-    return JudgeEvaluator(
-        prompts=opening.prompts or JudgePrompts.of(),
-        protocol=opening.word("protocol", "auto", ("auto", "json", "longmemeval-official")),
-        threshold=opening.number("threshold", 1.0),
-        temperature=opening.number("temperature", 0.0),
-        max_tokens=int(opening.number("max_tokens", 0)),
-    )
-
-
-def _rubric(opening: Opening) -> Evaluator:
-    own = opening.prompts.default if opening.prompts else None
-    prompt = own if own and "rubric" in own.template.names else JudgePrompt.of("rubric", generic("rubric"))
-    return RubricEvaluator(
-        prompt=prompt,
-        threshold=opening.number("threshold", 1.0),
-        temperature=opening.number("temperature", 0.0),
-    )
-
-
-def _faithfulness(opening: Opening) -> Evaluator:
-    return FaithfulnessEvaluator(
-        prompt=JudgePrompt.of("faithfulness", generic("faithfulness")),
-        threshold=opening.number("threshold", 1.0),
-        temperature=opening.number("temperature", 0.0),
-    )
-
-
-def _similarity(opening: Opening) -> Evaluator:
-    if opening.embedder is None:
-        raise ConfigError("semantic-similarity needs an embedding model", hint="name one with --embedding-model")
-    return SimilarityEvaluator(embedder=opening.embedder, threshold=opening.number("threshold", 0.8))
-
-
-def _deletion(opening: Opening) -> Evaluator:
-    return DeletionEvaluator(
-        fuzzy_match=opening.flag("fuzzy_match", False), fuzzy_threshold=opening.number("fuzzy_threshold", 0.8)
-    )
-
-
-def _code(opening: Opening) -> Evaluator:
-    return CodeEvaluator(allowed=opening.allow_code_execution, time_limit_s=opening.number("time_limit_s", 10.0))
-
-
-_MATCH = ("threshold", "case_sensitive", "normalize_whitespace", "unicode")
-_JUDGED = ("threshold", "temperature", "model")
-BUILT_IN: Mapping[str, tuple[Callable[[Opening], Evaluator], tuple[str, ...]]] = {
-    "exact-match": (_exact, (*_MATCH, "variant")),
-    "contains": (_contains, (*_MATCH, "word_boundary")),
-    "token-f1": (_token_f1, ("threshold", "variant")),
-    "locomo-f1": (lambda o: LocomoEvaluator(threshold=o.number("threshold", 1.0)), ("threshold",)),
-    "semantic-similarity": (_similarity, ("threshold", "model")),
-    "mcq": (lambda o: ChoiceEvaluator(), ()),
-    "rubric": (_rubric, _JUDGED),
-    "llm-judge": (_judge, (*_JUDGED, "protocol", "max_tokens")),
-    "faithfulness": (_faithfulness, _JUDGED),
-    "deletion-check": (_deletion, ("fuzzy_match", "fuzzy_threshold")),
-    "code-correctness": (_code, ("time_limit_s",)),
+NOT_BUILT_IN = {
+    CUSTOM: "a Python class beside the config",
+    NONE: "retrieval only: nothing is evaluated",
 }
-"""name -> how it is opened, and the keys of its config"""
 
 
 def canonical(name: str) -> str:
@@ -198,41 +63,21 @@ def open_evaluator(
         return None
     if name not in BUILT_IN:
         return _installed(name, given, where)
-    opened, keys = BUILT_IN[name]
-    for key in given:
-        if key not in keys:
-            close = near(key, keys)
-            hint = f"did you mean {or_list(close)}?" if close else f"it takes {or_list(keys) or 'nothing'}"
-            raise ConfigError(f'evaluator {name}: unknown key "{key}"', where=where, hint=hint)
+    built_in = BUILT_IN[name]
+    _refuse_unknown_keys(name, given, built_in.keys, where)
     try:
-        return opened(
+        return built_in.open(
             Opening(config=given, prompts=prompts, embedder=embedder, allow_code_execution=allow_code_execution)
         )
     except ConfigError as error:
         raise ConfigError(f"evaluator {name}: {error.message}", where=where or error.where, hint=error.hint) from error
 
 
-DESCRIPTIONS = {
-    "exact-match": "1 if the answer equals an accepted one after normalisation",
-    "contains": "1 if an accepted answer stands in the answer as whole words",
-    "token-f1": "F1 of shared tokens as value",
-    "locomo-f1": "LoCoMo's official score by category",
-    "semantic-similarity": "cosine of embeddings as value; needs an embedding model",
-    "mcq": "the first option that the answer names is the right one",
-    "rubric": "a judge scores each rubric line 0, 0.5 or 1",
-    "llm-judge": "a judge says whether the answer is right",
-    "faithfulness": "a judge checks each statement of the answer against the retrieved memories",
-    "deletion-check": "nothing of a deleted text is left in hits or answer",
-    "code-correctness": "the item's tests run on the answer; needs --allow-code-execution",
-    CUSTOM: "a Python class beside the config",
-    NONE: "retrieval only: nothing is evaluated",
-}
-
-
 def catalog() -> dict[str, str]:
     """Every evaluator with one sentence; an installed plug-in is named, not imported."""
     others = {name: f"plug-in of {plugin.distribution}" for name, plugin in plugins.installed(GROUP, canonical).items()}
-    return dict(sorted((DESCRIPTIONS | others).items()))
+    built_in = {name: one.says for name, one in BUILT_IN.items()}
+    return dict(sorted((built_in | NOT_BUILT_IN | others).items()))
 
 
 def evaluator_names() -> list[str]:
@@ -241,67 +86,27 @@ def evaluator_names() -> list[str]:
     for name, plugin in found.items():
         if name in BUILT_IN:
             raise plugins.twice(name, GROUP, plugins.OWN_DISTRIBUTION, plugin.distribution)
-    return sorted({*BUILT_IN, CUSTOM, NONE, *found})
+    return sorted({*BUILT_IN, *NOT_BUILT_IN, *found})
+
+
+def _refuse_unknown_keys(name: str, given: Mapping[str, object], keys: Sequence[str], where: str | None) -> None:
+    for key in given:
+        if key not in keys:
+            close = near(key, keys)
+            hint = f"did you mean {or_list(close)}?" if close else f"it takes {or_list(keys) or 'nothing'}"
+            raise ConfigError(f'evaluator {name}: unknown key "{key}"', where=where, hint=hint)
 
 
 def _installed(name: str, config: dict[str, object], where: str | None) -> Evaluator:
     plugin = plugins.installed(GROUP, canonical).get(name)
     if plugin is None:
-        close = near(name, [*BUILT_IN, *ALIASES, CUSTOM, NONE])
+        close = near(name, [*BUILT_IN, *ALIASES, *NOT_BUILT_IN])
         hint = f"did you mean {or_list(close)}?" if close else "bench list evaluators shows the known names"
         raise ConfigError(f'unknown evaluator "{name}"', where=where, hint=hint)
-    return _plugged(plugins.load_installed(plugin, GROUP), name, config, f"{name} of {plugin.distribution}", where)
+    return plugged(plugins.load_installed(plugin, GROUP), name, config, f"{name} of {plugin.distribution}", where)
 
 
 def _from_file(method: str, folder: Path, config: dict[str, object], where: str | None) -> Evaluator:
     reference = method.removeprefix(f"{CUSTOM}:")
     loaded = plugins.load_file(reference, folder=folder, where=where)
-    return _plugged(loaded, method, config, reference, where)
-
-
-def _plugged(loaded: object, name: str, config: dict[str, object], label: str, where: str | None) -> Evaluator:
-    try:
-        evaluator = loaded(**config) if isinstance(loaded, type) else loaded
-    except TypeError as error:
-        raise ConfigError(
-            f"evaluator {label}: {error}", where=where, hint="its config's keys are its parameters"
-        ) from (error)
-    if not callable(getattr(evaluator, "evaluate", None)):
-        raise ConfigError(f"evaluator {label} has no method evaluate", where=where, hint="see the Evaluator protocol")
-    return Plugged(inner=cast("Evaluator", evaluator), name=name, label=label)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plugged:
-    """Somebody else's evaluator: its verdicts carry the name it was asked for, wrong types are its own error."""
-
-    inner: Evaluator
-    name: str
-    label: str
-
-    @property
-    def needs_judge(self) -> bool:
-        return bool(getattr(self.inner, "needs_judge", False))
-
-    @property
-    def needs_answer(self) -> bool:
-        return bool(getattr(self.inner, "needs_answer", True))
-
-    @property
-    def threshold(self) -> float:
-        return float(getattr(self.inner, "threshold", 1.0))
-
-    async def evaluate(self, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None) -> Verdict:
-        found: object = await self.inner.evaluate(item, answer, hits, judge)
-        if not isinstance(found, Verdict):
-            raise EvaluatorFailed(f"evaluator {self.label} returned {type(found).__name__}, not a Verdict")
-        if found.value is not None and not 0 <= found.value <= 1:
-            raise EvaluatorFailed(f"evaluator {self.label} gave {found.value}, which is not in 0..1")
-        return replace(found, evaluator=self.name)
-
-
-def verdict_key(*, judge: str, prompt: Prompt, epoch: int) -> str:
-    """What makes a verdict the same: judge, everything that is asked, epoch. The same key is not paid twice."""
-    asked = [[message.role, message.content] for message in prompt.messages]
-    parts = [judge, asked, prompt.json_schema, prompt.temperature, prompt.max_tokens, epoch]
-    return hashlib.sha256(json.dumps(parts, ensure_ascii=False, sort_keys=True).encode()).hexdigest()
+    return plugged(loaded, method, config, reference, where)

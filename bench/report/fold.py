@@ -17,7 +17,7 @@ from bench.journal import Reader, RunState
 from bench.journal.records import Spent
 from bench.metrics.fold import fold as fold_metrics
 from bench.metrics.overlay import GoldScores
-from bench.model import Measurement, State
+from bench.model import SCORED_STATES, Measurement, State
 from bench.plan.record import JobRecord, read
 from bench.plan.validity import invalid_reasons
 from bench.report.gathering import gathered, job_facts, measures, size_notes
@@ -25,7 +25,6 @@ from bench.report.gold import gold_notes, gold_scores
 
 ALWAYS = ("question_type", "group")
 """dimensions of every breakdown"""
-FINISHED = frozenset({RunState.COMPLETE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,8 +67,7 @@ class JobReport:
 
     @property
     def n_scored(self) -> int:
-        scored = (State.CORRECT, State.INCORRECT, State.PARTIAL, State.ABSTAINED)
-        return sum(self.counts.get(state, 0) for state in scored)
+        return sum(self.counts.get(state, 0) for state in SCORED_STATES)
 
     @property
     def valid(self) -> bool:
@@ -100,7 +98,7 @@ class Report:
     @property
     def partial(self) -> bool:
         """Anything but complete: numbers may still move."""
-        return self.status not in FINISHED
+        return self.status is not RunState.COMPLETE
 
     def job(self, benchmark: str, provider: str) -> JobReport:
         """The first job of that benchmark and provider; UsageError when there is none."""

@@ -8,7 +8,7 @@ from typing import Literal
 
 import pytest
 
-from bench.evaluators import Evaluator, JudgePrompts, open_evaluator, state_of, verdict_key
+from bench.evaluators import Evaluator, JudgePrompts, open_evaluator, state_of
 from bench.model import Hit, State, Verdict
 from tests.evaluators.judge_double import SaidBefore, item
 
@@ -172,13 +172,3 @@ async def test_similarity_is_the_best_cosine() -> None:
     assert (await similarity("0", "180")).value == 0
     assert (await similarity("0")).reason == "no_reference"
     assert (await similarity("I don't know", abstention=True)).value == 1
-
-
-async def test_the_same_request_has_the_same_key_and_another_epoch_another() -> None:
-    judge = SaidBefore("yes")
-    await opened().evaluate(item(), "Paris", (), judge)
-    await opened().evaluate(item(), "Paris", (), judge)
-    await opened().evaluate(item(), "Rome", (), judge)
-    keys = [verdict_key(judge=judge.name, prompt=prompt, epoch=1) for prompt in judge.asked]
-    assert keys[0] == keys[1] != keys[2]
-    assert verdict_key(judge=judge.name, prompt=judge.asked[0], epoch=2) != keys[0]
