@@ -19,9 +19,9 @@ from bench.datasets.history import RawSession
 from bench.model import Corpus, Session, Turn
 
 SESSION_EMPTY = "session_empty"
+SESSION_REPEATED = "session_id_repeated"
 TURN_COST = 500
 """what the objects of a turn weigh beside its text, roughly"""
-SESSION_REPEATED = "session_id_repeated"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

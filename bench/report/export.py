@@ -23,7 +23,6 @@ from bench.plan.record import JobRecord, read
 from bench.report.rows import chain_of, rows_of
 from bench.report.tables import safe_cell
 
-FORMATS = ("json", "jsonl", "csv", "parquet", "trec")
 FLAT = (
     "run_id", "benchmark", "provider", "embedding_model", "answering_model", "judge_model", "item_id", "corpus",
     "epoch", "question_type", "state", "question", "expected", "answer", "answer_model", "score", "correct",

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bench.metrics.facts import NO_LABEL
-from bench.model import Measurement, State
+from bench.model import FAILED_STATES, Measurement
 from bench.plan.record import ModelNames
 from bench.report.fold import JobReport, Report
 
@@ -141,7 +141,7 @@ def _overview_row(job: JobReport, types: Sequence[str], *, models: bool) -> tupl
 
 
 def _failed(job: JobReport) -> int:
-    return job.counts.get(State.ERROR, 0) + job.counts.get(State.NOT_READY, 0) + job.n_pending
+    return sum(job.counts.get(state, 0) for state in FAILED_STATES) + job.n_pending
 
 
 def _failed_text(job: JobReport, failed: int) -> str:
