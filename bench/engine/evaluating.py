@@ -61,7 +61,7 @@ class Evaluated:
         )
 
 
-Memo = dict[tuple[object, ...], Completion]
+Memo = dict[tuple[str, str], Completion]
 """what judges said of one item in one epoch: the same question to the same judge is not paid twice"""
 
 
@@ -77,7 +77,7 @@ class OnceJudge:
         return self.judge.name
 
     async def ask(self, prompt: Prompt) -> Completion:
-        key = (self.name, prompt.messages, prompt.max_tokens)
+        key = self.name, repr(prompt)
         if key not in self.memo:
             self.memo[key] = await self.judge.ask(prompt)
         return self.memo[key]
