@@ -13,6 +13,7 @@ import anyio
 
 from bench.cli import console, interrupts
 from bench.cli.flags import RunFlags, given
+from bench.cli.gates import check_gates, missed_gates
 from bench.cli.global_flags import command, current
 from bench.errors import UsageError
 
@@ -146,40 +147,17 @@ def _fetch(catalog: Catalog, request: RunRequest) -> None:
         download_benchmark(catalog, name, source=None)
 
 
-def _check_gates(plan: Plan) -> None:
-    """A gate on a metric that nobody computes, or without a number, is said before anything is called."""
-    known = {_first_name(metric.name) for lane in plan.lanes for metric in lane.benchmark.scoring.metrics}
-    for name, wanted in plan.request.min_score.items():
-        if _first_name(name) not in known:
-            raise UsageError(f"--min-score {name}: no benchmark of this run computes it", hint="add it with --metrics")
-        try:
-            float(str(wanted))
-        except ValueError:
-            raise UsageError(f"--min-score {name}={wanted}: expected a number") from None
-
-
-def _first_name(metric: str) -> str:
-    """The name under which all spellings of a metric are one; a plug-in beside a config has only its own."""
-    from bench.errors import UnknownMetric
-    from bench.metrics import resolve
-
-    try:
-        return resolve(metric).name
-    except UnknownMetric:
-        return metric
-
-
 def carry_out(plan: Plan, environment: Environment, *, resume: Path | None, errand: Errand | None = None) -> int:
     """Run the plan, write and show the report, and say what to do next."""
     again = "give the command again" if resume is None else command(f"bench resume {resume.name}")
     interrupts.stage("nothing was called yet", hint=again)
-    _check_gates(plan)
+    check_gates(plan)
     if plan.request.sign:
         _check_key(plan)
     if plan.request.publishable and resume is None:
         plan = _announced(plan, environment)
     outcome, report, folder = anyio.run(_execute, plan, environment, resume, errand)
-    failed_gates = _gates(plan, report)
+    failed_gates = missed_gates(plan, report)
     code = outcome.exit_code or (GATE_FAILED if failed_gates else 0)
     if current.get().json:
         console.json_line(_done(outcome, report, code))
@@ -289,21 +267,6 @@ def _done(outcome: Outcome, report: Report, code: int) -> dict[str, object]:
         "cost_unknown_calls": outcome.unknown_costs,
         "resume": command(outcome.resume) if outcome.resume else None,
     }
-
-
-def _gates(plan: Plan, report: Report) -> list[str]:
-    """Which ``--min-score`` gates are missed; a gate on a number that is not there is missed too."""
-    missed = []
-    for name, wanted in plan.request.min_score.items():
-        metric = _first_name(name)
-        for job in report.jobs:
-            named = {_first_name(one): measured for one, measured in job.metrics.items()}
-            found = named.get(metric) if job.valid else None
-            value = found.value if found is not None else None
-            if value is None or value < float(str(wanted)):
-                who = f"{job.record.benchmark} x {job.record.provider}"
-                missed.append(f"gate missed: {who}: {metric} = {value}, at least {wanted} wanted")
-    return missed
 
 
 def _sign(plan: Plan, outcome: Outcome) -> int:

@@ -19,7 +19,7 @@ from pydantic import TypeAdapter
 
 from bench.engine.progress import Count, JobProgress, LaneProgress, Progress
 from bench.model import Phase, State
-from bench.plan import NONE, Plan
+from bench.plan import Plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,14 +96,7 @@ class Gathered(Progress):
         for lane in plan.lanes:
             self.lanes[lane.key] = LaneProgress(lane.key)
             for job in lane.jobs:
-                self.jobs[job.key] = JobProgress(
-                    key=job.key,
-                    benchmark=lane.benchmark.name,
-                    provider=lane.provider.label,
-                    answering=None if job.answering == NONE else job.answering,
-                    judge=None if job.judge == NONE else job.judge,
-                    planned=lane.benchmark.n_selected * lane.benchmark.epochs,
-                )
+                self.jobs[job.key] = JobProgress.of(lane, job)
 
     def hear(self, word: Word) -> None:
         """Take what a shard says now in place of what this attempt said before."""

@@ -38,14 +38,7 @@ class Counting:
             counting._lane_of[lane.key] = lane.key
             for job in lane.jobs:
                 counting._lane_of |= {job.answer_owner: lane.key, job.key: lane.key}
-                progress.jobs[job.key] = JobProgress(
-                    key=job.key,
-                    benchmark=lane.benchmark.name,
-                    provider=lane.provider.label,
-                    answering=None if job.answering == NONE else job.answering,
-                    judge=None if job.judge == NONE else job.judge,
-                    planned=lane.benchmark.n_selected * lane.benchmark.epochs,
-                )
+                progress.jobs[job.key] = JobProgress.of(lane, job)
         if resumed:
             await counting._recall(folder)
         return counting

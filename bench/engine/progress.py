@@ -20,11 +20,13 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Protocol
 
 from bench.model import Phase, State
+from bench.plan import NONE
 
 if TYPE_CHECKING:
     from bench.engine.outcome import Outcome
     from bench.engine.stopping import Stop
     from bench.http import Http
+    from bench.plan import Job, Lane
 
 RATE_WINDOW_S = 30.0
 
@@ -53,6 +55,18 @@ class JobProgress:
     scored: int = 0
     stopped: str | None = None
     """why this job takes no more work, None while it does"""
+
+    @classmethod
+    def of(cls, lane: Lane, job: Job) -> JobProgress:
+        """The row of a job before anything has ended."""
+        return cls(
+            key=job.key,
+            benchmark=lane.benchmark.name,
+            provider=lane.provider.label,
+            answering=None if job.answering == NONE else job.answering,
+            judge=None if job.judge == NONE else job.judge,
+            planned=lane.benchmark.n_selected * lane.benchmark.epochs,
+        )
 
     @property
     def ended(self) -> int:
