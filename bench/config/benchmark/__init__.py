@@ -50,38 +50,69 @@ class BenchmarkFile(ConfigModel):
     """What a file of the YAML dialect may say."""
 
     name: Segment
+    """lower case, digits, dots and dashes; how runs name it"""
     version: str
+    """raise it when items or protocol change"""
     display_name: str | None = None
+    """the name for people"""
     description: str | None = None
+    """one sentence"""
     source: str | None = None
+    """where it comes from: an address"""
     paper: str | None = None
+    """address of the paper"""
     license: str | None = None
+    """SPDX name of the data's licence"""
     tags: tuple[str, ...] = ()
+    """for bench list --tags"""
     aliases: tuple[Segment, ...] = ()
+    """other names it answers to"""
     extends: str | None = None
+    """a benchmark whose keys hold where this file is silent"""
     data: Data
+    """where the rows are"""
     fields: Schema = Field(alias="schema")
     """the section ``schema``"""
     categories: Mapping[str, str] = Field(default_factory=dict)
+    """id in the data -> name of the question type"""
     categories_strict: bool = False
+    """true: an id without a name is an error, not a note"""
     question_types: tuple[QuestionType, ...] = ()
+    """the types there may be; a type that is not listed is an error"""
     groups: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
+    """name -> question types: extra rows of a report"""
     evidence: EvidenceFields = EvidenceFields()
+    """which sessions and turns hold an answer"""
     abstention: Abstention = Abstention()
+    """which items must not be answered"""
     question_date: QuestionDate = QuestionDate()
+    """where the date of a question comes from"""
     timezone: Zone = "UTC"
+    """of dates without one; UTC"""
     date_formats: tuple[str, ...] = ()
+    """strptime formats tried before the known ones"""
     corpus: FieldOnly | None = None
+    """rows with the same value share one memory; without it a row is a corpus"""
     visibility: FieldOnly | None = None
+    """the cut-off of what an item may see; each distinct one is a corpus of its own"""
     overlay: str | None = None
+    """a list of doubted answers: a name in overlays/, or a path"""
     cluster_by: Literal["corpus"] | None = "corpus"
+    """unit of the intervals: corpus"""
     ingestion: Ingestion = Ingestion()
+    """what becomes a memory"""
     search: Search = Search()
+    """how much is asked for"""
     evaluation: Evaluation
+    """who answers and who judges"""
     epochs_reducer: Literal["mean", "mode", "max"] = "mean"
+    """how the epochs of an item become one value"""
     metrics: tuple[str | MetricEntry, ...] = ()
+    """names, or name with method, config, breakdown and evaluator"""
     required_capabilities: tuple[Capability, ...] = ("add_memory", "retrieve_memory")
+    """what a provider must offer; one that lacks it is skipped"""
     runtime: Runtime = Runtime()
+    """kept for files of the other dialect; a run always has its journal"""
 
     @field_validator("categories", mode="before")
     @classmethod
@@ -96,39 +127,53 @@ class Flatten(ConfigModel):
     """One item a child of a list in each row."""
 
     field: FieldPath
+    """the list of which each child becomes an item"""
     max_items: Positive | None = None
+    """children kept of each row; how many are dropped is said"""
     promote_fields: tuple[str, ...] = ()
+    """keys of the row that each child gets too"""
 
 
 class History(ConfigModel):
     """How much of each history is ingested; anything but ``full`` is never publishable."""
 
     mode: Literal["full", "lazy", "shared"] = "full"
+    """full; lazy: evidence sessions only; shared: those and the first others. Only full is publishable"""
     shared_sample_size: Positive = 10
+    """sessions of a shared history"""
 
 
 class Deletion(ConfigModel):
     """The three steps of an add-delete-verify benchmark."""
 
     target: FieldPath
+    """what is deleted"""
     verify_query: FieldPath
+    """what is asked after the deletion"""
     deleted_content: FieldPath | None = None
+    """what must not be found any more"""
     fuzzy_match: bool = False
+    """also count a text that is nearly the same"""
     phase_delay_ms: Milliseconds = 0
+    """pause between add, delete and verify"""
 
 
 class Rendering(ConfigModel):
     """How a session becomes text where the file says more than a template."""
 
     formatter: Literal["conversation", "json", "raw"] = "conversation"
+    """how a session becomes text"""
     dialogue: Literal["auto", "speaker_text", "role_content"] = "auto"
+    """how a turn becomes a line"""
 
 
 class MatchOptions(ConfigModel):
     """Options of exact-match."""
 
     case_sensitive: bool = False
+    """tell upper from lower case"""
     normalize_whitespace: bool = True
+    """take runs of blanks for one"""
 
 
 class BenchmarkConfig(BenchmarkFile):
