@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 from bench.config.described import Described, docstrings
 from bench.config.source import ConfigModel
@@ -40,9 +41,10 @@ def test_reading_a_config_reads_no_python_source() -> None:
     assert done.stdout.strip() == "False"
 
 
-def test_every_key_of_a_run_file_is_described() -> None:
+def test_every_key_of_a_run_file_and_of_a_benchmark_file_is_described() -> None:
     from bench.cli.schemas import schema_of
 
-    properties = schema_of("run")["properties"]
-    assert isinstance(properties, dict)
-    assert [name for name, shown in properties.items() if "description" not in shown] == []
+    benchmark: Any = schema_of("benchmark")
+    for part in [schema_of("run"), benchmark, *benchmark["$defs"].values()]:
+        properties: Any = part.get("properties", {})
+        assert [name for name, shown in properties.items() if "description" not in shown] == []
