@@ -44,34 +44,63 @@ class ProviderConfig(ConfigModel):
     """One memory system: what it is, where it is, what is sent and how answers are read."""
 
     api_version: Literal["bench/v1"] = "bench/v1"
+    """of this dialect"""
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")
+    """lower case, digits, dots, dashes and underscores; how runs name it"""
     display_name: str | None = None
+    """the name for people"""
     description: str = ""
+    """one sentence"""
     docs: str | None = None
+    """address of its documentation"""
     tags: tuple[str, ...] = ()
+    """for bench list --tags"""
     aliases: tuple[str, ...] = ()
+    """other names it answers to"""
     type: Literal["hosted", "local", "docker", "mcp"]
+    """hosted: an API elsewhere; local: on this machine or in this process; docker: started by us; mcp: an MCP server"""
     verified: Verified | None = None
+    """how far the file was tested, against which version, when"""
     determinism: Literal["deterministic", "drifts", "search_mutates", "unknown"] = "unknown"
+    """whether the same search gives the same hits"""
     connection: Connection = Connection()
+    """address and time-outs"""
     auth: tuple[Auth, ...] = ()
+    """how a call says who asks"""
     scoping: Scoping = Scoping()
+    """how a namespace is written in calls"""
     vars: dict[str, str] = Field(default_factory=dict)
+    """texts that templates of this file may name"""
     setup: tuple[SetupCall, ...] = ()
+    """calls made once before anything is added"""
     teardown: tuple[NamedCall, ...] = ()
+    """calls made when the provider is left"""
     endpoints: Endpoints | None = None
+    """add, search, clear and the others"""
     ingest: Ingest = Ingest()
+    """unit and batches of what is sent, and what to do when nobody knows whether it was stored"""
     wait: WaitBlock | None = None
+    """how to learn that what was added can be found"""
     client_embeddings: ClientEmbeddings | None = None
+    """vectors that we make, for services that store vectors"""
     errors: Errors = Errors()
+    """statuses and body texts that mean something of their own"""
     limits: Limits = Limits()
+    """rates, concurrency and the largest k"""
     rate_limit: RateLimit = RateLimit()
+    """retries and pauses in the words of older files"""
     capabilities: CapabilitiesConfig = CapabilitiesConfig()
+    """what it can do; what is left out follows from the endpoints"""
     prices: CallPrices = CallPrices()
+    """USD of one call"""
     docker: Docker | None = None
+    """compose file and health check, for type docker"""
     mcp: Mcp | None = None
+    """command or address of the server, and its tools"""
     adapter: str | None = None
+    """Python class instead of endpoints: ./file.py:Class or an entry point"""
     local: dict[str, object] = Field(default_factory=dict)
+    """options of the adapter"""
     _source: Source | None = PrivateAttr(default=None)
     _warnings: tuple[str, ...] = PrivateAttr(default=())
 
