@@ -62,7 +62,7 @@ class ProviderConfig(ConfigModel):
     verified: Verified | None = None
     """how far the file was tested, against which version, when"""
     determinism: Literal["deterministic", "drifts", "search_mutates", "unknown"] = "unknown"
-    """whether the same search gives the same hits"""
+    """drifts: rankings change in the background; search_mutates: a search changes what is stored"""
     connection: Connection = Connection()
     """address and time-outs"""
     auth: tuple[Auth, ...] = ()
@@ -72,9 +72,9 @@ class ProviderConfig(ConfigModel):
     vars: dict[str, str] = Field(default_factory=dict)
     """texts that templates of this file may name"""
     setup: tuple[SetupCall, ...] = ()
-    """calls made once before anything is added"""
+    """calls in order, once a namespace, before it is probed"""
     teardown: tuple[NamedCall, ...] = ()
-    """calls made when the provider is left"""
+    """calls in order, once a namespace, after it is cleared"""
     endpoints: Endpoints | None = None
     """add, search, clear and the others"""
     ingest: Ingest = Ingest()
