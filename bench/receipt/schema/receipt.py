@@ -27,32 +27,44 @@ class PerQuery(Wire):
     """The items file, by digest and Merkle roots."""
 
     format: Literal["jcs-lines/1"]
+    """a row a line, in RFC 8785 form"""
     file: Name
+    """bare name of the items file, which lies beside the receipt"""
     count: Natural
+    """rows in it: the items that have ended"""
     bytes: Natural
+    """size of the file"""
     sha256: Hex64
+    """SHA-256 of the whole file"""
     merkle_root: Hex64
+    """RFC 6962 root; a leaf is a row without its line end"""
     deterministic_root: Hex64
+    """the same root over what of each row no clock and no model had a part in"""
 
 
 class Reproducibility(Wire):
     """What a rerun can be expected to give."""
 
     class_: Annotated[Literal["exact", "statistical", "none"], Field(alias="class")]
+    """exact: a rerun gives the same resultDigest; statistical: about the same scores; none: nobody can say"""
     reasons: tuple[Text, ...]
+    """why it is not exact, for people; empty when it is"""
 
 
 class Signer(Wire):
     """Who signed; the signature layer judges the values."""
 
     algorithm: Text
+    """only Ed25519 is accepted"""
     public_key_fingerprint: Text
+    """SHA-256 of the key's DER form (SubjectPublicKeyInfo), written sha256:HEX"""
 
 
 class Signature(Signer):
     """The signature as it came."""
 
     value: Text
+    """base64url without padding, over the RFC 8785 form of all but this block"""
 
 
 def _sorted_by(key: Callable[[object], tuple[str, ...]], fields: str) -> AfterValidator:
@@ -83,40 +95,65 @@ class Body(Wire):
     """A receipt before it is signed."""
 
     schema_: Annotated[Literal["bench.receipt/1"], Field(alias="schema")]
+    """what these fields mean; another field is another schema"""
     receipt_id: Ulid
+    """ULID, made when it was issued; never used twice"""
     kind: Literal["run", "partial"]
+    """run: every selected item has ended; partial: some are pending, or the run was a range of them"""
     bench_version: Name
+    """version of bench that made the run"""
     ran_at: Instant
+    """first call to the provider, UTC"""
     finished_at: Instant
+    """end of the last item, UTC"""
     issued_at: Instant
+    """when the receipt was made, UTC"""
     time_source: Literal["self-asserted"]
+    """all times are the signer's own word"""
     run: Run
+    """settings of the run, and how it went on"""
     benchmark: Benchmark
+    """dataset, protocol and selection"""
     provider: Provider
+    """the memory system that was measured"""
     models: Annotated[tuple[ModelUse, ...], _sorted_by(_model_key, "role, requested")]
+    """every model in each role it had; sorted by role, requested"""
     prompts: Annotated[tuple[PromptUse, ...], _sorted_by(_prompt_key, "role")]
+    """every prompt by its hash; sorted by role"""
     metrics: Annotated[tuple[MetricUse, ...], _sorted_by(_metric_key, "name")]
+    """every metric with a score; sorted by name"""
     environment: Environment
+    """machine and code"""
     counts: Counts
+    """how the planned items ended"""
     scores: Scores
+    """results by class: deterministic, judged, measured, cost"""
     per_query: PerQuery
+    """the items file, from which the scores can be computed again"""
     config_digest: Hex64
+    """SHA-256 over what was measured and how; equal digests are comparable"""
     result_digest: Hex64
+    """SHA-256 over config, selection, counts and deterministic scores; equal after an exact rerun"""
     reproducibility: Reproducibility
+    """what a rerun can be expected to give"""
     supersedes: Ulid | None
+    """id of the receipt that this one takes the place of; null otherwise"""
     reproduces: Ulid | None
+    """id of the receipt that this run repeats; null otherwise"""
 
 
 class Receipt(Body):
     """A receipt whose signer is named; the signature beside it belongs to the signature layer."""
 
     signer: Signer
+    """who signed, inside the signed bytes; equal to the two fields of signature"""
 
 
 class SignedReceipt(Receipt):
     """The whole document as it lies in a file, for those who want a JSON Schema of it."""
 
     signature: Signature
+    """the only part that is not signed"""
 
 
 def read_receipt(document: JSON) -> Receipt:
