@@ -56,7 +56,7 @@ def check_all(catalog: Catalog, paths: Sequence[Path]) -> Checked:
         UsageError: a path is not there.
     """
     found = Checked()
-    chosen = list(_given(paths)) if paths else list(_known(catalog))
+    chosen = list(_given(catalog.workspace, paths)) if paths else list(_known(catalog))
     for kind, path in chosen:
         found.checked += 1
         try:
@@ -75,10 +75,12 @@ def _known(catalog: Catalog) -> Iterator[tuple[Kind | None, Path]]:
             yield kind, entry.path
 
 
-def _given(paths: Iterable[Path]) -> Iterator[tuple[Kind | None, Path]]:
-    for path in paths:
+def _given(workspace: Path, paths: Iterable[Path]) -> Iterator[tuple[Kind | None, Path]]:
+    """Paths start where the user is; what is not there is looked for in the workspace."""
+    for named in paths:
+        path = named if named.exists() else workspace / named
         if not path.exists():
-            raise UsageError(f"{path}: no such file or folder", hint="name a config file, or a folder of them")
+            raise UsageError(f"{named}: no such file or folder", hint="name a config file, or a folder of them")
         files = [path] if path.is_file() else sorted(one for one in path.rglob("*") if one.suffix in SUFFIXES)
         for file in files:
             if file.stem.endswith(".compose"):  # stands beside a provider and is Docker's
@@ -117,10 +119,21 @@ Finding = tuple[BenchError | None, str | None]
 def _benchmark(catalog: Catalog, path: Path) -> Iterator[Finding]:
     from bench.datasets.validating import validate_benchmark
     from bench.metrics import names, resolve
+    from bench.plan.benchmarks import scoring_problems
 
     found = validate_benchmark(path, catalog, check_metric=resolve, known_metrics=names())
     yield from ((error, None) for error in found.errors)
     yield from ((None, f"{path}: {note}") for note in found.notes)
+    if found.name is None:  # the file itself could not be read
+        return
+    config = catalog.read_benchmark(path)
+    told = {error.where for error in found.errors}
+    told |= {
+        config.place("metrics", at)
+        for at in range(len(config.metrics))
+        if config.place("metrics", at, "evaluator") in told
+    }
+    yield from ((error, None) for error in scoring_problems(config, catalog.workspace) if error.where not in told)
 
 
 def _provider(catalog: Catalog, path: Path) -> Iterator[Finding]:

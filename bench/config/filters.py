@@ -20,6 +20,18 @@ Filter = Callable[[object], object]
 _SLOT = re.compile(r"\$\{(speaker|text|role|content)\}")
 
 
+class DateText(str):
+    """A date as its file writes it, with the instant that it means."""
+
+    when: datetime | None
+
+    def __new__(cls, text: str, when: datetime | None) -> DateText:
+        """The text; ``when`` is what the filters iso, date and time show."""
+        made = super().__new__(cls, text)
+        made.when = when
+        return made
+
+
 def said(turn: Turn) -> str:
     """The text of a turn, with what its picture shows."""
     return f"{turn.text} [shares {turn.caption}]" if turn.caption else turn.text
@@ -91,9 +103,14 @@ def _lines(argument: str | None) -> Filter:
 
 def _date_part(pattern: str) -> Filter:
     def apply(value: object) -> str:
-        return value.astimezone(UTC).strftime(pattern) if isinstance(value, datetime) else text_of(value)
+        when = _instant(value)
+        return when.astimezone(UTC).strftime(pattern) if isinstance(when, datetime) else text_of(value)
 
     return apply
+
+
+def _instant(value: object) -> object:
+    return value.when or value if isinstance(value, DateText) else value
 
 
 def _truncate(argument: str | None) -> Filter:
@@ -129,7 +146,7 @@ def _bare(function: Callable[[object], object]) -> Callable[[str | None], Filter
 FILTERS: dict[str, Callable[[str | None], Filter]] = {
     "json": _bare(_json),
     "lines": _lines,
-    "iso": _bare(text_of),
+    "iso": _bare(lambda value: text_of(_instant(value))),
     "date": _bare(_date_part("%Y-%m-%d")),
     "time": _bare(_date_part("%H:%M")),
     "upper": _bare(lambda value: text_of(value).upper()),

@@ -79,15 +79,18 @@ def mismatch(where: str, *, expected: str, found: str) -> DataError:
 
 
 def ships(config: BenchmarkConfig) -> bool:
-    """The data comes with its config: nobody has to fetch or bring it."""
-    return config.data.type == "local" and config.data.local_path is None
+    """The data comes with its config: it is local, and no localPath says that the user brings it."""
+    data = config.origin.tree().get("data") if config.origin else None
+    brought = isinstance(data, dict) and bool(data.keys() & {"localPath", "local_path"})
+    return config.data.type == "local" and not brought
 
 
 def fetching(config: BenchmarkConfig) -> str:
     """How the data gets to its place."""
     command = f"bench download {config.name}"
     if config.data.type == "local":
-        return f"{command} --from FILE; the licence ({config.license}) lets nobody else hand it out"
+        reason = f"; the licence ({config.license}) lets nobody else hand it out" if config.license else ""
+        return f"{command} --from FILE{reason}"
     return f"{command}, or {command} --from FILE"
 
 

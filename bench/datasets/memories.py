@@ -18,7 +18,7 @@ from functools import lru_cache
 from bench.config.benchmark import BenchmarkConfig
 from bench.config.benchmark.checks import SESSION_NAMES
 from bench.config.benchmark.terms import Unit
-from bench.config.filters import iso, make_filter, render_turn, said
+from bench.config.filters import DateText, iso, make_filter, render_turn, said
 from bench.config.templates import Template
 from bench.model import Corpus, Memory, Message, Session, Turn
 
@@ -165,7 +165,7 @@ class _Writer:
         return {
             **self.metadata,
             "date": session.when,
-            "sessionDate": session.date_text,
+            "sessionDate": session.date_text and DateText(session.date_text, session.when),
             "session": session.turns,
             "turns": len(session.turns),
         }

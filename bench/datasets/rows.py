@@ -222,7 +222,8 @@ def _cut(file: BinaryIO, offset: int, place: RowPlace) -> Iterator[FileRow]:
         parser.close()
     except ijson.JSONError as error:
         here = RowPlace(file=place.file, index=index)
-        yield FileRow(place=here, offset=at, length=0, values=None, error=_torn(here, str(error)))
+        problem = _not_utf8(str(here)) if "in UTF8 string" in str(error) else _torn(here, str(error))
+        yield FileRow(place=here, offset=at, length=0, values=None, error=problem)
 
 
 def _pieces(file: BinaryIO) -> Iterator[bytes]:

@@ -52,13 +52,18 @@ class RawTurn:
         return f"{self.speaker or self.role or ''}: {self.text}"
 
 
+WORDS = ("content", "text")
+"""the parts that no turn can do without"""
+
+
 class TurnReader:
     """Reads turns by one config and remembers which keys it met."""
 
     def __init__(self, config: BenchmarkConfig, dates: DateReader) -> None:
         self.dates = dates
         self.by_name = config.fields_by_name or config.fields.context.item_schema is None
-        self.paths = _paths(config)
+        self.removed = frozenset(config.ingestion.preprocessing.remove_fields)
+        self.paths = _paths(config, self.removed)
         self.take = {name: _taker(paths) for name, paths in self.paths.items()}
         self.said = [name for name in _order(config.rendering.dialogue) if name in self.paths]
         hidden = {"speaker_text": "role", "role_content": "speaker"}.get(config.rendering.dialogue)
@@ -66,7 +71,6 @@ class TurnReader:
         self.ids = [name for name in ("dialog_id", "id") if name in self.paths]
         flag = config.evidence.turn_flag
         self.flag = _taker((compile_path(flag, bare=True),)) if flag else None
-        self.removed = frozenset(config.ingestion.preprocessing.remove_fields)
         self.gold_met = False
         self.turns_met = 0
         self._unmet = set(self.paths)
@@ -152,13 +156,14 @@ def _order(dialogue: str) -> tuple[str, str]:
     return ("text", "content") if dialogue == "speaker_text" else ("content", "text")
 
 
-def _paths(config: BenchmarkConfig) -> dict[str, tuple[Path, ...]]:
-    """Part of a turn -> where it may stand."""
+def _paths(config: BenchmarkConfig, removed: frozenset[str]) -> dict[str, tuple[Path, ...]]:
+    """Part of a turn -> where it may stand; a part that the config removes is as good as not mapped."""
     schema = config.fields.context.item_schema
     if config.fields_by_name or schema is None:
         return {part: tuple(compile_path(name, bare=True) for name in names) for part, names in USUAL_NAMES.items()}
     mapped = schema.model_dump(exclude_none=True)
-    return {part: (compile_path(str(path), bare=True),) for part, path in mapped.items()}
+    paths = {part: (compile_path(str(path), bare=True),) for part, path in mapped.items()}
+    return {part: found for part, found in paths.items() if part in WORDS or found[0].steps[0] not in removed}
 
 
 def _taker(paths: tuple[Path, ...]) -> Take:

@@ -15,7 +15,7 @@ from bench.config.benchmark import BenchmarkConfig
 from bench.config.benchmark.identity import config_sha256
 from bench.config.run import RunRequest
 from bench.datasets import Dataset, Selection
-from bench.errors import UsageError
+from bench.errors import ConfigError, UsageError
 from bench.evaluators.packs import Pack, check_sealed, load_pack
 from bench.plan.overlays import overlay_of
 from bench.plan.prompts import Prompts
@@ -64,6 +64,21 @@ def plan_benchmark(
         n_whole=n_whole,
         overlay=overlay_of(config, dataset),
     )
+
+
+def scoring_problems(config: BenchmarkConfig, folder: Path) -> list[ConfigError]:
+    """What a run would refuse in a config's metrics, evaluators, prompts and pack, before it starts.
+
+    Which models a run names is its own affair: an embedding model counts as given.
+    """
+    request = RunRequest(embedding_model="any/any", allow_code_execution=True)
+    try:
+        pack = pack_of(config, folder)
+        prompts = Prompts.of(config, pack=pack, answer_prompt=None, judge_prompts=(), folder=folder)
+        Scoring.of(config, request, k=config.search.default_limit, prompts=prompts, pack=pack)
+    except ConfigError as error:
+        return list(error.problems) or [error]
+    return []
 
 
 def filters_of(request: RunRequest) -> Selection:

@@ -65,7 +65,8 @@ class Scoring:
         entries: Sequence[object] = request.metrics or config.metrics
         places = () if request.metrics else tuple(config.place("metrics", at) for at in range(len(config.metrics)))
         folder = config.folder_of("metrics") or Path()
-        metrics = open_metrics(entries, k=k, folder=folder, places=places)
+        dimensions = ("group", *config.fields.metadata)
+        metrics = open_metrics(entries, k=k, folder=folder, places=places, dimensions=dimensions)
         specs = tuple(_specs(config, request, metrics, pack))
         later = Later(request.embedding_model) if request.embedding_model else None
         opened = _open(specs, prompts, later, request.allow_code_execution)
@@ -142,6 +143,7 @@ def _own(
     options: dict[str, object] = {}
     where = config.place("evaluation", "method")
     if name == "custom" and config.evaluation.custom_evaluator is not None:
+        where = config.place("evaluation", "customEvaluator")
         folder = config.folder_of("evaluation", "customEvaluator")
         return EvaluatorSpec(
             method=f"{CUSTOM}{config.evaluation.custom_evaluator}", config=options, folder=folder, where=where

@@ -173,6 +173,29 @@ def test_k2_validate_finds_plugins_that_are_not_there(workspace: Workspace) -> N
     assert validate_benchmark(path, Catalog.load(workspace.root)).ok
 
 
+def test_a_local_file_that_is_not_there_is_an_error_unless_the_user_brings_it(workspace: Workspace) -> None:
+    text = (
+        'name: gone\nversion: "1"\ndata: {type: local, path: ./d.jsonl}\n'
+        "schema: {itemId: id, question: q, answer: a, context: {field: c, type: string}}\n"
+        "evaluation: {method: exact-match}\nmetrics: [accuracy]\n"
+    )
+    path = workspace.yaml("gone", text)
+    report = validate_benchmark(path, Catalog.load(workspace.root))
+    assert [str(error) for error in report.errors] == [f'{path}:3:21: the data file "./d.jsonl" is not there']
+    path.write_text(text.replace("./d.jsonl}", "./d.jsonl, localPath: ./d.jsonl}"))
+    report = validate_benchmark(path, Catalog.load(workspace.root))
+    assert report.ok and report.notes == ("the data is not on disk: bench download gone --from FILE",)
+
+
+@pytest.mark.parametrize("name", ["x.json", "x.jsonl"])
+def test_bytes_of_another_encoding_are_named_as_such(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    row = b'{"id": "B\xf6b"}'
+    path.write_bytes(b"[%b]" % row if name == "x.json" else row)
+    file = RowFile.open(path, "json" if name == "x.json" else "jsonl")
+    assert ["bytes that are not UTF-8" in str(one.error) for one in file] == [True]
+
+
 @pytest.mark.parametrize(
     "row",
     [

@@ -74,6 +74,18 @@ def test_a_session_template_replaces_the_text(chat) -> None:
     assert contents(chat(row(), extra=extra))[0] == '1 on 2023-05-19: [{"role":"user","content":"I like glue."}]'
 
 
+def test_the_date_filters_know_what_the_date_of_the_file_means(chat) -> None:
+    text = "${sessionDate}, ${sessionDate|iso}, ${sessionDate|date}, ${sessionDate|time}, ${sessionDate|upper}"
+    dataset = chat(row(), extra=f"ingestion: {{preprocessing: {{formatTemplate: '{text}'}}}}\n")
+    file, instant = "2023/05/19 (Fri) 18:10", "2023-05-19T18:10:00Z"
+    assert contents(dataset)[0] == f"{file}, {instant}, 2023-05-19, 18:10, {file.upper()}"
+
+
+def test_a_removed_field_leaves_no_trace_in_a_line(chat) -> None:
+    dataset = chat(row(), extra="ingestion: {preprocessing: {removeFields: [role]}}\n")
+    assert contents(dataset)[0] == "2023/05/19 (Fri) 18:10\nI like glue."
+
+
 def test_a_template_without_its_value_is_an_error_before_anything_runs(workspace) -> None:
     workspace.yaml(
         "plain",

@@ -1,0 +1,63 @@
+"""``bench validate`` finds in a benchmark what ``bench run`` would refuse, at the same place."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Bench = Callable[..., Any]
+RUN = ("run", "--benchmarks", "b", "--providers", "bm25", "--answering-model", "none", "--display", "none")
+
+
+def write(folder: Path, *, metrics: str = "[accuracy]", evaluation: str = "{method: exact-match}") -> Path:
+    path = folder / "configs" / "benchmarks" / "b.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text(
+        'name: b\nversion: "1"\ndata: {type: local, path: ./b.jsonl}\n'
+        "schema: {itemId: id, question: q, answer: a, context: {field: c, type: string}, metadata: {team: t}}\n"
+        f"evaluation: {evaluation}\nmetrics: {metrics}\n"
+    )
+    (path.parent / "b.jsonl").write_text('{"id": "1", "q": "q", "a": "a", "c": "c", "t": "red"}\n')
+    (path.parent / "mine.py").write_text("class Other: ...\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ({"metrics": "[{name: ndcg_at_10, config: {gian: 1}}]"}, '6:11: metric "ndcg_at_10" has no parameter "gian"'),
+        ({"metrics": "[{name: ndcg_at_10, config: {gain: cubic}}]"}, "6:11: metric \"ndcg_at_10\": gain = 'cubic'"),
+        ({"metrics": "[{name: accuracy, method: nope}]"}, '6:11: metric "accuracy": unknown method "nope"'),
+        ({"metrics": "[{name: accuracy, breakdown: [tema]}]"}, '6:11: metric "accuracy": unknown breakdown "tema"'),
+        ({"metrics": "[recall_at_5, {name: recall_at_5, config: {variant: all}}]"}, "is asked for twice"),
+        ({"metrics": "[{name: m, method: custom, evaluator: './mine.py:Mine'}]"}, "6:11: ./mine.py:Mine: mine.py has"),
+        ({"evaluation": "{method: custom, customEvaluator: './mine.py:Mine'}"}, "5:30: ./mine.py:Mine: mine.py has"),
+        ({"evaluation": "{method: exact-match, pack: nope@1}"}, "nope@1"),
+    ],
+)
+def test_validate_and_run_refuse_the_same(bench: Bench, tmp_path: Path, written: dict[str, str], said: str) -> None:
+    path = write(tmp_path, **written)
+    refused = bench(*RUN, check=2).stderr
+    assert said in refused
+    assert refused.splitlines()[0] in bench("validate", str(path), check=2).stderr
+
+
+def test_every_wrong_metric_is_told_once(bench: Bench, tmp_path: Path) -> None:
+    metrics = "[acuracy, {name: ndcg_at_10, config: {gian: 1}}, {name: m, method: custom, evaluator: ./no.py:No}]"
+    errors = json.loads(bench("validate", str(write(tmp_path, metrics=metrics)), "--json", check=2).stdout)["errors"]
+    assert sorted(error["where"].rpartition("b.yaml:")[2] for error in errors) == ["6:11", "6:20", "6:85"]
+
+
+def test_what_a_run_would_take_validates(bench: Bench, tmp_path: Path) -> None:
+    metrics = "[{name: accuracy, breakdown: [category, team, group]}, semantic_similarity, accuracy.llm_judge]"
+    bench("validate", str(write(tmp_path, metrics=metrics)))
+
+
+def test_a_path_is_looked_for_in_the_workspace_too(bench: Bench, tmp_path: Path) -> None:
+    write(tmp_path / "elsewhere")
+    done = bench("--workspace", "elsewhere", "validate", "configs/benchmarks/b.yaml")
+    assert "1 configs checked, 0 with errors" in done.stdout
