@@ -44,24 +44,30 @@ class ModelLimit(Limit):
     """The limiter of each role at this endpoint."""
 
     feedback: Feedback | None = None
+    """names of the headers that tell how much is left"""
 
 
 class ModelFile(ConfigModel):
     """One endpoint and the models behind it."""
 
     api_version: Literal["bench/v1"] = "bench/v1"
+    """of this dialect"""
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
     """the prefix; equals the file's name"""
     description: str = ""
+    """one sentence"""
     dialect: Dialect | None = None
     """which API it speaks; required unless the name is a known prefix"""
     base_url: HttpUrl | None = None
     """up to and including the version segment, as the vendor's clients take it"""
     auth: Auth | None = None
+    """how a call says who asks; none where it is left out"""
     limits: ModelLimit = ModelLimit()
+    """one limiter for each role"""
     timeout_s: PositiveFloat | None = None
     """one attempt; default 60"""
     models: dict[str, ModelSettings] = Field(default_factory=dict)
+    """the vendor's name of a model -> what is special about it"""
 
     @property
     def adds_to_known(self) -> bool:

@@ -81,10 +81,15 @@ class MetricChoice(ConfigModel):
     """One entry of ``metrics``: a bare name, or a name with parameters and breakdowns."""
 
     name: str
+    """a name or alias of bench list metrics"""
     method: str | None = None
+    """the evaluator whose verdicts it reads"""
     config: Mapping[str, object] = Field(default_factory=dict)
+    """parameters of the metric"""
     breakdown: tuple[str, ...] = ()
+    """dimensions: question_type, or a metadata key"""
     evaluator: str | None = None
+    """./file.py:Class of a metric or evaluator of your own"""
 
     @model_validator(mode="before")
     @classmethod

@@ -186,10 +186,15 @@ class BenchmarkConfig(BenchmarkFile):
     memory_metadata: tuple[str, ...] = ()
     """row fields that go to ``Memory.metadata``"""
     flatten: Flatten | None = None
+    """one item a child of a list in each row"""
     history: History = History()
+    """how much of each history is ingested"""
     deletion: Deletion | None = None
+    """the steps of an add-delete-verify benchmark"""
     rendering: Rendering = Rendering()
+    """how sessions and turns become text"""
     exact_match: MatchOptions = MatchOptions()
+    """options of exact-match"""
     type_instructions: Mapping[str, str] = Field(default_factory=dict)
     """question type -> instruction for the judge; ``_default`` for the rest"""
 

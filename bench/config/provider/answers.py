@@ -16,6 +16,7 @@ class IdMap(ConfigModel):
     """Ids that the service gave, mapped to memory ids and kept with the run."""
 
     name: str
+    """under which it is captured; id_from says captured: NAME"""
     key: str
     """a path, or ``uuid``: the ids that we made of namespace and memory id"""
     value: str
@@ -26,43 +27,61 @@ class AddResponse(ConfigModel):
     """What an add says about what it stored."""
 
     ids: str | None = None
+    """path of the job ids that wait asks about, one or a list"""
     id_map: IdMap | None = None
+    """ids that the service gave to what was sent"""
     text: bool = False
+    """type mcp: the answer is plain text, not JSON"""
 
 
 class Partial(ConfigModel):
     """Failures of single memories inside a 2xx, matched by id."""
 
     items: str
+    """path of the list with an element a memory"""
     id: str
+    """path in an element: the memory's id"""
     failed_when: dict[str, list[object]]
+    """path in an element -> values, any of which says that it failed"""
     message: str | None = None
+    """path in an element: why"""
 
 
 class Flatten(ConfigModel):
     """Each parent yields its children, with fields of the parent kept."""
 
     path: str
+    """path in a parent: the list of its children"""
     keep: dict[str, str] = Field(default_factory=dict)
+    """name in the child -> path in the parent"""
 
 
 class Score(ConfigModel):
     """What a score means."""
 
     field: str | None = None
+    """path in a hit; missing or null is no score"""
     kind: Literal["similarity", "distance", "rank"] = "similarity"
+    """which end is better; rank: the number is a place, so hits have no scores"""
     transform: Literal["none", "1-x", "1/(1+x)", "-x"] = "none"
+    """applied to the number x"""
     order: Literal["as_returned", "asc", "desc"] = "as_returned"
+    """as_returned: the service's order stands; else sorted by score, ties as returned"""
 
 
 class IdForm(ConfigModel):
     """One way from a hit back to the memory it stands for."""
 
     field: str | None = None
+    """path in a hit: memory ids, or what tag_prefix or captured start from"""
     metadata: str | None = None
+    """key of the hit's metadata that holds the id"""
     tag_prefix: str | None = None
+    """tags under field that begin so; the rest is the id"""
     captured: str | None = None
+    """name of an id_map or capture that leads from the ids under field to ours"""
     content_hash: bool = False
+    """by equal text, where nothing else leads back"""
 
     @model_validator(mode="after")
     def _one_form(self) -> Self:
@@ -82,19 +101,31 @@ class SearchResponse(ConfigModel):
     """How hits are read from the answer of a search."""
 
     results: str | None = None
+    """path of the list of hits"""
     zip: dict[str, str] | None = None
+    """field -> path of one of several parallel lists, which become hits; in place of results"""
     flatten: Flatten | None = None
+    """each element of results holds a list of hits"""
     missing_is_empty: bool = False
+    """no list means no hits, in place of an error"""
     text: bool = False
     """``type: mcp``: plain text, a hit a line or block"""
     content_field: str | list[str] | None = None
+    """path in a hit of its text; of several the first that has any"""
     content_join: str = "\n"
+    """between several texts of one hit"""
     score_field: str | None = None
+    """short for score.field"""
     score: Score = Score()
+    """where the score is and what it means"""
     chunks_field: str | None = None
+    """path in a hit of the chunks it was found by; shown, and counted as its text"""
     id_field: str | None = None
+    """short for id_from with one field"""
     id_from: Literal["none"] | list[IdForm] | None = None
+    """ways back to memory ids, tried in order; none: there is no way. Unset: metadata bench_id, then $.id"""
     when: str | None = None
+    """path in a hit of its date"""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -122,5 +153,8 @@ class Page(ConfigModel):
     """Asking on until k hits are there."""
 
     cursor: str
+    """path of the next page's cursor; empty ends it"""
     param: str
+    """URL parameter that sends it"""
     max_pages: PositiveInt = 5
+    """requests a search makes at most"""

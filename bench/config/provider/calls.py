@@ -18,33 +18,49 @@ class Part(ConfigModel):
     """One file of a multipart body."""
 
     filename: str
+    """a template"""
     content: str
+    """a template"""
     type: str = "application/octet-stream"
+    """media type"""
 
 
 class Idempotency(ConfigModel):
     """The header that makes a repeated add harmless."""
 
     header: str = "Idempotency-Key"
+    """carries $.batchKey, the same on each retry"""
 
 
 class Call(ConfigModel):
     """One request."""
 
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] | None = None
+    """none for a tool of an MCP server"""
     path: str | None = None
+    """template after baseUrl; each variable is one encoded segment"""
     tool: str | None = None
     """``type: mcp`` instead of method and path"""
     query: dict[str, object] = Field(default_factory=dict)
+    """URL parameters; a list repeats one, $omit_if_null leaves one out"""
     headers: dict[str, object] = Field(default_factory=dict)
+    """beside those of connection"""
     body: object = None
+    """tree of JSON with paths such as $.k, ${texts} and the operators $each, $column, $omit_if_null, $literal, $json"""
     multipart: dict[str, str | Part] | None = None
+    """form field -> text, or a file; in place of body"""
     for_each: str | None = None
+    """path of a list: the call is sent for each element, named ${each}"""
     capture: dict[str, str | list[str]] = Field(default_factory=dict)
+    """name -> path in the answer, kept with the run for later calls; [path] appends to a list"""
     treat_as_ok: tuple[int, ...] = ()
+    """statuses that are no errors, such as 404 of a delete"""
     idempotency: Idempotency | None = None
+    """lets the service tell a repeated add, so that it may be retried"""
     idempotent: bool | None = None
+    """may be sent again after a lost answer; unset: GET, PUT, DELETE and searches may"""
     timeout: PositiveInt | None = None
+    """milliseconds an attempt may take; unset: that of connection"""
 
     @property
     def has_body(self) -> bool:
@@ -79,6 +95,7 @@ class NamedCall(Call):
     """A call of ``teardown``."""
 
     name: str = Field(min_length=1)
+    """how errors and the journal call it"""
 
 
 class Existing(Call):
@@ -100,14 +117,18 @@ class SetupCall(NamedCall):
     """A call of ``setup``; with ``existing`` it is sent only when nothing is found."""
 
     existing: Existing | None = None
+    """a look for what an interrupted set-up may have made"""
 
 
 class AddCall(Call):
     """``add``: one batch; ``steps`` for services that need several requests."""
 
     steps: tuple[Call, ...] = ()
+    """calls in order, in place of method and path"""
     response: AddResponse = AddResponse()
+    """what is read from the answer"""
     partial: Partial | None = None
+    """how single failures show in a good answer"""
 
     @model_validator(mode="after")
     def _steps_alone(self) -> Self:
@@ -120,22 +141,34 @@ class SearchCall(Call):
     """``search``."""
 
     response: SearchResponse
+    """how hits are read from the answer"""
     page: Page | None = None
+    """how more hits are fetched, up to k"""
 
 
 class WaitBlock(ConfigModel):
     """When what was added can be found."""
 
     request: Call | None = None
+    """the status call; without one a stored memory is searched until it is found"""
     scope: Literal["id", "namespace"] | None = None
+    """one status call a job id or one a namespace; unset: id where add gives ids"""
     until: dict[str, list[object]] = Field(default_factory=dict)
+    """path -> values: ready when each path has one of its values"""
     fail_on: dict[str, list[object]] = Field(default_factory=dict)
+    """path -> values: failed when any path has one of its values; looked at first"""
     count_at_least: str | None = None
+    """path of a number or list: ready when it reaches the memories sent"""
     interval_ms: PositiveInt = 500
+    """first pause between two looks; grows by half each time"""
     max_interval_ms: PositiveInt = 5000
+    """longest pause"""
     timeout_s: PositiveFloat = 600
+    """seconds; then the corpus is not_ready"""
     settle_ms: NonNegativeInt = 0
+    """waited once more when it is ready"""
     id_map: IdMap | None = None
+    """ids that only the status call shows"""
 
     @model_validator(mode="before")
     @classmethod
@@ -160,15 +193,20 @@ class ClearCall(Call):
     """``clear``; services that delete in the background have a ``wait`` inside."""
 
     response: AddResponse = AddResponse()
+    """job ids of a deletion that goes on in the background"""
     wait: WaitBlock | None = None
+    """when such a deletion is done"""
 
 
 class VerifyCall(Call):
     """``verify_clear``: asked until the namespace is empty."""
 
     empty: str | None = None
+    """path that must be 0, null, missing or []"""
     ok_status: tuple[int, ...] = ()
+    """statuses that say it is gone, such as 404"""
     timeout_s: PositiveFloat = 30
+    """seconds to ask; then not_cleared is noted and the run goes on"""
 
     @model_validator(mode="after")
     def _one_test(self) -> Self:
@@ -181,32 +219,47 @@ class ValueCall(Call):
     """``count`` or ``version``: one value of the answer."""
 
     value: str = "$"
+    """path of it; for count a number or a list"""
 
 
 class HealthCall(Call):
     """``health``: 503 means not ready yet."""
 
     value: str | None = None
+    """path that must be there"""
     ready_timeout_s: PositiveFloat = 60
+    """seconds it may say 503"""
 
 
 class ListCall(Call):
     """``list``: hits of a namespace or of one session."""
 
     response: SearchResponse
+    """how memories are read from the answer"""
 
 
 class Endpoints(ConfigModel):
     """The calls by what they are for."""
 
     add: AddCall
+    """stores one batch"""
     search: SearchCall
+    """finds up to k hits"""
     delete: Call | None = None
+    """removes memories: $.ids, or one call an id with $.id"""
     update: Call | None = None
+    """replaces memories"""
     finish: AddCall | None = None
+    """once a namespace after its last add: flush, start of processing"""
     clear: ClearCall | None = None
+    """empties a namespace; without it capabilities.clear must be false"""
     verify_clear: VerifyCall | None = None
+    """looks whether it is empty"""
     count: ValueCall | None = None
+    """memories of a namespace; without it a search probes for emptiness"""
     health: HealthCall | None = None
+    """asked before the first call until the service is up"""
     version: ValueCall | None = None
+    """the service's version, for the receipt"""
     list: ListCall | None = None
+    """memories of a namespace, or of $.sessionId"""

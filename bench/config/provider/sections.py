@@ -50,30 +50,45 @@ class Verified(ConfigModel):
     """What the claim that this file works rests on."""
 
     level: Literal["live", "recorded", "documented"]
+    """live: tested on the real thing; recorded: on captured traffic; documented: on its documentation"""
     date: date
+    """day of that test, YYYY-MM-DD"""
     upstream: str = Field(default="bench", min_length=1)
+    """version it was tested with; bench for algorithms of our own"""
 
 
 class Connection(ConfigModel):
     """Where the service is and how long an attempt may take."""
 
     base_url: HttpUrl | None = None
+    """http(s) address that paths are added to; required for hosted; credentials belong into auth"""
     timeout: PositiveInt = 30_000
+    """milliseconds an attempt may take"""
     connect_timeout: PositiveInt = 10_000
+    """milliseconds until the connection stands"""
     max_response_bytes: PositiveInt = 8 * 1024 * 1024
+    """a larger answer is an error; 8 MiB"""
     headers: dict[str, HeaderValue] = Field(default_factory=dict)
+    """sent with every call; a key belongs into auth"""
 
 
 class Auth(ConfigModel):
     """How the key travels; the key itself is only ever named."""
 
     type: Literal["bearer", "token", "apikey", "basic", "query", "none"]
+    """bearer and token: a prefixed header; apikey: a bare one; basic: user and key; query: a URL parameter"""
     header: str | None = None
+    """its name; default Authorization, for apikey X-API-Key"""
     prefix: str | None = None
+    """text before the key; default "Bearer " for bearer, "Token " for token"""
     env_var: VariableName | None = None
+    """name of the environment variable that holds the key; required unless none"""
     param: str | None = None
+    """URL parameter that carries the key, for query"""
     user: str | None = None
+    """user name, for basic"""
     optional: bool = False
+    """send nothing while the variable is unset, in place of an error"""
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -90,9 +105,13 @@ class Sanitize(ConfigModel):
     """What the readable part of a namespace may hold; the hash of 16 characters is never cut."""
 
     allowed: str = "A-Za-z0-9._-"
+    """characters that stay, as inside the brackets of a regular expression"""
     replace: str = "-"
+    """what stands in for any other"""
     max_length: int = Field(default=64, ge=24)
+    """characters of the whole name; the readable part is cut"""
     lowercase: bool = False
+    """no capitals"""
 
     @field_validator("allowed")
     @classmethod
@@ -108,8 +127,11 @@ class Scoping(ConfigModel):
     """How a namespace is named."""
 
     strategy: Literal["containerTags", "userId", "sessionId", "custom"] = "custom"
+    """how the service tells users apart; only sessionId has an effect: calls then have $.sessionId"""
     run_id_format: str = "bench-${benchmarkId}-${runId}"
+    """readable part of a namespace, of benchmarkId, runId, corpusId and attempt; a hash follows"""
     sanitize: Sanitize = Sanitize()
+    """which characters it may hold, and how many"""
 
     @field_validator("run_id_format")
     @classmethod
@@ -124,22 +146,29 @@ class Chunk(ConfigModel):
     """Size and overlap in tokens of ``unit: chunk``."""
 
     size: PositiveInt
+    """tokens of a chunk"""
     overlap: NonNegativeInt = 0
+    """tokens that the next chunk repeats"""
 
 
 class Batch(ConfigModel):
     """How much one add call carries."""
 
     max_items: PositiveInt = 1
+    """memories an add carries"""
     max_bytes: PositiveInt | None = None
+    """of the memories' text in one add; None = no bound"""
     max_chars: PositiveInt | None = None
+    """of the memories' text in one add; None = no bound"""
 
 
 class Split(ConfigModel):
     """When a memory is sent as pieces ``ID#0``, ``ID#1``."""
 
     max_chars: PositiveInt
+    """of a piece; cut at a paragraph, sentence or word"""
     overlap: NonNegativeInt = 0
+    """characters that the next piece repeats"""
 
     @model_validator(mode="after")
     def _moves_on(self) -> Self:
@@ -152,13 +181,21 @@ class Ingest(ConfigModel):
     """What one memory is and how it is sent."""
 
     unit: Literal["benchmark", "turn", "session", "corpus", "chunk"] = "benchmark"
+    """what one memory is; benchmark: as the benchmark says"""
     chunk: Chunk | None = None
+    """size of a memory, for unit chunk"""
     text: str | None = None
+    """plain, speaker, dated or a template of speaker, when and content; unset: the benchmark's text"""
     timestamp: Literal["iso", "date", "unix", "unix_ms", "omit"] = "iso"
+    """how $.when is written: ISO 8601, its date, seconds or milliseconds since 1970, or not at all; UTC"""
     batch: Batch = Batch()
+    """how much one add carries"""
     split: Split | None = None
+    """cuts memories that are too long for the service"""
     order: Literal["serial", "parallel"] = "serial"
+    """of the adds of one namespace: one after the other, or several at once"""
     on_unknown: Literal["repeat", "probe", "reset"] = "reset"
+    """after a crash amid an add: repeat it, probe whether it was stored, or reset the namespace"""
 
     @field_validator("text")
     @classmethod
@@ -184,30 +221,50 @@ class ClientEmbeddings(ConfigModel):
     """The embeddings that we make for a service that makes none."""
 
     model: str
+    """VENDOR/MODEL; --embedding-model wins"""
     dimensions: PositiveInt | None = None
+    """length of a vector; another one is an error. None = as the model gives it"""
     batch: PositiveInt = 64
+    """texts a request"""
     normalize: bool = False
+    """scale vectors to length 1"""
     query_prefix: str = ""
+    """put before a query"""
     document_prefix: str = ""
+    """put before a memory's text"""
 
 
 class CapabilitiesConfig(ConfigModel):
     """What the service can do; shown, and gates benchmarks that require it."""
 
     supports_chunks: bool = False
+    """hits carry the chunks they were found by"""
     supports_batch: bool = False
+    """an add takes several memories"""
     supports_metadata: bool = False
+    """memories keep metadata"""
     supports_rerank: bool = False
+    """the service reorders hits by itself"""
     ids: bool = True
+    """hits lead back to memories; false: no retrieval metrics"""
     timestamps: bool = True
+    """memories keep their date"""
     scores: bool = True
+    """hits carry scores"""
     clear: bool = True
+    """a namespace can be emptied"""
     delete_memory: bool | None = None
+    """single memories can be deleted; unset: when endpoints.delete is there"""
     update_memory: bool | None = None
+    """a memory can be replaced; unset: when endpoints.update is there"""
     list_memories: bool | None = None
+    """memories can be listed; unset: when endpoints.list is there"""
     metadata_values: Literal["any", "flat", "strings", "none"] = "flat"
+    """what metadata may hold: anything, no nesting, texts only, or nothing; the rest is dropped"""
     max_k: PositiveInt | None = None
+    """the most hits a search gives; a larger k is sent as this and flagged"""
     max_tokens: PositiveInt | None = None
+    """a search is bounded by tokens and takes no k; hits are cut to k here"""
 
     def declared(self) -> frozenset[str]:
         """Optional operations that the file claims."""
@@ -218,19 +275,28 @@ class Docker(ConfigModel):
     """A service of a compose file that is started when nothing answers."""
 
     compose: str
+    """compose file, from this file's folder"""
     service: str
+    """name of the service in it"""
     healthcheck: str
+    """path or URL; a 2xx says it is up"""
     base_url: HttpUrl
+    """where it answers; if it does already, nothing is started"""
     health_timeout_s: PositiveInt = 120
+    """seconds it may take to come up"""
 
 
 class Mcp(ConfigModel):
     """An MCP server: a command over stdio or a URL of the streamable transport."""
 
     command: tuple[str, ...] | None = None
+    """program and arguments of a server over stdio; ended with the run"""
     env: dict[str, VariableName] = Field(default_factory=dict)
+    """variable of the server -> environment variable that holds its value"""
     cwd: str | None = None
+    """its working folder, from this file's folder"""
     url: HttpUrl | None = None
+    """address of a server that runs; auth applies"""
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:

@@ -13,14 +13,23 @@ class ErrorRule(ConfigModel):
     """A 2xx body that is an error all the same."""
 
     path: str
+    """path of the value that is tested; a missing one fails no test but exists"""
     equals: object = None
+    """an error when the value is this"""
     not_equals: object = None
+    """an error when the value is anything else"""
     in_: list[object] | None = Field(default=None, alias="in")
+    """an error when the value is one of these"""
     not_in: list[object] | None = None
+    """an error when the value is none of these"""
     exists: bool | None = None
+    """true: an error when the path is there; false: when it is not"""
     non_empty: bool | None = None
+    """true: an error when the value is more than null, "", [], {}, 0 or false"""
     kind: Literal["auth", "quota", "rate_limited", "unavailable", "rejected", "ingest_failed"] = "rejected"
+    """what it means: auth, quota end the job; rate_limited, unavailable may be tried again; the rest fail"""
     message: str | None = None
+    """path of the service's own words, or a text; shown with the error"""
 
     @property
     def tests(self) -> frozenset[str]:
@@ -38,17 +47,24 @@ class Errors(ConfigModel):
     """Where the service's errors differ from what HTTP says."""
 
     error_when: tuple[ErrorRule, ...] = ()
+    """rules for 2xx bodies, in order; the first that holds counts"""
     status: dict[int, Literal["retry", "fail", "stop"]] = Field(default_factory=dict)
+    """status -> retry: try again; fail: refused for good; stop: end this provider's job"""
 
 
 class Limit(ConfigModel):
     """One limiter of one endpoint."""
 
     rps: PositiveFloat | None = None
+    """requests a second; not beside rpm. None = unlimited"""
     rpm: PositiveFloat | None = None
+    """requests a minute"""
     burst: PositiveFloat | None = None
+    """requests that may go at once; default a fortieth of rps, at least 1"""
     tpm: PositiveFloat | None = None
+    """tokens a minute"""
     concurrency: PositiveInt | None = None
+    """requests in flight"""
 
     @model_validator(mode="after")
     def _one_rate(self) -> Self:
@@ -66,31 +82,45 @@ class Feedback(ConfigModel):
     """Names of the headers in which the service says how much is left."""
 
     remaining: str
+    """header that tells how many requests are left"""
     reset: str
+    """header that tells when they are renewed; calls are spread until then"""
 
 
 class Limits(ConfigModel):
     """What the service bears."""
 
     add: Limit = Limit()
+    """adds, set-up and deletes"""
     search: Limit = Limit()
+    """searches"""
     status: Limit = Limit()
+    """polls of wait, count, health and version"""
     namespace_serial: bool = False
+    """one add in flight a namespace"""
     feedback: Feedback | None = None
+    """headers that slow us down before the service must refuse"""
 
 
 class RateLimit(ConfigModel):
     """The seed's pauses: each becomes the least interval of its endpoint's limiter."""
 
     add_delay_ms: NonNegativeInt = 0
+    """least time between two adds"""
     search_delay_ms: NonNegativeInt = 0
+    """least time between two searches"""
     batch_delay_ms: NonNegativeInt = 0
+    """as add_delay_ms; the longer of the two counts"""
     max_retries: NonNegativeInt = 3
+    """attempts after the first"""
     retry_delay_ms: NonNegativeInt = 2000
+    """bound of the first pause; doubles with each retry, drawn at random below it"""
 
 
 class CallPrices(ConfigModel):
     """What one call costs, USD."""
 
     add: float | None = Field(default=None, ge=0)
+    """an add call; None = not known to cost"""
     search: float | None = Field(default=None, ge=0)
+    """a search call"""
