@@ -108,6 +108,18 @@ def test_errors_of_a_manifest_point_into_the_manifest(folder) -> None:
         manifest(folder, ingestion={"strategy": "simple", "content_field": "c", "mode": "full"})
 
 
+def test_a_gold_field_is_no_metadata_of_a_memory(folder) -> None:
+    ingestion = {"strategy": "simple", "content_field": "c", "evidence_field": "e"}
+    for name in ("a", "e"):
+        with pytest.raises(ConfigError, match=rf'manifest.json:\d+:\d+: metadata_fields names "{name}"'):
+            manifest(folder, ingestion={**ingestion, "metadata_fields": ["topic", name]})
+
+
+def test_an_id_is_not_promoted(folder) -> None:
+    with pytest.raises(ConfigError, match=r'manifest.json:\d+:\d+: promote_fields names "id"'):
+        manifest(folder, flatten={"field": "qa", "promote_fields": ["q", "id"]})
+
+
 def test_a_deletion_benchmark_names_its_three_steps(folder) -> None:
     config = manifest(
         folder,

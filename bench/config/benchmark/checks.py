@@ -26,7 +26,7 @@ SUFFIXES = {".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv
 
 def problems_of(config: BenchmarkConfig) -> list[ConfigError]:
     """Every finding, in no special order."""
-    checks = (_name, _schema, _format, _evaluation, _types, _history, _templates)
+    checks = (_name, _schema, _format, _evaluation, _types, _history, _gold, _templates)
     found = [(config.place(*path), text, hint) for check in checks for path, text, hint in check(config)]
     return [ConfigError(text, where=where, hint=hint) for where, text, hint in found]
 
@@ -100,6 +100,20 @@ def _history(config: BenchmarkConfig) -> Iterator[Finding]:
     if config.history.mode != "full" and not config.has_evidence:
         text = f'mode "{config.history.mode}" keeps evidence sessions, and no field says where the evidence is'
         yield ("history", "mode"), text, "add answer_session_ids_field, or use mode full"
+
+
+def _gold(config: BenchmarkConfig) -> Iterator[Finding]:
+    """A gold field never goes to a provider, and children of a row have ids of their own."""
+    fields, evidence = config.fields, config.evidence
+    gold = {fields.answer, fields.choice_answer, fields.rubric, evidence.session_ids_field, evidence.turn_ids_field}
+    for index, name in enumerate(config.memory_metadata):
+        if name in gold:
+            text = f'metadata_fields names "{name}", which holds the answer or its evidence'
+            yield ("memory_metadata", index), text, "leave it out: memories would carry it to the provider"
+    for index, name in enumerate(config.flatten.promote_fields if config.flatten else ()):
+        if name == "id":
+            text = 'promote_fields names "id": children are called ROW_0, ROW_1 and so on'
+            yield ("flatten", "promote_fields", index), text, "leave it out"
 
 
 def _templates(config: BenchmarkConfig) -> Iterator[Finding]:
