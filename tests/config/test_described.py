@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+import pytest
+
+from bench.cli.schemas import Kind, schema_of
 from bench.config.described import Described, docstrings
-from bench.config.source import ConfigModel
+from bench.config.modelfile import ModelFile
+from bench.config.source import ConfigModel, fold
 
 
 class Root(ConfigModel):
@@ -41,10 +46,31 @@ def test_reading_a_config_reads_no_python_source() -> None:
     assert done.stdout.strip() == "False"
 
 
-def test_every_key_of_a_run_file_and_of_a_benchmark_file_is_described() -> None:
-    from bench.cli.schemas import schema_of
+KINDS: tuple[Kind, ...] = ("benchmark", "manifest", "provider", "run", "receipt")
 
-    benchmark: Any = schema_of("benchmark")
-    for part in [schema_of("run"), benchmark, *benchmark["$defs"].values()]:
-        properties: Any = part.get("properties", {})
-        assert [name for name, shown in properties.items() if "description" not in shown] == []
+
+def properties_of(schema: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Model, property and what is said of it, for the file itself and for every block in it."""
+    for model, part in {"": schema, **schema.get("$defs", {})}.items():
+        for name, shown in part.get("properties", {}).items():
+            yield model, name, shown
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_property_of_a_schema_is_described(kind: Kind) -> None:
+    found = list(properties_of(schema_of(kind)))
+    silent = [(model, name) for model, name, shown in found if "description" not in shown and "const" not in shown]
+    assert found and not silent
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_description_only_says_the_name_again(kind: Kind) -> None:
+    for model, name, shown in properties_of(schema_of(kind)):
+        text = shown.get("description", "?")
+        assert fold(text.replace(" ", "").removeprefix("the")) != fold(name), (model, name)
+        assert len(text.splitlines()) <= 2, (model, name)
+
+
+def test_every_key_of_a_model_file_is_described() -> None:
+    schema = ModelFile.model_json_schema(schema_generator=Described)
+    assert [name for _, name, shown in properties_of(schema) if "description" not in shown] == []
