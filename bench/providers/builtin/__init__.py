@@ -23,7 +23,7 @@ def description(name: str) -> dict[str, object]:
     }
 
 
-_OPERATIONS = {"delete_memory": True, "update_memory": True, "list_memories": True, "supports_batch": True}
+_OPERATIONS = {"delete_memory": True, "list_memories": True, "supports_batch": True}
 _STORES = {**_OPERATIONS, "supports_metadata": True}
 _UNRANKED = {**_OPERATIONS, "scores": False}
 

@@ -88,10 +88,6 @@ class BuiltIn(ABC):
         async with self.stores.open(space.namespace) as store:
             await store.delete(memory_ids)
 
-    async def update(self, space: Space, memories: Sequence[Memory]) -> None:
-        """Replace memories by id."""
-        await self.ingest(space, memories)
-
     async def list(self, space: Space, session_id: str | None = None) -> list[Hit]:
         """Everything the namespace holds, or one session of it, in the order of writing."""
         if not self.stores.path(space.namespace).exists():
