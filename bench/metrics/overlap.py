@@ -142,6 +142,8 @@ ENTRIES = (
             "bleu_1": {"variant": "bleu1_nltk_method1"},
             "bleu1_nltk_method1": {"variant": "bleu1_nltk_method1"},
             "bleu4_nltk_method1": {"variant": "bleu4_nltk_method1"},
+            "sacrebleu_sentence": {"variant": "sacrebleu_sentence"},
+            "sacrebleu_corpus": {"variant": "sacrebleu_corpus"},
         },
         parameters={"variant": Parameter(default="sacrebleu_sentence", choices=_VARIANTS)},
         dotted="variant",

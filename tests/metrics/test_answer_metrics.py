@@ -79,6 +79,11 @@ def test_locomo_takes_its_category_from_the_row_or_from_the_name_of_the_type() -
     assert value("locomo_qa_score", ROW) is None
 
 
+def test_every_variant_of_bleu_is_a_name_too() -> None:
+    for name in ("sacrebleu_sentence", "sacrebleu_corpus", "bleu1_nltk_method1", "bleu4_nltk_method1"):
+        assert metrics.resolve(name).definition == f"bleu.{name}/1"
+
+
 def test_corpus_bleu_has_no_value_of_an_item() -> None:
     assert value("bleu.sacrebleu_corpus", ROW) is None
     assert metrics.score("bleu.sacrebleu_corpus", predictions=[], references=[]) is None
