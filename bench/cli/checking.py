@@ -120,6 +120,7 @@ def _benchmark(catalog: Catalog, path: Path) -> Iterator[Finding]:
     from bench.datasets.validating import validate_benchmark
     from bench.metrics import names, resolve
     from bench.plan.benchmarks import scoring_problems
+    from bench.plan.overlays import overlay_problem
 
     found = validate_benchmark(path, catalog, check_metric=resolve, known_metrics=names())
     yield from ((error, None) for error in found.errors)
@@ -134,6 +135,8 @@ def _benchmark(catalog: Catalog, path: Path) -> Iterator[Finding]:
         if config.place("metrics", at, "evaluator") in told
     }
     yield from ((error, None) for error in scoring_problems(config, catalog.workspace) if error.where not in told)
+    if not found.errors:
+        yield overlay_problem(config, catalog.workspace), None
 
 
 def _provider(catalog: Catalog, path: Path) -> Iterator[Finding]:

@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from pydantic.alias_generators import to_camel
+
 from bench.config.benchmark import BenchmarkConfig
 from bench.config.benchmark.identity import config_sha256
 from bench.config.run import RunRequest
@@ -104,9 +106,12 @@ def pack_of(config: BenchmarkConfig, workspace: Path) -> Pack | None:
     if name is None:
         return None
     pack = load_pack(name, workspace=workspace, where=config.place("evaluation", "pack"))
+    written = config.origin.tree().get("evaluation") if config.origin else None
     given = {
-        f"evaluation.{key}": config.place("evaluation", key)
-        for key in config.evaluation.model_dump(exclude_unset=True, by_alias=True)
+        f"evaluation.{to_camel(key)}": config.place("evaluation", to_camel(key))
+        for key, value in (written.items() if isinstance(written, dict) else ())
+        # saying what the pack says alters nothing
+        if value is not None and (key != "method" or value != pack.evaluator)
     }
     check_sealed(pack, given)
     return pack

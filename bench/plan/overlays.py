@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from hashlib import sha256
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from bench.config.benchmark import BenchmarkConfig
 from bench.config.source import Source
-from bench.datasets import Dataset
-from bench.errors import ConfigError
+from bench.datasets import Dataset, open_benchmark
+from bench.datasets.files import find_file
+from bench.errors import BenchError, ConfigError, DataError
 from bench.metrics.overlay import Overlay
 
 FOLDER = "overlays"
@@ -30,6 +31,17 @@ class PlannedOverlay:
     sha256: str
     """of the file"""
     overlay: Overlay
+
+
+def overlay_problem(config: BenchmarkConfig, workspace: Path) -> BenchError | None:
+    """What a run would refuse in the overlay of a benchmark; nothing while its data is not on disk."""
+    if config.overlay is None or find_file(config, workspace) is None:
+        return None
+    try:
+        overlay_of(config, open_benchmark(config, workspace))
+    except (ConfigError, DataError) as error:
+        return error
+    return None
 
 
 def overlay_of(config: BenchmarkConfig, dataset: Dataset) -> PlannedOverlay | None:

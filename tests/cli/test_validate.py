@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -37,6 +38,9 @@ def write(folder: Path, *, metrics: str = "[accuracy]", evaluation: str = "{meth
         ({"metrics": "[{name: m, method: custom, evaluator: './mine.py:Mine'}]"}, "6:11: ./mine.py:Mine: mine.py has"),
         ({"evaluation": "{method: custom, customEvaluator: './mine.py:Mine'}"}, "5:30: ./mine.py:Mine: mine.py has"),
         ({"evaluation": "{method: exact-match, pack: nope@1}"}, "nope@1"),
+        ({"evaluation": "{method: exact-match, pack: longmemeval@1}"}, "5:14: evaluation.method is sealed by the pack"),
+        ({"evaluation": "{method: llm-judge, pack: longmemeval@1, judgePrompts: {default: x}}"}, "is sealed by"),
+        ({"evaluation": "{method: exact-match}\noverlay: gone"}, "6:1: there is no overlay overlays/gone.yaml"),
     ],
 )
 def test_validate_and_run_refuse_the_same(bench: Bench, tmp_path: Path, written: dict[str, str], said: str) -> None:
@@ -55,6 +59,27 @@ def test_every_wrong_metric_is_told_once(bench: Bench, tmp_path: Path) -> None:
 def test_what_a_run_would_take_validates(bench: Bench, tmp_path: Path) -> None:
     metrics = "[{name: accuracy, breakdown: [category, team, group]}, semantic_similarity, accuracy.llm_judge]"
     bench("validate", str(write(tmp_path, metrics=metrics)))
+
+
+@pytest.mark.parametrize(("method", "pack"), [("llm-judge", "longmemeval@1"), ("locomo-f1", "locomo@1")])
+def test_a_config_may_name_a_pack_with_the_method_that_the_pack_has(
+    bench: Bench, tmp_path: Path, method: str, pack: str
+) -> None:
+    bench("validate", str(write(tmp_path, evaluation=f"{{method: {method}, pack: {pack}}}")))
+    bench(*RUN, "--run-id", "r")
+    assert pack in bench("describe", "b", "--json").stdout
+
+
+def test_validate_reads_the_overlay_with_the_data(bench: Bench, tmp_path: Path) -> None:
+    path = write(tmp_path, evaluation="{method: exact-match}\noverlay: doubts")
+    digest = hashlib.sha256((path.parent / "b.jsonl").read_bytes()).hexdigest()
+    overlay = path.parent / "overlays" / "doubts.yaml"
+    overlay.parent.mkdir()
+    for item, code in (("1", 0), ("9", 2)):
+        listed = f'items: [{{id: "{item}", kind: wrong, note: n}}]'
+        overlay.write_text(f'benchmark: b\ndataset_sha256: "{digest}"\nsource: ours\n{listed}\n')
+        done = bench("validate", str(path), check=code)
+        assert ('b has no item "9"' in done.stderr) == (code == 2)
 
 
 def test_a_path_is_looked_for_in_the_workspace_too(bench: Bench, tmp_path: Path) -> None:
