@@ -132,6 +132,17 @@ class DiskFull(JournalError):
     default_hint = "make room, then resume the run"
 
 
+def is_disk_full(error: BaseException) -> bool:
+    """Say whether room would mend it; SQLite and the system tell a full disk in several ways."""
+    import errno
+    import sqlite3
+
+    if isinstance(error, sqlite3.Error):
+        full = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE}
+        return getattr(error, "sqlite_errorcode", None) in {*full, sqlite3.SQLITE_IOERR_TRUNCATE}
+    return isinstance(error, OSError) and error.errno == errno.ENOSPC
+
+
 class Locked(JournalError):
     """Another live process holds the run."""
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from bench.cli import console, global_flags, interrupts
-from bench.errors import BenchError, UsageError
+from bench.errors import BenchError, DiskFull, UsageError, is_disk_full
 
 EXIT_BUG = 1
 EXIT_BROKEN_PIPE = 141
@@ -52,14 +52,22 @@ def run(arguments: Sequence[str]) -> int:
     except OSError as problem:
         if flags.traceback:
             show_traceback()
-        what = f"{problem.filename}: {problem.strerror}" if problem.filename else str(problem)
-        console.error(UsageError(what, hint="check that the place is there, has room and may be written"))
-        return UsageError.exit_code
+        told = of_system(problem)
+        console.error(told)
+        return told.exit_code
     except Exception as problem:
         show_traceback()
         console.error(BenchError(f"{type(problem).__name__}: {problem}", hint="a bug: report it with the lines above"))
         return EXIT_BUG
     return code
+
+
+def of_system(problem: OSError) -> BenchError:
+    """A file that cannot be read or written: a full disk waits for room, anything else is for the user."""
+    what = f"{problem.filename}: {problem.strerror}" if problem.filename else str(problem)
+    if is_disk_full(problem):
+        return DiskFull(what, hint="make room, then give the command again, or bench resume RUN_ID for a run")
+    return UsageError(what, hint="check that the place is there and may be written")
 
 
 def dispatch(arguments: list[str]) -> int:

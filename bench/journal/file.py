@@ -22,7 +22,7 @@ from typing import TypeVar
 
 import aiosqlite
 
-from bench.errors import DiskFull, JournalError, Locked, UsageError
+from bench.errors import DiskFull, JournalError, Locked, UsageError, is_disk_full
 from bench.journal.codec import micros, to_json
 from bench.journal.migrations import APPLICATION_ID, VERSION, migrate
 from bench.journal.rows import RunMeta
@@ -38,7 +38,6 @@ CHECKED_BYTES = 32 * 2**20
 
 _MAGIC = b"SQLite format 3\0"
 _HEADER_BYTES = 100
-_FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_TRUNCATE}
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 """file systems without hard links say one of these"""
 _UNWRITABLE = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}
@@ -63,7 +62,7 @@ def reported(path: Path) -> Iterator[None]:
 
 def _as_journal_error(path: Path, error: sqlite3.Error) -> JournalError:
     code = getattr(error, "sqlite_errorcode", 0) or 0
-    if code in _FULL:
+    if is_disk_full(error):
         return DiskFull(f"the disk is full ({error})", where=str(path))
     if code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return Locked(f"another process kept the file locked for {BUSY_TIMEOUT_S:.0f} s", where=str(path))

@@ -11,8 +11,8 @@ Writing an id again replaces it in its place, so repeating a batch of which nobo
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -22,6 +22,7 @@ from urllib.parse import quote
 
 from anyio import CancelScope
 
+from bench.errors import DiskFull, is_disk_full
 from bench.model import Hit, Memory
 from bench.providers.statements import statements
 
@@ -61,6 +62,15 @@ class Store:
     connection: aiosqlite.Connection
     words: bool
     users: int = 0
+
+    async def prepare(self) -> None:
+        """Make the tables where they are not there."""
+        await self.connection.execute("PRAGMA journal_mode = WAL")
+        await self.connection.execute("PRAGMA synchronous = FULL")
+        await self.connection.execute(SQL["create"])
+        if self.words:
+            await self.connection.execute(SQL["create_words"])
+        await self.connection.commit()
 
     async def put(self, memories: Sequence[Memory], embeddings: Sequence[bytes | None] = ()) -> None:
         """Write a batch in one transaction."""
@@ -109,6 +119,19 @@ class Store:
             await self.connection.close()
 
 
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """A full disk is the operator's to mend, not a fault of an item."""
+    import sqlite3
+
+    try:
+        yield
+    except (OSError, sqlite3.Error) as error:
+        if not is_disk_full(error):
+            raise
+        raise DiskFull(f"the disk is full ({error})", where=str(path)) from error
+
+
 class Stores:
     """The files of one provider; a few idle ones stay open."""
 
@@ -133,20 +156,25 @@ class Stores:
 
     @asynccontextmanager
     async def open(self, namespace: str) -> AsyncIterator[Store]:
-        """Use the file of a namespace; it is made when it is not there."""
-        store = self._open.get(namespace)
-        if store is None:
-            fresh = await self._connect(namespace)
-            store = self._open.setdefault(namespace, fresh)
-            if store is not fresh:
-                await fresh.close()
-        self._open[namespace] = self._open.pop(namespace)
-        store.users += 1
-        try:
-            yield store
-        finally:
-            store.users -= 1
-            await self._close_idle()
+        """Use the file of a namespace; it is made when it is not there.
+
+        Raises:
+            DiskFull: there is no room for it, which stops the run: no other item would fare better.
+        """
+        with _told(self.path(namespace)):
+            store = self._open.get(namespace)
+            if store is None:
+                fresh = await self._connect(namespace)
+                store = self._open.setdefault(namespace, fresh)
+                if store is not fresh:
+                    await fresh.close()
+            self._open[namespace] = self._open.pop(namespace)
+            store.users += 1
+            try:
+                yield store
+            finally:
+                store.users -= 1
+                await self._close_idle()
 
     async def remove(self, namespace: str) -> int:
         """Delete the file; give how much it held. No file is success."""
@@ -166,14 +194,13 @@ class Stores:
         import aiosqlite
 
         self._folder.mkdir(parents=True, exist_ok=True)
-        connection = await aiosqlite.connect(self.path(namespace))
-        await connection.execute("PRAGMA journal_mode = WAL")
-        await connection.execute("PRAGMA synchronous = FULL")
-        await connection.execute(SQL["create"])
-        if self._words:
-            await connection.execute(SQL["create_words"])
-        await connection.commit()
-        return Store(connection, self._words)
+        store = Store(await aiosqlite.connect(self.path(namespace)), self._words)
+        try:
+            await store.prepare()
+        except BaseException:
+            await store.close()
+            raise
+        return store
 
     async def _close_idle(self) -> None:
         idle = [name for name, store in self._open.items() if store.users == 0]

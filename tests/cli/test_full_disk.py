@@ -1,0 +1,56 @@
+"""A full disk stops a run with exit 3 and leaves what is safe; with room again, resume ends it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small file system")
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 600 kB."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", str(folder)], check=True)
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def bench(*words: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "bench", *words]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_a_run_on_a_full_disk_ends_with_exit_3_and_resumes_when_there_is_room(
+    small: Path, environment: dict[str, str]
+) -> None:
+    place = ("--workspace", str(small))
+    done = bench("run", "--providers", "bm25", "--run-id", "full", *place, environment=environment)
+    assert done.returncode == 3, done.stderr
+    assert "full" in done.stderr
+    assert "plugin_error" not in done.stderr
+    subprocess.run(["mount", "-o", "remount,size=50m", str(small)], check=True)
+    assert bench("resume", "full", *place, environment=environment).returncode == 0
+    (job,) = json.loads(bench("results", "full", "--json", *place, environment=environment).stdout)["jobs"]
+    assert job["n_pending"] == 0
+    assert "error" not in job["counts"]
+
+
+def test_a_page_that_finds_no_room_is_exit_3_and_nothing_else_is_lost(
+    small: Path, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    place = ("--workspace", str(tmp_path))
+    assert bench("run", "--providers", "no-memory", "--run-id", "r", *place, environment=environment).returncode == 0
+    with pytest.raises(OSError, match="No space"):
+        (small / "filler").write_bytes(b"x" * 700_000)
+    done = bench("results", "r", "--html", str(small / "r.html"), *place, environment=environment)
+    assert done.returncode == 3
+    assert "make room" in done.stderr
