@@ -113,12 +113,13 @@ def table(
     from rich.text import Text
 
     color = has_color(sys.stdout)
-    lines = [tuple(map(visible, row)) for row in rows]
-    grid = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False, title_style="bold")
+    head, lines = [visible(name) for name in head], [tuple(map(visible, row)) for row in rows]
+    named = None if title is None else Text(visible(title))
+    grid = Table(box=box.SIMPLE_HEAD, title=named, title_justify="left", pad_edge=False, title_style="bold")
     least = 0
     for index, name in enumerate(head):
         fixed = index in right or index == 0
-        grid.add_column(name, justify="right" if index in right else "left", no_wrap=fixed, overflow="fold")
+        grid.add_column(Text(name), justify="right" if index in right else "left", no_wrap=fixed, overflow="fold")
         widest = max(len(name), *(len(row[index]) for row in lines), 0)
         least += (widest if fixed else min(widest, WORDS)) + GAP
     for row in lines:

@@ -74,7 +74,7 @@ Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
 Texts = Annotated[tuple[str, ...], BeforeValidator(_texts)]
 Pairs = Annotated[Mapping[str, object], BeforeValidator(_pairs)]
 Seconds = Annotated[float, BeforeValidator(_seconds), Field(gt=0)]
-Count = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
 
 
 class MetricChoice(ConfigModel):

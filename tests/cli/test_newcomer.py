@@ -111,3 +111,34 @@ def test_a_flag_that_would_silently_do_nothing_is_refused(bench: Bench, flags: t
 )
 def test_a_flag_without_effect_is_told(bench: Bench, flags: tuple[str, ...], said: str) -> None:
     assert said in bench("plan", "--providers", "no-memory", *flags).stdout
+
+
+def test_a_table_shows_escape_codes_of_a_dataset_instead_of_obeying_them(bench: Bench, tmp_path: Path) -> None:
+    rows = [{"id": "a", "content": "c", "question": "q", "answer": "r", "type": "\x1b[31mred\0"}]
+    folder = tmp_path / "configs/benchmarks"
+    folder.mkdir(parents=True)
+    (folder / "hostile-rows.jsonl").write_text(json.dumps(rows[0]) + "\n", "utf-8")
+    (folder / "hostile.yaml").write_text(HOSTILE, "utf-8")
+    done = bench("run", "--benchmarks", "hostile", "--providers", "bm25", "--run-id", "r")
+    shown = done.stdout + bench("results", "r", "--by", "question_type").stdout
+    assert "\x1b" not in shown and "\0" not in shown
+    assert "\\x1b[31mred" in shown
+
+
+HOSTILE = """
+name: hostile
+version: "1"
+data: {type: local, path: ./hostile-rows.jsonl, format: jsonl}
+schema:
+  itemId: id
+  question: question
+  answer: answer
+  context: {field: content, type: string}
+  metadata: {questionType: type}
+evaluation: {method: contains, answeringModel: {model: builtin/extractive}}
+metrics: [accuracy]
+"""
+
+
+def test_a_k_beyond_reason_is_a_usage_error(bench: Bench) -> None:
+    assert "--k" in bench("run", "-k", "9" * 20, "--providers", "bm25", "--limit", "1", check=2).stderr

@@ -73,7 +73,7 @@ Pattern = Annotated[str, AfterValidator(_pattern)]
 Zone = Annotated[str, AfterValidator(_zone)]
 Sha256 = Annotated[str, AfterValidator(_digest)]
 PythonClass = Annotated[str, AfterValidator(_python_class)]
-Positive = Annotated[int, Field(ge=1)]
+Positive = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Milliseconds = Annotated[int, Field(ge=0)]
 Temperature = Annotated[float, Field(ge=0)]
 
