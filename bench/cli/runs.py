@@ -61,6 +61,8 @@ def _show(found: Mapping[str, object]) -> None:
     phases = cast("Mapping[str, Mapping[str, int]]", found["phases"])
     for name, counts in phases.items():
         console.line(f"{name:<10} " + ", ".join(f"{outcome} {count}" for outcome, count in counts.items()))
+    if found["oldest_request_s"] is not None:
+        console.line(f"oldest     {found['oldest_request_s']:.0f} s in flight")
     console.line(f"cost       USD {found['cost_usd']}")
     if found["state"] not in ("complete", "running"):
         resuming = command(f"bench run --resume {found['run_id']}")

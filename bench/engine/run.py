@@ -187,6 +187,7 @@ class Execution:
             await self.errand.first(live.journal)
         counting = await Counting.over(live.plan, live.progress, self.folder, resumed=live.resumed)
         live.journal.on_commit = counting
+        live.journal.oldest_s = live.http.oldest_s
         readers = open_readers(live)
         slots = slots_of(live.plan)
         lanes = [

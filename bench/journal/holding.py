@@ -4,7 +4,7 @@ Example::
 
     hold = Hold(path)
     await hold.take(connection)         # Locked when another live process has it
-    hold.beat(raw)                      # inside the transaction of a batch, in SQLite's thread
+    hold.beat(raw, oldest_s=1.2)        # inside the transaction of a batch, in SQLite's thread
     await hold.release(connection)
 """
 
@@ -24,6 +24,8 @@ from bench.journal.rows import RunState, now
 from bench.journal.sql import blocks
 
 _WRITE = blocks("write")
+OLDEST_SENT = "oldest_sent_us"
+"""key of the instant at which the oldest request in flight was sent, as of the last heartbeat; null = none is"""
 PATIENCE_MS = 500
 """how long the last checkpoint waits for a reader with an old snapshot"""
 
@@ -51,13 +53,20 @@ class Hold:
         await writing.commit()
         me.take()
 
-    def beat(self, raw: sqlite3.Connection) -> None:
-        """Renew the heartbeat when it is due; Locked when another process took the run over meanwhile."""
+    def beat(self, raw: sqlite3.Connection, oldest_s: float | None) -> None:
+        """Renew the heartbeat when it is due, with the age of the oldest request in flight.
+
+        Raises:
+            Locked: another process took the run over meanwhile.
+        """
         if monotonic() - self._beaten < HEARTBEAT_S:
             return
         self._beaten = monotonic()
-        if raw.execute(_WRITE["heartbeat"], (micros(now()), self._me.token)).rowcount != 1:
+        stamp = micros(now())
+        if raw.execute(_WRITE["heartbeat"], (stamp, self._me.token)).rowcount != 1:
             raise Locked("another process took the run over", where=str(self._path))
+        sent_us = None if oldest_s is None else stamp - int(oldest_s * 1e6)
+        raw.execute(_WRITE["set_meta"], (OLDEST_SENT, to_json(sent_us)))
 
     async def release(self, writing: aiosqlite.Connection) -> None:
         """Let go and leave one file behind, as far as disk and readers allow."""

@@ -23,6 +23,7 @@ import aiosqlite
 from bench.journal.assembly import CallRow, Parts, PhaseRow, ScoreRow, VerdictRow, alike_of, columns_of, record_of
 from bench.journal.codec import PHASE_OF, clean, decode, instant, micros, pack, to_json
 from bench.journal.file import locate, open_reading, reported
+from bench.journal.holding import OLDEST_SENT
 from bench.journal.queries import (
     READ,
     EntryColumns,
@@ -97,16 +98,19 @@ class Reader:
         values = await read_meta(self._connection)
         held = await read_holder(self._connection)
         state, reason = cast("list[str]", values["state"])
-        age_s = (micros(now()) - held.heartbeat_us) / 1e6 if held else 0.0
+        stamp = micros(now())
+        age_s = (stamp - held.heartbeat_us) / 1e6 if held else 0.0
         lives = held is not None and held.holder.lives(heartbeat_age_s=age_s)
         if state == RunState.RUNNING and not lives:
             state = RunState.INTERRUPTED
+        sent_us = values.get(OLDEST_SENT) if lives else None
         return Status(
             state=RunState(state),
             reason=reason,
             at=instant(int(str(values["state_us"]))),
             holder=str(held.holder) if held and lives else None,
             heartbeat_at=instant(held.heartbeat_us) if held else None,
+            oldest_request_s=(stamp - sent_us) / 1e6 if isinstance(sent_us, int) else None,
         )
 
     async def origins(self) -> list[Origin]:

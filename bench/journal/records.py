@@ -197,3 +197,5 @@ class Status:
     holder: str | None
     """``pid P on HOST`` while a live process holds the run"""
     heartbeat_at: datetime | None
+    oldest_request_s: float | None = None
+    """age of the oldest request that was in flight at the last heartbeat; None also where nobody holds the run"""

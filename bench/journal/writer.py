@@ -42,6 +42,7 @@ from bench.journal.queries import (
 )
 from bench.journal.rows import CorpusRow, Entry, Finished, JournalRow, Key, Resume, RunMeta, RunState, now
 from bench.journal.sql import blocks
+from bench.journal.waiting import Waiting
 from bench.model import Phase
 
 BOUND = 1000
@@ -65,13 +66,15 @@ class Journal:
         """rows made durable by this process"""
         self.on_commit: Callable[[Sequence[JournalRow]], None] | None = None
         """called on the event loop after each commit with the rows that became durable"""
+        self.oldest_s: Callable[[], float | None] = lambda: None
+        """asked on the event loop at each commit: the age of the oldest request in flight, for other processes"""
         self._new = new
         self._bound = bound
         self._linger_s = linger_s
         self._hold = Hold(path)
         self._queue: list[Writable] = []
         self._committing: Sequence[Writable] = ()
-        self._waiting: list[tuple[int, Event]] = []
+        self._waiting = Waiting()
         self._wake = Event()
         self._hurry = Event()
         self._closing = False
@@ -207,8 +210,7 @@ class Journal:
             raise self._failure
 
     async def _acknowledged_up_to(self, count: int) -> None:
-        done = Event()
-        self._waiting.append((count, done))
+        done = self._waiting.add(count)
         self._hurry.set()
         await done.wait()
 
@@ -221,8 +223,7 @@ class Journal:
                     await self._write_until_closed(writing, store)
                 except JournalError as error:
                     self._failure = await self._explain(writing, error)
-                    for _, done in self._waiting:
-                        done.set()
+                    self._waiting.release_all()
 
     @asynccontextmanager
     async def _opened(self) -> AsyncIterator[tuple[Writing, Store]]:
@@ -257,16 +258,19 @@ class Journal:
         batch = self._committing = self._queue[:LARGEST_BATCH]
         del self._queue[:LARGEST_BATCH]
         self._rearm()
+        oldest_s = self.oldest_s()
         with reported(self.path), storable(self.path):
-            await writing.run(lambda raw: self._transact(raw, store, batch))
+            await writing.run(lambda raw: self._transact(raw, store, batch, oldest_s))
         self._committing = ()
         self.acknowledged += len(batch)
         self._tell(batch)
 
-    def _transact(self, raw: sqlite3.Connection, store: Store, batch: Sequence[Writable]) -> None:
+    def _transact(
+        self, raw: sqlite3.Connection, store: Store, batch: Sequence[Writable], oldest_s: float | None
+    ) -> None:
         """Make one batch durable; runs in SQLite's thread."""
         store.write(raw, batch)
-        self._hold.beat(raw)
+        self._hold.beat(raw, oldest_s)
         raw.commit()
 
     def _rearm(self) -> None:
@@ -280,14 +284,7 @@ class Journal:
         for row in rows:
             if (phase := ended(row)) is not None:
                 self.durable[phase] = self.durable.get(phase, 0) + 1
-        still = []
-        for count, done in self._waiting:
-            if count <= self.acknowledged:
-                done.set()
-            else:
-                still.append((count, done))
-        self._waiting = still
-        if still:
+        if self._waiting.release(self.acknowledged):
             self._hurry.set()
         if rows and self.on_commit is not None:
             self.on_commit(rows)

@@ -50,7 +50,7 @@ async def standing(folder: Path) -> dict[str, object]:
             "gaps": [list(gap) for gap in gaps(reader.meta.ranges, reader.meta.total)],
             "question_types": sorted({kind for job in jobs for kind in _types(job.selection)}) or None,
             "eta_s": elapsed_s * (total - ended) / ended if running and elapsed_s and ended else None,
-            "oldest_request_s": None,
+            "oldest_request_s": status.oldest_request_s if running else None,
             "cost_usd": await _cost(reader, {owner for job in jobs for owner in (job.lane, job.answer_owner, job.key)}),
         }
 

@@ -98,7 +98,8 @@ def test_a_malformed_case_is_exit_2_in_validate_and_run_and_begins_no_journal(ca
 
 @cases_with("items")
 def test_a_well_formed_case_validates(case: Case) -> None:
-    case.bench("validate", str(case.folder / "configs"))
+    counted, _ = case.bench("validate", str(case.folder / "configs"))
+    assert ", 0 with errors" in counted
 
 
 @cases_with("run")

@@ -58,7 +58,9 @@ def test_every_wrong_metric_is_told_once(bench: Bench, tmp_path: Path) -> None:
 
 def test_what_a_run_would_take_validates(bench: Bench, tmp_path: Path) -> None:
     metrics = "[{name: accuracy, breakdown: [category, team, group]}, semantic_similarity, accuracy.llm_judge]"
-    bench("validate", str(write(tmp_path, metrics=metrics)))
+    path = write(tmp_path, metrics=metrics)
+    assert "1 configs checked, 0 with errors" in bench("validate", str(path)).stdout
+    bench("plan", "--benchmarks", path.stem, "--judge-model", "none", "--embedding-model", "ollama/nomic")
 
 
 @pytest.mark.parametrize(("method", "pack"), [("llm-judge", "longmemeval@1"), ("locomo-f1", "locomo@1")])

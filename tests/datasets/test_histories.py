@@ -245,7 +245,9 @@ def test_a_time_zone_and_own_formats() -> None:
 
 
 def test_item_lines_are_json(chat) -> None:
-    json.dumps(item_line(chat(row()).item("q1")))
+    line = item_line(chat(row()).item("q1"))
+    assert json.loads(json.dumps(line)) == line
+    assert line["id"] == "q1"
 
 
 def test_half_of_a_surrogate_pair_is_refused(workspace) -> None:

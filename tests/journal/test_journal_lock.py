@@ -77,23 +77,44 @@ async def test_J7_another_process_is_named_and_taken_over_once_it_was_killed(fol
     assert set(states_of(await items_of(folder))) == {"q1", "q2"}
 
 
+async def taken_over(folder: Path) -> None:
+    """This process becomes the holder, and what it writes is kept."""
+    async with Journal.resume(folder) as journal:
+        await journal.put(scored("q9"))
+        async with Reader.open(folder) as reader:
+            status = await reader.status()
+            assert status.state is RunState.RUNNING
+            assert status.holder is not None
+            assert f"pid {os.getpid()} " in status.holder
+    assert "q9" in states_of(await items_of(folder))
+
+
+async def test_another_process_sees_how_old_the_oldest_request_is_while_the_run_goes_on(folder: Path) -> None:
+    async with Journal.resume(folder) as journal:
+        journal.oldest_s = lambda: 7.5
+        await journal.put(scored("q2"))
+        async with Reader.open(folder) as reader:
+            seen = (await reader.status()).oldest_request_s
+            assert seen is not None
+            assert 7.5 <= seen < 15
+    async with Reader.open(folder) as reader:
+        assert (await reader.status()).oldest_request_s is None
+
+
 @pytest.mark.scenario("J7")
 async def test_J7_the_same_pid_of_another_boot_is_taken_over(folder: Path) -> None:
     set_holder(folder, pid=os.getppid(), boot="another boot")
-    async with Journal.resume(folder):
-        pass
+    await taken_over(folder)
 
 
 async def test_a_pid_that_another_process_has_now_is_taken_over(folder: Path) -> None:
     set_holder(folder, pid=os.getppid(), started=1)
-    async with Journal.resume(folder):
-        pass
+    await taken_over(folder)
 
 
 async def test_this_pid_of_an_earlier_process_is_taken_over(folder: Path) -> None:
     set_holder(folder, pid=os.getpid(), started=1)
-    async with Journal.resume(folder):
-        pass
+    await taken_over(folder)
 
 
 async def test_a_holder_on_another_machine_counts_by_its_heartbeat(folder: Path) -> None:

@@ -113,6 +113,7 @@ async def test_an_idle_journal_commits_within_a_moment(tmp_path: Path) -> None:
         with anyio.fail_after(2):
             while journal.pending:
                 await anyio.sleep(0.005)
+        assert raw(tmp_path / "run", "SELECT count(*) FROM entry") == [(1,)]
 
 
 async def test_room_waits_while_too_many_rows_are_pending(tmp_path: Path) -> None:
