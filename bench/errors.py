@@ -138,8 +138,8 @@ def is_disk_full(error: BaseException) -> bool:
     import sqlite3
 
     if isinstance(error, sqlite3.Error):
-        full = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE}
-        return getattr(error, "sqlite_errorcode", None) in {*full, sqlite3.SQLITE_IOERR_TRUNCATE}
+        names = ("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_TRUNCATE")
+        return getattr(error, "sqlite_errorname", None) in names
     return isinstance(error, OSError) and error.errno == errno.ENOSPC
 
 

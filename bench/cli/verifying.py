@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bench.receipt.findings import Finding
     from bench.receipt.log.check import LogOutcome
     from bench.receipt.schema import Body, Receipt, Score
-    from bench.receipt.verify import Outcome
+    from bench.receipt.verify import Outcome, Question, Verification
 
 SIGNATURE = {
     "yes": "good: the holder of the key stated exactly these bytes",
@@ -62,7 +62,6 @@ def verify(
     export
         Write canonical.bin, sig.bin and pub.pem here and print the openssl command.
     """
-    from bench.receipt.export import export as export_files
     from bench.receipt.verify import Question
     from bench.receipt.verify import verify as verify_all
 
@@ -77,23 +76,33 @@ def verify(
         profile=profile,
     )
     found = verify_all(receipts, question)
-    if current.get().json:
-        console.json_value(found.value())
-    else:
-        for outcome in found.outcomes:
-            show_outcome(outcome)
-        for checked in found.logs:
-            show_log(checked)
+    _show(found)
     if export is not None:
-        if len(found.outcomes) != 1:
-            raise UsageError("--export takes one receipt", hint="name a single receipt file")
-        command = export_files(found.outcomes[0], question, export)
-        say = console.note if current.get().json else console.line
-        say(f"cd {export} && {command}")
+        _export(found, question, export)
     return found.verdict.exit_code
 
 
+def _export(found: Verification, question: Question, folder: Path) -> None:
+    from bench.receipt.export import export
+
+    if len(found.outcomes) != 1:
+        raise UsageError("--export takes one receipt", hint="name a single receipt file")
+    command = export(found.outcomes[0], question, folder)
+    say = console.note if current.get().json else console.line
+    say(f"cd {folder} && {command}")
+
+
 # ------------------------------------------------------------------------- printing
+
+
+def _show(found: Verification) -> None:
+    if current.get().json:
+        console.json_value(found.value())
+        return
+    for outcome in found.outcomes:
+        show_outcome(outcome)
+    for checked in found.logs:
+        show_log(checked)
 
 
 def show_outcome(outcome: Outcome) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from bench.config.benchmark.sections import MetricEntry
+from bench.config.benchmark.judging import MetricEntry
 from bench.config.filters import iso
 from bench.config.source import show
 from bench.datasets.dataset import Dataset

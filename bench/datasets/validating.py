@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.config.benchmark import BenchmarkConfig
-from bench.config.benchmark.sections import MetricEntry
+from bench.config.benchmark.judging import MetricEntry
 from bench.config.catalog import Catalog
 from bench.config.findings import nearest
 from bench.datasets.coverage import Gap, require_coverage

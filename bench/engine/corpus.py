@@ -184,7 +184,7 @@ class Preparation:
     def _give_up(self, ingest: Ingest, ending: Ending) -> Failure:
         failure = ending.failure
         assert failure is not None
-        self.lane.record(
+        self.lane.live.journal.append(
             CorpusRow(
                 lane=self.lane.key,
                 corpus=self.corpus.id,

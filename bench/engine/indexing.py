@@ -125,7 +125,7 @@ class Index:
         )
 
     def _row(self, kind: CorpusKind, failure: Failure | None, data: dict[str, object], times: dict[str, int]) -> None:
-        self.lane.record(
+        self.lane.live.journal.append(
             CorpusRow(
                 lane=self.lane.key,
                 corpus=self.corpus,

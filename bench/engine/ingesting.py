@@ -222,7 +222,7 @@ class Ingest:
         await self.lane.live.journal.put(self._made(CorpusKind.INTENT, data=data))
 
     def _row(self, kind: CorpusKind, **fields: object) -> None:
-        self.lane.record(self._made(kind, **fields))  # type: ignore[arg-type]
+        self.lane.live.journal.append(self._made(kind, **fields))  # type: ignore[arg-type]
 
     def _made(
         self,

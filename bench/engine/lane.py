@@ -266,9 +266,6 @@ class OpenLane:
 
     # ---- rows
 
-    def record(self, row: CorpusRow) -> None:
-        self.live.journal.append(row)
-
     def tell(self, event: Event) -> None:
         """Journal an event and show it to people."""
         self.live.journal.append(event)
@@ -289,7 +286,7 @@ class OpenLane:
             text = f"{cleared.message}; bench clean {self.live.run_id} --orphans --yes tries again"
             self.tell(Event(kind="not_cleared", scope=self.key, message=text, data={"corpus": corpus_id}))
             return
-        self.record(
+        self.live.journal.append(
             CorpusRow(
                 lane=self.key,
                 corpus=corpus_id,

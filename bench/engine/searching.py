@@ -47,7 +47,7 @@ async def still_there(lane: OpenLane, ready: Ready) -> None:
     if await Sentinel(lane.provider, ready.space, ready.content.veil, must_settle=False).found():
         return
     text = f"nothing of {ready.corpus_id} is found any more at {lane.provider.name}: it was lost since it was ingested"
-    lane.record(
+    lane.live.journal.append(
         CorpusRow(
             lane=lane.key,
             corpus=ready.corpus_id,

@@ -68,6 +68,8 @@ def _as_journal_error(path: Path, error: sqlite3.Error) -> JournalError:
         return Locked(f"another process kept the file locked for {BUSY_TIMEOUT_S:.0f} s", where=str(path))
     if code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return JournalError(f"the journal is damaged ({_short(error)}); it was left as it is", where=str(path))
+    if code & 0xFF in _UNWRITABLE:
+        return JournalError(_short(error), where=str(path), hint="make the folder writable; nothing was changed")
     return JournalError(_short(error), where=str(path))
 
 

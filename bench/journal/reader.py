@@ -5,6 +5,8 @@ Streams hold a few thousand rows at a time, whatever the size of the file::
     async with Reader.open(folder) as reader:
         async for batch in reader.values(job):
             total += sum(batch.values["recall@5"])
+
+Longer than most modules because it is one face, a method a question; how rows become values is in ``assembly``.
 """
 
 from __future__ import annotations

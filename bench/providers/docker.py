@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from bench.config.provider.sections import Docker
+from bench.config.provider.hosting import Docker
 from bench.errors import CallError, ConfigError
 from bench.events import log, redact
 from bench.http import Endpoint, Request, Retry, Timeouts

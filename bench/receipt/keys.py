@@ -12,7 +12,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -79,13 +80,26 @@ def _make(
     private, public = ring.key_folder / f"{name}.key", ring.workspace / "keys" / f"{name}.pub"
     _refuse_taken(store, name, private, public)
     key = SigningKey.generate()
-    _write_private(private, key)
-    public.parent.mkdir(parents=True, exist_ok=True)
-    with public.open("x", encoding="ascii") as file:
-        file.write(key.public.pem)
     entry = trusted_entry(key.public, name, roles, from_index)
-    store.with_key(entry).save(ring.trusted_path)
+    with all_or_nothing(private, public):
+        _write_private(private, key)
+        public.parent.mkdir(parents=True, exist_ok=True)
+        with public.open("x", encoding="ascii") as file:
+            file.write(key.public.pem)
+        store.with_key(entry).save(ring.trusted_path)
     return key, KeyChange(key=entry, files=(private, public, ring.trusted_path))
+
+
+@contextmanager
+def all_or_nothing(*files: Path) -> Iterator[None]:
+    """Leave no half of a key pair behind: the files, which were not there before, go when one cannot be written."""
+    try:
+        yield
+    except OSError:
+        for file in files:
+            with suppress(OSError):
+                file.unlink(missing_ok=True)
+        raise
 
 
 def trusted_entry(key: PublicKey, name: str, roles: Sequence[Role], from_index: int = 0) -> TrustedKey:

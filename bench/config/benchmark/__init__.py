@@ -15,16 +15,15 @@ from typing import Literal
 
 from pydantic import Field, PrivateAttr, field_validator
 
+from bench.config.benchmark.judging import Evaluation, MetricEntry
 from bench.config.benchmark.origin import Origin
 from bench.config.benchmark.sections import (
     Abstention,
     Context,
     Data,
-    Evaluation,
     EvidenceFields,
     FieldOnly,
     Ingestion,
-    MetricEntry,
     QuestionDate,
     QuestionType,
     Runtime,

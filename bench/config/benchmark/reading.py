@@ -16,7 +16,8 @@ from bench.config.benchmark import BenchmarkConfig, BenchmarkFile
 from bench.config.benchmark.checks import notes_of, problems_of
 from bench.config.benchmark.origin import Origin
 from bench.config.jsontext import TreePath
-from bench.config.manifest import PLACES, LlmAsJudge, Manifest
+from bench.config.manifest import PLACES, Manifest
+from bench.config.manifestparts import LlmAsJudge
 from bench.config.source import Source, load
 from bench.errors import ConfigError
 

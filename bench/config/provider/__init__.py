@@ -21,15 +21,14 @@ from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from bench.config.jsontext import Places
 from bench.config.provider.calls import Endpoints, NamedCall, SetupCall, WaitBlock
+from bench.config.provider.hosting import Docker, Mcp
 from bench.config.provider.identity import digest
 from bench.config.provider.sections import (
     Auth,
     CapabilitiesConfig,
     ClientEmbeddings,
     Connection,
-    Docker,
     Ingest,
-    Mcp,
     Scoping,
     Verified,
 )

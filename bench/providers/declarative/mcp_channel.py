@@ -25,7 +25,7 @@ from mcp.types import CallToolResult, TextContent
 
 from bench.config.findings import did_you_mean
 from bench.config.provider.checks import calls_of
-from bench.config.provider.sections import Mcp
+from bench.config.provider.hosting import Mcp
 from bench.errors import CallError, ConfigError, MappingError, Rejected, Unavailable
 from bench.events import redact
 from bench.http import Http, Response, Timings

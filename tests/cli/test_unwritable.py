@@ -1,4 +1,4 @@
-"""A full disk stops a run with exit 3 and leaves what is safe; with room again, resume ends it."""
+"""No room, or no right to write: said plainly, with what is safe, and nothing half-written stays."""
 
 from __future__ import annotations
 
@@ -54,3 +54,37 @@ def test_a_page_that_finds_no_room_is_exit_3_and_nothing_else_is_lost(
     done = bench("results", "r", "--html", str(small / "r.html"), *place, environment=environment)
     assert done.returncode == 3
     assert "make room" in done.stderr
+
+
+@pytest.fixture
+def locked(tmp_path: Path) -> Iterator[Path]:
+    """A folder ``shut`` that shows the content of ``work`` and cannot be written."""
+    work, shut = tmp_path / "work", tmp_path / "shut"
+    work.mkdir()
+    shut.mkdir()
+    subprocess.run(["mount", "--bind", str(work), str(shut)], check=True)
+    subprocess.run(["mount", "-o", "remount,ro,bind", str(shut)], check=True)
+    yield shut
+    subprocess.run(["umount", "-l", str(shut)], check=True)
+
+
+def test_a_folder_that_cannot_be_written_is_said_in_two_lines(
+    locked: Path, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    place = ("--workspace", str(tmp_path / "work"))
+    words = ("run", "--providers", "bm25", "--run-id", "r", "--phases", "search")
+    assert bench(*words, *place, environment=environment).returncode == 0
+    done = bench("resume", "r", "--workspace", str(locked), environment=environment)
+    assert done.returncode == 2
+    assert "make the folder writable" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_key_whose_public_half_cannot_be_written_leaves_no_private_half(
+    locked: Path, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    words = ("keys", "new", "bob", "--key-dir", str(tmp_path / "private"))
+    done = bench(*words, "--workspace", str(locked), environment=environment)
+    assert done.returncode == 2
+    assert list((tmp_path / "private").glob("*")) == []
+    assert bench(*words, "--workspace", str(tmp_path / "work"), environment=environment).returncode == 0
