@@ -201,7 +201,6 @@ class ClusterRun:
             await journal.set_state(status, message)
         if not problems and not refused and not any(job.pending for job in jobs):
             self.shelf.clear()
-        done = sum(bar.done + bar.failed for lane in self.progress.lanes.values() for bar in lane.phases.values())
         return Outcome(
             run_id=self.run_id,
             folder=self.folder,
@@ -210,7 +209,6 @@ class ClusterRun:
             message=message,
             jobs=jobs,
             stop=stop,
-            done_now=done,
             cost_usd=str(self.progress.cost_usd),
             unknown_costs=self.progress.unknown_costs,
         )

@@ -14,10 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.model import Hit
+from bench.model import CHARS_PER_TOKEN, Hit, count_tokens
 
-CHARS_PER_TOKEN = 4
-TOKEN_METHOD = "chars/4"  # noqa: S105 - a counting rule, no secret
 SEPARATOR = "\n\n"
 
 
@@ -33,11 +31,6 @@ class Context:
     @property
     def text(self) -> str:
         return SEPARATOR.join(self.texts)
-
-
-def count_tokens(text: str) -> int:
-    """Estimate tokens as characters / 4, rounded up."""
-    return -(-len(text) // CHARS_PER_TOKEN)
 
 
 def fill(hits: Sequence[Hit], *, budget_tokens: int | None, dated: bool) -> Context:

@@ -21,7 +21,6 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 
 from bench.datasets import ItemRef, memories
 from bench.engine.asking import ask, end_failed
-from bench.engine.context import CHARS_PER_TOKEN
 from bench.engine.corpus import Ready, prepare
 from bench.engine.halts import Halts
 from bench.engine.handover import Handover
@@ -33,7 +32,7 @@ from bench.engine.spaces import space_of
 from bench.engine.todo import Todo
 from bench.events import bind, log
 from bench.journal import CorpusKind, CorpusRow, Event
-from bench.model import Corpus, Memory, Phase, Space
+from bench.model import CHARS_PER_TOKEN, Corpus, Memory, Phase, Space
 from bench.plan import Lane
 from bench.providers import Batching, Provider, Versioned
 

@@ -60,8 +60,6 @@ class Outcome:
     message: str
     jobs: tuple[JobOutcome, ...]
     stop: Stop | None = None
-    done_now: int = 0
-    """phases that this process made durable"""
     cost_usd: str = "0"
     unknown_costs: int = 0
 

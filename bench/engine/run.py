@@ -234,7 +234,6 @@ class Execution:
             message=message,
             jobs=jobs,
             stop=stop,
-            done_now=done,
             cost_usd=str(live.progress.cost_usd),
             unknown_costs=live.progress.unknown_costs,
         )

@@ -55,7 +55,6 @@ from bench.model import Call, Phase, State, Verdict
 
 ITEMS_AT_ONCE = 300
 VALUES_AT_ONCE = 4000
-SCORES_AT_ONCE = 16_000
 
 SqlRow = tuple[Any, ...]
 """columns as SQLite gives them; the named tuples that take them say their types"""

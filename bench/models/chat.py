@@ -16,7 +16,7 @@ from typing import Protocol
 
 from bench.errors import Rejected
 from bench.http import Endpoint, Http, Metered, Request, Response
-from bench.model import ChatMessage, Completion, Prompt, Usage
+from bench.model import ChatMessage, Completion, Prompt, Usage, count_tokens
 from bench.models import usage as usages
 from bench.models.dialect import Dialect, Reply, Wish
 from bench.models.names import Target
@@ -94,7 +94,7 @@ class ChatModel:
             query=target.query,
             json=self._dialect.chat_body(target.model, asked, wish),
             idempotent=True,
-            tokens=usages.count_tokens(text) + asked.max_tokens,
+            tokens=count_tokens(text) + asked.max_tokens,
             read=lambda response: self._read(response, text, heard),
         )
         response = await self._http.call(self._endpoint, request)

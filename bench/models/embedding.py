@@ -16,6 +16,7 @@ from typing import Literal
 
 from bench.errors import MappingError, Rejected
 from bench.http import Endpoint, Http, Metered, Request, Response
+from bench.model import count_tokens
 from bench.models import usage as usages
 from bench.models.chat import Price, priced
 from bench.models.dialect import Dialect
@@ -110,7 +111,7 @@ class RemoteEmbedder:
             query=target.query,
             json=self._dialect.embed_body(target.model, texts, dimensions),
             idempotent=True,
-            tokens=sum(usages.count_tokens(text) for text in texts),
+            tokens=sum(count_tokens(text) for text in texts),
             read=read,
         )
         await self._http.call(self._endpoint, request)

@@ -15,10 +15,9 @@ from collections.abc import Mapping
 from typing import Literal, assert_never
 
 from bench.errors import MappingError
-from bench.model import Usage
+from bench.model import Usage, count_tokens
 
 DialectName = Literal["openai", "anthropic", "google"]
-CHARS_PER_TOKEN = 4
 
 
 def normalise(dialect: DialectName, body: object, *, prompt: str = "", reply: str = "") -> Usage:
@@ -45,11 +44,6 @@ def estimate(*, prompt: str, reply: str) -> Usage:
     """Count characters / 4, rounded up."""
     sent, received = count_tokens(prompt), count_tokens(reply)
     return Usage(input_tokens=sent, output_tokens=received, total_tokens=sent + received, estimated=True)
-
-
-def count_tokens(text: str) -> int:
-    """Estimate tokens as characters / 4, rounded up."""
-    return -(-len(text) // CHARS_PER_TOKEN)
 
 
 def add(first: Usage, second: Usage) -> Usage:

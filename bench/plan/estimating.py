@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from bench.model import Usage
+from bench.model import CHARS_PER_TOKEN, Usage
 from bench.plan.shape import NONE, BenchmarkPlan, Lane, Plan
 
-CHARS_PER_TOKEN = 4
 PROMPT_TOKENS = 200
 """the prompt around the context"""
 ANSWER_TOKENS = 60

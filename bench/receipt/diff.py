@@ -23,7 +23,6 @@ from bench.receipt.wire import Misfit, emit
 
 DIFFERS = 8
 SHOWN = 10
-CODE = ("benchVersion",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,6 @@ from bench.receipt.signature import ALGORITHM, FIELDS, decode, holds, signature_
 from bench.receipt.trusted import TrustStore
 
 Profile = Literal["przm-p1", "przm-p2"]
-PROFILES: tuple[Profile, ...] = ("przm-p1", "przm-p2")
 TOLERANCE = 1e-12
 _UNSIGNED_TOP = ("ranAt", "receiptId")
 _UNSIGNED_SCORES = ("latency_p50_ms", "latency_p95_ms", "ingest_throughput_items_per_sec")

@@ -23,7 +23,7 @@ from bench.journal.records import Values
 from bench.metrics import Pool, item_metrics, open_metrics
 from bench.metrics.facts import CorpusFacts, FoldRow, JobFacts, labels_of
 from bench.metrics.protocol import Arithmetic, Measure
-from bench.model import State
+from bench.model import TOKEN_METHOD, State
 from bench.plan.record import JobRecord, MetricRecord
 
 Unit = tuple[str, str, int]
@@ -167,7 +167,7 @@ async def job_facts(reader: Reader, record: JobRecord) -> JobFacts:
         ingest_wall_us=wall,
         ingest_concurrency=concurrency if isinstance(concurrency, int) else None,
         corpora=tuple(corpora),
-        token_methods={"context": ("chars/4", True)},
+        token_methods={"context": (TOKEN_METHOD, True)},
     )
 
 

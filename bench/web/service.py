@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 PATIENCE_S = 7.0
 """a stopping run may use this much of the eight seconds before it is cancelled"""
-UNFINISHED = frozenset({RunState.PAUSED, RunState.INTERRUPTED, RunState.STOPPED, RunState.FAILED, RunState.PARTIAL})
 
 
 @dataclass(slots=True)

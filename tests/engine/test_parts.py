@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.datasets import RenderedMemory
-from bench.engine.context import count_tokens, fill
+from bench.engine.context import fill
 from bench.engine.handover import Handover
 from bench.engine.history import History, Step
 from bench.engine.isolation import samples, shares_text, start_of
@@ -20,7 +20,7 @@ from bench.engine.records import AnswerResult, SearchResult
 from bench.engine.stopping import Stop, Stopping
 from bench.errors import AuthError, Unavailable
 from bench.journal import CorpusKind, CorpusRow, Entry, Key
-from bench.model import Hit, Memory, Phase
+from bench.model import Hit, Memory, Phase, count_tokens
 
 TEXTS = st.lists(st.text(max_size=60), max_size=8)
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.errors import MappingError
-from bench.model import Usage
-from bench.models.usage import add, count_tokens, normalise
+from bench.model import Usage, count_tokens
+from bench.models.usage import add, normalise
 
 COUNT = st.integers(0, 10**9)
 DIALECTS: tuple[Literal["openai", "anthropic", "google"], ...] = ("openai", "anthropic", "google")

@@ -14,11 +14,11 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import pairwise
 
+from bench.model import CHARS_PER_TOKEN
 from bench.providers.batching import split_text
 from bench.providers.embedding import Vector, normalised
 from bench.providers.rag.settings import Chunking
 
-CHARS_PER_TOKEN = 4
 PARAGRAPH = re.compile(r"(?<=\n)\s*\n")
 SENTENCE = re.compile(r"(?<=[.!?\n])\s+")
 
