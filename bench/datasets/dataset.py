@@ -31,7 +31,7 @@ from bench.datasets.selection import Selection, select
 from bench.errors import UsageError
 from bench.model import Corpus, Item
 
-CACHE_BYTES = 4_000_000
+CACHE_BYTES = 1_000_000
 ROW_COST = 2_000
 """what the objects of a parsed row or turn weigh beside their text, roughly"""
 

@@ -32,9 +32,7 @@ from bench.providers.docker import ours
 MS = 1000
 
 
-async def open_lane(
-    stack: AsyncExitStack, live: Live, lane: Lane, readers: Readers, *, slots: int, width: int
-) -> OpenLane:
+async def open_lane(stack: AsyncExitStack, live: Live, lane: Lane, readers: Readers, width: int) -> OpenLane:
     """Open a lane; its provider stays open as long as the stack.
 
     Raises:
@@ -54,7 +52,7 @@ async def open_lane(
         readers=readers,
         todo=todo,
         last=last_phase(request.phases),
-        ingest_slots=anyio.CapacityLimiter(request.ingest_concurrency or slots),
+        ingest_slots=anyio.CapacityLimiter(request.ingest_concurrency or width),
         width=width,
         search_price=_search_price(live, lane),
         deletions_begun=begun(events, lane.key) if lane.benchmark.config.deletion is not None else set(),

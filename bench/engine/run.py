@@ -44,8 +44,6 @@ from bench.settings import Environment
 
 ROWS_A_SLOT = 10
 """unacknowledged rows allowed for each request that may be in flight"""
-SPARE = 4
-"""one worker more for so many slots: a slot goes on to it while another worker works on what its own call brought"""
 PAUSE_FILE = "pause"
 RUN_LOG = "run.log"
 SHARDS = "shards"
@@ -189,11 +187,7 @@ class Execution:
         live.journal.on_commit = counting
         live.journal.oldest_s = live.http.oldest_s
         readers = open_readers(live)
-        slots = slots_of(live.plan)
-        lanes = [
-            await open_lane(stack, live, lane, readers, slots=slots, width=slots + slots // SPARE)
-            for lane in live.plan.running
-        ]
+        lanes = [await open_lane(stack, live, lane, readers, slots_of(live.plan)) for lane in live.plan.running]
         counting.expect({lane.key: lane.todo for lane in lanes})
         return lanes
 
