@@ -116,8 +116,8 @@ async def score_foreign(plan: Plan, rows: Sequence[ForeignRow], folder: Path, *,
         # the answers are there already: no model is opened for them
         quiet = replace(lane, jobs=tuple(replace(job, answering=NONE) for job in lane.jobs))
         readers = open_readers(replace(live, plan=replace(plan, lanes=(quiet,))))
-        slots = request.concurrency if isinstance(request.concurrency, int) else 1
-        await Foreign(lane=await open_lane(stack, live, lane, readers, slots=slots, width=slots), rows=rows).run()
+        width = request.concurrency if isinstance(request.concurrency, int) else 1
+        await Foreign(lane=await open_lane(stack, live, lane, readers, width), rows=rows).run()
         whole = len(rows) == lane.benchmark.n_selected
         await journal.set_state(RunState.COMPLETE if whole else RunState.PARTIAL)
 
