@@ -22,6 +22,7 @@ from bench.datasets.item_paths import ItemPaths, RowPaths
 from bench.datasets.place import RowPlace
 from bench.datasets.turns import TurnReader
 from bench.datasets.values import choices_of, id_at, list_at, name_of, scalar_text, text_at, texts_of, value_at
+from bench.metrics.choices import choice_index
 from bench.model import Deletion
 
 
@@ -153,6 +154,7 @@ class QuestionReader:
             place=place,
         )
         self._check_answer(item, row, prefix, paths)
+        self._check_choice(item, row, prefix, paths.choice_answer)
         return item
 
     def _check_type(self, kind: str | None, place: RowPlace, item_id: str) -> None:
@@ -168,6 +170,17 @@ class QuestionReader:
         name = f"{prefix}{name_of(paths.answer)}" if paths.answer else "answer"
         text = f'is missing, and "{item.id}" is no abstention item'
         raise item.place.error(name, text, hint="give an answer, or say in abstention which items have none")
+
+    def _check_choice(self, item: RawItem, row: object, prefix: str, path: Path | None) -> None:
+        """The right choice is one of the choices, by its text or letter; mcq cannot do without."""
+        if path is None or choice_index(item.choice_answer, item.choices) is not None:
+            return
+        value = path.get(row)
+        if value is not None:
+            text = f"is none of the {len(item.choices)} choices of {item.id}, neither a text nor a letter"
+            raise item.place.error(f"{prefix}{name_of(path)}", text, value, hint="name a choice by its text or letter")
+        if self.config.evaluation.method == "mcq" and not item.abstention:
+            raise item.place.error(f"{prefix}{name_of(path)}", f"is missing in {item.id}", hint="name the right choice")
 
     def _abstains(self, item_id: str, kind: str | None, scopes: list[object], *, answered: bool) -> bool:
         rules = self.config.abstention

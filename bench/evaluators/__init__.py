@@ -18,7 +18,7 @@ from bench.evaluators.outcome import is_refusal, state_of
 from bench.evaluators.parsing import ParsedVerdict, parse_verdict
 from bench.evaluators.prompts import JudgePrompt, JudgePrompts
 from bench.evaluators.protocol import Evaluator, Judge, needs_answer, threshold_of
-from bench.evaluators.registry import catalog, evaluator_names, open_evaluator
+from bench.evaluators.registry import catalog, open_evaluator
 
 __all__ = [
     "Evaluator",
@@ -27,7 +27,6 @@ __all__ = [
     "JudgePrompts",
     "ParsedVerdict",
     "catalog",
-    "evaluator_names",
     "is_refusal",
     "needs_answer",
     "open_evaluator",

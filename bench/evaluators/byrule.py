@@ -10,13 +10,12 @@ Example::
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from bench.evaluators.outcome import is_refusal
 from bench.evaluators.protocol import Judge
-from bench.metrics.normal import as_text, normal_form
+from bench.metrics.choices import choice_index, chosen_index
 from bench.metrics.similarity import deletion_check
 from bench.metrics.text import locomo_category, locomo_qa
 from bench.model import Hit, ScoredItem, Verdict
@@ -76,36 +75,6 @@ class ChoiceEvaluator:
         refused = chosen is None and is_refusal(answer)
         value = 0.0 if refused and not item.abstention else None if chosen is None else float(chosen == wanted)
         return verdict(self.name, value, self.threshold, refused=refused, reason="no_choice")
-
-
-def choice_index(gold: str | None, choices: Sequence[str]) -> int | None:
-    """Which option a gold names: its text, its letter, or nothing."""
-    if gold is None:
-        return None
-    texts = [normal_form(as_text(choice)) for choice in choices]
-    if normal_form(gold) in texts:
-        return texts.index(normal_form(gold))
-    letter = gold.strip().strip("().:").upper()
-    place = ord(letter) - ord("A") if len(letter) == 1 else -1
-    return place if 0 <= place < len(choices) else None
-
-
-def chosen_index(answer: str, choices: Sequence[str]) -> int | None:
-    """The option that an answer names first."""
-    text = answer.strip()
-    bare = text.strip("().:*\"' ").upper()
-    if len(bare) == 1 and 0 <= ord(bare) - ord("A") < len(choices):
-        return ord(bare) - ord("A")
-    found: list[tuple[int, int, int]] = []
-    last = chr(ord("A") + max(len(choices) - 1, 0))
-    for match in re.finditer(rf"(?<!\w)(?:\(([A-{last}])\)|([A-{last}])(?=[).:,*]|\s*$|\s*\n))", text):
-        found.append((match.start(), 0, ord(match[1] or match[2]) - ord("A")))
-    for place, choice in enumerate(choices):
-        option = re.escape(choice.strip()).replace(r"\ ", r"\s+")
-        standing = re.search(rf"(?<!\w){option}(?!\w)", text, re.IGNORECASE) if choice.strip() else None
-        if standing:
-            found.append((standing.start(), -len(choice), place))
-    return min(found)[2] if found else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

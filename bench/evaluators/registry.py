@@ -74,19 +74,16 @@ def open_evaluator(
 
 
 def catalog() -> dict[str, str]:
-    """Every evaluator with one sentence; an installed plug-in is named, not imported."""
+    """Every evaluator with one sentence; an installed plug-in is named, not imported.
+
+    A name of ours that a plug-in claims too is said to be refused, as every plan that uses it refuses it.
+    """
     others = {name: f"plug-in of {plugin.distribution}" for name, plugin in plugins.installed(GROUP, canonical).items()}
-    built_in = {name: one.says for name, one in BUILT_IN.items()}
-    return dict(sorted((built_in | NOT_BUILT_IN | others).items()))
-
-
-def evaluator_names() -> list[str]:
-    """Every name that can be opened, installed plug-ins included."""
-    found = plugins.installed(GROUP, canonical)
-    for name, plugin in found.items():
-        if name in BUILT_IN:
-            raise plugins.twice(name, GROUP, plugins.OWN_DISTRIBUTION, plugin.distribution)
-    return sorted({*BUILT_IN, *NOT_BUILT_IN, *found})
+    built_in = {name: one.says for name, one in BUILT_IN.items()} | NOT_BUILT_IN
+    doubled = {
+        name: f"{built_in[name]}; refused: it is a {others[name]} too" for name in built_in.keys() & others.keys()
+    }
+    return dict(sorted((others | built_in | doubled).items()))
 
 
 def _refuse_unknown_keys(name: str, given: Mapping[str, object], keys: Sequence[str], where: str | None) -> None:

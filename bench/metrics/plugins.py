@@ -38,11 +38,21 @@ def installed(group: str, spelled: Callable[[str], str]) -> dict[str, Found]:
     found: dict[str, Found] = {}
     for point in entry_points(group=group):
         name = spelled(point.name)
-        plugin = Found(name, point.dist.name if point.dist else "(unknown)", point)
+        plugin = Found(name, _owner(point), point)
         other = found.get(name)
         if other is not None and (other.distribution, other.point.value) != (plugin.distribution, point.value):
             raise twice(name, group, other.distribution, plugin.distribution)
         found[name] = plugin
+    return found
+
+
+def claimed(name: str, group: str) -> EntryPoint | None:
+    """The installed plug-in of exactly that name; ConfigError when two distributions claim it."""
+    found: EntryPoint | None = None
+    for point in entry_points(group=group, name=name):
+        if found is not None and (found.dist is None or point.dist is None or found.dist.name != point.dist.name):
+            raise twice(name, group, _owner(found), _owner(point))
+        found = point
     return found
 
 
@@ -52,6 +62,10 @@ def twice(name: str, group: str, first: str, second: str) -> ConfigError:
         f'{group}: "{name}" is registered by {first} and by {second}',
         hint="uninstall one of the two distributions",
     )
+
+
+def _owner(point: EntryPoint) -> str:
+    return point.dist.name if point.dist else "(unknown)"
 
 
 def load_installed(plugin: Found, group: str) -> object:

@@ -139,12 +139,17 @@ def resolve_name(name: str | Mapping[str, str]) -> str:
         if prefix and model:
             return name
         raise ConfigError(f'"{name}" is no model name', hint="write provider/model")
-    for family, prefix in FAMILIES:
-        if family.fullmatch(name):
-            return f"{prefix}/{name}"
+    if "/" in (full := named(name)):
+        return full
     near = difflib.get_close_matches(name, [*EXAMPLES, *BUILTINS], n=1, cutoff=0.5)
     text = f'"{name}" belongs to no known family of models'
     raise ConfigError(text + (f'; did you mean "{near[0]}"?' if near else ""), hint="write provider/model")
+
+
+def named(name: str) -> str:
+    """Put the vendor of its family before a bare name; a full name, or one of no known family, stays as it is."""
+    vendor = next((vendor for family, vendor in FAMILIES if family.fullmatch(name)), None)
+    return name if vendor is None or "/" in name else f"{vendor}/{name}"
 
 
 def prefixes() -> dict[str, str]:

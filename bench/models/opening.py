@@ -190,14 +190,15 @@ def _plugin(name: str, files: Mapping[str, ModelFile]) -> ModelPlugin | None:
     prefix = name.partition("/")[0]
     if prefix in VENDORS or prefix in files:
         return None
-    from importlib.metadata import entry_points
+    from bench.metrics.plugins import claimed
 
-    for entry in entry_points(group=PLUGIN_GROUP, name=prefix):
-        try:
-            loaded: ModelPlugin = entry.load()
-        except (ImportError, AttributeError, SyntaxError, TypeError, ValueError) as error:
-            source = entry.dist.name if entry.dist is not None else entry.value
-            text = f'the model plug-in "{prefix}" of {source} cannot be loaded: {error}'
-            raise ConfigError(text, hint=f"repair or remove {source}") from error
-        return loaded
-    return None
+    entry = claimed(prefix, PLUGIN_GROUP)
+    if entry is None:
+        return None
+    try:
+        loaded: ModelPlugin = entry.load()
+    except (ImportError, AttributeError, SyntaxError, TypeError, ValueError) as error:
+        source = entry.dist.name if entry.dist is not None else entry.value
+        text = f'the model plug-in "{prefix}" of {source} cannot be loaded: {error}'
+        raise ConfigError(text, hint=f"repair or remove {source}") from error
+    return loaded

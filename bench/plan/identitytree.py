@@ -9,31 +9,38 @@ Not in it: run id, range, folder, clock, concurrency, rates, time-outs, prices, 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from importlib.metadata import entry_points
+from collections.abc import Mapping, Sequence
 
 from bench.config.modelfile import ModelFile
 from bench.config.run import RunRequest
-from bench.metrics.plugins import OWN_DISTRIBUTION
-from bench.plan.shape import NONE, BenchmarkPlan, Lane, ProviderPlan
+from bench.config.variables import find_variables
+from bench.evaluators import registry as evaluators
+from bench.events import redact
+from bench.metrics.names import canonical
+from bench.plan.installed import Installed
+from bench.plan.scoring import Scoring
+from bench.plan.shape import BenchmarkPlan, Lane, ProviderPlan
 from bench.settings import Environment
 
 SCHEMA = "bench.plan/1"
 
 
 def identity_of(
-    lanes: Sequence[Lane], request: RunRequest, environment: Environment, files: Mapping[str, ModelFile]
+    lanes: Sequence[Lane],
+    request: RunRequest,
+    environment: Environment,
+    files: Mapping[str, ModelFile],
+    installed: Installed,
 ) -> dict[str, object]:
     """Build the tree."""
     benchmarks = {lane.benchmark.name: lane.benchmark for lane in lanes}
     providers = {lane.provider.label: lane.provider for lane in lanes}
-    models = {name for lane in lanes for job in lane.jobs for name in (job.answering, job.judge)}
-    models |= {lane.provider.embedding for lane in lanes if lane.provider.embedding is not None}
+    models = {name for lane in lanes for name in lane.models}
     return {
         "schema": SCHEMA,
-        "benchmarks": {name: _benchmark(one) for name, one in benchmarks.items()},
-        "providers": {label: _provider(one, environment) for label, one in providers.items()},
-        "models": {name: _model(name, environment, files) for name in sorted(models - {NONE})},
+        "benchmarks": {name: _benchmark(one, installed) for name, one in benchmarks.items()},
+        "providers": {label: _provider(one, environment, installed) for label, one in providers.items()},
+        "models": {name: _model(name, environment, files, installed) for name in sorted(models)},
         "jobs": {job.key: _job(lane, job.answering, job.judge) for lane in lanes for job in lane.jobs},
         "settings": {
             "seed": request.seed,
@@ -45,7 +52,7 @@ def identity_of(
     }
 
 
-def _benchmark(one: BenchmarkPlan) -> dict[str, object]:
+def _benchmark(one: BenchmarkPlan, installed: Installed) -> dict[str, object]:
     config = one.config
     return {
         "version": config.version,
@@ -57,7 +64,7 @@ def _benchmark(one: BenchmarkPlan) -> dict[str, object]:
         "prompts": one.prompts.identity,
         "method": config.evaluation.method,
         "evaluators": list(one.scoring.names),
-        "code": {**one.scoring.code, **_distributions("bench.evaluators", one.scoring.names)},
+        "code": {**one.scoring.code, **_distributions(one.scoring, installed)},
         "metrics": {metric.name: metric.definition for metric in one.scoring.metrics},
         "metric_entries": list(one.scoring.metric_entries),
         "epochs_reducer": one.epochs_reducer,
@@ -68,7 +75,16 @@ def _benchmark(one: BenchmarkPlan) -> dict[str, object]:
     }
 
 
-def _provider(one: ProviderPlan, environment: Environment) -> dict[str, object]:
+def _distributions(scoring: Scoring, installed: Installed) -> dict[str, str]:
+    """Installed code that scores, by distribution."""
+    measured = {metric.name for metric in scoring.metrics}
+    return {
+        **installed.distributions("bench.evaluators", scoring.names, evaluators.canonical),
+        **installed.distributions("bench.metrics", measured, canonical),
+    }
+
+
+def _provider(one: ProviderPlan, environment: Environment, installed: Installed) -> dict[str, object]:
     config = one.config
     base_url = config.base_url
     return {
@@ -77,28 +93,27 @@ def _provider(one: ProviderPlan, environment: Environment) -> dict[str, object]:
         "config_sha256": config.sha256,
         "set": dict(one.overrides),
         "base_url": None if base_url is None else environment.resolve(base_url),
+        **({"vars": found} if (found := _told(config.vars, environment)) else {}),
         "embedding": one.embedding,
         "determinism": config.determinism,
-        "plugin": _of_adapter(config.adapter),
+        "plugin": _of_adapter(config.adapter, installed),
     }
 
 
-def _of_adapter(adapter: str | None) -> dict[str, str] | None:
+def _told(texts: Mapping[str, str], environment: Environment) -> dict[str, str]:
+    """What the environment puts into a file's ``vars`` (a model, a region); a secret among them stays hidden."""
+    return {name: redact(environment.resolve(text)) for name, text in texts.items() if find_variables(text)}
+
+
+def _of_adapter(adapter: str | None, installed: Installed) -> dict[str, str] | None:
     """Distribution and version of an installed plug-in."""
-    names = [point.name for point in entry_points(group="bench.providers") if point.value == adapter]
-    return _distributions("bench.providers", names) or None
+    names = [point.name for point in installed.points["bench.providers"] if point.value == adapter]
+    return installed.distributions("bench.providers", names) or None
 
 
-def _distributions(group: str, names: Collection[str]) -> dict[str, str]:
-    """The installed distributions that give these plug-ins, with their versions; our own is none of them."""
-    return {
-        point.dist.name: point.dist.version
-        for point in entry_points(group=group)
-        if point.name in names and point.dist is not None and point.dist.name != OWN_DISTRIBUTION
-    }
-
-
-def _model(name: str, environment: Environment, files: Mapping[str, ModelFile]) -> dict[str, object]:
+def _model(
+    name: str, environment: Environment, files: Mapping[str, ModelFile], installed: Installed
+) -> dict[str, object]:
     from bench.models.names import target
     from bench.models.scripted import NAME, VARIABLE
 
@@ -106,16 +121,12 @@ def _model(name: str, environment: Environment, files: Mapping[str, ModelFile]) 
         return {"script_sha256": _file_digest(environment.get(VARIABLE))}
     if name.startswith("builtin/"):
         return {}
-    if _is_plugin(name, files):
-        return {"plugin": _distributions("bench.models", [name.partition("/")[0]])}
+    prefix = name.partition("/")[0]
+    if prefix not in files and prefix in installed.names("bench.models"):
+        return {"plugin": installed.distributions("bench.models", [prefix])}
     place = target(name, environment, files)
     settings = None if place.settings is None else place.settings.model_dump(mode="json")
     return {"base_url": place.base_url, "dialect": place.dialect, "settings": settings}
-
-
-def _is_plugin(name: str, files: Mapping[str, ModelFile]) -> bool:
-    prefix = name.partition("/")[0]
-    return prefix not in files and any(point.name == prefix for point in entry_points(group="bench.models"))
 
 
 def _file_digest(path: str | None) -> str | None:

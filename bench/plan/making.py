@@ -14,7 +14,7 @@ import platform
 from array import array
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
-from importlib.metadata import entry_points, version
+from importlib.metadata import version
 
 from bench.config.catalog import Catalog
 from bench.config.modelfile import ModelFile, read_model_file
@@ -25,6 +25,7 @@ from bench.models import check_model, resolve_name
 from bench.plan.benchmarks import plan_benchmark
 from bench.plan.identity import digest
 from bench.plan.identitytree import identity_of
+from bench.plan.installed import Installed, refuse_doubles
 from bench.plan.providers import choose
 from bench.plan.shape import NONE, BenchmarkPlan, Job, Lane, Plan, ProviderPlan
 from bench.settings import Environment
@@ -49,15 +50,18 @@ def make_plan(catalog: Catalog, request: RunRequest, environment: Environment) -
         plan_benchmark(dataset, request, positions=positions, folder=catalog.workspace) for dataset in datasets
     ]
     embedding = None if request.embedding_model is None else resolve_name(request.embedding_model)
-    providers = choose(catalog, names=request.providers, overrides=request.set, embedding=embedding)
-    files = model_files(catalog)
+    providers = choose(
+        catalog, names=request.providers, overrides=request.set, embedding=embedding, environment=environment
+    )
+    files, installed = model_files(catalog), Installed.read()
     lanes = tuple(_lane(benchmark, provider, request) for benchmark in benchmarks for provider in providers)
+    refuse_doubles(lanes, files, installed)
     _check_models(lanes, environment, files)
     _check_rates(lanes, request)
     _check_coverage(lanes)
     if not any(lane.skipped is None for lane in lanes):
         raise UsageError("no job is left to run: " + "; ".join(lane.skipped or "" for lane in lanes))
-    identity = identity_of(lanes, request, environment, files)
+    identity = identity_of(lanes, request, environment, files, installed)
     return Plan(
         request=request,
         workspace=catalog.workspace,
@@ -66,7 +70,7 @@ def make_plan(catalog: Catalog, request: RunRequest, environment: Environment) -
         digest=digest(identity),
         total=total,
         range=positions,
-        versions=versions(),
+        versions=versions(installed),
         model_files=files,
         notes=tuple(dict.fromkeys([*_notes(lanes), *_without_effect(lanes, request)])),
     )
@@ -95,19 +99,13 @@ def model_files(catalog: Catalog) -> dict[str, ModelFile]:
     return {entry.name: read_model_file(entry.path) for entry in catalog.models() if not entry.shadowed}
 
 
-def versions() -> dict[str, object]:
+def versions(installed: Installed) -> dict[str, object]:
     """What is recorded beside the identity: a newer one may go on with a run."""
-    plugged = {
-        point.dist.name: point.dist.version
-        for group in ("bench.providers", "bench.models", "bench.evaluators", "bench.metrics")
-        for point in entry_points(group=group)
-        if point.dist is not None
-    }
     return {
         "bench": __version__,
         "python": platform.python_version(),
         "packages": {name: version(name) for name in ("aiohttp", "nltk", "sacrebleu", "genai-prices")},
-        "plugins": plugged,
+        "plugins": installed.versions(),
     }
 
 
@@ -163,19 +161,14 @@ def _lacking(benchmark: BenchmarkPlan, provider: ProviderPlan) -> str | None:
 
 def _check_models(lanes: Sequence[Lane], environment: Environment, files: dict[str, ModelFile]) -> None:
     """Every model must be known and have its key before anything starts."""
-    running = [lane for lane in lanes if lane.skipped is None]
-    names = [name for lane in running for job in lane.jobs for name in (job.answering, job.judge)]
-    names += [lane.provider.embedding for lane in running if lane.provider.embedding is not None]
-    for name in dict.fromkeys(names):
-        if name != NONE:
-            check_model(name, environment, files)
+    for name in dict.fromkeys(name for lane in lanes if lane.skipped is None for name in lane.models):
+        check_model(name, environment, files)
 
 
 def _check_rates(lanes: Sequence[Lane], request: RunRequest) -> None:
     """A rate for an endpoint that no job has would limit nothing."""
     known = {name for lane in lanes for name in (lane.provider.label, lane.provider.config.name)}
-    known |= {name for lane in lanes for job in lane.jobs for name in (job.answering, job.judge) if name != NONE}
-    known |= {lane.provider.embedding for lane in lanes if lane.provider.embedding is not None}
+    known |= {name for lane in lanes for name in lane.models}
     for name in request.rate:
         if not {name, name.rpartition(".")[0]} & known:
             near = get_close_matches(name, known, n=1)

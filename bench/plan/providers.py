@@ -2,7 +2,7 @@
 
 Example::
 
-    chosen = choose(catalog, names=("bm25", "chroma@big"), overrides={"chroma@big.ingest.batch.max_items": "200"})
+    chosen = choose(catalog, names=("bm25", "chroma@big"), overrides={"chroma@big.ingest.batch.max_items": "200"}, ...)
     chosen[1].label, chosen[1].overrides        # "chroma@big", {"ingest.batch.max_items": 200}
 
 Without names: the built-ins that need no key.
@@ -22,14 +22,21 @@ from bench.config.provider import ProviderConfig, load_provider
 from bench.config.provider.adapters import BUILT_INS
 from bench.config.source import Source, fold
 from bench.errors import UsageError
+from bench.models.names import named
 from bench.plan.shape import ProviderPlan
+from bench.settings import Environment
 
 KEYLESS = ("bm25", "full-context", "no-memory", "oracle", "random")
 BUILTIN_PREFIX = "builtin:"
 
 
 def choose(
-    catalog: Catalog, *, names: Sequence[str], overrides: Mapping[str, object], embedding: str | None
+    catalog: Catalog,
+    *,
+    names: Sequence[str],
+    overrides: Mapping[str, object],
+    embedding: str | None,
+    environment: Environment,
 ) -> list[ProviderPlan]:
     """Load the providers of a run in the order named.
 
@@ -42,7 +49,7 @@ def choose(
     if doubled is not None:
         raise UsageError(f'provider "{doubled}" is named twice', hint=f"write {doubled}@a and {doubled}@b for variants")
     sets = _by_label(labels, overrides)
-    return [_planned(catalog, label, sets[label], embedding) for label in labels]
+    return [_planned(catalog, label, sets[label], embedding, environment) for label in labels]
 
 
 def load_named(catalog: Catalog, name: str) -> ProviderConfig:
@@ -71,8 +78,10 @@ def _answers(config: ProviderConfig, name: str) -> bool:
     return name.lower() in {alias.lower() for alias in config.aliases}
 
 
-def _planned(catalog: Catalog, label: str, sets: Mapping[str, object], embedding: str | None) -> ProviderPlan:
-    from bench.providers.facts import embedding_model
+def _planned(
+    catalog: Catalog, label: str, sets: Mapping[str, object], embedding: str | None, environment: Environment
+) -> ProviderPlan:
+    from bench.providers.facts import embedding_model, inner_embedding
 
     name = label.partition("@")[0]
     config = load_named(catalog, name)
@@ -80,13 +89,14 @@ def _planned(catalog: Catalog, label: str, sets: Mapping[str, object], embedding
         config = _changed(config, sets)
     adapter = config.adapter or ""
     built_in = adapter.removeprefix(BUILTIN_PREFIX) if adapter.startswith(BUILTIN_PREFIX) else None
-    own = embedding_model(config)
+    own, inner = embedding_model(config), inner_embedding(config)
     return ProviderPlan(
         label=config.name + label[len(name) :],
         config=config,
         built_in=built_in,
         overrides=sets,
         embedding=(embedding or own) if own is not None else None,
+        embeds_with=None if inner is None else named(environment.resolve(inner)),
     )
 
 

@@ -23,7 +23,7 @@ EXTRA_KEY = "jobs"
 Ranges = tuple[tuple[int, int], ...]
 """1-based inclusive positions; empty = all"""
 BUILT_IN_EMBEDDING = "(builtin)"
-"""an outside service that embeds by itself"""
+"""an outside service that embeds by itself and does not say with what"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,9 +194,9 @@ def _named(model: str) -> str | None:
 
 
 def _embedding(provider: ProviderPlan) -> str | None:
-    if provider.embedding is not None:
+    if provider.embedding is not None or provider.built_in is not None:
         return provider.embedding
-    return None if provider.built_in is not None else BUILT_IN_EMBEDDING
+    return provider.embeds_with or BUILT_IN_EMBEDDING
 
 
 def _selection(plan: Plan) -> dict[str, object]:

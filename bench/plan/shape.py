@@ -77,6 +77,8 @@ class ProviderPlan:
     overrides: Mapping[str, object]
     embedding: str | None
     """full name of the client-side embedding model"""
+    embeds_with: str | None = None
+    """the model with which the service embeds by itself, None = it does not say or does not embed"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +121,12 @@ class Lane:
     def answering_models(self) -> tuple[str, ...]:
         """The distinct answering models, in order."""
         return tuple(dict.fromkeys(job.answering for job in self.jobs))
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Every model that it calls: answering, judging, embedding."""
+        named = [name for job in self.jobs for name in (job.answering, job.judge)]
+        return tuple(dict.fromkeys(name for name in (*named, self.provider.embedding or NONE) if name != NONE))
 
     def jobs_of(self, answering: str) -> tuple[Job, ...]:
         """The jobs that read one model's answers."""

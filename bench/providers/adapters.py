@@ -11,7 +11,7 @@ import importlib.util
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -146,16 +146,17 @@ def local_of(config: ProviderConfig, model: type[LocalModel]) -> LocalModel:
         raise ConfigError.of([explain(block, model, line) for line in error.errors()]) from None
 
 
-def entry_point_names() -> dict[str, EntryPoint]:
-    """Plug-ins of installed distributions by name; nothing is imported."""
-    return {point.name: point for point in entry_points(group=GROUP)}
+def entry_point_names() -> frozenset[str]:
+    """Plug-ins of installed distributions; nothing is imported."""
+    return frozenset(point.name for point in entry_points(group=GROUP))
 
 
 def plugged_config(name: str) -> ProviderConfig | None:
-    """A config for an entry point that has no file of its own."""
+    """A config for an entry point that has no file of its own; ConfigError for a name that two distributions claim."""
     from bench.config.provider import ProviderConfig
+    from bench.metrics.plugins import claimed
 
-    point = entry_point_names().get(name)
+    point = claimed(name, GROUP)
     if point is None:
         return None
     return ProviderConfig.model_validate({"name": name, "type": "local", "adapter": point.value})

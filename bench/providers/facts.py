@@ -48,14 +48,15 @@ def embedding_model(config: ProviderConfig) -> str | None:
     return config.client_embeddings.model if config.client_embeddings else None
 
 
+def inner_embedding(config: ProviderConfig) -> str | None:
+    """The model with which the service embeds by itself, where its file names it; variables are not filled in."""
+    own = config.local.get("embedder")
+    return config.embeds_with or (own if isinstance(own, str) else None)
+
+
 def capabilities(config: ProviderConfig) -> Capabilities:
     """What the provider can do, from its config and class."""
     return declared_capabilities(config)
-
-
-def lacks(config: ProviderConfig, required: frozenset[str]) -> tuple[str, ...]:
-    """Operations that a benchmark requires and this provider has not; empty = it can be run."""
-    return tuple(sorted(required - capabilities(config).operations))
 
 
 def variables(config: ProviderConfig) -> dict[str, bool]:
@@ -107,7 +108,9 @@ def listing(entries: Iterable[Entry]) -> list[dict[str, object]]:
 
     rows = {name: listed(builtin_config(name)) for name in BUILT_IN}
     for name in entry_point_names():
-        rows[name] = _or_problem(name, lambda name=name: plugged_config(name))  # type: ignore[misc]
+        row = _or_problem(name, lambda name=name: plugged_config(name))  # type: ignore[misc]
+        doubled = {"problem": "refused in a run: an installed plug-in has this name too"} if name in rows else {}
+        rows[name] = rows.get(name, row) | doubled
     for entry in entries:
         rows[entry.name] = _or_problem(entry.name, lambda path=entry.path: load_provider(path))  # type: ignore[misc]
     return [rows[name] for name in sorted(rows)]

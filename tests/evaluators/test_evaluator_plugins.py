@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from bench.errors import ConfigError, EvaluatorFailed
-from bench.evaluators import catalog, evaluator_names, open_evaluator
+from bench.evaluators import catalog, open_evaluator
+from bench.evaluators.builtin import BUILT_IN
+from tests.distributions import install
 from tests.evaluators.judge_double import item
 
 MINE = """
@@ -79,24 +81,34 @@ def test_what_cannot_be_loaded_is_a_config_error(
         open_evaluator(f"custom:{reference}", config=config, folder=folder, where="b.yaml:1:1")
 
 
-def test_an_installed_evaluator_is_opened_by_name_and_a_clash_names_both(
+def test_an_installed_evaluator_is_opened_by_name_and_two_of_one_name_are_refused(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    info = folder / "mine_dist-1.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mine-dist\nVersion: 1\n", encoding="utf-8")
-    points = info / "entry_points.txt"
-    points.write_text("[bench.evaluators]\nmine = mine:Mine\n", encoding="utf-8")
+    install(folder, "mine-dist", "bench.evaluators", "My_Own = mine:Mine")
     monkeypatch.syspath_prepend(str(folder))
-    found = open_evaluator("mine")
-    assert found is not None and found.name == "mine"
-    assert "mine" in evaluator_names()
-    assert catalog()["mine"] == "plug-in of mine-dist"
-    points.write_text("[bench.evaluators]\nrubric = mine:Mine\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match="mine-dist"):
-        evaluator_names()
+    found = open_evaluator("my-own")
+    assert found is not None and found.name == "my-own"
+    assert catalog()["my-own"] == "plug-in of mine-dist"
+    install(folder, "other-dist", "bench.evaluators", "my-own = mine:Mine")
+    with pytest.raises(ConfigError, match='"my-own" is registered by (mine|other)-dist and by (mine|other)-dist'):
+        open_evaluator("my-own")
 
 
-def test_every_known_evaluator_is_described() -> None:
-    assert set(evaluator_names()) == set(catalog())
-    assert all(catalog().values())
+def test_a_plugin_named_like_one_of_ours_is_listed_as_refused_and_hides_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = catalog()
+    install(folder, "mine-dist", "bench.evaluators", "rubric = mine:Mine", "NONE = mine:Mine")
+    monkeypatch.syspath_prepend(str(folder))
+    doubled = catalog()
+    assert doubled["rubric"] == f"{plain['rubric']}; refused: it is a plug-in of mine-dist too"
+    assert doubled["none"] == f"{plain['none']}; refused: it is a plug-in of mine-dist too"
+    assert {name: text for name, text in doubled.items() if name not in ("rubric", "none")} == {
+        name: text for name, text in plain.items() if name not in ("rubric", "none")
+    }
+
+
+def test_every_evaluator_is_listed_by_name_with_one_sentence() -> None:
+    listed = catalog()
+    assert list(listed) == sorted({*BUILT_IN, "custom", "none"})
+    assert all(len(text.split()) >= 4 for text in listed.values())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import textwrap
 from pathlib import Path
@@ -18,6 +17,7 @@ from bench.providers import adapters, facts
 from bench.providers.adapters import builtin_config, plugged_config, provider_class
 from bench.providers.doctor import examine
 from tests.contract.running import context_for, opened
+from tests.distributions import install
 from tests.providers.declared import declared
 
 SPACE = Space(namespace="ns", run_id="r", benchmark="b", corpus="c")
@@ -136,12 +136,12 @@ def test_module_that_is_not_installed_names_the_module() -> None:
         provider_class(config)
 
 
-def test_entry_points_are_found_by_name_and_a_broken_one_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    points = [
-        importlib.metadata.EntryPoint("plugged", "bench.providers.builtin.bm25:Bm25", adapters.GROUP),
-        importlib.metadata.EntryPoint("broken", "nowhere_at_all:Thing", adapters.GROUP),
-    ]
-    monkeypatch.setattr(adapters, "entry_points", lambda group: points if group == adapters.GROUP else [])
+def test_entry_points_are_found_by_name_and_a_broken_one_hides_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    points = ("plugged = bench.providers.builtin.bm25:Bm25", "broken = nowhere_at_all:Thing")
+    install(tmp_path, "acme-memory", adapters.GROUP, *points)
+    monkeypatch.syspath_prepend(str(tmp_path))
     found = plugged_config("plugged")
     assert found is not None
     assert provider_class(found).__name__ == "Bm25"  # type: ignore[attr-defined]
@@ -152,6 +152,26 @@ def test_entry_points_are_found_by_name_and_a_broken_one_hides_no_other(monkeypa
     assert broken is not None
     with pytest.raises(ConfigError, match="nowhere_at_all"):
         provider_class(broken)
+
+
+def test_a_name_that_two_distributions_claim_is_refused_by_name_and_listed_with_its_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(tmp_path, "acme-memory", adapters.GROUP, "shared = acme:Memory", "own = acme:Memory", "bm25 = acme:Memory")
+    install(tmp_path, "rival-memory", adapters.GROUP, "shared = rival:Memory")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(ConfigError) as caught:
+        plugged_config("shared")
+    assert caught.value.message.startswith('bench.providers: "shared" is registered by ')
+    assert {"acme-memory", "rival-memory"} <= set(caught.value.message.split())
+    assert caught.value.hint == "uninstall one of the two distributions"
+    own = plugged_config("own")
+    assert own is not None and own.adapter == "acme:Memory"
+    rows = {str(row["name"]): row for row in facts.listing([])}
+    assert rows["shared"] == {"name": "shared", "problem": caught.value.message}
+    assert rows["bm25"]["problem"] == "refused in a run: an installed plug-in has this name too"
+    assert rows["bm25"]["displayName"] == "BM25"
+    assert "problem" not in rows["random"]
 
 
 def test_list_has_a_row_for_every_provider_and_names_what_each_needs(root: Path, tmp_path: Path) -> None:
@@ -174,7 +194,6 @@ def test_described_says_what_a_reader_asks_next() -> None:
     shown = facts.described(config)
     assert shown["variables"] == {"ACME_KEY": True, "ACME_URL": True}
     assert shown["needs"] == ["ACME_KEY", "ACME_URL"]
-    assert facts.lacks(config, frozenset({"add_memory", "delete_memory"})) == ("delete_memory",)
     assert facts.embedding(config) is None
     assert facts.embedding_model(builtin_config("vector")) == "openai/text-embedding-3-small"
 

@@ -72,8 +72,11 @@ def _evaluation(config: BenchmarkConfig) -> Iterator[Finding]:
     if (evaluation.method == "custom") != (evaluation.custom_evaluator is not None):
         text = "method custom and customEvaluator need each other"
         yield ("evaluation", "method"), text, "customEvaluator: ./file.py:Class"
-    if evaluation.method == "mcq" and config.fields.questions is None and config.fields.choices is None:
+    fields, nested = config.fields, config.fields.questions
+    if evaluation.method == "mcq" and not (fields.choices or (nested and nested.choices_field)):
         yield ("schema",), 'method mcq needs "choices" in schema', "name the field that holds the choices"
+    if evaluation.method == "mcq" and fields.choice_answer is None:
+        yield ("schema",), 'method mcq needs "choiceAnswer" in schema', "name the field that holds the right choice"
     if evaluation.method == "deletion-check" and config.deletion is None:
         text = "deletion-check needs the strategy add-delete-verify"
         yield ("evaluation", "method"), text, "see docs/add-a-benchmark.md"

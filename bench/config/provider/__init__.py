@@ -82,6 +82,8 @@ class ProviderConfig(ConfigModel):
     """how to learn that what was added can be found"""
     client_embeddings: ClientEmbeddings | None = None
     """vectors that we make, for services that store vectors"""
+    embeds_with: str | None = None
+    """embedding model that the service itself is told to use, as results name it; unset: nobody knows which"""
     errors: Errors = Errors()
     """statuses and body texts that mean something of their own"""
     limits: Limits = Limits()

@@ -1,0 +1,20 @@
+"""Distributions of somebody else, laid into a folder of ``sys.path``: what an installed plug-in looks like.
+
+Example::
+
+    install(tmp_path, "acme-evaluators", "bench.evaluators", "loud = acme_loud:Loud")
+    monkeypatch.syspath_prepend(str(tmp_path))
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def install(folder: Path, distribution: str, group: str, *points: str, version: str = "1") -> None:
+    """Write the metadata of a distribution with these entry points; its modules are the caller's affair."""
+    info = folder / f"{distribution.replace('-', '_')}-{version}.dist-info"
+    info.mkdir(exist_ok=True)
+    text = f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n"
+    (info / "METADATA").write_text(text, encoding="utf-8")
+    (info / "entry_points.txt").write_text("\n".join([f"[{group}]", *points, ""]), encoding="utf-8")

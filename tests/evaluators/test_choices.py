@@ -1,0 +1,153 @@
+"""Multiple choice: what a gold means, what an answer names, and a gold that is no choice is found when it is loaded."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from string import ascii_uppercase
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.config.catalog import Catalog
+from bench.datasets import Dataset, open_benchmark
+from bench.errors import ConfigError, DataError
+from bench.metrics.choices import choice_index, chosen_index
+
+CITIES = ("Rome", "Paris", "New York")
+WORDS = st.text("abcdefghijklm", min_size=2, max_size=8)
+
+
+@pytest.mark.parametrize(
+    ("gold", "place"),
+    [
+        ("Paris", 1),
+        ("  new   YORK ", 2),
+        ("B", 1),
+        ("b", 1),
+        ("(c)", 2),
+        ("A.", 0),
+        ("D", None),
+        ("1", None),
+        ("Par", None),
+        ("", None),
+        ("ß", None),
+        (None, None),
+    ],
+)
+def test_a_gold_is_a_text_or_a_letter(gold: str | None, place: int | None) -> None:
+    assert choice_index(gold, CITIES) == place
+
+
+@pytest.mark.parametrize(
+    ("answer", "place"),
+    [
+        ("Paris", 1),
+        ("B", 1),
+        ("**b**", 1),
+        ("It is Paris, though Rome was planned", 1),
+        ("Answer: C) New York", 2),
+        ("(A) because she said so", 0),
+        ("new\nyork", 2),
+        ("New Yorker", None),
+        ("A new day in Athens", None),
+        ("D", None),
+        ("", None),
+        ("  \n", None),
+    ],
+)
+def test_an_answer_names_what_stands_first_and_alone(answer: str, place: int | None) -> None:
+    assert chosen_index(answer, CITIES) == place
+
+
+def test_where_two_options_begin_together_the_longer_one_is_meant() -> None:
+    assert chosen_index("She went to New York City", ("New York", "New York City")) == 1
+    assert chosen_index("Only A and B hold", ("only A", "only A and B")) == 1
+
+
+def test_an_option_that_reads_like_a_letter_is_meant_by_its_text() -> None:
+    shuffled = ("B", "A", "C")
+    assert [choice_index(text, shuffled) for text in shuffled] == [0, 1, 2]
+    assert [chosen_index(text, shuffled) for text in shuffled] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("count", [0, 1, 26, 27, 28, 29, 30, 60])
+def test_letters_end_with_z_however_many_options_there_are(count: int) -> None:
+    options = tuple(f"option number {place}" for place in range(count))
+    named = [chosen_index(f"It is {letter}.", options) for letter in ascii_uppercase]
+    assert named == [place if place < count else None for place in range(26)]
+    assert [chosen_index(mark, options) for mark in "[\\]^_`"] == [None] * 6
+    assert chosen_index(f"it is option number {count - 1}", options) == (count - 1 if count else None)
+
+
+@given(options=st.lists(WORDS, min_size=1, max_size=26, unique=True), data=st.data())
+def test_whatever_a_gold_means_an_answer_of_that_text_names(options: list[str], data: st.DataObject) -> None:
+    place = data.draw(st.integers(0, len(options) - 1))
+    letter = ascii_uppercase[place]
+    for said in (options[place], options[place].upper(), letter, letter.lower(), f"({letter})", f"{letter}) "):
+        assert choice_index(said, options) == chosen_index(said, options) == place
+
+
+@given(answer=st.text(max_size=40), options=st.lists(st.text(max_size=6), max_size=40))
+def test_any_answer_names_one_option_or_none(answer: str, options: list[str]) -> None:
+    named = chosen_index(answer, options)
+    assert named is None or 0 <= named < len(options)
+
+
+# ---------------------------------------------------------------- when a dataset is opened
+
+QUIZ = """
+name: quiz
+version: "1"
+data: {type: local, path: ./datasets/quiz.jsonl, format: jsonl}
+schema: {itemId: id, question: q, choices: options, choiceAnswer: right, context: {field: story, type: string}}
+evaluation: {method: mcq}
+metrics: [accuracy]
+"""
+ROW = {"id": "i1", "q": "Where?", "options": ["Rome", "Paris"], "right": "B", "story": "It is Paris."}
+
+
+def quiz(folder: Path, *rows: dict[str, object], config: str = QUIZ) -> Dataset:
+    """Open a benchmark of these rows."""
+    for name, text in (
+        ("configs/benchmarks/quiz.yaml", config),
+        ("datasets/quiz.jsonl", "".join(json.dumps(ROW | row) + "\n" for row in rows)),
+    ):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return open_benchmark(Catalog.load(folder).benchmark("quiz"), folder)
+
+
+@pytest.mark.parametrize("right", ["A", "b", "rome", " Paris "])
+def test_a_gold_that_is_a_choice_is_kept_as_it_stands(tmp_path: Path, right: str) -> None:
+    dataset = quiz(tmp_path, {"right": right})
+    assert dataset.item(dataset.ref(1)).choice_answer == right
+
+
+@pytest.mark.parametrize(
+    ("right", "shown"), [("C", '"C"'), ("Pari", '"Pari"'), (1, "1"), (True, "true"), (["B"], "a list")]
+)
+def test_a_gold_outside_the_choices_is_refused_where_it_stands(tmp_path: Path, right: object, shown: str) -> None:
+    with pytest.raises(DataError) as caught:
+        quiz(tmp_path, {}, {"id": "i2", "right": right})
+    assert (caught.value.where or "").endswith("quiz.jsonl:2")
+    text = "right is none of the 2 choices of i2, neither a text nor a letter"
+    assert caught.value.message == f"{text}: {shown} (row i2)"
+    assert caught.value.hint == "name a choice by its text or letter"
+
+
+def test_only_an_item_that_nobody_can_answer_may_have_no_right_choice(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"quiz.jsonl:1: right is missing in i1 \(row i1\)"):
+        quiz(tmp_path, {"right": None})
+    unanswerable = QUIZ + "abstention: {idPattern: '^u'}\n"
+    assert len(quiz(tmp_path, {"id": "u1", "right": None}, config=unanswerable)) == 1
+    assert len(quiz(tmp_path, {"right": None}, config=QUIZ.replace("mcq", "none"))) == 1
+
+
+@pytest.mark.parametrize("key", ["choices: options, ", "choiceAnswer: right, "])
+def test_mcq_without_choices_or_their_right_one_is_refused_at_the_schema(tmp_path: Path, key: str) -> None:
+    name = key.partition(":")[0]
+    with pytest.raises(ConfigError, match=f'quiz.yaml:5:1: method mcq needs "{name}" in schema'):
+        quiz(tmp_path, {}, config=QUIZ.replace(key, ""))
