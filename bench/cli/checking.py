@@ -119,24 +119,26 @@ Finding = tuple[BenchError | None, str | None]
 def _benchmark(catalog: Catalog, path: Path) -> Iterator[Finding]:
     from bench.datasets.validating import validate_benchmark
     from bench.metrics import names, resolve
-    from bench.plan.benchmarks import scoring_problems
-    from bench.plan.overlays import overlay_problem
+    from bench.plan.benchmarks import data_problems, scoring_problems
+    from bench.plan.scoring import written_metric_problems
 
     found = validate_benchmark(path, catalog, check_metric=resolve, known_metrics=names())
     yield from ((error, None) for error in found.errors)
     yield from ((None, f"{path}: {note}") for note in found.notes)
-    if found.name is None:  # the file itself could not be read
+    told = {error.where for error in found.errors}
+    if found.name is None:  # the file is no config as it stands
+        yield from ((error, None) for error in written_metric_problems(path) if error.where not in told)
         return
     config = catalog.read_benchmark(path)
-    told = {error.where for error in found.errors}
     told |= {
         config.place("metrics", at)
         for at in range(len(config.metrics))
         if config.place("metrics", at, "evaluator") in told
     }
-    yield from ((error, None) for error in scoring_problems(config, catalog.workspace) if error.where not in told)
-    if not found.errors:
-        yield overlay_problem(config, catalog.workspace), None
+    problems = scoring_problems(config, catalog.workspace)
+    yield from ((error, None) for error in problems if error.where not in told)
+    if found.dataset is not None and not found.errors and not problems:
+        yield from ((error, None) for error in data_problems(found.dataset, catalog.workspace))
 
 
 def _provider(catalog: Catalog, path: Path) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bench.config.filters import FILTERS, Filter, make_filter, text_of
 from bench.config.findings import did_you_mean
@@ -33,13 +33,19 @@ class _Slot:
     name: str
     filters: tuple[Filter, ...]
 
+    def fill(self, value: object) -> object:
+        """The value after every filter; None where it is missing and none of them gives one."""
+        for step in self.filters:
+            value = step(value)
+        return value
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """A parsed template; equal text and names give an equal template."""
+    """A parsed template; the same text at the same place is an equal template."""
 
     text: str
-    parts: tuple[str | _Slot, ...]
+    parts: tuple[str | _Slot, ...] = field(compare=False)
     where: str | None = None
 
     @classmethod
@@ -52,14 +58,17 @@ class Template:
         """The names that are used."""
         return frozenset(part.name for part in self.parts if isinstance(part, _Slot))
 
+    @property
+    def needed(self) -> frozenset[str]:
+        """The names that must have a value: somewhere no default stands in."""
+        return frozenset(part.name for part in self.parts if isinstance(part, _Slot) and part.fill(None) is None)
+
     def render(self, values: Mapping[str, object]) -> str:
         """Fill in the values; ConfigError for one that is missing and has no default."""
         return "".join(part if isinstance(part, str) else self._fill(part, values) for part in self.parts)
 
     def _fill(self, slot: _Slot, values: Mapping[str, object]) -> str:
-        value = values.get(slot.name)
-        for step in slot.filters:
-            value = step(value)
+        value = slot.fill(values.get(slot.name))
         if value is None:
             raise ConfigError(
                 f"no value for ${{{slot.name}}}", where=self.where, hint=f"write ${{{slot.name}|default:''}}"

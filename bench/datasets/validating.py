@@ -33,6 +33,8 @@ class Validation:
     name: str | None = None
     errors: tuple[BenchError, ...] = ()
     notes: tuple[str, ...] = ()
+    dataset: Dataset | None = None
+    """the data, when it is on disk and nothing is wrong with it"""
 
     @property
     def ok(self) -> bool:
@@ -53,13 +55,15 @@ def validate_benchmark(
     if find_file(config, catalog.workspace) is None and not ships(config):
         notes.append(f"the data is not on disk: {fetching(config)}")
         return Validation(path=path, name=config.name, errors=tuple(errors), notes=tuple(notes))
+    dataset: Dataset | None = None
     try:
         dataset = open_benchmark(config, catalog.workspace)
         notes = list(dataset.notes)
         check_coverage(dataset)
     except (DataError, ConfigError) as error:
         errors.append(error)
-    return Validation(path=path, name=config.name, errors=tuple(errors), notes=tuple(notes))
+        dataset = None
+    return Validation(path=path, name=config.name, errors=tuple(errors), notes=tuple(notes), dataset=dataset)
 
 
 def check_coverage(dataset: Dataset) -> None:

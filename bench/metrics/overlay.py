@@ -4,7 +4,8 @@ The dataset itself is never edited; an overlay names items of one dataset digest
 
 Example::
 
-    overlay = Overlay.of(tree, dataset_sha256=digest, where="overlays/audit.yaml")
+    doubts = {"q1": Suspect(id="q1", kind="wrong_answer")}
+    overlay = Overlay(benchmark="demo", dataset_sha256=digest, source="our audit", items=doubts)
     scores = overlay.scores({"q1": 1.0, "q2": 0.0})
     scores.raw, scores.corrected, scores.ceiling, scores.above_ceiling
 """
@@ -12,14 +13,8 @@ Example::
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-
-from bench.errors import ConfigError, DataError
-from bench.metrics.names import near, or_list
-
-KEYS = ("benchmark", "dataset_sha256", "source", "items")
-ITEM_KEYS = ("id", "kind", "note", "corrected_answer")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,34 +54,6 @@ class Overlay:
     source: str
     items: Mapping[str, Suspect] = field(default_factory=dict)
 
-    @classmethod
-    def of(cls, tree: Mapping[str, object], *, dataset_sha256: str | None, where: str) -> Overlay:
-        """Read an overlay file's tree.
-
-        Raises ConfigError for a wrong shape and DataError when it speaks of another dataset.
-        """
-        _check_keys(tree, KEYS, where)
-        digest = str(tree.get("dataset_sha256", ""))
-        if dataset_sha256 is not None and digest != dataset_sha256:
-            raise DataError(
-                f"the overlay is for the dataset {digest or '(none)'}, this one is {dataset_sha256}", where=where
-            )
-        listed = tree.get("items")
-        if not isinstance(listed, Sequence) or isinstance(listed, str):
-            raise ConfigError("items must be a list", where=where, hint="items: [{id: ..., kind: ...}]")
-        items: dict[str, Suspect] = {}
-        for place, entry in enumerate(listed):
-            suspect = _suspect(entry, f"{where}: items[{place}]")
-            if suspect.id in items:
-                raise ConfigError(f"item {suspect.id} is listed twice", where=f"{where}: items[{place}]")
-            items[suspect.id] = suspect
-        return cls(
-            benchmark=str(tree.get("benchmark", "")),
-            dataset_sha256=digest,
-            source=str(tree.get("source", "")),
-            items=items,
-        )
-
     def scores(
         self, values: Mapping[str, float | None], rescored: Mapping[str, float | None] | None = None
     ) -> GoldScores:
@@ -104,26 +71,3 @@ class Overlay:
             n=n,
             n_listed=len(listed),
         )
-
-
-def _check_keys(tree: Mapping[str, object], known: Sequence[str], where: str) -> None:
-    for key in tree:
-        if key not in known:
-            close = near(str(key), known)
-            text = f'unknown key "{key}"' + (f"; did you mean {or_list(close)}?" if close else "")
-            raise ConfigError(text, where=where, hint=f"known keys: {', '.join(known)}")
-
-
-def _suspect(entry: object, where: str) -> Suspect:
-    if not isinstance(entry, Mapping):
-        raise ConfigError("an entry must be a map", where=where, hint="{id: ..., kind: ..., note: ...}")
-    _check_keys(entry, ITEM_KEYS, where)
-    if not entry.get("id") or not entry.get("kind"):
-        raise ConfigError("an entry needs id and kind", where=where, hint="{id: ..., kind: ..., note: ...}")
-    corrected = entry.get("corrected_answer")
-    return Suspect(
-        id=str(entry["id"]),
-        kind=str(entry["kind"]),
-        note=str(entry.get("note") or ""),
-        corrected_answer=None if corrected is None else str(corrected),
-    )

@@ -9,16 +9,17 @@ The dataset is never edited; the file's digest is part of the plan.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 from bench.config.benchmark import BenchmarkConfig
+from bench.config.overlay import OverlayFile, read_overlay
 from bench.config.source import Source
-from bench.datasets import Dataset, open_benchmark
-from bench.datasets.files import find_file
-from bench.errors import BenchError, ConfigError, DataError
-from bench.metrics.overlay import Overlay
+from bench.datasets import Dataset
+from bench.errors import ConfigError, DataError
+from bench.metrics.overlay import Overlay, Suspect
 
 FOLDER = "overlays"
 
@@ -31,17 +32,6 @@ class PlannedOverlay:
     sha256: str
     """of the file"""
     overlay: Overlay
-
-
-def overlay_problem(config: BenchmarkConfig, workspace: Path) -> BenchError | None:
-    """What a run would refuse in the overlay of a benchmark; nothing while its data is not on disk."""
-    if config.overlay is None or find_file(config, workspace) is None:
-        return None
-    try:
-        overlay_of(config, open_benchmark(config, workspace))
-    except (ConfigError, DataError) as error:
-        return error
-    return None
 
 
 def overlay_of(config: BenchmarkConfig, dataset: Dataset) -> PlannedOverlay | None:
@@ -61,13 +51,39 @@ def overlay_of(config: BenchmarkConfig, dataset: Dataset) -> PlannedOverlay | No
     if config.overlay not in named or not path.is_file():
         text = f"there is no overlay {FOLDER}/{name}.yaml"
         raise ConfigError(text, where=config.place("overlay"), hint=f"put it at {path}, beside the config")
-    tree = Source.read(path).tree
-    known = {dataset.sha256, dataset.content_sha256}
-    digest = tree.get("dataset_sha256")
-    overlay = Overlay.of(tree, dataset_sha256=str(digest) if digest in known else dataset.sha256, where=str(path))
-    if overlay.benchmark and overlay.benchmark.lower() != config.name.lower():
-        raise ConfigError(f"the overlay is for {overlay.benchmark}, not for {config.name}", where=str(path))
-    unknown = next((item for item in overlay.items if dataset.index_of(item) is None), None)
-    if unknown is not None:
-        raise ConfigError(f'{config.name} has no item "{unknown}"', where=str(path))
+    source = Source.read(path)
+    file = read_overlay(source)
+    _check_edition(source, file, dataset)
+    if problems := list(_misfits(source, file, dataset)):
+        raise ConfigError.of(problems)
+    items = {
+        one.id: Suspect(id=one.id, kind=one.kind, note=one.note or "", corrected_answer=one.corrected_answer)
+        for one in file.items
+    }
+    overlay = Overlay(benchmark=dataset.name, dataset_sha256=file.dataset_sha256, source=file.source or "", items=items)
     return PlannedOverlay(name=name, sha256=sha256(path.read_bytes()).hexdigest(), overlay=overlay)
+
+
+def _check_edition(source: Source, file: OverlayFile, dataset: Dataset) -> None:
+    if file.dataset_sha256 not in (dataset.sha256, dataset.content_sha256):
+        raise DataError(
+            f"the overlay is for the dataset {file.dataset_sha256}, this one is {dataset.sha256}",
+            where=source.place(("dataset_sha256",)),
+            hint="golds are doubted in one edition: name an overlay of this one, or none",
+        )
+
+
+def _misfits(source: Source, file: OverlayFile, dataset: Dataset) -> Iterator[ConfigError]:
+    if file.benchmark and file.benchmark.lower() != dataset.name.lower():
+        yield ConfigError(
+            f"the overlay is for {file.benchmark}, not for {dataset.name}",
+            where=source.place(("benchmark",)),
+            hint=f"write benchmark: {dataset.name} here, or name another overlay in the config",
+        )
+    for index, item in enumerate(file.items):
+        if dataset.index_of(item.id) is None:
+            yield ConfigError(
+                f'{dataset.name} has no item "{item.id}"',
+                where=source.place(("items", index, "id")),
+                hint=f"bench describe {dataset.name} --items shows the ids",
+            )

@@ -45,7 +45,7 @@ class Prompts:
     answers: Mapping[str, ChosenPrompt]
     judges: JudgePrompts
     fidelity: str | None = None
-    """adapted or official, as the pack says; custom when the command line gave a prompt"""
+    """custom when the config or the command line gave a prompt; else as the pack says: adapted or official"""
 
     @classmethod
     def of(
@@ -65,7 +65,9 @@ class Prompts:
         """
         answers = _answers(config, pack, answer_prompt, folder)
         names = (*ANSWER_NAMES, *config.evaluation.answer_prompt.prompt_fields)
-        custom = answer_prompt is not None or bool(judge_prompts)
+        own = (config.evaluation.answer_prompt, config.evaluation.judge_prompts)
+        written = any(one.default is not None or one.by_question_type for one in own) or own[1].abstention is not None
+        custom = written or answer_prompt is not None or bool(judge_prompts)
         return cls(
             answers={
                 name: ChosenPrompt(

@@ -18,6 +18,8 @@ from typing import Literal
 
 from bench.config.benchmark import BenchmarkConfig
 from bench.config.run import RunRequest
+from bench.config.source import Source
+from bench.errors import ConfigError
 from bench.evaluators import Evaluator, open_evaluator
 from bench.evaluators.packs import Pack
 from bench.metrics import Measure, evaluators_needed, open_metrics
@@ -85,6 +87,31 @@ class Scoring:
     def open(self, embedder: Embedder | None) -> tuple[Evaluator, ...]:
         """Open the evaluators for work."""
         return _open(self.specs, self.prompts, embedder, self.allow_code_execution)
+
+
+def written_metric_problems(path: Path) -> list[ConfigError]:
+    """What is wrong with the metrics of a file that is no config otherwise, so that one look shows everything."""
+    try:
+        source = Source.read(path)
+    except ConfigError:
+        return []
+    written = source.tree.get("metrics")
+    entries = {at: entry for at, entry in enumerate(written if isinstance(written, list) else ()) if _readable(entry)}
+    try:
+        open_metrics(
+            list(entries.values()), k=1, folder=path.parent, places=[source.place(("metrics", at)) for at in entries]
+        )
+    except ConfigError as error:
+        return list(error.problems) or [error]
+    return []
+
+
+def _readable(entry: object) -> bool:
+    """A name, or a map that has the shape of a metric; what has not is told as the file is read."""
+    if not isinstance(entry, Mapping):
+        return isinstance(entry, str)
+    shapes = {"name": str, "method": str, "config": Mapping, "breakdown": list, "evaluator": str}
+    return "name" in entry and all(key in shapes and isinstance(entry[key], shapes[key]) for key in entry)
 
 
 @dataclass(frozen=True, slots=True)

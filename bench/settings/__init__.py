@@ -59,17 +59,23 @@ class Environment:
         """
         from pydantic import SecretStr
 
-        value = self.get(name)
-        path = self.get(f"{name}_FILE")
-        if value is None and path is not None:
-            try:
-                value = Path(path).read_text(encoding="utf-8").strip()
-            except (OSError, UnicodeDecodeError) as error:
-                raise ConfigError(f"{name}_FILE names {path}, which cannot be read", hint="check the path") from error
-        if not value:
+        value = self.get(name) or self._from_file(name)
+        if value is None:
             return None
         redactor.learn(value)
         return SecretStr(value)
+
+    def _from_file(self, name: str) -> str | None:
+        """The content of the file that ``NAME_FILE`` names; an empty file counts as unset."""
+        path = self.get(f"{name}_FILE")
+        if path is None:
+            return None
+        try:
+            value = Path(path).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{name}_FILE names {path}, which cannot be read", hint="check the path") from error
+        redactor.learn(value)
+        return value or None
 
     def require(self, name: str, *, user: str) -> SecretStr:
         """The secret ``name`` that ``user`` (a provider or model) needs.
@@ -82,8 +88,7 @@ class Environment:
             return found
         from pydantic import SecretStr
 
-        hint = f"export {name}=..., or put it into .env, or name a file with {name}_FILE"
-        return SecretStr(self._unset(name, ConfigError(_lacks(user, name), hint=hint)))
+        return SecretStr(self._unset(name, ConfigError(_lacks(user, name), hint=_ways_to_set(name))))
 
     def require_plain(self, name: str, *, user: str, example: str) -> str:
         """The plain variable ``name`` that ``user`` needs.
@@ -94,21 +99,21 @@ class Environment:
         return self.get(name) or self._unset(name, ConfigError(_lacks(user, name), hint=f"export {name}={example}"))
 
     def resolve(self, text: str, *, where: str | None = None) -> str:
-        """Fill ``${NAME}`` and ``${NAME:-default}``; ``$${`` is a literal ``${``.
+        """Fill ``${NAME}`` and ``${NAME:-default}``, also from ``NAME_FILE``; ``$${`` is a literal ``${``.
 
         Raises:
-            ConfigError: a variable without default is not set.
+            ConfigError: a variable without default is not set, or its ``NAME_FILE`` cannot be read.
         """
 
         def value_of(match: re.Match[str]) -> str:
             name, default = match.group(1), match.group(2)
-            value = self.get(name)
+            value = self.get(name) or self._from_file(name)
             if value is not None:
                 return value
             if default is not None:
                 return str(default)
             text = f"the environment variable {name} is not set"
-            return self._unset(name, ConfigError(text, where=where, hint=f"export {name}=..., or set it in .env"))
+            return self._unset(name, ConfigError(text, where=where, hint=_ways_to_set(name)))
 
         return "${".join(VARIABLE.sub(value_of, part) for part in text.split("$${"))
 
@@ -127,6 +132,10 @@ class Rehearsal(Environment):
         if name not in self.absent:
             self.absent.append(name)
         return f"${{{name}}}"
+
+
+def _ways_to_set(name: str) -> str:
+    return f"export {name}=..., or put it into .env, or name a file with {name}_FILE"
 
 
 def _lacks(user: str, name: str) -> str:

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.errors import ConfigError, DataError
 from bench.metrics.loss import LossFacts, LossKind, disagree, loss_of, tally
-from bench.metrics.overlay import Overlay
+from bench.metrics.overlay import Overlay, Suspect
 from bench.model import State, Verdict
 
 
@@ -74,17 +73,15 @@ def test_two_rules_that_differ_are_no_judge_disagreement() -> None:
     assert not disagree([said("exact-match", 0), said("contains", 1)])
 
 
-TREE = {
-    "benchmark": "demo",
-    "dataset_sha256": "ab",
-    "source": "an audit",
-    "items": [{"id": "q1", "kind": "wrong_gold", "note": "n"}, {"id": 2, "kind": "x", "corrected_answer": 5}],
+DOUBTS = {
+    "q1": Suspect(id="q1", kind="wrong_gold", note="n"),
+    "2": Suspect(id="2", kind="x", corrected_answer="5"),
 }
+OVERLAY = Overlay(benchmark="demo", dataset_sha256="ab", source="an audit", items=DOUBTS)
 
 
 def test_listed_items_are_left_out_or_scored_anew() -> None:
-    overlay = Overlay.of(TREE, dataset_sha256="ab", where="o.yaml")
-    assert overlay.items["2"].corrected_answer == "5"
+    overlay = OVERLAY
     values = {"q1": 0.0, "2": 0.0, "q3": 1.0, "q4": 0.0, "q5": None}
     plain = overlay.scores(values)
     assert (plain.raw, plain.corrected, plain.ceiling) == (0.25, 0.5, 0.5)
@@ -93,28 +90,5 @@ def test_listed_items_are_left_out_or_scored_anew() -> None:
 
 
 def test_a_score_above_the_ceiling_is_flagged() -> None:
-    overlay = Overlay.of(TREE, dataset_sha256=None, where="o.yaml")
-    assert overlay.scores({"q1": 1.0, "q3": 1.0}).above_ceiling
-    assert overlay.scores({}).raw is None
-
-
-def test_an_overlay_of_another_dataset_is_refused_with_both_digests() -> None:
-    with pytest.raises(DataError, match=r"ab.*cd"):
-        Overlay.of(TREE, dataset_sha256="cd", where="o.yaml")
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"itmes": []},
-        {"items": "q1"},
-        {"items": ["q1"]},
-        {"items": [{"id": "q1"}]},
-        {"items": [{"id": "q1", "kind": "x", "nte": "y"}]},
-        {"items": [{"id": "q1", "kind": "x"}, {"id": "q1", "kind": "x"}]},
-    ],
-)
-def test_a_wrong_overlay_is_a_config_error_at_its_place(change: dict[str, object]) -> None:
-    with pytest.raises(ConfigError) as caught:
-        Overlay.of(TREE | change, dataset_sha256="ab", where="o.yaml")
-    assert str(caught.value.where).startswith("o.yaml")
+    assert OVERLAY.scores({"q1": 1.0, "q3": 1.0}).above_ceiling
+    assert OVERLAY.scores({}).raw is None

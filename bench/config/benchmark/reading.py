@@ -37,8 +37,8 @@ def read_benchmark(path: Path, *, find: Find, workspace: Path | None = None) -> 
             where=origin.place(("extends",)),
             hint="extend a benchmark of the same dialect",
         )
-    config = _from_manifest(origin) if is_manifest else _from_yaml(origin, workspace)
-    problems = problems_of(config)
+    config, problems = _from_manifest(origin) if is_manifest else _from_yaml(origin, workspace)
+    problems += problems_of(config)
     if problems:
         raise ConfigError.of(problems)
     config._notes = notes_of(config)
@@ -91,16 +91,15 @@ class _Merged(Source):
         return self.origin.place(path)
 
 
-def _from_yaml(origin: Origin, workspace: Path | None) -> BenchmarkConfig:
+def _from_yaml(origin: Origin, workspace: Path | None) -> tuple[BenchmarkConfig, list[ConfigError]]:
+    """The config, and the prompt files that are not there; their ``@file`` stands as it is written."""
     file = load(_merged(origin), BenchmarkFile)
     values = file.model_dump(by_alias=True)
     problems = _insert_prompts(values["evaluation"], origin, workspace)
-    if problems:
-        raise ConfigError.of(problems)
     _home_of_data(values, origin)
     config = BenchmarkConfig.model_validate(values)
     config._origin = origin
-    return config
+    return config, problems
 
 
 def _home_of_data(values: dict[str, object], origin: Origin) -> None:
@@ -157,11 +156,16 @@ def _file_text(name: str, path: TreePath, origin: Origin, workspace: Path | None
         ) from error
 
 
-def _from_manifest(origin: Origin) -> BenchmarkConfig:
+def _from_manifest(origin: Origin) -> tuple[BenchmarkConfig, list[ConfigError]]:
     manifest = load(_merged(origin), Manifest)
-    config = BenchmarkConfig.model_validate(manifest.as_benchmark(_instructions(manifest, origin)))
+    problems: list[ConfigError] = []
+    try:
+        instructions = _instructions(manifest, origin)
+    except ConfigError as error:
+        instructions, problems = {}, [error]
+    config = BenchmarkConfig.model_validate(manifest.as_benchmark(instructions))
     config._origin = Origin(sources=origin.sources, aliases=PLACES)
-    return config
+    return config, problems
 
 
 def _instructions(manifest: Manifest, origin: Origin) -> dict[str, str]:

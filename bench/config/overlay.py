@@ -1,0 +1,78 @@
+"""A list of doubted golds: ``overlays/NAME.yaml`` beside a benchmark's config.
+
+Example::
+
+    benchmark: codes
+    dataset_sha256: 3f0c...
+    source: our own audit
+    items: [{id: c2, kind: wrong_answer, note: the text says 7, corrected_answer: 7}]
+
+Whether it fits a dataset is asked where the data is at hand: :mod:`bench.plan.overlays`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+
+from bench.config.source import ConfigModel, Source, load
+from bench.errors import ConfigError
+
+
+def _text(value: object) -> object:
+    """Ids and answers may look like numbers."""
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+Text = Annotated[str, BeforeValidator(_text)]
+Filled = Annotated[str, BeforeValidator(_text), Field(min_length=1)]
+
+
+class DoubtedItem(ConfigModel):
+    """One item whose gold is doubted."""
+
+    id: Filled
+    """of the item"""
+    kind: Filled
+    """a word: wrong_answer, ambiguous, typo"""
+    note: Text | None = None
+    """why"""
+    corrected_answer: Text | None = None
+    """what it should be"""
+
+
+class OverlayFile(ConfigModel):
+    """The whole file."""
+
+    benchmark: str | None = None
+    """name of the benchmark"""
+    dataset_sha256: Text
+    """of the data file, as bench describe shows it"""
+    source: str | None = None
+    """who says so"""
+    items: tuple[DoubtedItem, ...]
+    """the doubted ones, each once"""
+
+
+def read_overlay(source: Source) -> OverlayFile:
+    """Read an overlay.
+
+    Raises:
+        ConfigError: every finding of the file, each with its place.
+    """
+    file = load(source, OverlayFile)
+    problems = list(_twice(source, file))
+    if problems:
+        raise ConfigError.of(problems)
+    return file
+
+
+def _twice(source: Source, file: OverlayFile) -> Iterator[ConfigError]:
+    met: set[str] = set()
+    for index, item in enumerate(file.items):
+        if item.id in met:
+            where = source.place(("items", index, "id"))
+            yield ConfigError(f'item "{item.id}" is listed twice', where=where, hint="keep one of the two entries")
+        met.add(item.id)
