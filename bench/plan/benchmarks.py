@@ -17,13 +17,16 @@ from bench.config.benchmark import BenchmarkConfig
 from bench.config.benchmark.identity import config_sha256
 from bench.config.run import RunRequest
 from bench.datasets import Dataset, Selection
-from bench.errors import ConfigError, UsageError
+from bench.errors import BenchError, ConfigError, DataError, UsageError
 from bench.evaluators.packs import Pack, check_sealed, load_pack
 from bench.plan.overlays import overlay_of
 from bench.plan.prompts import Prompts
 from bench.plan.scoring import Scoring
 from bench.plan.shape import BenchmarkPlan
+from bench.plan.unfilled import unfilled
 
+LLM_JUDGE = "llm-judge"
+"""the evaluator that asks a benchmark's judge prompts"""
 DEFAULT_CONTEXT_BUDGET = 120_000
 """tokens: what the large models of today can read"""
 
@@ -44,6 +47,8 @@ def plan_benchmark(
         config, pack=pack, answer_prompt=request.answer_prompt, judge_prompts=request.judge_prompt, folder=folder
     )
     scoring = Scoring.of(config, request, k=k, prompts=prompts, pack=pack)
+    if problems := unfilled(prompts, dataset, judged=any(spec.method == LLM_JUDGE for spec in scoring.specs)):
+        raise ConfigError.of(problems)
     whole = filters_of(request)
     selection = whole if positions is None else replace(whole, start=positions[0], end=positions[1])
     n_selected, n_whole = (len(dataset.selected(one)) for one in (selection, whole))
@@ -83,6 +88,22 @@ def scoring_problems(config: BenchmarkConfig, folder: Path) -> list[ConfigError]
     return []
 
 
+def data_problems(dataset: Dataset, folder: Path) -> list[BenchError]:
+    """What a run would refuse once it sees the data: names in prompts that no item fills, an overlay that does not fit.
+
+    `scoring_problems` comes first: what it finds is raised here.
+    """
+    config = dataset.config
+    pack = pack_of(config, folder)
+    prompts = Prompts.of(config, pack=pack, answer_prompt=None, judge_prompts=(), folder=folder)
+    problems: list[BenchError] = [*unfilled(prompts, dataset, judged=config.evaluation.method == LLM_JUDGE)]
+    try:
+        overlay_of(config, dataset)
+    except (ConfigError, DataError) as error:
+        problems.append(error)
+    return problems
+
+
 def filters_of(request: RunRequest) -> Selection:
     """The selection flags without the range."""
     return Selection(
@@ -113,5 +134,9 @@ def pack_of(config: BenchmarkConfig, workspace: Path) -> Pack | None:
         # saying what the pack says alters nothing
         if value is not None and (key != "method" or value != pack.evaluator)
     }
+    # that rule would be added to a judge prompt of the pack
+    lenient = [index for index, kind in enumerate(config.question_types) if kind.allow_off_by_one]
+    if lenient:
+        given["evaluation.judgePrompts.allowOffByOne"] = config.place("questionTypes", lenient[0], "allowOffByOne")
     check_sealed(pack, given)
     return pack
