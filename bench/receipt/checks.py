@@ -18,6 +18,7 @@ from bench.receipt.findings import Finding, fail, ok, or_ok, skip, warn
 from bench.receipt.invariants import invariants
 from bench.receipt.items import ItemRow, ReadLine, Seal, Sealed, read_items
 from bench.receipt.keyfiles import PublicKey
+from bench.receipt.log.check import file_sha256
 from bench.receipt.recompute import Recompute
 from bench.receipt.schema import Receipt
 from bench.receipt.signature import check_form, holds, signed_bytes
@@ -67,7 +68,7 @@ def items_and_scores(receipt: Receipt, path: Path) -> Iterator[Finding]:
         yield skip("recompute", "items file not found, scores not recomputed")
         return
     recompute = Recompute(receipt)
-    rows = _Rows()
+    rows = _Rows(receipt.run.epochs)
     seal = Seal()
     with path.open("rb") as file, collecting_rarely():
         for line in read_items(file, seal):
@@ -75,34 +76,38 @@ def items_and_scores(receipt: Receipt, path: Path) -> Iterator[Finding]:
             if line.row is not None:
                 recompute.add(line.row)
     yield from or_ok("items", [*rows.findings(), *_compare_seal(receipt, seal.sealed())], path.name)
-    yield from or_ok("recompute", list(recompute.findings()), "every total follows from the rows")
+    yield from recompute.findings()
     yield from recompute.hit_findings()
 
 
 class _Rows:
-    """Order and form of the lines."""
+    """Order and form of the lines; the first few faults are kept, however many a file has."""
 
-    def __init__(self) -> None:
+    def __init__(self, epochs: int) -> None:
+        self._epochs = epochs
         self._last: tuple[bytes, int] | None = None
         self._disorder: list[int] = []
         self._bad: list[str] = []
 
     def look_at(self, line: ReadLine) -> None:
-        if line.problem is not None:
-            self._bad.append(f"line {line.number}: {line.problem}")
-        if line.row is not None:
-            self._follow(line.number, line.row)
+        row, problem = line.row, line.problem
+        if row is not None:
+            self._follow(line.number, row)
+            if row.epoch > self._epochs:
+                problem = f"epoch {row.epoch} of {self._epochs}"
+        if problem is not None and len(self._bad) < SHOWN:
+            self._bad.append(f"line {line.number}: {problem}")
 
     def _follow(self, number: int, row: ItemRow) -> None:
-        if self._last is not None and row.order <= self._last:
+        if self._last is not None and row.order <= self._last and len(self._disorder) < SHOWN:
             self._disorder.append(number)
         self._last = row.order
 
     def findings(self) -> Iterator[Finding]:
-        for detail in self._bad[:SHOWN]:
+        for detail in self._bad:
             yield fail("items", "items_row", detail)
         if self._disorder:
-            numbers = ", ".join(map(str, self._disorder[:SHOWN]))
+            numbers = ", ".join(map(str, self._disorder))
             yield fail("items", "items_order", f"not sorted by itemId and epoch, or not unique: line {numbers}")
 
 
@@ -128,16 +133,9 @@ def digests(receipt: Receipt, dataset: Path | None) -> list[Finding]:
         found.append(fail("digest", "config_digest", "configDigest does not follow from the receipt"))
     if receipt.result_digest != result_digest(receipt):
         found.append(fail("digest", "result_digest", "resultDigest does not follow from the receipt"))
-    if dataset is not None and not dataset_matches(receipt, dataset):
+    if dataset is not None and file_sha256(dataset) != receipt.benchmark.dataset.sha256:
         found.append(fail("digest", "dataset_mismatch", f"{dataset.name} is not the dataset that was measured on"))
     return or_ok("digest", found)
-
-
-def dataset_matches(receipt: Receipt, dataset: Path) -> bool:
-    """Whether a file has the bytes of the receipt's dataset."""
-    from bench.receipt.log.check import file_sha256
-
-    return file_sha256(dataset) == receipt.benchmark.dataset.sha256
 
 
 def invariants_of(receipt: Receipt) -> list[Finding]:

@@ -18,6 +18,7 @@ from bench.errors import CanonicalError, UsageError, VerificationError
 from bench.plan.identity import changes
 from bench.receipt.digests import config_tree
 from bench.receipt.items import ItemRow, Seal, read_items
+from bench.receipt.log.check import file_sha256
 from bench.receipt.schema import Receipt, read_receipt
 from bench.receipt.wire import Misfit, emit
 
@@ -145,7 +146,11 @@ def _scores(receipt: Receipt) -> dict[str, object]:
 
 def _items_beside(path: Path, receipt: Receipt) -> Path | None:
     items = path.parent / receipt.per_query.file
-    return items if items.is_file() else None
+    if not items.is_file():
+        return None
+    if file_sha256(items) != receipt.per_query.sha256:
+        raise VerificationError("items_sha256", "the items file is not the one that was signed", where=str(items))
+    return items
 
 
 def _changed_items(a: Path, b: Path) -> Iterator[str]:

@@ -12,8 +12,9 @@ from pathlib import Path
 from bench.errors import VerificationError
 from bench.receipt.foreign import foreign_signed_bytes
 from bench.receipt.signature import decode, signature_of, signed_bytes
-from bench.receipt.trusted import TrustStore, write_atomically
+from bench.receipt.trusted import TrustStore
 from bench.receipt.verify import Outcome, Question
+from bench.receipt.written import write_atomically
 
 COMMAND = "openssl pkeyutl -verify -rawin -in canonical.bin -sigfile sig.bin -pubin -inkey pub.pem"
 

@@ -28,6 +28,7 @@ from bench.errors import CanonicalError
 from bench.receipt.merkle import Frontier, leaf_hash
 from bench.receipt.schema import PerQuery, State, items_file_name
 from bench.receipt.wire import Flag, Hex64, Misfit, Name, Natural, Number, Positive, Text, Wire, admit
+from bench.receipt.written import named, naming
 
 DETERMINISTIC_FIELDS = ("itemId", "epoch", "gold", "labels", "retrieved", "metrics")
 MAX_LINE = 16 * 1024 * 1024
@@ -190,7 +191,8 @@ class ItemsWriter:
         self._places: list[tuple[bytes, int, int, int, bytes]] = []
 
     def __enter__(self) -> Self:
-        self._spool: BinaryIO = tempfile.TemporaryFile(dir=self.path.parent)
+        with naming(self.path):
+            self._spool: BinaryIO = tempfile.TemporaryFile(dir=self.path.parent)
         return self
 
     def add(self, row: RowValue) -> None:
@@ -198,12 +200,15 @@ class ItemsWriter:
         line, deterministic = dumps_with_part(row, DETERMINISTIC_FIELDS)
         order = (row["itemId"].encode("utf-8"), row["epoch"])
         self._places.append((*order, self._spool.tell(), len(line), leaf_hash(deterministic)))
-        self._spool.write(line)
+        try:
+            self._spool.write(line)
+        except OSError as error:
+            raise named(error, self.path) from error
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with self._spool:
+        with naming(self.path), self._spool:
             if kind is None:
                 self.sealed = self._write()
 

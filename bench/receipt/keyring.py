@@ -84,8 +84,13 @@ class Keyring:
         return None
 
     def private_key_of(self, name: str) -> SigningKey:
-        """The private half of a trusted key, from the key folder."""
-        return SigningKey.load(self.key_folder / f"{name}.key", self._passphrase)
+        """The private half of a trusted key, from the key folder; raise KeyRefused where another key lies there."""
+        path = self.key_folder / f"{name}.key"
+        key = SigningKey.load(path, self._passphrase)
+        if key.public.fingerprint != self.trusted().named(name).fingerprint:
+            told = f"the private key {name} is not the one in trusted.json"
+            raise KeyRefused("key_fingerprint", told, where=str(path))
+        return key
 
     def _file_named_in_environment(self, role: Role) -> Path | None:
         names = (LOG_KEY_FILE, KEY_FILE) if role == "log" else (KEY_FILE,)
@@ -101,14 +106,7 @@ class Keyring:
         found = [key for key in store.active(role) if (self.key_folder / f"{key.name}.key").is_file()]
         if len(found) != 1:
             raise _choose(role, [key.name for key in found], self.key_folder)
-        key = self.private_key_of(found[0].name)
-        if key.public.fingerprint != found[0].fingerprint:
-            raise KeyRefused(
-                "key_fingerprint",
-                f"the private key {found[0].name} is not the one in trusted.json",
-                where=str(self.key_folder / f"{found[0].name}.key"),
-            )
-        return key
+        return self.private_key_of(found[0].name)
 
     def _refuse_out_of_use(self, key: SigningKey, role: Role, where: str) -> None:
         """A key that trusted.json does not know may sign for other readers; one that it knows better may not."""

@@ -21,16 +21,17 @@ from bench.canonical import dumps
 from bench.errors import UsageError
 from bench.receipt.keyfiles import KeyRefused, PublicKey, SigningKey
 from bench.receipt.keyring import PUBLISHED, Keyring
-from bench.receipt.log.appending import append
+from bench.receipt.log.appending import append, refuse_altered
 from bench.receipt.log.entries import AnyEntry, KeyAdded, KeyRetired, KeyRevoked
 from bench.receipt.log.store import read_log
 from bench.receipt.signature import ALGORITHM, encode
-from bench.receipt.trusted import Role, TrustedKey, TrustStore, write_atomically
+from bench.receipt.trusted import Role, TrustedKey, TrustStore
+from bench.receipt.wire import SEGMENT
 from bench.receipt.worktree import changed, in_work_tree, is_ignored
+from bench.receipt.written import write_atomically
 
 PUBLIC = (Path("keys"), PUBLISHED)
 """what a step changes and everybody should have"""
-_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +116,7 @@ def trusted_entry(key: PublicKey, name: str, roles: Sequence[Role], from_index: 
 
 
 def _refuse_taken(store: TrustStore, name: str, private: Path, public: Path) -> None:
-    if not _NAME.fullmatch(name):
+    if not re.fullmatch(SEGMENT, name):
         raise UsageError(f"{name!r} is no key name", hint="letters, digits, dot, dash and underscore, no leading dot")
     if any(key.name == name for key in store.keys):
         raise UsageError(f"trusted.json already has a key {name}", hint="choose another name; no key is overwritten")
@@ -160,6 +161,8 @@ def rotate(ring: Keyring, *, old: str | None, new: str | None, at: str) -> KeyCh
     leaving = store.named(old) if old else _only_active(store)
     if leaving.status != "active":
         raise KeyRefused(f"key_{leaving.status}", f"{leaving.name} is {leaving.status} already")
+    if ring.log_folder is not None:
+        refuse_altered(read_log(ring.log_folder), store)
     old_key, index = ring.private_key_of(leaving.name), _log_size(ring)
     new_key, made = _make(ring, store, new or _next_name(store, leaving.name), leaving.roles, index)
     store = store.with_key(leaving.model_copy(update={"status": "retired", "valid_to_index": index}))
@@ -219,10 +222,16 @@ def _write_statement(
         }
         for key in keys
     ]
-    path = ring.workspace / "keys" / "rotations" / f"{index}.json"
+    path = _free(ring.workspace / "keys" / "rotations", index)
     text = json.dumps({**body, "signatures": signatures}, indent=2, sort_keys=True, ensure_ascii=False)
     write_atomically(path, (text + "\n").encode())
     return path
+
+
+def _free(folder: Path, index: int) -> Path:
+    """Where a statement goes: without a log every rotation has index 0, and none may overwrite another."""
+    names = (f"{index}.json", *(f"{index}-{number}.json" for number in range(2, 10_000)))
+    return next(path for name in names if not (path := folder / name).exists())
 
 
 def _note_rotation(ring: Keyring, index: int, at: str, old: TrustedKey, new: TrustedKey) -> None:
@@ -243,6 +252,10 @@ def revoke(ring: Keyring, name: str, *, from_index: int, reason: str, at: str) -
         raise UsageError("a revocation needs a reason", hint="--reason TEXT")
     store = ring.trusted()
     leaving = store.named(name)
+    until = leaving.revoked_from_index
+    if until is not None and from_index > until:
+        told = f"{leaving.name} is revoked from index {until} on, and no later index takes that back"
+        raise KeyRefused("key_revoked", told, hint=f"name an index up to {until}")
     gone = leaving.model_copy(update={"status": "revoked", "revoked_from_index": from_index, "reason": reason})
     store.with_key(gone).save(ring.trusted_path)
     draft = KeyRevoked(index=0, at=at, fingerprint=gone.fingerprint, from_index=from_index, reason=reason)

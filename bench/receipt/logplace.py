@@ -15,8 +15,16 @@ from typing import Self
 
 from bench.canonical import JSON, digest, sha256_hex
 from bench.receipt.findings import Finding, fail, or_ok, warn
-from bench.receipt.log.check import LogOutcome, check_log_itself, head_holds
-from bench.receipt.log.entries import ReceiptLogged, Retracted, RunAbandoned, RunStarted, Superseded
+from bench.receipt.log.check import LogOutcome, check_log_itself, head_holds, misstated
+from bench.receipt.log.entries import (
+    AnyEntry,
+    ReceiptLogged,
+    Retracted,
+    RunAbandoned,
+    RunStarted,
+    Superseded,
+    write_entry,
+)
 from bench.receipt.log.store import RECEIPTS, LogView, read_document, read_log
 from bench.receipt.schema import Receipt
 from bench.receipt.trusted import TrustStore
@@ -38,10 +46,14 @@ class LogPlace:
     def index_of(self, document: Mapping[str, JSON], receipt: Receipt) -> int | None:
         """The log index of exactly this document, None when no signed root covers one."""
         entry = self.view.receipt_entry(receipt.receipt_id)
-        broken = any(finding.status == "fail" for finding in self.outcome.findings)
-        if entry is None or broken or entry.index >= self.view.covered:
+        if entry is None or not self._stands(entry):
             return None
         return entry.index if entry.receipt_sha256 == digest(document) else None
+
+    def _stands(self, entry: AnyEntry) -> bool:
+        """Whether a signed root covers an entry, in a log without fault."""
+        broken = any(finding.status == "fail" for finding in self.outcome.findings)
+        return not broken and entry.index < self.view.covered
 
     def findings(self, document: Mapping[str, JSON], receipt: Receipt) -> list[Finding]:
         """The log check of one receipt."""
@@ -60,6 +72,10 @@ class LogPlace:
             yield warn("log", "not_logged", "the receipt is not in the log")
         elif same_id[0].index >= self.view.covered:
             yield warn("log", "not_logged", "its entry waits for a checkpoint: no signed root covers it yet")
+        for entry in same_id[:1]:
+            told = misstated(entry, document)
+            if told and entry.receipt_sha256 == digest(document):
+                yield fail("log", "log_mismatch", f"entry {entry.index} states another {told}")
 
     def _fate(self, receipt_id: str) -> Iterator[Finding]:
         for replaced in self.view.of(Superseded):
@@ -80,16 +96,17 @@ class LogPlace:
         stated = receipt.run.preregistration
         if stated is None:
             return
-        inside = stated.log_index < len(self.view.lines)
-        line = self.view.lines[stated.log_index] if inside else b""
         started = next((entry for entry in self.view.of(RunStarted) if entry.index == stated.log_index), None)
         if (
             started is None
-            or sha256_hex(line) != stated.entry_sha256
-            or started.run_id != receipt.run.run_id
-            or started.plan_digest != receipt.run.plan_digest
+            or sha256_hex(write_entry(started)) != stated.entry_sha256
+            or (started.run_id, started.plan_digest) != (receipt.run.run_id, receipt.run.plan_digest)
         ):
             yield fail("log", "log_mismatch", f"entry {stated.log_index} does not announce this run")
+            return
+        published = self.view.receipt_entry(receipt.receipt_id)
+        if started.index >= self.view.covered or (published is not None and published.index < started.index):
+            yield fail("log", "log_mismatch", f"entry {started.index} announces the run too late to be an announcement")
 
     def attempts(self, receipt: Receipt) -> list[Finding]:
         """Runs of this configuration that were announced and never published."""
@@ -111,9 +128,14 @@ class LogPlace:
 
     def reproduced(self, receipt: Receipt) -> bool:
         """Whether a logged receipt says to reproduce this one and agrees on the result digest."""
-        for entry in self.view.of(ReceiptLogged):
-            if entry.result_digest == receipt.result_digest and entry.receipt_id != receipt.receipt_id:
-                other = read_document(self.view.folder / RECEIPTS / f"{entry.receipt_id}.json")
-                if isinstance(other, dict) and other.get("reproduces") == receipt.receipt_id:
-                    return True
-        return False
+        same = (entry for entry in self.view.of(ReceiptLogged) if entry.result_digest == receipt.result_digest)
+        return any(self._is_rerun(entry, receipt) for entry in same)
+
+    def _is_rerun(self, entry: ReceiptLogged, receipt: Receipt) -> bool:
+        """Whether the very document that was logged, and not one put in its place since, names the receipt."""
+        if not self._stands(entry) or list(self._fate(entry.receipt_id)):
+            return False
+        document = read_document(self.view.folder / RECEIPTS / f"{entry.receipt_id}.json")
+        if not isinstance(document, dict) or document.get("reproduces") != receipt.receipt_id:
+            return False
+        return entry.receipt_sha256 == digest(document) and misstated(entry, document) is None

@@ -1,4 +1,4 @@
-"""RFC 6962 hash trees: roots in one pass, inclusion and consistency proofs.
+"""RFC 6962 hash trees: roots in one pass, and whether an inclusion or consistency proof holds.
 
     >>> root([b"first line", b"second line"]).hex()[:8]
     'b9b0b0d2'
@@ -56,42 +56,6 @@ def root(leaves: Iterable[bytes]) -> bytes:
     frontier = Frontier()
     for data in leaves:
         frontier.append(leaf_hash(data))
-    return frontier.root()
-
-
-def inclusion_proof(leaf_hashes: Sequence[bytes], index: int) -> list[bytes]:
-    """List the sibling hashes that lead from leaf ``index`` to the root (RFC 6962, 2.1.1)."""
-    if len(leaf_hashes) <= 1:
-        return []
-    split = _split(len(leaf_hashes))
-    if index < split:
-        return [*inclusion_proof(leaf_hashes[:split], index), _fold(leaf_hashes[split:])]
-    return [*inclusion_proof(leaf_hashes[split:], index - split), _fold(leaf_hashes[:split])]
-
-
-def consistency_proof(leaf_hashes: Sequence[bytes], size1: int) -> list[bytes]:
-    """List the hashes that show that the first ``size1`` leaves were not changed (RFC 6962, 2.1.2)."""
-    return _subproof(leaf_hashes, size1, True) if 0 < size1 < len(leaf_hashes) else []
-
-
-def _subproof(leaf_hashes: Sequence[bytes], size1: int, whole: bool) -> list[bytes]:
-    if size1 == len(leaf_hashes):
-        return [] if whole else [_fold(leaf_hashes)]
-    split = _split(len(leaf_hashes))
-    if size1 <= split:
-        return [*_subproof(leaf_hashes[:split], size1, whole), _fold(leaf_hashes[split:])]
-    return [*_subproof(leaf_hashes[split:], size1 - split, False), _fold(leaf_hashes[:split])]
-
-
-def _split(size: int) -> int:
-    """The largest power of two below ``size``."""
-    return 1 << ((size - 1).bit_length() - 1)
-
-
-def _fold(leaf_hashes: Sequence[bytes]) -> bytes:
-    frontier = Frontier()
-    for leaf in leaf_hashes:
-        frontier.append(leaf)
     return frontier.root()
 
 

@@ -53,12 +53,12 @@ def publish(
     """
     folder = ring.workspace / PUBLISHED
     known = _known(path, folder)
-    if known is not None:
-        _restore_files(path, folder, known)
-        return Published(index=known.index, fresh=False, folder=folder)
     if supersedes is not None:
         _refuse_unknown(folder, supersedes)
         _refuse_empty(reason)
+    if known is not None:
+        _restore_files(path, folder, known)
+        return _known_again(known, ring, supersedes, reason, at)
     outcome = _verified(path, ring, folder)
     key = ring.signing_key("log")
     entry = _entry(outcome, at)
@@ -73,6 +73,18 @@ def publish(
             target.unlink()
         raise
     return Published(index=made.entries[0].index, fresh=True, folder=folder)
+
+
+def _known_again(known: ReceiptLogged, ring: Keyring, supersedes: str | None, reason: str | None, at: str) -> Published:
+    """Say of a published receipt whose place it takes, unless the log says so already."""
+    folder = ring.workspace / PUBLISHED
+    said = {(entry.old, entry.new) for entry in read_log(folder).of(Superseded)}
+    if supersedes is None or (supersedes, known.receipt_id) in said:
+        return Published(index=known.index, fresh=False, folder=folder)
+    if supersedes == known.receipt_id:
+        raise UsageError(f"receipt {supersedes} cannot take its own place", hint="name the id of the older receipt")
+    entry = Superseded(index=0, at=at, old=supersedes, new=known.receipt_id, reason=str(reason))
+    return _append_one(ring, entry, at)
 
 
 def retract(receipt_id: str, ring: Keyring, *, reason: str | None, at: str) -> Published:

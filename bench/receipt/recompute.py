@@ -17,7 +17,7 @@ from bench.metrics.protocol import Measure
 from bench.metrics.registry import registry
 from bench.model import FAILED_STATES, Row, State, Verdict
 from bench.receipt.definitions import read_definition
-from bench.receipt.findings import Finding, fail
+from bench.receipt.findings import Finding, fail, ok, skip, warn
 from bench.receipt.items import ItemRow
 from bench.receipt.schema import Body, Label, Score
 from bench.receipt.tally import Places, Tally, dimensions
@@ -59,6 +59,7 @@ class Recompute:
         self._deterministic = [_Column(name, score) for name, score in body.scores.deterministic.items()]
         judged = [_Column(name, score) for name, score in body.scores.judged.items()]
         self._judged = [column for column in judged if column.measure is not None]
+        self._taken = [column.name for column in (*self._deterministic, *judged) if column.measure is None]
         self._states: Counter[str] = Counter()
         self._errors: Counter[str] = Counter()
         self._wrong_rows: list[str] = []
@@ -86,7 +87,11 @@ class Recompute:
         self._duplicates += _has_duplicates(row.retrieved)
 
     def _add_deterministic(self, column: _Column, row: ItemRow, plain: Row, places: Places) -> None:
-        if column.name not in row.metrics:
+        failed, there = row.state in FAILED_STATES, column.name in row.metrics
+        if failed is there:
+            word = "failed and has" if failed else "did not fail and lacks"
+            self._wrong_rows.append(f"{row.item_id}: it {word} {column.name}")
+        if not there:
             column.tally.lost(places.under(column.dimensions))
             return
         value = row.metrics[column.name]
@@ -100,24 +105,26 @@ class Recompute:
             column.tally.scored(value, places.under(column.dimensions))
 
     def findings(self) -> Iterator[Finding]:
-        """Everything that does not follow from the rows."""
+        """Everything that does not follow from the rows, or that all does; and what no row can show."""
+        faults = list(self._faults())
+        yield from faults or [ok("recompute", "every total follows from the rows")]
+        if self._taken:
+            yield skip("recompute", f"taken as the signer states it: {', '.join(self._taken)}")
+
+    def _faults(self) -> Iterator[Finding]:
         for detail in _shortened(self._wrong_rows):
             yield fail("recompute", "score_mismatch", detail)
         yield from self._count_findings()
         for column in (*self._deterministic, *self._judged):
-            yield from _compare(column.name, column.score, column.tally, self._body.counts.pending)
+            yield from _compare(column, self._body.counts.pending)
 
     def hit_findings(self) -> Iterator[Finding]:
         """What the lists of hits look like."""
         for detail in _shortened(self._over_k):
             yield fail("invariants", "invariant_over_k", f"more than k hits: {detail}")
         if self._duplicates:
-            yield Finding(
-                check="invariants",
-                status="warn",
-                code="duplicate_retrieved",
-                detail=f"{self._duplicates} items got the same id more than once",
-            )
+            detail = f"{self._duplicates} items got the same id more than once"
+            yield warn("invariants", "duplicate_retrieved", detail)
 
     def _count_findings(self) -> Iterator[Finding]:
         stated = {state: count for state, count in self._body.counts.by_state.of().items() if count}
@@ -184,7 +191,11 @@ def _close(one: float | None, other: float | None) -> bool:
 # ----------------------------------------------------------------------- comparing
 
 
-def _compare(name: str, score: Score, tally: Tally, pending: int) -> Iterator[Finding]:
+def _compare(column: _Column, pending: int) -> Iterator[Finding]:
+    name, score, tally = column.name, column.score, column.tally
+    if column.measure is not None and column.measure.aggregation != score.aggregate:
+        folds = f"{score.definition} folds by {column.measure.aggregation}"
+        yield fail("recompute", "score_mismatch", f"{name}.aggregate is {score.aggregate}, {folds}")
     counted = (len(tally.values), tally.excluded, tally.failed + pending)
     if counted != (score.n, score.n_excluded, score.n_failed):
         yield fail("recompute", "count_mismatch", f"{name}: the rows give n, nExcluded, nFailed = {counted}")

@@ -8,19 +8,19 @@ Ranges are log indices and half-open, never times: a receipt's time is its signe
 
 from __future__ import annotations
 
-import os
-import tempfile
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from bench.canonical import parse_file
 from bench.errors import CanonicalError
 from bench.receipt.keyfiles import KeyRefused, PublicKey
 from bench.receipt.wire import Fingerprint, Misfit, Natural, Segment, Text, Wire, admit, emit
+from bench.receipt.written import write_atomically
 
 Role = Literal["receipt", "log"]
 ROLES: tuple[Role, ...] = ("receipt", "log")
@@ -40,6 +40,15 @@ class TrustedKey(Wire):
     valid_to_index: Natural | None = None
     revoked_from_index: Natural | None = None
     reason: Text | None = None
+
+    @model_validator(mode="after")
+    def _ends(self) -> Self:
+        """A key that went must say from where on; without an end it would be believed for ever."""
+        if self.status == "retired" and self.valid_to_index is None:
+            raise ValueError("a retired key needs validToIndex")
+        if self.status == "revoked" and self.revoked_from_index is None:
+            raise ValueError("a revoked key needs revokedFromIndex")
+        return self
 
     @property
     def key(self) -> PublicKey:
@@ -111,8 +120,6 @@ class TrustStore:
 
     def save(self, path: Path) -> None:
         """Write trusted.json by atomic rename."""
-        import json
-
         file = TrustedFile(log_origin=self.origin or DEFAULT_ORIGIN, keys=self.keys)
         write_atomically(path, (json.dumps(emit(file), indent=2, ensure_ascii=False) + "\n").encode())
 
@@ -170,15 +177,3 @@ def _refuse_bad_keys(keys: Sequence[TrustedKey], path: Path) -> None:
         if seen & {entry.name, entry.fingerprint}:
             raise KeyRefused("key_duplicate", f"{entry.name} stands there twice", where=str(path))
         seen |= {entry.name, entry.fingerprint}
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Replace a file so that a reader sees the old or the new one, also after a power cut."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    with os.fdopen(handle, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fchmod(file.fileno(), 0o644)
-        os.fsync(file.fileno())
-    Path(name).replace(path)

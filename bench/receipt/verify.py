@@ -126,7 +126,7 @@ class Verification:
 def verify(paths: Sequence[Path], question: Question) -> Verification:
     """Check receipts; a folder stands for each ``*.json`` in it and, with a log in it, for that log.
 
-    Raises UsageError when a path is not there or a folder holds nothing to check.
+    Raises UsageError when a path is not there, a folder holds nothing to check, or one items file is to serve several.
     """
     outcomes: list[Outcome] = []
     logs: list[LogOutcome] = []
@@ -140,6 +140,10 @@ def verify(paths: Sequence[Path], question: Question) -> Verification:
             logs.append(check_log(read_log(own_log), question.trust))
         inside = LogPlace.open(own_log, question.trust) if own_log and place is None else place
         outcomes += [verify_file(file, question, inside) for file in files]
+    if question.items is not None and len(outcomes) > 1:
+        raise UsageError(
+            f"--items names one file, and {len(outcomes)} receipts were checked", hint="name a single receipt file"
+        )
     return Verification(outcomes=tuple(outcomes), logs=tuple(logs))
 
 
@@ -229,7 +233,8 @@ def _checklist(
         answers["clean_tree"] = "no" if git.dirty else "yes"
     answers["container_image"] = "yes" if receipt.environment.container_digest else "no"
     if question.dataset is not None:
-        answers["dataset_matches"] = "yes" if checks.dataset_matches(receipt, question.dataset) else "no"
+        other = any(finding.code == "dataset_mismatch" for finding in findings)
+        answers["dataset_matches"] = "no" if other else "yes"
     if place is not None:
         answers["rerun_identical"] = "yes" if place.reproduced(receipt) else "no"
     return answers

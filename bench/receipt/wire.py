@@ -68,7 +68,8 @@ Fingerprint = Annotated[str, text("sha256:[0-9a-f]{64}")]
 Ulid = Annotated[str, text("[0-7][0-9A-HJKMNP-TV-Z]{25}")]
 Name = Annotated[str, StringConstraints(strict=True, min_length=1)]
 Instant = Annotated[str, Field(strict=True), AfterValidator(_instant)]
-Segment = Annotated[str, text(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")]
+SEGMENT = r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}"
+Segment = Annotated[str, text(SEGMENT)]
 """A name that is safe as a file name."""
 
 Document = TypeVar("Document", bound=BaseModel)

@@ -13,13 +13,13 @@ import pytest
 
 from bench.errors import BenchError, UsageError, VerificationError
 from bench.receipt.findings import Verdict
-from bench.receipt.keyfiles import KeyRefused, SigningKey
+from bench.receipt.keyfiles import KeyRefused, PublicKey, SigningKey
 from bench.receipt.keyring import Keyring
 from bench.receipt.keys import new_key
 from bench.receipt.log.appending import append
 from bench.receipt.log.check import check_log
 from bench.receipt.log.entries import RunAbandoned, read_entry, write_entry
-from bench.receipt.log.note import Checkpoint, read_note, verifier_key, write_checkpoint
+from bench.receipt.log.note import Checkpoint, key_id, read_note, write_checkpoint
 from bench.receipt.log.store import read_log
 from bench.receipt.publish import NotPublishable, abandon, announce, announcement, publish, retract
 from bench.receipt.trusted import TrustStore
@@ -60,7 +60,9 @@ def signed_receipt(ring: Keyring, desk: Any, make: Any, **changes: Any) -> Path:
 
 def test_the_signed_note_of_the_specification_is_read_and_holds(shared: Path) -> None:
     told = json.loads((shared / "vectors/receipts/c2sp-signed-note.json").read_text())
-    name, key = verifier_key(told["vkey"])
+    name, shown_id, encoded = told["vkey"].split("+", 2)
+    key = PublicKey.from_raw(base64.b64decode(encoded)[1:])
+    assert key_id(name, key).hex() == shown_id
     note = read_note(told["note"].encode())
     assert note.signed_by(name, key) is True
     assert note.signed_by(name, SigningKey.generate().public) is None

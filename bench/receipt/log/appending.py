@@ -23,7 +23,8 @@ from bench.receipt.log.entries import AnyEntry, KeyAdded, write_entry
 from bench.receipt.log.note import Checkpoint, write_checkpoint
 from bench.receipt.log.store import CHECKPOINT, CHECKPOINTS, ENTRIES, LogView, read_log
 from bench.receipt.merkle import Frontier, leaf_hash
-from bench.receipt.trusted import DEFAULT_ORIGIN, TrustStore, write_atomically
+from bench.receipt.trusted import DEFAULT_ORIGIN, TrustStore
+from bench.receipt.written import write_atomically
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +47,7 @@ def append(folder: Path, drafts: Sequence[AnyEntry], store: TrustStore, key: Sig
     with _locked(folder / ENTRIES) as file:
         _mend_torn_end(file)
         view = read_log(folder)
-        _refuse_altered(view, store)
+        refuse_altered(view, store)
         numbered = _number(view, [*_missing_keys(view, drafts, store, at), *drafts])
         lines = tuple(write_entry(entry) for entry in numbered)
         _write_durably(file, lines)
@@ -71,7 +72,7 @@ def _mend_torn_end(file: BinaryIO) -> None:
         file.truncate(whole)
 
 
-def _refuse_altered(view: LogView, store: TrustStore) -> None:
+def refuse_altered(view: LogView, store: TrustStore) -> None:
     """Never extend, and so never sign, a log that was altered: its signed past must stand, signature and all.
 
     A checkpoint by a key that went since is no fault: after a revocation the log must still be able to say so.

@@ -8,11 +8,12 @@ A log's past is what anybody kept: checkpoints/, a checkpoint file (``since``), 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from hashlib import file_digest
 from pathlib import Path
 
-from bench.canonical import digest
+from bench.canonical import JSON, digest
 from bench.errors import UsageError, VerificationError
 from bench.receipt.findings import Finding, Verdict, fail, judge, or_ok, warn
 from bench.receipt.keyfiles import KeyRefused, PublicKey
@@ -274,13 +275,27 @@ def _file_of(folder: Path, receipt_id: str, entry: ReceiptLogged) -> Iterator[Fi
     document = read_document(path)
     if document is None or digest(document) != entry.receipt_sha256:
         yield _fail("log_receipt_mismatch", f"{RECEIPTS}/{path.name} is not the receipt that was logged")
+    elif told := misstated(entry, document):
+        yield _fail("log_receipt_mismatch", f"entry {entry.index} states another {told} than {RECEIPTS}/{path.name}")
     if file_sha256(items) != entry.items_sha256:
         yield _fail("log_receipt_mismatch", f"{RECEIPTS}/{items.name} is not the items file that was logged")
 
 
+def misstated(entry: ReceiptLogged, document: JSON | Mapping[str, JSON]) -> str | None:
+    """The first thing that an entry says of its receipt and the receipt does not."""
+    receipt = document if isinstance(document, Mapping) else {}
+    run, rows = receipt.get("run"), receipt.get("perQuery")
+    stated = {
+        "receiptId": (entry.receipt_id, receipt.get("receiptId")),
+        "configDigest": (entry.config_digest, receipt.get("configDigest")),
+        "resultDigest": (entry.result_digest, receipt.get("resultDigest")),
+        "runId": (entry.run_id, run.get("runId") if isinstance(run, dict) else None),
+        "itemsSha256": (entry.items_sha256, rows.get("sha256") if isinstance(rows, dict) else None),
+    }
+    return next((name for name, (said, there) in stated.items() if said != there), None)
+
+
 def file_sha256(path: Path) -> str:
     """Hash a file without reading it whole."""
-    from hashlib import file_digest
-
     with path.open("rb") as file:
         return file_digest(file, "sha256").hexdigest()

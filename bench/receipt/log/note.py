@@ -76,19 +76,6 @@ def key_id(name: str, key: PublicKey) -> bytes:
     return sha256(name.encode() + b"\n" + ED25519 + key.raw).digest()[:4]
 
 
-def verifier_key(text: str) -> tuple[str, PublicKey]:
-    """Read a C2SP verifier key ``NAME+HEXID+BASE64``; raise ``log_signature``."""
-    name, _, rest = text.partition("+")
-    shown_id, _, encoded = rest.partition("+")
-    raw = _base64(encoded)
-    if raw[:1] != ED25519 or len(raw) != 33:
-        raise _malformed("not an Ed25519 verifier key")
-    key = PublicKey.from_raw(raw[1:])
-    if key_id(name, key).hex() != shown_id:
-        raise _malformed("the key id is not the key's")
-    return name, key
-
-
 def write_checkpoint(checkpoint: Checkpoint, key: SigningKey) -> bytes:
     """Sign a checkpoint under its origin."""
     signature = key_id(checkpoint.origin, key.public) + key.sign(checkpoint.body.encode())

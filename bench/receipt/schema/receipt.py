@@ -173,6 +173,7 @@ def read_receipt(document: JSON) -> Receipt:
         _admit_signature(document["signature"])
     if receipt.per_query.file != items_file_name(receipt.receipt_id):
         raise _misfit("field_value", "perQuery.file", "the items file is not named after the receipt")
+    _refuse_other_definitions(receipt)
     return receipt
 
 
@@ -181,6 +182,19 @@ def _admit_signature(signature: JSON) -> None:
         admit(Signature, signature)
     except Misfit as misfit:
         raise Misfit([replace(problem, path=f"signature.{problem.path}") for problem in misfit.problems]) from None
+
+
+def _refuse_other_definitions(receipt: Receipt) -> None:
+    """``metrics`` is what the config digest covers: a score may not be computed by anything else."""
+    listed = {metric.name: metric.definition for metric in receipt.metrics}
+    if len(listed) != len(receipt.metrics):
+        raise _misfit("field_value", "metrics", "a name stands there twice")
+    scores = receipt.scores
+    for kind, group in (("deterministic", scores.deterministic), ("judged", scores.judged)):
+        for name, score in group.items():
+            if listed.get(name) != score.definition:
+                place = f"scores.{kind}.{name}.definition"
+                raise _misfit("field_value", place, "not the definition under metrics")
 
 
 def items_file_name(receipt_id: str) -> str:

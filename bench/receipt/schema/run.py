@@ -7,9 +7,9 @@ Example::
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from bench.receipt.wire import Hex40, Hex64, Instant, Integer, Name, Natural, Positive, Wire
 
@@ -67,6 +67,12 @@ class Shard(Wire):
     """position of its first item"""
     to: Positive
     """position of its last item"""
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.index > self.of or self.from_ > self.to:
+            raise ValueError("not index <= of and from <= to")
+        return self
 
 
 class Run(Wire):
