@@ -45,6 +45,7 @@ def run(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt as interrupt:
         return interrupts.ended(interrupt)
     except BenchError as problem:
+        name_command(problem, rest)
         if flags.traceback or problem.exit_code == EXIT_BUG:
             show_traceback()
         console.error(problem)
@@ -60,6 +61,12 @@ def run(arguments: Sequence[str]) -> int:
         console.error(BenchError(f"{type(problem).__name__}: {problem}", hint="a bug: report it with the lines above"))
         return EXIT_BUG
     return code
+
+
+def name_command(problem: BenchError, rest: Sequence[str]) -> None:
+    """A usage error that says no more than that there is help: the help of the command shows its flags."""
+    if isinstance(problem, UsageError) and problem.hint == UsageError.default_hint and rest:
+        problem.hint = f"bench {rest[0]} --help shows the flags"
 
 
 def of_system(problem: OSError) -> BenchError:

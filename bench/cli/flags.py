@@ -5,11 +5,12 @@ A flag that was not given is None, so that a run file or an earlier run can fill
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import Parameter
+from cyclopts import Parameter, Token
 
 from bench.errors import UsageError
 
@@ -18,6 +19,17 @@ if TYPE_CHECKING:
 
 Many = Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())]
 Maybe = Annotated[str | None, Parameter()]
+
+
+def whole_number(_type: object, tokens: Sequence[Token]) -> int:
+    """Read a number as it is written: the parser's own reading rounds 1.5."""
+    try:
+        return int(tokens[0].value)
+    except ValueError:
+        raise ValueError(f'"{tokens[0].value}" is no whole number') from None
+
+
+Whole = Annotated[int | None, Parameter(converter=whole_number)]
 Switch = Annotated[bool | None, Parameter(negative=())]
 
 
@@ -26,15 +38,15 @@ Switch = Annotated[bool | None, Parameter(negative=())]
 class SelectionFlags:
     """Which items; filters apply after the range, then the sample, then the limit."""
 
-    limit: int | None = None
+    limit: Whole = None
     """the first N items that are left"""
-    sample: int | None = None
+    sample: Whole = None
     """N items, seeded and stratified by type"""
     per_type: Switch = None
     """with --sample: N of each type"""
-    start: int | None = None
+    start: Whole = None
     """first position of the range, 1-based"""
-    end: int | None = None
+    end: Whole = None
     """last position of the range, inclusive"""
     shard: Maybe = None
     """i/n: the i-th of n equal ranges"""
@@ -44,7 +56,7 @@ class SelectionFlags:
     """corpus ids: all items of them"""
     question_type: Many = None
     """question types"""
-    seed: int | None = None
+    seed: Whole = None
     """seed of samples, random baselines and models"""
 
 
@@ -63,7 +75,7 @@ class RunFlags(SelectionFlags):
     """PROVIDER.path=VALUE: one config value"""
     concurrency: Maybe = None
     """requests in flight over all endpoints, or auto"""
-    ingest_concurrency: int | None = None
+    ingest_concurrency: Whole = None
     """corpora ingested at once"""
     rate: Many = None
     """NAME[.add|.search]=R/s or R/m"""
@@ -82,11 +94,11 @@ class RunFlags(SelectionFlags):
     """file or text"""
     judge_prompt: Many = None
     """file or text; TYPE=FILE for one question type"""
-    k: Annotated[int | None, Parameter(name=["-k", "--k"])] = None
+    k: Annotated[int | None, Parameter(name=["-k", "--k"], converter=whole_number)] = None
     """hits asked for"""
-    context_budget: int | None = None
+    context_budget: Whole = None
     """tokens of context in an answer prompt"""
-    epochs: int | None = None
+    epochs: Whole = None
     """repeats of each item"""
     metrics: Many = None
     """replace the benchmark's list"""
@@ -136,7 +148,7 @@ class RunFlags(SelectionFlags):
     """folder for reports instead of results/"""
     cluster: Maybe = None
     """dask scheduler address, or local:N"""
-    shards: int | None = None
+    shards: Whole = None
     """tasks for --cluster"""
     min_score: Many = None
     """METRIC=V: exit 4 below it"""

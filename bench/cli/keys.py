@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from cyclopts import App
+from cyclopts import App, Parameter
 
 from bench.cli import console
+from bench.cli.flags import whole_number
 from bench.cli.global_flags import current
 from bench.cli.receipts import Many, keyring, now
 from bench.errors import UsageError
@@ -82,7 +83,13 @@ def keys_rotate(new_name: str | None = None, *, old: str | None = None, key_dir:
 
 
 @keys_app.command(name="revoke")
-def keys_revoke(name: str, *, from_index: int, reason: str | None = None, key_dir: Path | None = None) -> int:
+def keys_revoke(
+    name: str,
+    *,
+    from_index: Annotated[int, Parameter(converter=whole_number)],
+    reason: str | None = None,
+    key_dir: Path | None = None,
+) -> int:
     """Stop believing a key from a log index on.
 
     Parameters

@@ -88,12 +88,14 @@ def new(
     """
     from bench.cli.scaffold import write_new
 
-    path = write_new(kind, name, data=from_, workspace=current.get().workspace)
-    next_step = command(f"bench validate {path}")
+    made = write_new(kind, name, data=from_, workspace=current.get().workspace)
+    next_step = command(f"bench validate {made.path}")
     if current.get().json:
-        console.json_value({"path": str(path), "next": next_step})
+        console.json_value({"path": str(made.path), "guesses": list(made.guesses), "next": next_step})
     else:
-        console.line(str(path))
+        console.line(str(made.path))
+        for text in made.guesses:
+            console.note(f"guessed: {text}; correct it in the file")
         console.note(f"next: {next_step}")
     return 0
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
@@ -11,6 +11,7 @@ import anyio
 from cyclopts import Parameter
 
 from bench.cli import console
+from bench.cli.flags import whole_number
 from bench.cli.global_flags import current
 from bench.errors import UsageError
 from bench.journal import Reader
@@ -84,11 +85,15 @@ def results(
         replace_text(html, results_page(report))
         console.line(str(html))
     else:
-        show = [*overview(report, width=console.width()), *matrix(report, width=console.width())]
-        for name in dimensions or BUILT_IN:
-            show += breakdown(report, name)
-        show_grids(show)
+        show_grids(result_grids(report, dimensions))
     return 0
+
+
+def result_grids(report: Report, dimensions: Sequence[str] = ()) -> list[Grid]:
+    """The tables of a run: headline, every metric, and the headline by each dimension."""
+    width = console.width()
+    by = [grid for name in dimensions or BUILT_IN for grid in breakdown(report, name)]
+    return [*overview(report, width=width), *matrix(report, width=width), *by]
 
 
 def _rebuilt() -> int:
@@ -144,8 +149,9 @@ def failures(
     kind: Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())] = None,
     benchmark: str | None = None,
     provider: str | None = None,
+    full: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
-    """Why each lost item was lost: one cause an item, counts add up.
+    """Why each lost item was lost: one cause an item, counts add up; equal reasons are shown once, with their number.
 
     Parameters
     ----------
@@ -155,14 +161,17 @@ def failures(
         Only these causes, for example not_retrieved.
     benchmark, provider
         Only the jobs of these.
+    full
+        Whole texts in the tables.
     """
-    from bench.report.failures import losses_grids, losses_json, lost_items
+    from bench.report.failures import lost_items
+    from bench.report.failureview import losses_grids, losses_json
 
     found = read_run(run_id, lambda reader: lost_items(reader, benchmark=benchmark, provider=provider, kinds=kind))
     if current.get().json:
         console.json_value(losses_json(found))
     else:
-        show_grids(losses_grids(found))
+        show_grids(losses_grids(found, cut=not full))
     return 0
 
 
@@ -224,7 +233,7 @@ def score(
     *,
     benchmark: str,
     name: str | None = None,
-    k: Annotated[int | None, Parameter(name=["-k", "--k"])] = None,
+    k: Annotated[int | None, Parameter(name=["-k", "--k"], converter=whole_number)] = None,
     judge_model: Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())] = None,
     judge_prompt: Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())] = None,
     embedding_model: str | None = None,
@@ -271,11 +280,12 @@ def score(
     if current.get().json:
         console.json_value(results_json(report))
     else:
-        show_grids([*overview(report, width=console.width()), *matrix(report, width=console.width())])
+        show_grids(result_grids(report))
     return 0
 
 
 async def _scored(catalog: Catalog, request: RunRequest, runfile: Path, name: str, environment: Environment) -> Report:
+    from dataclasses import replace
     from tempfile import TemporaryDirectory
 
     from bench.engine.foreign import foreign_plan, score_foreign
@@ -288,4 +298,4 @@ async def _scored(catalog: Catalog, request: RunRequest, runfile: Path, name: st
         folder = Path(place) / "score"
         await score_foreign(plan, rows, folder, environment=environment)
         async with Reader.open(folder) as reader:
-            return await fold(reader)
+            return replace(await fold(reader), stored=False)

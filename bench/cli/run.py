@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,14 +47,7 @@ def run(*, flags: RunFlags | None = None) -> int:
 
 def eval_(benchmark: str | None = None, provider: str | None = None, /, *, flags: RunFlags | None = None) -> int:
     """The same as run; BENCHMARK and PROVIDER may stand without a flag."""
-    flags = flags or RunFlags()
-    if benchmark is not None:
-        from dataclasses import replace
-
-        if flags.benchmarks is not None or (provider and flags.providers is not None):
-            raise UsageError(f"{benchmark} and --benchmarks or --providers say the same thing", hint="give one of them")
-        flags = replace(flags, benchmarks=[benchmark], providers=[provider] if provider else flags.providers)
-    return run(flags=flags)
+    return run(flags=_named(flags or RunFlags(), benchmark, provider))
 
 
 def resume(run_id: str, /, *, flags: RunFlags | None = None) -> int:
@@ -77,16 +71,12 @@ def resume(run_id: str, /, *, flags: RunFlags | None = None) -> int:
 
 def plan(benchmark: str | None = None, provider: str | None = None, /, *, flags: RunFlags | None = None) -> int:
     """What a run would do: items, calls, tokens, cost, least possible time. Calls nothing."""
-    from dataclasses import replace
-
     from bench.cli.planview import show_plan
     from bench.plan import make_plan
     from bench.providers.facts import needs
     from bench.settings import Rehearsal
 
-    flags = flags or RunFlags()
-    if benchmark is not None:
-        flags = replace(flags, benchmarks=[benchmark], providers=[provider] if provider else flags.providers)
+    flags = _named(flags or RunFlags(), benchmark, provider)
     catalog, environment = surroundings()
     ahead = Rehearsal(values=environment.values, dotenv=environment.dotenv)
     made = make_plan(catalog, _request(catalog, flags), ahead)
@@ -112,6 +102,15 @@ def surroundings() -> tuple[Catalog, Environment]:
     if environment.dotenv is not None:
         console.note(f"variables from {environment.dotenv} (they override nothing)")
     return Catalog.load(flags.workspace), environment
+
+
+def _named(flags: RunFlags, benchmark: str | None, provider: str | None) -> RunFlags:
+    """BENCHMARK and PROVIDER without a flag stand for the flags of their names, which cannot be given too."""
+    if benchmark is None:
+        return flags
+    if flags.benchmarks is not None or (provider and flags.providers is not None):
+        raise UsageError(f"{benchmark} and --benchmarks or --providers say the same thing", hint="give one of them")
+    return replace(flags, benchmarks=[benchmark], providers=[provider] if provider else flags.providers)
 
 
 def _for_planning(environment: Environment, cluster: object) -> Environment:
@@ -181,7 +180,6 @@ def _check_key(plan: Plan) -> None:
 def _announced(plan: Plan, environment: Environment) -> Plan:
     """Write ``run-started`` to the public log before the first call; a child process reads the log key."""
     import secrets
-    from dataclasses import replace
     from datetime import UTC, datetime
 
     from bench.config.run import new_run_id
@@ -193,7 +191,9 @@ def _announced(plan: Plan, environment: Environment) -> Plan:
     plan = replace(plan, request=plan.request.model_copy(update={"run_id": run_id}))
     if (plan.workspace / "checkpoints" / run_id).exists():
         return plan  # the engine refuses an id that is used: nothing must be announced for it
-    index = announce_in_child(announcement_of(plan, run_meta(plan, run_id, CodeState.read(environment))))
+    index = announce_in_child(
+        plan.workspace, announcement_of(plan, run_meta(plan, run_id, CodeState.read(environment)))
+    )
     console.note(f"announced in the public log at index {index}")
     return plan
 

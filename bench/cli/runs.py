@@ -33,15 +33,13 @@ def status(run_id: str | None = None, *, watch: Annotated[bool, Parameter(negati
     watch
         Show it again each second until it ends.
     """
-    from bench.report.progress import standing
-
     workspace = current.get().workspace
     name = run_id or next(iter(run_ids(workspace)), None)
     if name is None:
         raise UsageError("this workspace has no run yet", hint="bench run starts one")
     folder = find_run(workspace, name)
     while True:
-        found = anyio.run(standing, folder)
+        found = anyio.run(_standing, folder)
         if current.get().json:
             (console.json_line if watch else console.json_value)(found)
         else:
@@ -51,6 +49,19 @@ def status(run_id: str | None = None, *, watch: Annotated[bool, Parameter(negati
         time.sleep(WATCH_EVERY_S)
 
 
+async def _standing(folder: Path) -> dict[str, object]:
+    """A run whose shards are elsewhere has few rows of its own."""
+    from bench.engine.run import SHARDS
+
+    if (folder / SHARDS).is_dir():
+        from bench.cluster.standing import standing_of_run
+
+        return await standing_of_run(folder)
+    from bench.report.progress import standing
+
+    return await standing(folder)
+
+
 def _show(found: Mapping[str, object]) -> None:
     total, completed, failed = (cast("int", found[name]) for name in ("total", "completed", "failed"))
     console.line(f"run        {found['run_id']}")
@@ -58,6 +69,8 @@ def _show(found: Mapping[str, object]) -> None:
     console.line(f"state      {found['state']}{holder}" + (f" ({found['reason']})" if found["reason"] else ""))
     open_items = total - completed - failed
     console.line(f"items      {completed} ended well, {failed} failed, {open_items} open, {total} in all")
+    if "shards" in found:
+        console.line(f"shards     {_shards_text(cast('Mapping[str, int]', found['shards']))}")
     phases = cast("Mapping[str, Mapping[str, int]]", found["phases"])
     for name, counts in phases.items():
         console.line(f"{name:<10} " + ", ".join(f"{outcome} {count}" for outcome, count in counts.items()))
@@ -67,6 +80,12 @@ def _show(found: Mapping[str, object]) -> None:
     if found["state"] not in ("complete", "running"):
         resuming = command(f"bench run --resume {found['run_id']}")
         console.line(f"next       {resuming}")
+
+
+def _shards_text(shards: Mapping[str, int]) -> str:
+    elsewhere = shards["count"] - shards["back"] - shards["here"]
+    text = f"{shards['back']} of {shards['count']} back, {shards['here']} at work on this machine"
+    return f"{text}, {elsewhere} elsewhere or not begun: counted when they are back" if elsewhere else text
 
 
 def pause(run_id: str, /) -> int:

@@ -2,12 +2,14 @@
 
 Example::
 
-    write_new("provider", "mine", data=None, workspace=Path("."))        # configs/providers/mine.yaml
+    made = write_new("provider", "mine", data=None, workspace=Path("."))
+    made.path, made.guesses             # configs/providers/mine.yaml, ()
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -63,26 +65,38 @@ limits:
 """
 
 
-def write_new(kind: Literal["provider", "benchmark"], name: str, *, data: Path | None, workspace: Path) -> Path:
-    """Write the files and return the config's path.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """Where the new config lies, and what of it was guessed without a sign in the data."""
+
+    path: Path
+    guesses: tuple[str, ...] = ()
+
+
+def write_new(kind: Literal["provider", "benchmark"], name: str, *, data: Path | None, workspace: Path) -> Written:
+    """Write the files.
 
     Raises:
-        UsageError: a bad name, or a file that is there already.
+        UsageError: a bad name, data for a provider, or a file that is there already.
         DataError: DATA cannot be read.
     """
     if not NAME.fullmatch(name):
         raise UsageError(f'"{name}" is no name', hint="lower case letters, digits, dots, dashes and underscores")
+    guesses: tuple[str, ...] = ()
+    if kind == "provider" and data is not None:
+        raise UsageError("--from takes the data of a benchmark", hint="leave it out for a provider")
     if kind == "provider":
         variable = re.sub(r"[^A-Z0-9]", "_", name.upper())
         files = [(workspace / "configs" / "providers" / f"{name}.yaml", PROVIDER.format(name=name, variable=variable))]
     else:
         from bench.datasets.starting import new_benchmark
 
-        files = list(new_benchmark(name, data, workspace).files)
+        started = new_benchmark(name, data, workspace)
+        files, guesses = list(started.files), started.guesses
     for path, _ in files:
         if path.exists():
             raise UsageError(f"{path} exists already", hint="choose another name, or move it away")
     for path, text in files:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    return files[0][0]
+    return Written(path=files[0][0], guesses=guesses)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import anyio
+from cyclopts import Parameter
 
 from bench.cli import console
+from bench.cli.flags import whole_number
 from bench.cli.global_flags import current
 
 if TYPE_CHECKING:
@@ -15,13 +17,14 @@ if TYPE_CHECKING:
     from bench.web.serving import OpenSite, Settings
 
 DEFAULT_PORT = 3000
+Whole = Annotated[int, Parameter(converter=whole_number)]
 
 
 def explore(
     *,
     run: str | None = None,
     host: str = "127.0.0.1",
-    port: int = DEFAULT_PORT,
+    port: Whole = DEFAULT_PORT,
     token_file: Path | None = None,
 ) -> int:
     """Open the web pages of this workspace, read-only.
@@ -51,9 +54,9 @@ def explore(
 def serve(
     *,
     host: str = "127.0.0.1",
-    port: int = DEFAULT_PORT,
+    port: Whole = DEFAULT_PORT,
     token_file: Path | None = None,
-    max_runs: int = 1,
+    max_runs: Whole = 1,
 ) -> int:
     """The web pages as a service that also runs: starts, queues, pauses and resumes runs.
 

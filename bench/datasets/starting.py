@@ -62,6 +62,8 @@ class Started:
     """Files to be written: path and text, the config first."""
 
     files: tuple[tuple[Path, str], ...]
+    guesses: tuple[str, ...] = ()
+    """what no field of the data fits: the config names one all the same, which is to be looked at"""
 
     @property
     def path(self) -> Path:
@@ -82,7 +84,8 @@ def new_benchmark(name: str, data: Path | None, workspace: Path) -> Started:
         path = f"./datasets/{name}/{name}.jsonl"
         lines = "".join(json.dumps(sample) + "\n" for sample in _SAMPLE_ROWS)
         return Started(files=((target, config_text(name, path, row)), (workspace / path, lines)))
-    return Started(files=((target, config_text(name, _written_path(data, workspace), first_row(data))),))
+    row = first_row(data)
+    return Started(files=((target, config_text(name, _written_path(data, workspace), row)),), guesses=guesses(row))
 
 
 def first_row(data: Path) -> Mapping[str, object]:
@@ -93,6 +96,8 @@ def first_row(data: Path) -> Mapping[str, object]:
     for row in RowFile.open(data, SUFFIXES[suffix]):  # type: ignore[arg-type]
         if row.values is None:
             raise row.error or row.place.error("", "is torn")
+        if not row.values:
+            raise row.place.error("", "has no field")
         return row.values
     raise DataError("there are no rows", where=str(data))
 
@@ -108,7 +113,7 @@ def config_text(name: str, path: str, row: Mapping[str, object]) -> str:
     return SAMPLE.format(
         name=name,
         path=json.dumps(path),
-        id=_first(row, _IDS) or next(iter(row)),
+        id=_first(row, _IDS) or _quoted(next(iter(row))),
         ask=_nested(nested or "", questions) if questions is not None else _flat(row),
         context=_context(row, history),
         metadata=f"  metadata:\n    questionType: {kind}\n" if kind and questions is None else "",
@@ -117,6 +122,19 @@ def config_text(name: str, path: str, row: Mapping[str, object]) -> str:
         reader=READER if answered else "",
         metrics="  - accuracy\n" if answered else "  - hit_at_10\n",
     )
+
+
+def guesses(row: Mapping[str, object]) -> tuple[str, ...]:
+    """Each key of the config for which no field of the row has a telling name, and what stands there instead."""
+    children = row[nested] if (nested := _first(row, _NESTED, list)) else None
+    asked = children[0] if isinstance(children, list) and children and isinstance(children[0], Mapping) else row
+    first = next(iter(row))
+    found = {
+        "itemId": None if _first(row, _IDS) else f'the first field, "{first}"',
+        "context.field (the history)": None if _first(row, _HISTORIES) else f'the first field, "{first}"',
+        "question": None if _first(asked, _QUESTIONS) else 'the name "question"',
+    }
+    return tuple(f"no field looks like {key}: {text} stands there" for key, text in found.items() if text)
 
 
 def _flat(row: Mapping[str, object]) -> str:
@@ -140,7 +158,7 @@ def _context(row: Mapping[str, object], history: str) -> str:
     value = row.get(history)
     kind = "object" if isinstance(value, Mapping) else "array" if isinstance(value, list) else "string"
     dates, ids = _first(row, _DATES, list), _first(row, _SESSION_IDS, list)
-    lines = [f"    field: {history}\n", f"    type: {kind}\n"]
+    lines = [f"    field: {_quoted(history)}\n", f"    type: {kind}\n"]
     if kind == "array":
         lines += [f"    dateField: {dates}\n"] if dates else []
         lines += [f"    sessionIdField: {ids}\n"] if ids else []
@@ -149,6 +167,11 @@ def _context(row: Mapping[str, object], history: str) -> str:
 
 def _first(row: Mapping[str, object], names: tuple[str, ...], kind: type = object) -> str | None:
     return next((name for name in names if row.get(name) is not None and isinstance(row[name], kind)), None)
+
+
+def _quoted(name: str) -> str:
+    """A field's name as YAML takes it, whatever is in it."""
+    return name if name in _HISTORIES else json.dumps(name, ensure_ascii=False)
 
 
 def _written_path(data: Path, workspace: Path) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 from urllib.parse import unquote
@@ -41,7 +41,7 @@ from bench.engine.scoring import failed_row
 from bench.engine.stopping import Stopping
 from bench.errors import DataError
 from bench.http import Http
-from bench.journal import Entry, Journal, Key, RunState
+from bench.journal import Entry, Event, Journal, Key, RunState
 from bench.model import Hit, Item, Memory, Phase
 from bench.plan import NONE, Job, Lane, Plan, make_plan
 from bench.settings import Environment
@@ -117,7 +117,10 @@ async def score_foreign(plan: Plan, rows: Sequence[ForeignRow], folder: Path, *,
         quiet = replace(lane, jobs=tuple(replace(job, answering=NONE) for job in lane.jobs))
         readers = open_readers(replace(live, plan=replace(plan, lanes=(quiet,))))
         width = request.concurrency if isinstance(request.concurrency, int) else 1
-        await Foreign(lane=await open_lane(stack, live, lane, readers, width), rows=rows).run()
+        foreign = Foreign(lane=await open_lane(stack, live, lane, readers, width), rows=rows)
+        await foreign.run()
+        if foreign.strange:
+            journal.append(Event(kind="unknown_ids", scope=lane.key, message=foreign.told_of_strange))
         whole = len(rows) == lane.benchmark.n_selected
         await journal.set_state(RunState.COMPLETE if whole else RunState.PARTIAL)
 
@@ -128,6 +131,17 @@ class Foreign:
 
     lane: OpenLane
     rows: Sequence[ForeignRow]
+    strange: dict[str, str] = field(default_factory=dict)
+    """hit -> the first place of one that stands for nothing in its item's corpus"""
+
+    @property
+    def told_of_strange(self) -> str:
+        """How many of their ids nobody knows; a slip in writing them looks like a system that finds nothing."""
+        (name, where), count = next(iter(self.strange.items())), len(self.strange)
+        ids = "1 hit id is" if count == 1 else f"{count} different hit ids are"
+        return (
+            f'{ids} unknown in the corpus of their item, first "{name}" ({where}): they count as found and irrelevant'
+        )
 
     async def run(self) -> None:
         """Score every row; as many at once as there are workers."""
@@ -151,6 +165,8 @@ class Foreign:
             ready = Ready(lane=self.lane, corpus_id=corpus, space=self.lane.space(corpus, 1, {}))
             known = Known.of(dataset, corpus)
             for row in rows:
+                for name in known.strangers(row.hits or ()):
+                    self.strange.setdefault(name, row.where)
                 yield row, ready, known
 
     async def _score(self, row: ForeignRow, ready: Ready, known: Known) -> None:
@@ -203,6 +219,10 @@ class Known:
     def slots(self, hits: Hits) -> list[list[RenderedMemory]]:
         """What each hit stands for; an id that nobody knows stands for nothing and keeps its rank."""
         return [[self.by_id[name] for name in map(self._named, hit) if name in self.by_id] for hit in hits]
+
+    def strangers(self, hits: Hits) -> Iterator[str]:
+        """The ids that stand for nothing here."""
+        return (name for hit in hits for name in hit if self._named(name) not in self.by_id)
 
     def kinds(self, hits: Hits) -> Iterator[tuple[str, bool]]:
         """The ids that are known, and whether each is a session."""

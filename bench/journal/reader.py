@@ -42,6 +42,7 @@ from bench.journal.queries import (
 from bench.journal.records import (
     Alike,
     CorpusFacts,
+    FailedFor,
     ItemRecord,
     Origin,
     Spent,
@@ -130,6 +131,11 @@ class Reader:
     async def states(self, job: str) -> dict[State, int]:
         """Count the ended items of a job by state, in the newest scoring."""
         return {State(state): count for state, count in await self._all("states", clean(job))}
+
+    async def failed_for(self, job: str) -> list[FailedFor]:
+        """Why the items of a job failed, equal texts together, the commonest first."""
+        rows = await self._all("failed_for", clean(job))
+        return [FailedFor(kind=str(kind), text=str(text), count=int(count)) for kind, text, count in rows]
 
     async def owners(self) -> dict[str, set[Phase]]:
         """Name every lane, answering owner and job with rows, and which phases it has."""

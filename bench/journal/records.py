@@ -102,6 +102,16 @@ class ItemRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FailedFor:
+    """One reason why items failed, and how many."""
+
+    kind: str
+    """of the error"""
+    text: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Values:
     """Up to a few thousand ended items in order, as columns; all have the same metrics."""
 

@@ -3,7 +3,8 @@
 Example::
 
     found = await lost_items(reader, kinds=["not_retrieved"])
-    losses_json(found)["jobs"][0]["counts"]         # {"not_retrieved": 41, "answer_wrong": 7}
+    found.jobs[0].counts                # {"not_retrieved": 41, "answer_wrong": 7}
+    found.jobs[0].reasons[0].text       # what the most items were lost for
 
 The rule is `bench.metrics.loss`; here stands only where its facts lie in the journal.
 """
@@ -11,7 +12,7 @@ The rule is `bench.metrics.loss`; here stands only where its facts lie in the jo
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import cast
 
 from bench.errors import UsageError
@@ -21,10 +22,6 @@ from bench.metrics.loss import Loss, LossFacts, LossKind, loss_of, tally
 from bench.model import Phase, Verdict
 from bench.plan.record import JobRecord, read
 from bench.report.rows import ITEM_PAYLOAD, chain_of, payload
-from bench.report.tables import Grid, models_named
-
-SHOWN_ITEMS = 40
-LONGEST_TEXT = 60
 
 Verdicts = Mapping[tuple[str, str], tuple[Verdict, ...]]
 """(corpus, item) -> what every judge said in every epoch"""
@@ -42,12 +39,23 @@ class LostItem:
     loss: Loss
     error: str | None
     """kind of the error that ended it"""
-    message: str
+    reason: str
+    """in words: the error's text, or what was said of an item that got no score; empty for a wrong answer"""
     question: str | None
     expected: object
     answer: object
     evidence: tuple[str, ...]
     retrieved: tuple[tuple[str, ...], ...] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """One text and every item that was lost for it."""
+
+    loss: LossKind
+    error: str | None
+    text: str
+    items: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +67,19 @@ class JobLosses:
     """of all lost items, whatever kinds are asked for"""
     items: tuple[LostItem, ...]
     """of the kinds that are asked for"""
+
+    @property
+    def reasons(self) -> list[Reason]:
+        """The texts of the items, equal ones once, the commonest first."""
+        groups: dict[tuple[LossKind, str | None, str], list[str]] = {}
+        for item in self.items:
+            if item.reason:
+                groups.setdefault((item.loss.kind, item.error, item.reason), []).append(item.item)
+        found = [
+            Reason(loss=loss, error=error, text=text, items=tuple(names))
+            for (loss, error, text), names in groups.items()
+        ]
+        return sorted(found, key=lambda one: -len(one.items))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +145,7 @@ async def _losses(
 
 async def _verdicts(reader: Reader, record: JobRecord, records: Sequence[JobRecord]) -> Verdicts:
     """What other judges and other epochs said of the same answers; empty where there is neither."""
-    judges = [one for one in records if one.answer_owner == record.answer_owner]
+    judges = judges_of(record, records)
     if len(judges) == 1 and record.epochs == 1:
         return {}
     found: dict[tuple[str, str], tuple[Verdict, ...]] = {}
@@ -132,6 +153,20 @@ async def _verdicts(reader: Reader, record: JobRecord, records: Sequence[JobReco
         key = (item.corpus, item.item)
         found[key] = (*found.get(key, ()), *item.verdicts)
     return found
+
+
+def judges_of(record: JobRecord, records: Sequence[JobRecord]) -> list[JobRecord]:
+    """The jobs that judge the same answers, the job itself among them."""
+    return [one for one in records if one.answer_owner == record.answer_owner]
+
+
+async def said_of(
+    reader: Reader, record: JobRecord, records: Sequence[JobRecord], item: str, *, corpus: str | None
+) -> list[Verdict]:
+    """What every judge said of one item in every epoch."""
+    judges = judges_of(record, records)
+    found = [one for judge in judges for one in await reader.item(chain_of(judge), item, corpus=corpus)]
+    return [verdict for one in found for verdict in one.verdicts]
 
 
 async def _all_items(reader: Reader, records: Sequence[JobRecord]) -> AsyncIterator[ItemRecord]:
@@ -193,7 +228,7 @@ async def _lost(reader: Reader, item: ItemRecord, loss: Loss) -> LostItem:
         state=str(item.state),
         loss=loss,
         error=item.outcome if item.outcome != "ok" else None,
-        message=item.message,
+        reason=item.message or _unscored(item.verdicts),
         question=cast("str | None", about.get("question")),
         expected=about.get("answers"),
         answer=answer.data.get("answer") if answer else None,
@@ -202,85 +237,6 @@ async def _lost(reader: Reader, item: ItemRecord, loss: Loss) -> LostItem:
     )
 
 
-# ---------------------------------------------------------------------------- output
-
-
-def losses_json(losses: Losses) -> dict[str, object]:
-    """The document of ``bench failures RUN --json``."""
-    return {"run_id": losses.run_id, "jobs": [_job_json(job) for job in losses.jobs]}
-
-
-def _job_json(job: JobLosses) -> dict[str, object]:
-    return {
-        "benchmark": job.record.benchmark,
-        "provider": job.record.provider,
-        "models": asdict(job.record.models),
-        "n_lost": sum(job.counts.values()),
-        "counts": {str(kind): count for kind, count in job.counts.items()},
-        "items": [_item_json(item) for item in job.items],
-    }
-
-
-def _item_json(item: LostItem) -> dict[str, object]:
-    return {
-        "item_id": item.item,
-        "corpus": item.corpus,
-        "epoch": item.epoch,
-        "question_type": item.question_type,
-        "state": item.state,
-        "loss": str(item.loss.kind),
-        "partial_evidence": item.loss.partial_evidence,
-        "error": None if item.error is None else {"kind": item.error, "message": item.message},
-        "question": item.question,
-        "expected": item.expected,
-        "answer": item.answer,
-        "evidence": list(item.evidence),
-        "retrieved": None if item.retrieved is None else [list(slot) for slot in item.retrieved],
-    }
-
-
-def losses_grids(losses: Losses) -> list[Grid]:
-    """A grid of counts, and one of items a job."""
-    kinds = [kind for kind in LossKind if any(kind in job.counts for job in losses.jobs)]
-    counts = Grid(
-        title=f"lost items of {losses.run_id}, each counted once",
-        head=("benchmark", "provider", "models", "lost", *map(str, kinds)),
-        rows=tuple(
-            (
-                job.record.benchmark,
-                job.record.provider,
-                models_named(job.record.models),
-                str(sum(job.counts.values())),
-                *(str(job.counts.get(kind, 0)) for kind in kinds),
-            )
-            for job in losses.jobs
-        ),
-        right=tuple(range(3, 4 + len(kinds))),
-    )
-    return [counts, *(_items_grid(job) for job in losses.jobs if job.items)]
-
-
-def _items_grid(job: JobLosses) -> Grid:
-    more = len(job.items) - SHOWN_ITEMS
-    rows = tuple(
-        (
-            item.item,
-            item.question_type or "",
-            str(item.loss.kind) + (" (partly)" if item.loss.partial_evidence else ""),
-            _short(item.message or item.question),
-            _short(", ".join(map(str, item.expected)) if isinstance(item.expected, list) else None),
-            _short(item.answer),
-        )
-        for item in job.items[:SHOWN_ITEMS]
-    )
-    return Grid(
-        title=f"{job.record.benchmark} x {job.record.provider}",
-        head=("item", "type", "loss", "question or error", "expected", "answer"),
-        rows=rows,
-        notes=(f"{more} more: --json shows all",) if more > 0 else (),
-    )
-
-
-def _short(text: object) -> str:
-    words = " ".join(str(text or "").split())
-    return words if len(words) <= LONGEST_TEXT else words[: LONGEST_TEXT - 1] + "…"
+def _unscored(verdicts: Sequence[Verdict]) -> str:
+    """What the evaluators that gave no value said."""
+    return "; ".join(dict.fromkeys(one.reason for one in verdicts if one.value is None and one.reason))

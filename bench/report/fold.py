@@ -14,13 +14,14 @@ from typing import Literal, cast
 
 from bench.errors import UsageError
 from bench.journal import Reader, RunState
-from bench.journal.records import Spent
+from bench.journal.records import FailedFor, Spent
 from bench.metrics.fold import fold as fold_metrics
 from bench.metrics.overlay import GoldScores
 from bench.model import SCORED_STATES, Measurement, State
+from bench.plan.ranges import gaps_of
 from bench.plan.record import JobRecord, read
 from bench.plan.validity import invalid_reasons
-from bench.report.gathering import gathered, job_facts, measures, size_notes
+from bench.report.gathering import Counts, gathered, job_facts, measures, size_notes
 from bench.report.gold import gold_notes, gold_scores
 
 ALWAYS = ("question_type", "group")
@@ -49,13 +50,25 @@ class JobReport:
     counts: Mapping[State, int]
     error_kinds: Mapping[str, int]
     metrics: Mapping[str, Measurement]
-    usage: Mapping[str, Spent]
+    spent: Mapping[str, Mapping[str, Spent]]
+    """owner of rows (lane, answers, the job itself) -> role -> calls; jobs may share an owner"""
     isolation: IsolationProof
     gold: Mapping[str, GoldScores] = field(default_factory=dict)
     """metric -> its score with and without doubted golds; empty without an overlay"""
     invalid: tuple[str, ...] = ()
     """why the job has no headline number; empty = valid"""
+    commonest: FailedFor | None = None
+    """what most items of an INVALID job failed for"""
     notes: tuple[str, ...] = ()
+
+    @property
+    def usage(self) -> dict[str, Spent]:
+        """Calls and tokens by role; what jobs share is shown with each of them."""
+        found: dict[str, Spent] = {}
+        for by_role in self.spent.values():
+            for role, one in by_role.items():
+                found[role] = found.get(role, Spent()) + one
+        return found
 
     @property
     def n_ended(self) -> int:
@@ -94,6 +107,8 @@ class Report:
     """1-based inclusive positions that nobody ran"""
     jobs: tuple[JobReport, ...]
     notes: tuple[str, ...] = ()
+    stored: bool = True
+    """False: its journal is gone once this is shown, so that no command can name it"""
 
     @property
     def partial(self) -> bool:
@@ -128,23 +143,9 @@ async def fold(reader: Reader, *, by: Sequence[str] = ()) -> Report:
         status=status.state,
         reason=status.reason,
         plan_digest=reader.meta.plan_digest,
-        gaps=gaps(reader.meta.ranges, reader.meta.total),
+        gaps=gaps_of(reader.meta.ranges, reader.meta.total),
         jobs=tuple(jobs),
     )
-
-
-def gaps(ranges: Sequence[tuple[int, int]], total: int) -> tuple[tuple[int, int], ...]:
-    """The 1-based inclusive positions of 1..total that no range covers; no ranges at all = everything is covered."""
-    if not ranges:
-        return ()
-    found, following = [], 1
-    for start, end in sorted(ranges):
-        if start > following:
-            found.append((following, start - 1))
-        following = max(following, end + 1)
-    if following <= total:
-        found.append((following, total))
-    return tuple(found)
 
 
 async def _fold_job(
@@ -152,7 +153,6 @@ async def _fold_job(
 ) -> JobReport:
     metrics, notes = measures(record)
     counts, rows = await gathered(reader, record, metrics)
-    planned = record.n_selected * record.epochs
     probes, facts = await isolation(reader, record, uncleared), await job_facts(reader, record)
     measured = fold_metrics(
         metrics,
@@ -165,16 +165,18 @@ async def _fold_job(
         seed=record.seed,
     )
     gold = await gold_scores(reader, record, metrics)
+    invalid = whether_invalid(reader, record, counts, probes)
     return JobReport(
         record=record,
         gold=gold,
-        n_planned=planned,
+        n_planned=record.n_planned,
         counts=counts.states,
         error_kinds=counts.error_kinds,
         metrics=measured,
-        usage=await _usage(reader, record),
+        spent={owner: await reader.spent(owner) for owner in record.owners},
         isolation=probes,
-        invalid=invalid_reasons(counts.states, counts.error_kinds, planned, max_error_rate(reader), probes.failed),
+        invalid=invalid,
+        commonest=next(iter(await reader.failed_for(record.key)), None) if invalid else None,
         notes=(
             *told,
             *size_notes(record, facts),
@@ -185,19 +187,15 @@ async def _fold_job(
     )
 
 
-def max_error_rate(reader: Reader) -> float:
+def whether_invalid(reader: Reader, record: JobRecord, counts: Counts, probes: IsolationProof) -> tuple[str, ...]:
+    """Why a job of this run has no headline number; empty = it is valid."""
+    return invalid_reasons(counts.states, counts.error_kinds, record.n_planned, _max_error_rate(reader), probes.failed)
+
+
+def _max_error_rate(reader: Reader) -> float:
     """The share of failed items above which a job of this run is INVALID."""
     settings = {**reader.meta.request, **(dict(reader.resumes[-1].data) if reader.resumes else {})}
     return float(cast("float", settings.get("max_error_rate", 0.02)))
-
-
-async def _usage(reader: Reader, record: JobRecord) -> dict[str, Spent]:
-    """Calls and tokens by role; what jobs share is shown with each of them."""
-    found: dict[str, Spent] = {}
-    for owner in (record.lane, record.answer_owner, record.key):
-        for role, spent in (await reader.spent(owner)).items():
-            found.setdefault(role, spent)
-    return found
 
 
 async def isolation(reader: Reader, record: JobRecord, uncleared: int) -> IsolationProof:

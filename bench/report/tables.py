@@ -8,9 +8,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from bench.journal.records import FailedFor
 from bench.metrics.facts import NO_LABEL
 from bench.model import FAILED_STATES, Measurement
 from bench.plan.record import ModelNames
@@ -20,6 +22,8 @@ TOP_TYPES = 6
 WIDE = 160
 SHARE_BOUND = 1.0
 MILLISECONDS = "ms"
+LONGEST_ERROR = 200
+"""characters of an error below a table"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +57,8 @@ def _fitting(report: Report, jobs: Sequence[JobReport], width: int) -> Grid:
     grid = next((grid for grid in grids if grid.width <= width), grids[-1])
     if not types or types[-1] in grid.head:
         return grid
-    more = f"bench results {report.run_id} --by question_type shows all {len(types)} types"
-    return replace(grid, notes=(*grid.notes, more))
+    where = f"bench results {report.run_id} --by question_type" if report.stored else "the table by question_type"
+    return replace(grid, notes=(*grid.notes, f"{where} shows all {len(types)} types"))
 
 
 def matrix(report: Report, *, width: int = WIDE) -> list[Grid]:
@@ -99,7 +103,7 @@ def _benchmark_grid(report: Report, jobs: Sequence[JobReport], types: Sequence[s
         head=tuple(head),
         rows=tuple(_overview_row(job, types, models=models) for job in jobs),
         right=tuple(range(first, len(head))),
-        notes=tuple(dict.fromkeys(note for job in jobs for note in _notes(job))),
+        notes=tuple(dict.fromkeys(note for job in jobs for note in _notes(report, job))),
     )
 
 
@@ -109,7 +113,7 @@ def _title(report: Report, job: JobReport) -> str:
     if record.selection:
         parts.append(", ".join(f"{name}={_plain(value)}" for name, value in record.selection.items()))
     if report.partial:
-        parts.append(f"partial ({report.status})")
+        parts.append("partial" if report.status == "partial" else f"partial ({report.status})")
     if record.track != "uniform":
         parts.append(f"track {record.track}")
     if record.cluster_by is not None and job.headline is not None and job.headline.interval is not None:
@@ -173,11 +177,20 @@ def _top_types(jobs: Sequence[JobReport]) -> list[str]:
     return sorted(sizes, key=lambda label: (-sizes[label], label))
 
 
-def _notes(job: JobReport) -> list[str]:
+def _notes(report: Report, job: JobReport) -> list[str]:
     who = job.record.provider
     unanswered = job.record.models.answering is None and any(one.category == "answer" for one in job.record.metrics)
     hint = ["retrieval only: answer metrics need --answering-model"] if unanswered else []
-    return [*hint, *(f"{who}: INVALID, {reason}" for reason in job.invalid), *(f"{who}: {note}" for note in job.notes)]
+    invalid = [f"{who}: INVALID, {reason}" for reason in job.invalid]
+    commonest = [f"{who}: {_commonest(report, job.commonest)}"] if invalid and job.commonest else []
+    return [*hint, *invalid, *commonest, *(f"{who}: {note}" for note in job.notes)]
+
+
+def _commonest(report: Report, found: FailedFor) -> str:
+    text = " ".join(found.text.split())
+    shown = text if len(text) <= LONGEST_ERROR else text[: LONGEST_ERROR - 1] + "…"
+    more = f" (bench failures {report.run_id} shows every one)" if report.stored else ""
+    return f"the commonest failure, {found.count} times: {found.kind}{': ' if shown else ''}{shown}{more}"
 
 
 def _metric_grid(jobs: Sequence[JobReport], columns: Sequence[str]) -> Grid:
@@ -257,6 +270,21 @@ def number(value: float | None, unit: str | None = None) -> str:
     return f"{value:.1f}"
 
 
-def safe_cell(text: str) -> str:
-    """A text that no spreadsheet takes for a formula."""
-    return f"'{text}" if text[:1] in "=+-@\t\r" and text else text
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+HIDDEN = re.compile(
+    "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u200b-\\u200f\\u2028-\\u202e\\u2066-\\u2069\\ufeff\\ud800-\\udfff]"
+)
+
+
+def safe_row(cells: Iterable[object]) -> list[object]:
+    """A row of CSV in which no spreadsheet takes a text for a formula; numbers stay numbers."""
+    return [f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell for cell in cells]
+
+
+def visible(text: str) -> str:
+    """Show control, direction and zero-width characters instead of obeying them; tabs and newlines stay."""
+    return HIDDEN.sub(lambda found: _escape(ord(found.group())), text)
+
+
+def _escape(code: int) -> str:
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

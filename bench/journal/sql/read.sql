@@ -69,6 +69,16 @@ SELECT state, count(*) FROM (
   GROUP BY corpus, unit, epoch)
 GROUP BY state;
 
+-- name: failed_for
+-- the newest outcome of each item that failed, equal texts together, the commonest first
+SELECT s.outcome, coalesce(m.text, ''), count(*) FROM (
+  SELECT state, outcome, entry, max(generation) FROM score
+  WHERE owner = (SELECT id FROM owner WHERE name = ?1)
+  GROUP BY corpus, unit, epoch) s
+JOIN entry e ON e.id = s.entry LEFT JOIN message m ON m.id = e.message
+WHERE s.state IN ('error', 'not_ready')
+GROUP BY s.outcome, m.text ORDER BY count(*) DESC, s.outcome, m.text;
+
 -- name: generations
 SELECT max(generation) FROM score WHERE owner = (SELECT id FROM owner WHERE name = ?1);
 
