@@ -31,7 +31,7 @@ from bench.engine.codestate import CodeState
 from bench.engine.meta import check_identity, resume_data, run_meta
 from bench.engine.outcome import STOPPED_EXIT, exit_code_of, job_outcomes, status_of
 from bench.engine.run import PAUSE_FILE, RUN_LOG, inmost, results_folder
-from bench.engine.stopping import GRACE_S, Stopping, watching
+from bench.engine.stopping import GRACE_S, PauseFile, Stopping, watching
 from bench.errors import IdentityError, UsageError
 from bench.events import log, run_log
 from bench.journal import Journal, Reader, RunMeta, RunState
@@ -154,17 +154,16 @@ class ClusterRun:
         """Check every worker, hold the run, have the shards carried out, and merge what there is."""
         shards = cut(self.plan, self.plan.request.shards or self.slots)
         await refuse_unfit(self.cluster, self._order(shards[0]), within_s=self.silent_s)
+        pause = PauseFile(self.folder / PAUSE_FILE)
         async with self._held(resumed=resumed) as journal:
             meta = journal.meta
             todo = [shard for shard in shards if not await self._recalled(shard)]
             if todo and resumed:
                 self.round.near = await survivors(self.cluster, self._order(todo[0]))
             self.cluster.listen(lambda text: self.progress.hear(Word.read(text)))
-            watched = watching(
-                self.stopping, pause_file=self.folder / PAUSE_FILE, max_time_s=self.plan.request.max_time
-            )
             with run_log(results_folder(self.plan) / self.run_id / RUN_LOG, self.run_id):
-                async with watched:
+                async with watching(self.stopping, max_time_s=self.plan.request.max_time) as watchers:
+                    pause.watch(self.stopping, watchers)
                     self.observer.launched(self.progress)
                     log().info("cluster_run_started", shards=len(shards), todo=len(todo), slots=self.slots)
                     with self.stopping.scope:

@@ -36,7 +36,7 @@ def cut(plan: Plan, count: int) -> list[Shard]:
     positions, breaks = _selected(plan)
     if not 1 <= count <= len(positions):
         raise UsageError(f"--shards {count}: the run has {len(positions)} items, a shard needs at least one")
-    first, last = plan.range or (1, plan.total)
+    first, last = plan.ranges[0] if plan.ranges else (1, plan.total)
     inner = [positions[at] for at in _cuts(len(positions), count, breaks)]
     edges = [first, *inner, last + 1]
     ranges = [(start, after - 1) for start, after in pairwise(edges)]

@@ -15,7 +15,7 @@ import heapq
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from bench.config.findings import did_you_mean
@@ -41,6 +41,8 @@ class Selection:
     """``sample`` counts for each type"""
     seed: int = 0
     limit: int | None = None
+    parts: tuple[tuple[int, int], ...] = ()
+    """ranges as of start and end, instead of them: each is selected from apart, as the runs of a merge did"""
 
     def range(self, total: int) -> tuple[int, int]:
         """The half-open range of indexes from 0; UsageError for one that cannot be."""
@@ -79,6 +81,9 @@ class Selectable(Protocol):
 
 def select(dataset: Selectable, selection: Selection) -> array[int]:
     """Give the indexes (from 0) of the selected items in file order; UsageError for names nobody has."""
+    if selection.parts:
+        apart = (replace(selection, parts=(), start=start, end=end) for start, end in selection.parts)
+        return array("I", sorted({index for one in apart for index in select(dataset, one)}))
     start, end = selection.range(len(dataset))
     chosen = array("I", (index for index in _filtered(dataset, selection) if start <= index < end))
     if selection.sample is not None:

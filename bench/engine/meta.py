@@ -15,8 +15,10 @@ from bench.engine.codestate import CodeState
 from bench.engine.machine import describe
 from bench.errors import IdentityError
 from bench.journal import RunMeta
+from bench.journal.merging import PARTS
 from bench.plan import Plan
 from bench.plan.identity import changes
+from bench.plan.making import ranges_of
 from bench.plan.record import EXTRA_KEY, dump, records
 
 
@@ -27,7 +29,7 @@ def run_meta(plan: Plan, run_id: str, code: CodeState) -> RunMeta:
         plan_digest=plan.digest,
         identity=plan.identity,
         request=plan.request.model_dump(mode="json", exclude_unset=True),
-        ranges=() if plan.range is None else (plan.range,),
+        ranges=plan.ranges,
         total=plan.total,
         versions=plan.versions,
         code_state=asdict(code),
@@ -38,6 +40,7 @@ def run_meta(plan: Plan, run_id: str, code: CodeState) -> RunMeta:
             "note": plan.request.note,
             "operation": plan.request.operation(),
             "notes": list(plan.notes),
+            **({} if plan.ranges == ranges_of(plan.request, plan.total) else {PARTS: plan.ranges}),
         },
     )
 

@@ -19,6 +19,7 @@ from bench.engine.stopping import Stop
 from bench.journal import Reader, RunState
 from bench.model import FAILED_STATES, State
 from bench.plan import Job, Lane, Plan
+from bench.plan.ranges import gaps_of
 
 SIGNALLED = 128
 """a signal's exit code lies above it"""
@@ -105,7 +106,7 @@ def status_of(plan: Plan, jobs: Sequence[JobOutcome], stop: Stop | None, stopped
         return RunState.STOPPED if stop in (Stop.MAX_COST, Stop.MAX_TIME) else RunState.PAUSED
     if stopped:
         return RunState.STOPPED
-    whole = plan.range is None and not any(job.pending for job in jobs)
+    whole = not gaps_of(plan.ranges, plan.total) and not any(job.pending for job in jobs)
     return RunState.COMPLETE if whole else RunState.PARTIAL
 
 

@@ -16,6 +16,7 @@ from bench.config.run import RunRequest
 from bench.engine.meta import check_identity
 from bench.errors import IdentityError
 from bench.journal import Reader
+from bench.journal.merging import selected_from
 from bench.journal.places import find_run
 from bench.plan import Plan, make_plan
 from bench.settings import Environment
@@ -43,6 +44,6 @@ async def resumed_plan(
                 f"--{name.replace('_', '-')} of run {meta.run_id} cannot change",
                 hint="start another run for the other range and merge the two",
             )
-    plan = make_plan(catalog, request, environment)
+    plan = make_plan(catalog, request, environment, ranges=selected_from(meta))
     check_identity(meta, plan)
     return path, plan

@@ -23,6 +23,7 @@ from bench.config.run import RunRequest
 from bench.engine.errand import Errand
 from bench.errors import IdentityError
 from bench.journal import Chain, Entry, Event, Journal, Reader
+from bench.journal.merging import selected_from
 from bench.journal.places import find_run
 from bench.model import FAILED_STATES, Phase
 from bench.plan import Plan, changes, make_plan
@@ -33,6 +34,7 @@ RESCORED = "rescored"
 FROM_BENCHMARK = ("version", "config_sha256", "dataset", "k")
 """what of a benchmark its stored searches rest on"""
 FROM_SETTINGS = ("seed", "epochs", "selection")
+RANGE_FLAGS = ("start", "end", "shard")
 
 
 async def failed_items(path: Path, *, phase: Phase | None = None, items: Sequence[str] = ()) -> frozenset[str]:
@@ -79,7 +81,8 @@ async def rescored_plan(
     async with Reader.open(path) as reader:
         meta = reader.meta
         before = sum(event.kind == RESCORED for _, event in await reader.events())
-    plan = make_plan(catalog, RunRequest.combine(RunRequest.model_validate(dict(meta.request)), flags), environment)
+    request = RunRequest.combine(RunRequest.model_validate(dict(meta.request)), flags)
+    plan = make_plan(catalog, request, environment, ranges=selected_from(meta))
     check_stored(meta.identity, plan, Phase.EVALUATE)
 
     async def announce(journal: Journal) -> None:
@@ -125,7 +128,9 @@ async def forked_plan(
     async with Reader.open(path) as reader:
         meta = reader.meta
     stored = RunRequest.model_validate({**meta.request, "run_id": None})
-    plan = make_plan(catalog, RunRequest.combine(stored, flags), environment)
+    narrowed = any(flags.get(name) is not None for name in RANGE_FLAGS)
+    ranges = None if narrowed else selected_from(meta)
+    plan = make_plan(catalog, RunRequest.combine(stored, flags), environment, ranges=ranges)
     check_stored(meta.identity, plan, start)
     return plan, Errand(first=copying(path, plan, start))
 

@@ -32,7 +32,7 @@ from bench.engine.opening import open_lane, skip_lane
 from bench.engine.outcome import Outcome, exit_code_of, job_outcomes, status_of
 from bench.engine.progress import Observer, Progress, Silent
 from bench.engine.readers import open_readers
-from bench.engine.stopping import Stopping, watching
+from bench.engine.stopping import PauseFile, Stopping, watching
 from bench.errors import DiskFull, UsageError
 from bench.events import log, run_log
 from bench.http import Http, Limits
@@ -85,8 +85,9 @@ async def execute(
     errand = errand or Errand()
     work = Execution(plan, environment, observer or Silent(), folder, share, errand)
     try:
-        watched = watching(work.stopping, pause_file=folder / PAUSE_FILE, max_time_s=plan.request.max_time)
-        async with watched, journal:
+        pause = PauseFile(folder / PAUSE_FILE)
+        async with watching(work.stopping, max_time_s=plan.request.max_time) as watchers, journal:
+            pause.watch(work.stopping, watchers)
             if resume is not None:
                 if not errand.rescores:
                     check_identity(journal.meta, plan)

@@ -19,7 +19,7 @@ from enum import StrEnum
 from pathlib import Path
 
 import anyio
-from anyio.abc import TaskStatus
+from anyio.abc import TaskGroup, TaskStatus
 
 GRACE_S = 8.0
 LOOK_EVERY_S = 1.0
@@ -108,15 +108,34 @@ async def obey_deadline(stopping: Stopping, max_time_s: float) -> None:
     stopping.ask(Stop.MAX_TIME)
 
 
+class PauseFile:
+    """The file that asks the process which holds a run to pause; made before the run is taken, watched after.
+
+    What lies there already was meant for an earlier process, or is another's that holds the run now.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._earlier = self._written()
+
+    def watch(self, stopping: Stopping, watchers: TaskGroup) -> None:
+        """Obey it from now on; the run is held."""
+        if self._earlier is not None and self._written() == self._earlier:
+            self._path.unlink(missing_ok=True)
+        watchers.start_soon(obey_pause_file, stopping, self._path)
+
+    def _written(self) -> int | None:
+        return self._path.stat().st_mtime_ns if self._path.exists() else None
+
+
 @asynccontextmanager
-async def watching(stopping: Stopping, *, pause_file: Path, max_time_s: float | None) -> AsyncIterator[None]:
-    """Keep every outside reason to stop under watch while the block runs."""
+async def watching(stopping: Stopping, *, max_time_s: float | None) -> AsyncIterator[TaskGroup]:
+    """Keep signals and the clock under watch while the block runs, and whatever it starts in the group."""
     async with anyio.create_task_group() as watchers:
         await watchers.start(obey_signals, stopping)
-        watchers.start_soon(obey_pause_file, stopping, pause_file)
         if max_time_s is not None:
             watchers.start_soon(obey_deadline, stopping, max_time_s)
-        yield
+        yield watchers
         watchers.cancel_scope.cancel()
 
 

@@ -10,7 +10,7 @@ the last attempt), and all must agree in what is not measured: hits, answer, ver
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from hashlib import blake2b
@@ -25,14 +25,18 @@ from bench.journal.migrations import VERSION
 from bench.journal.queries import read_holder, read_meta, run_meta
 from bench.journal.rows import RunMeta, RunState, now
 from bench.journal.sql import blocks
-from bench.plan.record import EXTRA_KEY, joined
+from bench.model import Phase
+from bench.plan.ranges import Range, Ranges, covered, gaps_of, union_of
+from bench.plan.record import EXTRA_KEY, cuts_inside_range, joined
 
 _MERGE = blocks("merge")
 _STAGING = ("stage", "stage_steps", "stage_probes", "stage_events", "stage_resumes")
 _COPYING = ("entries", "verdicts", "calls", "scores", "steps")
 _DONE = (RunState.COMPLETE, RunState.PARTIAL)
-
-Range = tuple[int, int]
+_RANGE = ("start", "end", "shard", "run_id")
+"""of a source's request, what is the source's own"""
+PARTS = "parts"
+"""key of what a resume selects from: the sources' ranges, each apart where the selection chooses inside a range"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +63,7 @@ async def merge(
 ) -> MergeOutcome:
     """Union ``sources`` (run folders or journal files) into the new run folder ``into``.
 
-    ``request`` is what a resume of the merged run goes on with, by default what the first source was asked.
+    ``request`` is what a resume of the merged run goes on with; by default it goes on with what the sources covered.
 
     Raises IdentityError (another plan digest), MergeConflict (one item with two outcomes; names every such
     item), JournalError or UsageError; nothing is left behind then.
@@ -70,14 +74,13 @@ async def merge(
     known.sort(key=lambda source: (source.meta.created_at, source.uuid))
     _same_plan(known)
     meta = _merged_meta(known, run_id)
-    if request is not None:
-        meta = replace(meta, request=request)
+    meta = _resumable(meta, known) if request is None else replace(meta, request=request)
     gaps = gaps_of(meta.ranges, meta.total)
     state = _merged_state(known, gaps)
     path = into / NAME
     async with drafted(path, run_id) as draft:
         await draw_up(draft, meta)
-        phases = await _fill(draft, [source.path for source in known], state)
+        phases = await _fill(draft, known, meta, state)
     return MergeOutcome(path=path, phases=phases, gaps=gaps, state=state)
 
 
@@ -130,22 +133,36 @@ def _merged_meta(sources: Sequence[_Source], run_id: str) -> RunMeta:
     shared = {
         key: value
         for key, value in first.extra.items()
-        if key != "merged" and all(source.meta.extra.get(key) == value for source in sources)
+        if key not in ("merged", PARTS) and all(source.meta.extra.get(key) == value for source in sources)
     }
     shards: dict[str, object] = {}
     for source in sources:
         earlier = source.meta.extra.get("merged")
         shards.update(earlier if isinstance(earlier, Mapping) else {source.uuid: _shard(source.meta)})
-    ranges = union_of((source.meta.ranges for source in sources), total)
-    parts = [(tuple(source.meta.ranges), source.meta.extra) for source in sources]
-    jobs = {EXTRA_KEY: joined(parts, gapless=not gaps_of(ranges, total))}
     return replace(
         first,
         run_id=run_id,
         total=total,
-        ranges=ranges,
-        extra={**shared, **jobs, "merged": dict(sorted(shards.items()))},
+        ranges=union_of((source.meta.ranges for source in sources), total),
+        extra={**shared, "merged": dict(sorted(shards.items()))},
     )
+
+
+def _resumable(meta: RunMeta, sources: Sequence[_Source]) -> RunMeta:
+    """Let a resume select what the sources selected: no range of one of them, but all of them."""
+    request = {name: value for name, value in meta.request.items() if name not in _RANGE}
+    parts = meta.ranges
+    if cuts_inside_range(request):
+        everything = ((1, meta.total),)
+        apart = [selected_from(source.meta) or source.meta.ranges or everything for source in sources]
+        parts = tuple(sorted({part for ranges in apart for part in ranges}))
+    return replace(meta, request=request, extra={**meta.extra, PARTS: parts})
+
+
+def selected_from(meta: RunMeta) -> Ranges | None:
+    """What a resume selects from, where the request does not say it: in a merged run, and in a fork of one."""
+    parts = meta.extra.get(PARTS)
+    return None if not isinstance(parts, Sequence) else tuple((start, end) for start, end in parts)
 
 
 def _shard(meta: RunMeta) -> dict[str, object]:
@@ -164,37 +181,12 @@ def _merged_state(sources: Sequence[_Source], gaps: Sequence[Range]) -> RunState
     return RunState.PARTIAL if gaps else RunState.COMPLETE
 
 
-def union_of(parts: Iterable[tuple[Range, ...]], total: int) -> tuple[Range, ...]:
-    """Join ranges of positions; empty = all of them."""
-    ranges: list[Range] = []
-    for part in parts:
-        if not part:
-            return ()
-        ranges += part
-    joined: list[Range] = []
-    for start, end in sorted(ranges):
-        if joined and start <= joined[-1][1] + 1:
-            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
-        else:
-            joined.append((start, end))
-    return () if joined == [(1, total)] else tuple(joined)
-
-
-def gaps_of(ranges: Sequence[Range], total: int) -> tuple[Range, ...]:
-    """Give the positions of 1..total that sorted, joined ``ranges`` leave out; empty ranges leave out none."""
-    if not ranges:
-        return ()
-    starts = [1, *(end + 1 for _, end in ranges)]
-    ends = [*(start - 1 for start, _ in ranges), total]
-    return tuple((start, end) for start, end in zip(starts, ends, strict=True) if start <= end)
-
-
 # ---------------------------------------------------------------------- rows
 
 
-async def _fill(draft: Path, sources: Sequence[Path], state: RunState) -> int:
+async def _fill(draft: Path, sources: Sequence[_Source], meta: RunMeta, state: RunState) -> int:
     async with AsyncExitStack() as stack:
-        uris = [await stack.enter_async_context(readable(path)) for path in sources]
+        uris = [await stack.enter_async_context(readable(source.path)) for source in sources]
         connection = await stack.enter_async_context(
             aiosqlite.connect(draft.resolve().as_uri(), uri=True, isolation_level=None)
         )
@@ -207,11 +199,14 @@ async def _fill(draft: Path, sources: Sequence[Path], state: RunState) -> int:
         await connection.executescript(_MERGE["staging"])
         await _each(connection, uris, script="names", statements=_STAGING)
         await _refuse_conflicts(connection)
+        parts = [(source.meta.ranges, source.meta.extra) for source in sources]
+        extra = {**meta.extra, EXTRA_KEY: joined(parts, meta.total, await _shared(connection, sources, meta))}
         await connection.execute(_MERGE["phases"])
         await _each(connection, uris, statements=_COPYING)
         await connection.executescript(_MERGE["notes"])
         await connection.executemany(
-            blocks("write")["set_meta"], [("state", to_json([state, ""])), ("state_us", str(micros(now())))]
+            blocks("write")["set_meta"],
+            [("state", to_json([state, ""])), ("state_us", str(micros(now()))), ("extra", to_json(extra))],
         )
         await connection.execute("PRAGMA journal_mode = WAL")
         counted = await connection.execute_fetchall(_MERGE["count"])
@@ -230,6 +225,19 @@ async def _each(
             sql = _MERGE[name]
             await connection.execute(sql, (number,) if "?1" in sql else ())
         await connection.execute("DETACH src")
+
+
+async def _shared(
+    connection: aiosqlite.Connection, sources: Sequence[_Source], meta: RunMeta
+) -> dict[tuple[str, Phase], int]:
+    """Count the items that an owner has in several ranges, once for each range too many."""
+    ranges = list(dict.fromkeys(source.meta.ranges for source in sources))
+    if sum(covered(one, meta.total) for one in ranges) == covered(meta.ranges, meta.total):
+        return {}
+    part_of = [ranges.index(source.meta.ranges) for source in sources]
+    await connection.create_function("part", 1, part_of.__getitem__, deterministic=True)
+    found = await connection.execute_fetchall(_MERGE["shared"])
+    return {(owner, PHASE_OF[phase]): count for owner, phase, count in found}
 
 
 async def _refuse_conflicts(connection: aiosqlite.Connection) -> None:

@@ -2,7 +2,7 @@
 
 Example::
 
-    planned = plan_benchmark(dataset, request, positions=None, folder=Path("."))
+    planned = plan_benchmark(dataset, request, ranges=(), folder=Path("."))
     planned.n_selected, planned.k, [metric.definition for metric in planned.scoring.metrics]
 """
 
@@ -21,6 +21,7 @@ from bench.errors import BenchError, ConfigError, DataError, UsageError
 from bench.evaluators.packs import Pack, check_sealed, load_pack
 from bench.plan.overlays import overlay_of
 from bench.plan.prompts import Prompts
+from bench.plan.ranges import Ranges
 from bench.plan.scoring import Scoring
 from bench.plan.shape import BenchmarkPlan
 from bench.plan.unfilled import unfilled
@@ -31,9 +32,7 @@ DEFAULT_CONTEXT_BUDGET = 120_000
 """tokens: what the large models of today can read"""
 
 
-def plan_benchmark(
-    dataset: Dataset, request: RunRequest, *, positions: tuple[int, int] | None, folder: Path
-) -> BenchmarkPlan:
+def plan_benchmark(dataset: Dataset, request: RunRequest, *, ranges: Ranges, folder: Path) -> BenchmarkPlan:
     """Resolve everything of one benchmark that does not depend on a provider.
 
     Raises:
@@ -50,7 +49,7 @@ def plan_benchmark(
     if problems := unfilled(prompts, dataset, judged=any(spec.method == LLM_JUDGE for spec in scoring.specs)):
         raise ConfigError.of(problems)
     whole = filters_of(request)
-    selection = whole if positions is None else replace(whole, start=positions[0], end=positions[1])
+    selection = replace(whole, parts=ranges)
     n_selected, n_whole = (len(dataset.selected(one)) for one in (selection, whole))
     if not n_whole:
         raise UsageError(f"no item of {config.name} is selected", hint="widen the filters")

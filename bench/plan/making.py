@@ -27,6 +27,7 @@ from bench.plan.identity import digest
 from bench.plan.identitytree import identity_of
 from bench.plan.installed import Installed, refuse_doubles
 from bench.plan.providers import choose
+from bench.plan.ranges import Ranges
 from bench.plan.shape import NONE, BenchmarkPlan, Job, Lane, Plan, ProviderPlan
 from bench.settings import Environment
 from bench.version import __version__
@@ -34,8 +35,8 @@ from bench.version import __version__
 DEMO = ("demo",)
 
 
-def make_plan(catalog: Catalog, request: RunRequest, environment: Environment) -> Plan:
-    """Plan a run.
+def make_plan(catalog: Catalog, request: RunRequest, environment: Environment, *, ranges: Ranges | None = None) -> Plan:
+    """Plan a run; ``ranges`` stand for the request's own range, as the ranges of a merged run do.
 
     Raises:
         UsageError: unknown names, nothing selected, or no job that could run.
@@ -45,10 +46,8 @@ def make_plan(catalog: Catalog, request: RunRequest, environment: Environment) -
     names = request.benchmarks or DEMO
     datasets = [open_benchmark(catalog.benchmark(name), catalog.workspace) for name in names]
     total = max(len(dataset) for dataset in datasets)
-    positions = positions_of(request, total)
-    benchmarks = [
-        plan_benchmark(dataset, request, positions=positions, folder=catalog.workspace) for dataset in datasets
-    ]
+    chosen = ranges_of(request, total) if ranges is None else ranges
+    benchmarks = [plan_benchmark(dataset, request, ranges=chosen, folder=catalog.workspace) for dataset in datasets]
     embedding = None if request.embedding_model is None else resolve_name(request.embedding_model)
     providers = choose(
         catalog, names=request.providers, overrides=request.set, embedding=embedding, environment=environment
@@ -69,15 +68,15 @@ def make_plan(catalog: Catalog, request: RunRequest, environment: Environment) -
         identity=identity,
         digest=digest(identity),
         total=total,
-        range=positions,
+        ranges=chosen,
         versions=versions(installed),
         model_files=files,
         notes=tuple(dict.fromkeys([*_notes(lanes), *_without_effect(lanes, request)])),
     )
 
 
-def positions_of(request: RunRequest, total: int) -> tuple[int, int] | None:
-    """The range of a run as 1-based inclusive positions, None for all of them.
+def ranges_of(request: RunRequest, total: int) -> Ranges:
+    """The one range that a request names; empty for all positions.
 
     Raises:
         UsageError: a shard that does not exist, or a range beyond the last item.
@@ -91,7 +90,7 @@ def positions_of(request: RunRequest, total: int) -> tuple[int, int] | None:
         start, end = request.start or 1, min(request.end or total, total)
     if start > total or end < start:
         raise UsageError(f"the range {start}..{end} holds none of the {total} items")
-    return None if (start, end) == (1, total) else (start, end)
+    return () if (start, end) == (1, total) else ((start, end),)
 
 
 def model_files(catalog: Catalog) -> dict[str, ModelFile]:

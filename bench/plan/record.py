@@ -9,19 +9,21 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
+
+from bench.errors import JournalError
+from bench.model import Phase
+from bench.plan.ranges import Ranges, covered, gaps_of, union_of
 
 if TYPE_CHECKING:
     from bench.metrics import Measure
     from bench.plan.shape import BenchmarkPlan, Job, Lane, Plan, ProviderPlan
 
 EXTRA_KEY = "jobs"
-Ranges = tuple[tuple[int, int], ...]
-"""1-based inclusive positions; empty = all"""
 BUILT_IN_EMBEDDING = "(builtin)"
 """an outside service that embeds by itself and does not say with what"""
 
@@ -108,6 +110,16 @@ class JobRecord:
     """why the result is not publishable"""
     skipped: str | None = None
     overlay: OverlayRecord | None = None
+
+    @property
+    def owners(self) -> tuple[str, str, str]:
+        """Whose rows make up the job: its lane, its answers, itself."""
+        return self.lane, self.answer_owner, self.key
+
+    @property
+    def n_planned(self) -> int:
+        """Items that must end: each epoch of an item counts."""
+        return self.n_selected * self.epochs
 
     @property
     def suspects(self) -> Mapping[str, str]:
@@ -237,25 +249,45 @@ _JOBS: TypeAdapter[tuple[JobRecord, ...]] = TypeAdapter(tuple[JobRecord, ...])
 
 
 def read(extra: Mapping[str, object]) -> tuple[JobRecord, ...]:
-    """The jobs of a journal, in the plan's order."""
-    return _JOBS.validate_python(extra.get(EXTRA_KEY, ()))
+    """The jobs of a journal, in the plan's order; JournalError when they have another version's form."""
+    try:
+        return _JOBS.validate_python(extra.get(EXTRA_KEY, ()))
+    except ValidationError as error:
+        raise JournalError("the journal tells its jobs in a form that this version cannot read") from error
 
 
-def joined(parts: Sequence[tuple[Ranges, Mapping[str, object]]], *, gapless: bool) -> list[dict[str, object]]:
-    """The jobs of merged runs: equal but for the number of items, which is that of all distinct ranges together."""
+def cuts_inside_range(names: Container[str]) -> bool:
+    """The selection chooses inside a range, so ranges that are joined select something else than each apart."""
+    return "sample" in names or "limit" in names
+
+
+def joined(
+    parts: Sequence[tuple[Ranges, Mapping[str, object]]], total: int, shared: Mapping[tuple[str, Phase], int]
+) -> list[dict[str, object]]:
+    """The jobs of merged runs: equal but for the number of items, which is that of all distinct ranges together.
+
+    ``shared`` counts the items that an owner has in more than one range, once for each range too many.
+    """
     by_job: dict[str, dict[Ranges, JobRecord]] = {}
     for ranges, extra in parts:
         for job in read(extra):
             by_job.setdefault(job.key, {}).setdefault(ranges, job)
-    return dump([_joined(list(found.values()), gapless=gapless) for found in by_job.values()])
+    union = union_of((ranges for ranges, _ in parts), total)
+    return dump([_joined(list(found.values()), union, total, shared) for found in by_job.values()])
 
 
-def _joined(found: Sequence[JobRecord], *, gapless: bool) -> JobRecord:
+def _joined(
+    found: Sequence[JobRecord], union: Ranges, total: int, shared: Mapping[tuple[str, Phase], int]
+) -> JobRecord:
     first = found[0]
-    cut_after_range = "sample" in first.selection or "limit" in first.selection
-    total = sum(job.n_selected for job in found)
-    whole = first.n_whole if gapless and not cut_after_range else total
-    return dataclasses.replace(first, n_selected=whole)
+    if not first.selection:
+        selected = covered(union, first.n_whole)
+    elif not cuts_inside_range(first.selection) and not gaps_of(union, total):
+        selected = first.n_whole
+    else:
+        twice = max(shared.get((first.key, Phase.EVALUATE), 0), shared.get((first.lane, Phase.SEARCH), 0))
+        selected = sum(job.n_selected for job in found) - twice
+    return dataclasses.replace(first, n_selected=selected)
 
 
 def dump(jobs: Sequence[JobRecord]) -> list[dict[str, object]]:

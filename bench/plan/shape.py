@@ -24,6 +24,7 @@ from bench.datasets.levels import Level
 from bench.evaluators.packs import Pack
 from bench.plan.overlays import PlannedOverlay
 from bench.plan.prompts import Prompts
+from bench.plan.ranges import Ranges
 from bench.plan.scoring import Scoring
 
 NONE = "none"
@@ -144,8 +145,8 @@ class Plan:
     digest: str
     total: int
     """items of the longest benchmark's full order"""
-    range: tuple[int, int] | None
-    """1-based inclusive positions that this machine covers; None = all"""
+    ranges: Ranges
+    """positions that the run covers, each range selected from apart; empty = all"""
     versions: Mapping[str, object]
     """recorded beside the identity: bench, python, packages"""
     model_files: Mapping[str, ModelFile]

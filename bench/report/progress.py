@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from decimal import Decimal
 from pathlib import Path
+from typing import cast
 
 from bench.journal import CorpusKind, Reader, RunState
 from bench.model import FAILED_STATES, Phase
-from bench.plan.record import read
+from bench.plan.ranges import gaps_of
+from bench.plan.record import JobRecord, read
 from bench.providers.names import BUILT_IN
-from bench.report.fold import gaps
 
 IN_ORDER = tuple(Phase)
 
@@ -26,7 +27,7 @@ async def standing(folder: Path) -> dict[str, object]:
         status = await reader.status()
         jobs = read(reader.meta.extra)
         states = [await reader.states(job.key) for job in jobs]
-        total = sum(job.n_selected * job.epochs for job in jobs)
+        total = sum(job.n_planned for job in jobs)
         ended = sum(sum(found.values()) for found in states)
         failed = sum(count for found in states for state, count in found.items() if state in FAILED_STATES)
         phases: dict[str, dict[str, int]] = {}
@@ -47,17 +48,17 @@ async def standing(folder: Path) -> dict[str, object]:
             "in_progress": total - ended if running else 0,
             "phases": phases,
             "range": [list(part) for part in reader.meta.ranges] or None,
-            "gaps": [list(gap) for gap in gaps(reader.meta.ranges, reader.meta.total)],
-            "question_types": sorted({kind for job in jobs for kind in _types(job.selection)}) or None,
+            "gaps": [list(gap) for gap in gaps_of(reader.meta.ranges, reader.meta.total)],
+            "question_types": sorted({kind for job in jobs for kind in _asked_types(job)}) or None,
             "eta_s": elapsed_s * (total - ended) / ended if running and elapsed_s and ended else None,
             "oldest_request_s": status.oldest_request_s if running else None,
-            "cost_usd": await _cost(reader, {owner for job in jobs for owner in (job.lane, job.answer_owner, job.key)}),
+            "cost_usd": await _cost(reader, {owner for job in jobs for owner in job.owners}),
         }
 
 
-def _types(selection: object) -> list[str]:
-    found = selection.get("question_types", ()) if isinstance(selection, dict) else ()
-    return [str(kind) for kind in found]
+def _asked_types(job: JobRecord) -> list[str]:
+    """What ``--question-type`` named."""
+    return cast("list[str]", job.selection.get("question_type", []))
 
 
 async def _cost(reader: Reader, owners: set[str]) -> str:

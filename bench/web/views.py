@@ -19,6 +19,7 @@ from bench.journal.places import CHECKPOINTS, JOURNAL, run_ids
 from bench.journal.results_db import ResultsDb
 from bench.model import FAILED_STATES, State
 from bench.plan.record import JobRecord, read
+from bench.plan.ranges import gaps_of
 from bench.report.fold import gaps
 from bench.report.summary import FILE
 from bench.web.faults import Busy, NotFound
@@ -172,7 +173,7 @@ async def run_document(site: Site, run_id: str) -> Json:
         "plan_digest": meta.plan_digest,
         "note": meta.extra.get("note"),
         "labels": meta.extra.get("labels") or {},
-        "gaps": [list(gap) for gap in gaps(meta.ranges, meta.total)],
+        "gaps": [list(gap) for gap in gaps_of(meta.ranges, meta.total)],
         "service": site.service.standing().get(run_id) if site.service else None,
         "progress": progress,
         "progress_fresh": counted,

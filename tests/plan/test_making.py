@@ -115,7 +115,7 @@ def test_ranges_and_shards_cover_every_position_once(world: World) -> None:
     ]
     assert covered == list(range(1, 13))
     assert len({plan.digest for plan in plans}) == 1
-    assert world.plan(providers="bm25", start=1, end=12).range is None
+    assert world.plan(providers="bm25", start=1, end=12).ranges == ()
 
 
 def test_an_estimate_counts_calls_tokens_and_money(world: World) -> None:

@@ -114,6 +114,13 @@ GROUP BY owner, phase, corpus, unit, epoch, generation
 HAVING min(content) <> max(content) OR min(scoring) <> max(scoring)
 ORDER BY owner, phase, corpus, unit, epoch;
 
+-- name: shared
+-- part(source) numbers the distinct ranges: an item that is in two of them is one item
+SELECT owner, phase, sum(parts - 1) FROM (
+  SELECT owner, phase, count(DISTINCT part(source)) AS parts FROM stage WHERE phase IN (3, 5)
+  GROUP BY owner, phase, corpus, unit)
+GROUP BY owner, phase;
+
 -- name: phases
 INSERT INTO phase (owner, phase, corpus, unit, epoch, attempt, outcome, entry)
 SELECT o.id, c.phase, c.corpus, c.unit, c.epoch, c.attempt, c.outcome, c.entry

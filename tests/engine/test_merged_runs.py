@@ -1,0 +1,226 @@
+"""A run that was put together from ranges: what it counts, and what going on with it asks."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from bench.config.catalog import Catalog
+from bench.engine import execute, forked_plan, rescored_plan
+from bench.errors import IdentityError, JournalError
+from bench.journal import MergeOutcome, Reader, RunState, merge
+from bench.model import Phase, State
+from bench.plan.record import read
+from bench.report import fold
+from tests.small_world import World
+
+FLAGS = {"providers": "bm25", "answering_model": "builtin/extractive", "cleanup": "never"}
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """60 items, ten in each of six corpora; half of type one, half of type two."""
+    return World.make(tmp_path, corpora=6, items=10)
+
+
+async def joined(world: World, *parts: Mapping[str, object], into: str = "whole", **flags: object) -> MergeOutcome:
+    """Run each part and merge them."""
+    folders = [(await world.run(**FLAGS, **flags, **part)).folder for part in parts]
+    return await merge(folders, world.workspace / "checkpoints" / into, run_id=into)
+
+
+async def planned(world: World, run_id: str) -> list[int]:
+    """How many items each job says that it has."""
+    async with Reader.open(world.workspace / "checkpoints" / run_id) as reader:
+        return [job.n_selected for job in read(reader.meta.extra)]
+
+
+async def counted(world: World, run_id: str) -> tuple[int, int, tuple[tuple[int, int], ...]]:
+    """What a report makes of it: planned, ended, gaps."""
+    async with Reader.open(world.workspace / "checkpoints" / run_id) as reader:
+        report = await fold(reader)
+    return report.jobs[0].record.n_selected, report.jobs[0].n_ended, report.gaps
+
+
+async def test_items_of_two_ranges_that_overlap_count_once(world: World) -> None:
+    outcome = await joined(world, {"start": 1, "end": 30}, {"start": 20, "end": 50})
+    assert (outcome.gaps, outcome.state) == (((51, 60),), RunState.PARTIAL)
+    assert await counted(world, "whole") == (50, 50, ((51, 60),))
+
+
+async def test_ranges_that_overlap_and_cover_everything_are_the_whole(world: World) -> None:
+    outcome = await joined(world, {"start": 1, "end": 40}, {"start": 21, "end": 60})
+    assert (outcome.gaps, outcome.state) == ((), RunState.COMPLETE)
+    assert await counted(world, "whole") == (60, 60, ())
+
+
+async def test_a_range_inside_another_adds_nothing(world: World) -> None:
+    await joined(world, {"start": 1, "end": 30}, {"start": 5, "end": 9})
+    assert await counted(world, "whole") == (30, 30, ((31, 60),))
+
+
+async def test_a_run_of_everything_and_a_range_of_it_are_everything(world: World) -> None:
+    await joined(world, {}, {"start": 5, "end": 9})
+    assert await counted(world, "whole") == (60, 60, ())
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ({"question_type": ["one"]}, 25),
+        ({"items_of": ["c2", "c3"]}, 20),
+        ({"limit": 5}, 10),
+        ({"sample": 6, "seed": 3}, 12),
+    ],
+)
+async def test_items_inside_the_filters_count_once_too(
+    world: World, flags: Mapping[str, object], expected: int
+) -> None:
+    await joined(world, {"start": 1, "end": 30}, {"start": 20, "end": 50}, **flags)
+    n_planned, ended, _ = await counted(world, "whole")
+    assert n_planned == ended
+    assert n_planned <= expected
+    assert "sample" in flags or n_planned == expected
+
+
+async def test_without_a_verdict_the_searches_say_which_items_are_the_same(world: World) -> None:
+    await joined(world, {"start": 1, "end": 30}, {"start": 20, "end": 50}, phases="search", question_type=["one"])
+    assert await planned(world, "whole") == [25]
+
+
+async def test_a_benchmark_that_is_shorter_than_the_range_counts_what_it_has(world: World) -> None:
+    short = world.workspace / "datasets/short.jsonl"
+    short.write_text((world.workspace / "datasets/facts.jsonl").read_text().splitlines(keepends=True)[0])
+    text = (world.workspace / "configs/benchmarks/facts.yaml").read_text()
+    world.write("configs/benchmarks/short.yaml", text.replace("facts", "short"))
+    await joined(world, {"start": 5, "end": 30}, {"start": 20, "end": 50}, benchmarks=["facts", "short"])
+    assert await planned(world, "whole") == [46, 6]
+
+
+async def test_resume_of_a_merged_run_asks_all_that_its_parts_covered(world: World) -> None:
+    await joined(world, {"start": 1, "end": 10}, {"start": 31, "end": 40}, phases="search")
+    outcome = await world.resume("whole", phases="search,answer,evaluate")
+    assert outcome.jobs[0].states == {State.CORRECT: 20}
+    assert (outcome.status, outcome.exit_code) == (RunState.PARTIAL, 0)
+    assert await counted(world, "whole") == (20, 20, ((11, 30), (41, 60)))
+    assert (await world.resume("whole")).message == "nothing left to do"
+
+
+async def test_resume_of_a_merged_run_without_gaps_completes_it(world: World) -> None:
+    await joined(world, {"shard": "1/2"}, {"shard": "2/2"}, phases="search")
+    outcome = await world.resume("whole", phases="search,answer,evaluate")
+    assert (outcome.status, outcome.jobs[0].states) == (RunState.COMPLETE, {State.CORRECT: 60})
+
+
+async def test_each_part_keeps_its_own_limit_when_the_merged_run_goes_on(world: World) -> None:
+    await joined(world, {"shard": "1/2"}, {"shard": "2/2"}, phases="search", limit=4)
+    outcome = await world.resume("whole", phases="search,answer,evaluate")
+    assert outcome.jobs[0].states == {State.CORRECT: 8}
+    assert await counted(world, "whole") == (8, 8, ())
+
+
+async def test_a_merge_of_merges_goes_on_with_every_part(world: World) -> None:
+    await joined(world, {"start": 1, "end": 10}, {"start": 11, "end": 20}, into="first", phases="search", limit=3)
+    last = await world.run(**FLAGS, start=41, end=60, phases="search", limit=3)
+    checkpoints = world.workspace / "checkpoints"
+    await merge([last.folder, checkpoints / "first"], checkpoints / "whole", run_id="whole")
+    outcome = await world.resume("whole", phases="search,answer,evaluate")
+    assert outcome.jobs[0].states == {State.CORRECT: 9}
+    assert await counted(world, "whole") == (9, 9, ((21, 40),))
+
+
+@pytest.mark.parametrize("flag", [{"start": 1}, {"end": 10}, {"shard": "1/2"}])
+async def test_a_merged_run_takes_no_other_range(world: World, flag: dict[str, object]) -> None:
+    await joined(world, {"start": 1, "end": 10}, {"start": 31, "end": 40}, phases="search")
+    with pytest.raises(IdentityError) as refused:
+        await world.resume("whole", **flag)
+    (name,) = flag
+    assert str(refused.value) == f"--{name} of run whole cannot change"
+    assert refused.value.hint == "start another run for the other range and merge the two"
+
+
+async def test_a_rescore_of_a_merged_run_scores_every_part(world: World) -> None:
+    await joined(world, {"start": 1, "end": 10}, {"start": 31, "end": 40})
+    catalog = Catalog.load(world.workspace)
+    folder, plan, errand = await rescored_plan(
+        "whole", catalog=catalog, flags={"metrics": "mrr"}, environment=world.environment
+    )
+    outcome = await execute(plan, environment=world.environment, resume=folder, errand=errand)
+    assert outcome.jobs[0].states == {State.CORRECT: 20}
+    assert await planned(world, "whole") == [20]
+    async with Reader.open(folder) as reader:
+        assert sum([len(one.items) async for one in reader.values("facts/bm25|builtin/extractive|none")]) == 20
+
+
+async def test_a_fork_of_a_merged_run_and_its_resume_have_every_part(world: World) -> None:
+    await joined(world, {"start": 1, "end": 10}, {"start": 31, "end": 40})
+    flags = {"answering_model": "none", "run_id": "forked"}
+    plan, errand = await forked_plan(
+        "whole", Phase.ANSWER, catalog=Catalog.load(world.workspace), flags=flags, environment=world.environment
+    )
+    outcome = await execute(plan, environment=world.environment, errand=errand)
+    assert (outcome.status, outcome.jobs[0].states) == (RunState.PARTIAL, {State.MEASURED: 20})
+    assert await counted(world, "forked") == (20, 20, ((11, 30), (41, 60)))
+    assert (await world.resume("forked")).message == "nothing left to do"
+
+
+async def test_a_fork_may_name_a_range_of_its_own(world: World) -> None:
+    await joined(world, {"start": 1, "end": 10}, {"start": 31, "end": 40})
+    flags = {"answering_model": "none", "start": 36, "end": 40}
+    plan, errand = await forked_plan(
+        "whole", Phase.ANSWER, catalog=Catalog.load(world.workspace), flags=flags, environment=world.environment
+    )
+    assert plan.ranges == ((36, 40),)
+    assert (await execute(plan, environment=world.environment, errand=errand)).jobs[0].states == {State.MEASURED: 5}
+
+
+async def test_a_part_of_other_data_is_refused_with_its_digests_and_nothing_is_left(world: World) -> None:
+    first = await world.run(**FLAGS, start=1, end=10)
+    path = world.workspace / "datasets/facts.jsonl"
+    path.write_text(path.read_text().replace("W5y9", "W5y8"))
+    second = await world.run(**FLAGS, start=11, end=60)
+    with pytest.raises(IdentityError) as refused:
+        await merge([first.folder, second.folder], world.workspace / "checkpoints/whole", run_id="whole")
+    changed = {name for name, _, _ in refused.value.changes}
+    assert "benchmarks.facts.dataset.sha256" in changed
+    assert refused.value.exit_code == 2
+    assert not (world.workspace / "checkpoints/whole").exists()
+
+
+@pytest.mark.parametrize("part", [0.2, 0.9])
+async def test_a_half_copied_journal_is_named_and_nothing_is_left(world: World, tmp_path: Path, part: float) -> None:
+    first = await world.run(**FLAGS, start=1, end=10)
+    second = await world.run(**FLAGS, start=11, end=60)
+    cut = tmp_path / "copied.sqlite"
+    whole = (second.folder / "journal.sqlite").read_bytes()
+    cut.write_bytes(whole[: int(len(whole) * part)])
+    with pytest.raises(JournalError) as refused:
+        await merge([first.folder, cut], world.workspace / "checkpoints/whole", run_id="whole")
+    assert refused.value.where == str(cut)
+    assert cut.stat().st_size == int(len(whole) * part)
+    assert not (world.workspace / "checkpoints/whole").exists()
+
+
+async def test_a_journal_copied_alone_goes_on_in_another_folder(world: World, tmp_path: Path) -> None:
+    first = await world.run(**FLAGS, start=1, end=10, phases="search")
+    copied = tmp_path / "elsewhere" / "journal.sqlite"
+    copied.parent.mkdir()
+    shutil.copy(first.folder / "journal.sqlite", copied)
+    outcome = await world.resume(str(copied), phases="search,answer,evaluate")
+    assert outcome.folder == copied.parent
+    assert outcome.jobs[0].states == {State.CORRECT: 10}
+
+
+async def test_what_a_merged_run_was_made_of_stands_in_it(world: World) -> None:
+    await joined(world, {"start": 1, "end": 10}, {"start": 31, "end": 40}, note="mine")
+    async with Reader.open(world.workspace / "checkpoints/whole") as reader:
+        request, extra = reader.meta.request, reader.meta.extra
+    assert not {"start", "end", "shard", "run_id"} & set(request)
+    assert extra["parts"] == [[1, 10], [31, 40]]
+    assert extra["note"] == "mine"
+    shards = json.loads(json.dumps(extra["merged"])).values()
+    assert sorted(one["ranges"] for one in shards) == [[[1, 10]], [[31, 40]]]
