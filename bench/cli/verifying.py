@@ -109,7 +109,7 @@ def show_outcome(outcome: Outcome) -> None:
     """The verdict, what it is about, what was found and, only below VALID, the scores."""
     from bench.receipt.foreign import scores_of, subject_of
 
-    unchecked = f" ({'; '.join(outcome.unchecked)})" if outcome.unchecked else ""
+    unchecked = f"  NOT CHECKED: {'; '.join(outcome.unchecked)}" if outcome.unchecked else ""
     _say(f"{outcome.verdict}  {outcome.file}{unchecked}")
     believed = outcome.verdict == "VALID"
     if outcome.receipt is not None:
@@ -174,8 +174,11 @@ def _models(body: Body) -> str:
 
 def _scores(receipt: Receipt, *, recomputed: bool) -> Iterator[str]:
     """Every score on a line, those that a model judged apart from those that anybody can recompute."""
-    deterministic = "deterministic, recomputed from the rows" if recomputed else "deterministic, not recomputed"
-    groups = (("judged by a model", receipt.scores.judged), (deterministic, receipt.scores.deterministic))
+    word = "" if recomputed else ", NOT RECOMPUTED: the signer's own word"
+    groups = (
+        (f"judged by a model{word}", receipt.scores.judged),
+        (f"deterministic{word or ', recomputed from the rows'}", receipt.scores.deterministic),
+    )
     width = max((len(name) for _, group in groups for name in group), default=0)
     for title, group in groups:
         if group:

@@ -18,7 +18,7 @@ from bench.receipt.findings import Finding, fail, ok, or_ok, skip, warn
 from bench.receipt.invariants import invariants
 from bench.receipt.items import ItemRow, ReadLine, Seal, Sealed, read_items
 from bench.receipt.keyfiles import PublicKey
-from bench.receipt.log.check import file_sha256
+from bench.receipt.log.files import file_sha256
 from bench.receipt.recompute import Recompute
 from bench.receipt.schema import Receipt
 from bench.receipt.signature import check_form, holds, signed_bytes
@@ -64,7 +64,8 @@ def _signature(document: Mapping[str, JSON], key: PublicKey | None) -> Finding:
 def items_and_scores(receipt: Receipt, path: Path) -> Iterator[Finding]:
     """One pass over the items file: its digests, its rows, and what follows from them."""
     if not path.is_file():
-        yield warn("items", "items_missing", f"items file not found: {path.name}")
+        told = f"{path.name} is not there, and no score can be checked without it (--items FILE)"
+        yield warn("items", "items_missing", told)
         yield skip("recompute", "items file not found, scores not recomputed")
         return
     recompute = Recompute(receipt)

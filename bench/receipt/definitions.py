@@ -16,43 +16,14 @@ from dataclasses import dataclass
 _DEFINITION = re.compile(r"(?P<base>[^@/\[]+)(?:@(?P<k>[0-9]{1,9}))?(?:\[(?P<options>[^\]/]*)\])?/(?P<version>.+)")
 _CUT_IN_NAME = re.compile(r".*_at_([0-9]{1,9})")
 
-RATES = frozenset(
-    [
-        "hit",
-        "recall_any",
-        "recall_fraction",
-        "recall_all",
-        "recall_capped",
-        "precision",
-        "retrieval_precision",
-        "retrieval_recall",
-        "retrieval_f1",
-        "retrieval_coverage",
-        "ndcg",
-        "map",
-        "mrr",
-        "exact_match",
-        "contains_match",
-        "token_f1",
-        "locomo_qa_score",
-        "rouge_l",
-        "bleu",
-        "bleu_1",
-        "bleu4_nltk_method1",
-        "deletion_check",
-        "citation_accuracy",
-        "accuracy",
-        "accuracy_macro",
-        "accuracy_by_question_type",
-        "accuracy_by_category",
-        "accuracy_incl_adversarial",
-        "accuracy_excl_adversarial",
-        "correctness",
-        "abstention_accuracy",
-        "over_abstention_rate",
-        "faithfulness",
-    ]
-)
+RATES = frozenset({
+    "hit", "recall_any", "recall_fraction", "recall_all", "recall_capped", "precision", "retrieval_precision",
+    "retrieval_recall", "retrieval_f1", "retrieval_coverage", "ndcg", "map", "mrr", "exact_match", "contains_match",
+    "token_f1", "locomo_qa_score", "rouge_l", "bleu", "bleu_1", "bleu4_nltk_method1", "deletion_check",
+    "citation_accuracy", "accuracy", "accuracy_macro", "accuracy_by_question_type", "accuracy_by_category",
+    "accuracy_incl_adversarial", "accuracy_excl_adversarial", "correctness", "abstention_accuracy",
+    "over_abstention_rate", "faithfulness",
+})  # fmt: skip
 """Base names whose values are shares, so that nothing outside 0..1 can be true."""
 
 

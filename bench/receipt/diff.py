@@ -18,7 +18,7 @@ from bench.errors import CanonicalError, UsageError, VerificationError
 from bench.plan.identity import changes
 from bench.receipt.digests import config_tree
 from bench.receipt.items import ItemRow, Seal, read_items
-from bench.receipt.log.check import file_sha256
+from bench.receipt.log.files import file_sha256
 from bench.receipt.schema import Receipt, read_receipt
 from bench.receipt.wire import Misfit, emit
 

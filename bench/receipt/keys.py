@@ -19,14 +19,14 @@ from pathlib import Path
 
 from bench.canonical import dumps
 from bench.errors import UsageError
-from bench.receipt.keyfiles import KeyRefused, PublicKey, SigningKey
+from bench.receipt.keyfiles import KeyRefused, SigningKey
 from bench.receipt.keyring import PUBLISHED, Keyring
 from bench.receipt.log.appending import append, refuse_altered
 from bench.receipt.log.entries import AnyEntry, KeyAdded, KeyRetired, KeyRevoked
 from bench.receipt.log.store import read_log
 from bench.receipt.signature import ALGORITHM, encode
 from bench.receipt.trusted import Role, TrustedKey, TrustStore
-from bench.receipt.wire import SEGMENT
+from bench.receipt.wire import SEGMENT, emit
 from bench.receipt.worktree import changed, in_work_tree, is_ignored
 from bench.receipt.written import write_atomically
 
@@ -49,20 +49,8 @@ class KeyChange:
 
 
 def list_keys(ring: Keyring) -> list[dict[str, object]]:
-    """Every trusted key with its range."""
-    return [
-        {
-            "name": key.name,
-            "fingerprint": key.fingerprint,
-            "roles": list(key.roles),
-            "status": key.status,
-            "validFromIndex": key.valid_from_index,
-            "validToIndex": key.valid_to_index,
-            "revokedFromIndex": key.revoked_from_index,
-            "reason": key.reason,
-        }
-        for key in ring.trusted().keys
-    ]
+    """Every trusted key with its range, without the key itself."""
+    return [{name: value for name, value in emit(key).items() if name != "publicKey"} for key in ring.trusted().keys]
 
 
 # --------------------------------------------------------------------------- new
@@ -81,7 +69,7 @@ def _make(
     private, public = ring.key_folder / f"{name}.key", ring.workspace / "keys" / f"{name}.pub"
     _refuse_taken(store, name, private, public)
     key = SigningKey.generate()
-    entry = trusted_entry(key.public, name, roles, from_index)
+    entry = TrustedKey.of(key.public, name, roles, from_index)
     with all_or_nothing(private, public):
         _write_private(private, key)
         public.parent.mkdir(parents=True, exist_ok=True)
@@ -101,18 +89,6 @@ def all_or_nothing(*files: Path) -> Iterator[None]:
             with suppress(OSError):
                 file.unlink(missing_ok=True)
         raise
-
-
-def trusted_entry(key: PublicKey, name: str, roles: Sequence[Role], from_index: int = 0) -> TrustedKey:
-    """An active entry of trusted.json."""
-    return TrustedKey(
-        name=name,
-        fingerprint=key.fingerprint,
-        public_key=key.pem,
-        roles=tuple(roles),
-        status="active",
-        valid_from_index=from_index,
-    )
 
 
 def _refuse_taken(store: TrustStore, name: str, private: Path, public: Path) -> None:
@@ -171,13 +147,7 @@ def rotate(ring: Keyring, *, old: str | None, new: str | None, at: str) -> KeyCh
     statement = _write_statement(ring, index, at, leaving, made.key, (old_key, new_key))
     _note_rotation(ring, index, at, leaving, made.key)
     drafts: list[AnyEntry] = [
-        KeyAdded(
-            index=0,
-            at=at,
-            fingerprint=made.key.fingerprint,
-            public_key=made.key.public_key,
-            roles=made.key.roles,
-        ),
+        KeyAdded.of(made.key, at),
         KeyRetired(index=0, at=at, fingerprint=leaving.fingerprint),
     ]
     log_key = new_key if "log" in made.key.roles else ring.log_key_or_none(but=leaving.fingerprint)

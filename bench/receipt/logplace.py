@@ -15,7 +15,7 @@ from typing import Self
 
 from bench.canonical import JSON, digest, sha256_hex
 from bench.receipt.findings import Finding, fail, or_ok, warn
-from bench.receipt.log.check import LogOutcome, check_log_itself, head_holds, misstated
+from bench.receipt.log.check import LogOutcome, check_log_itself, head_holds
 from bench.receipt.log.entries import (
     AnyEntry,
     ReceiptLogged,
@@ -25,6 +25,7 @@ from bench.receipt.log.entries import (
     Superseded,
     write_entry,
 )
+from bench.receipt.log.files import misstated
 from bench.receipt.log.store import RECEIPTS, LogView, read_document, read_log
 from bench.receipt.schema import Receipt
 from bench.receipt.trusted import TrustStore

@@ -9,7 +9,6 @@ Each writes entries to the workspace's log under a log key and covers them with 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -113,29 +112,9 @@ def abandon(run_id: str, ring: Keyring, *, reason: str | None, at: str) -> Publi
     return _append_one(ring, RunAbandoned(index=0, at=at, run_id=run_id, reason=str(reason)), at)
 
 
-def announce(
-    ring: Keyring,
-    *,
-    run_id: str,
-    plan_digest: str,
-    config_digests: Sequence[str],
-    items_planned: int,
-    seed: int,
-    code_commit: str | None,
-    at: str,
-) -> Published:
+def announce(ring: Keyring, started: RunStarted) -> Published:
     """Append ``run-started``; to be called before the first call to a provider."""
-    entry = RunStarted(
-        index=0,
-        at=at,
-        run_id=run_id,
-        plan_digest=plan_digest,
-        config_digests=tuple(config_digests),
-        items_planned=items_planned,
-        seed=seed,
-        code_commit=code_commit,
-    )
-    return _append_one(ring, entry, at)
+    return _append_one(ring, started, started.at)
 
 
 def announcement(folder: Path, run_id: str, plan_digest: str) -> tuple[Preregistration, LogHead] | None:

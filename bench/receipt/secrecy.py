@@ -50,7 +50,8 @@ def _named(workspace: Path, providers: Iterable[str]) -> Iterator[str]:
 def refuse_secrets(draft: Draft) -> None:
     """Look through everything that would be written."""
     for place, text in _texts(draft):
-        if redactor.holds_secret(text):
+        plain = text.replace('\\"', '"').replace("\\\\", "\\")  # a secret may hold what JSON escapes
+        if redactor.holds_secret(text) or redactor.holds_secret(plain):
             raise Refused("secret_in_receipt", f"the value of a configured secret occurs in {place}")
 
 

@@ -50,6 +50,18 @@ class TrustedKey(Wire):
             raise ValueError("a revoked key needs revokedFromIndex")
         return self
 
+    @classmethod
+    def of(cls, key: PublicKey, name: str, roles: Sequence[Role], from_index: int = 0) -> Self:
+        """An active entry."""
+        return cls(
+            name=name,
+            fingerprint=key.fingerprint,
+            public_key=key.pem,
+            roles=tuple(roles),
+            status="active",
+            valid_from_index=from_index,
+        )
+
     @property
     def key(self) -> PublicKey:
         """The key itself; refuses a weak one or another type."""
@@ -106,16 +118,7 @@ class TrustStore:
     @classmethod
     def pin(cls, keys: Iterable[PublicKey]) -> Self:
         """Trust exactly these keys, for everything, for one call."""
-        pinned = tuple(
-            TrustedKey(
-                name=f"pinned-{number}",
-                fingerprint=key.fingerprint,
-                public_key=key.pem,
-                roles=ROLES,
-                status="active",
-            )
-            for number, key in enumerate(keys, start=1)
-        )
+        pinned = tuple(TrustedKey.of(key, f"pinned-{number}", ROLES) for number, key in enumerate(keys, start=1))
         return cls(origin=None, keys=pinned, pinned=True)
 
     def save(self, path: Path) -> None:

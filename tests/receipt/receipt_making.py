@@ -19,10 +19,9 @@ from bench.plan import make_plan
 from bench.receipt import merkle
 from bench.receipt.digests import config_digest, result_digest
 from bench.receipt.keyfiles import SigningKey
-from bench.receipt.keys import trusted_entry
 from bench.receipt.schema import Body
 from bench.receipt.signature import sign
-from bench.receipt.trusted import DEFAULT_ORIGIN, TrustStore
+from bench.receipt.trusted import DEFAULT_ORIGIN, TrustedKey, TrustStore
 from bench.receipt.verify import Outcome, Question, verify_file
 from bench.receipt.wire import admit
 from bench.settings import Environment
@@ -231,7 +230,7 @@ class Desk:
         return path
 
     def store(self, **entry: Any) -> TrustStore:
-        made = trusted_entry(self.key.public, "tester", ("receipt", "log")).model_copy(update=entry)
+        made = TrustedKey.of(self.key.public, "tester", ("receipt", "log")).model_copy(update=entry)
         return TrustStore(origin=DEFAULT_ORIGIN, keys=(made,))
 
     def verify(self, path: Path, **question: Any) -> Outcome:

@@ -126,7 +126,9 @@ def test_verify_says_what_was_measured_and_when(
     assert "accuracy     = 0.9000 (n 10, accuracy/1)" in lines
     (path.parent / f"{path.stem}.items.jsonl").unlink()
     code, out = bench("verify", str(path))
-    assert code == 0 and "scores not recomputed" in out.splitlines()[0] and "deterministic, not recomputed" in out
+    assert code == 0 and "NOT CHECKED: items file not found, scores not recomputed" in out.splitlines()[0]
+    assert "judged by a model, NOT RECOMPUTED: the signer's own word" in out
+    assert "deterministic, NOT RECOMPUTED: the signer's own word" in out
 
 
 def test_what_does_not_hold_only_claims_and_shows_no_score(

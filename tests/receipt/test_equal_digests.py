@@ -45,7 +45,7 @@ def ended_items(journal: Path) -> int:
 def killed_run(workspace: Path, run_id: str) -> None:
     """Start a run in a process of its own and kill it once it has finished an item."""
     journal = workspace / "checkpoints" / run_id / "journal.sqlite"
-    command = [sys.executable, "-m", "bench", "run", *ASKED, "--run-id", run_id, "--rate", "bm25.search=20/s"]
+    command = [sys.executable, "-m", "bench", "run", *ASKED, "--run-id", run_id]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     process = subprocess.Popen(
         command, cwd=workspace, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

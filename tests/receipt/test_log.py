@@ -18,7 +18,7 @@ from bench.receipt.keyring import Keyring
 from bench.receipt.keys import new_key
 from bench.receipt.log.appending import append
 from bench.receipt.log.check import check_log
-from bench.receipt.log.entries import RunAbandoned, read_entry, write_entry
+from bench.receipt.log.entries import RunAbandoned, RunStarted, read_entry, write_entry
 from bench.receipt.log.note import Checkpoint, key_id, read_note, write_checkpoint
 from bench.receipt.log.store import read_log
 from bench.receipt.publish import NotPublishable, abandon, announce, announcement, publish, retract
@@ -41,9 +41,14 @@ def folder(ring: Keyring) -> Path:
 
 
 def start(ring: Keyring, run_id: str, configs: tuple[str, ...] = (HEX,), plan: str = HEX) -> int:
-    return announce(
-        ring, run_id=run_id, plan_digest=plan, config_digests=configs, items_planned=10, seed=0, code_commit=None, at=AT
-    ).index
+    return announce(ring, started(run_id, configs, plan)).index
+
+
+def started(run_id: str, configs: tuple[str, ...] = (HEX,), plan: str = HEX) -> RunStarted:
+    return RunStarted(
+        index=0, at=AT, run_id=run_id, plan_digest=plan, config_digests=configs, items_planned=10, seed=0,
+        code_commit=None,
+    )  # fmt: skip
 
 
 def codes(ring: Keyring, folder: Path, **more: Any) -> set[str]:

@@ -317,7 +317,7 @@ async def test_an_announced_run_is_preregistered_in_its_receipt(ring: Keyring) -
     receipt = load(made.file)
     assert receipt.run.preregistration is not None and receipt.run.log is not None
     assert receipt.run.preregistration.log_index == index
-    assert receipt.config_digest in told.config_digests
+    assert receipt.config_digest in told.started.config_digests
     publish(made.file, ring, at=AT)
     assert check_log(read_log(folder), ring.trusted()).verdict is Verdict.VALID
 

@@ -101,11 +101,7 @@ def _refuse_wrong_key(store: TrustStore, key: SigningKey) -> None:
 def _missing_keys(view: LogView, drafts: Sequence[AnyEntry], store: TrustStore, at: str) -> list[AnyEntry]:
     """Each active key that the log does not know yet: it is introduced before anything is signed with it."""
     known = {entry.fingerprint for entry in (*view.entries, *drafts) if isinstance(entry, KeyAdded)}
-    return [
-        KeyAdded(index=0, at=at, fingerprint=key.fingerprint, public_key=key.public_key, roles=key.roles)
-        for key in store.keys
-        if key.status == "active" and key.fingerprint not in known
-    ]
+    return [KeyAdded.of(key, at) for key in store.keys if key.status == "active" and key.fingerprint not in known]
 
 
 def _number(view: LogView, drafts: Sequence[AnyEntry]) -> tuple[AnyEntry, ...]:

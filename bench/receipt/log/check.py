@@ -8,19 +8,17 @@ A log's past is what anybody kept: checkpoints/, a checkpoint file (``since``), 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from hashlib import file_digest
 from pathlib import Path
 
-from bench.canonical import JSON, digest
 from bench.errors import UsageError, VerificationError
 from bench.receipt.findings import Finding, Verdict, fail, judge, or_ok, warn
 from bench.receipt.keyfiles import KeyRefused, PublicKey
 from bench.receipt.log.entries import KeyAdded, ReceiptLogged
+from bench.receipt.log.files import check_files, receipt_files
 from bench.receipt.log.note import Checkpoint, Note, read_note
 from bench.receipt.log.store import CHECKPOINTS, RECEIPTS, LogView, read_document
-from bench.receipt.schema import items_file_name
 from bench.receipt.trusted import TrustedKey, TrustStore
 
 
@@ -56,7 +54,7 @@ def check_log(view: LogView, store: TrustStore, since: Path | None = None) -> Lo
     origin = store.origin or _origin(view)
     findings = [*_lines(view), *_checkpoint(view, store)]
     findings += _past(view, _heads(view, origin, since))
-    findings += _files(view)
+    findings += check_files(view)
     return _outcome(view, findings)
 
 
@@ -191,7 +189,7 @@ def _heads(view: LogView, origin: str | None, since: Path | None) -> Iterator[He
         if not since.is_file():
             raise UsageError(f"no such file: {since}", hint="name a checkpoint file that you kept")
         yield _head(since, str(since), origin)
-    for path in _receipt_files(view):
+    for path in receipt_files(view):
         yield from _head_in_receipt(path, origin)
 
 
@@ -249,53 +247,3 @@ def _past(view: LogView, heads: Iterator[Head | Finding]) -> Iterator[Finding]:
 def head_holds(view: LogView, size: int, root_hash: str) -> bool:
     """Whether the log's first ``size`` entries have that root."""
     return view.roots([size]).get(size) == _unhex(root_hash)
-
-
-# -------------------------------------------------------------------------- files
-
-
-def _receipt_files(view: LogView) -> list[Path]:
-    return sorted(path for path in (view.folder / RECEIPTS).glob("*.json") if path.is_file())
-
-
-def _files(view: LogView) -> Iterator[Finding]:
-    logged = {entry.receipt_id: entry for entry in view.of(ReceiptLogged)}
-    for receipt_id, entry in logged.items():
-        yield from _file_of(view.folder / RECEIPTS, receipt_id, entry)
-    for path in _receipt_files(view):
-        if path.stem not in logged:
-            yield _fail("log_unlisted", f"{RECEIPTS}/{path.name} has no entry")
-
-
-def _file_of(folder: Path, receipt_id: str, entry: ReceiptLogged) -> Iterator[Finding]:
-    path, items = folder / f"{receipt_id}.json", folder / items_file_name(receipt_id)
-    if not path.is_file() or not items.is_file():
-        yield _fail("log_receipt_missing", f"{RECEIPTS}/{path.name} or its items file is not there")
-        return
-    document = read_document(path)
-    if document is None or digest(document) != entry.receipt_sha256:
-        yield _fail("log_receipt_mismatch", f"{RECEIPTS}/{path.name} is not the receipt that was logged")
-    elif told := misstated(entry, document):
-        yield _fail("log_receipt_mismatch", f"entry {entry.index} states another {told} than {RECEIPTS}/{path.name}")
-    if file_sha256(items) != entry.items_sha256:
-        yield _fail("log_receipt_mismatch", f"{RECEIPTS}/{items.name} is not the items file that was logged")
-
-
-def misstated(entry: ReceiptLogged, document: JSON | Mapping[str, JSON]) -> str | None:
-    """The first thing that an entry says of its receipt and the receipt does not."""
-    receipt = document if isinstance(document, Mapping) else {}
-    run, rows = receipt.get("run"), receipt.get("perQuery")
-    stated = {
-        "receiptId": (entry.receipt_id, receipt.get("receiptId")),
-        "configDigest": (entry.config_digest, receipt.get("configDigest")),
-        "resultDigest": (entry.result_digest, receipt.get("resultDigest")),
-        "runId": (entry.run_id, run.get("runId") if isinstance(run, dict) else None),
-        "itemsSha256": (entry.items_sha256, rows.get("sha256") if isinstance(rows, dict) else None),
-    }
-    return next((name for name, (said, there) in stated.items() if said != there), None)
-
-
-def file_sha256(path: Path) -> str:
-    """Hash a file without reading it whole."""
-    with path.open("rb") as file:
-        return file_digest(file, "sha256").hexdigest()

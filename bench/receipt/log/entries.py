@@ -7,13 +7,13 @@ Example::
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, TypeAdapter, ValidationError
 
 from bench.canonical import dumps, parse
 from bench.errors import VerificationError
-from bench.receipt.trusted import Role
+from bench.receipt.trusted import Role, TrustedKey
 from bench.receipt.wire import Fingerprint, Hex40, Hex64, Instant, Integer, Name, Natural, Text, Ulid, Wire, emit
 
 SCHEMA = "bench.log-entry/1"
@@ -34,6 +34,11 @@ class KeyAdded(Entry):
     fingerprint: Fingerprint
     public_key: Text
     roles: tuple[Role, ...]
+
+    @classmethod
+    def of(cls, key: TrustedKey, at: str) -> Self:
+        """The entry that introduces a trusted key; its index is given when it is appended."""
+        return cls(index=0, at=at, fingerprint=key.fingerprint, public_key=key.public_key, roles=key.roles)
 
 
 class KeyRetired(Entry):
