@@ -22,7 +22,8 @@ def show_plan(plan: Plan, flags: RunFlags, *, unset: Sequence[str] = ()) -> None
     _jobs(plan)
     _traffic(found)
     _settings(plan, flags)
-    console.line(f"items {found.items}, calls {found.calls}, at least {found.least_s:.0f} s")
+    least = "" if found.least_s is None else f", at least {_seconds(found.least_s)}"
+    console.line(f"items {found.items}, calls {found.calls}{least}")
     console.line(_cost_text(found))
     console.line(f"plan digest {plan.digest}")
     for text in plan.notes:
@@ -66,12 +67,19 @@ def _traffic(found: Estimate) -> None:
             str(one.tokens_out or "-"),
             "unknown" if one.cost_usd is None else str(one.cost_usd),
             "-" if one.rate_per_s is None else f"{one.rate_per_s:g}/s",
-            f"{one.least_s:.0f} s",
+            _seconds(one.least_s),
         )
         for one in found.endpoints
     ]
     head = ("endpoint", "calls", "tokens in", "tokens out", "USD", "limit", "at least")
     console.table(head, rows, title="traffic", right=tuple(range(1, 7)))
+
+
+def _seconds(time_s: float | None) -> str:
+    """A time as a person reads it; nothing is known where nothing is limited."""
+    if time_s is None:
+        return "-"
+    return f"{time_s:.0f} s" if time_s >= 10 or time_s == 0 else f"{time_s:.2g} s"
 
 
 def _settings(plan: Plan, flags: RunFlags) -> None:

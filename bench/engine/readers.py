@@ -105,8 +105,8 @@ class Opening:
 
     def scorer(self, lane: Lane) -> Embedder | None:
         """The embedder of evaluators that compare by meaning."""
-        name = self.live.plan.request.embedding_model
-        return self._embedder(name, None) if name is not None and lane.benchmark.scoring.needs_embedder else None
+        name = lane.benchmark.scoring.embedding
+        return None if name is None else self._embedder(name, None)
 
     def _embedder(self, name: str, options: EmbeddingOptions | None) -> Embedder:
         from bench.models import open_embedder

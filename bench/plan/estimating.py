@@ -3,26 +3,33 @@
 Example::
 
     found = estimate(plan)
-    found.calls, found.cost_usd, found.least_s          # 5958, Decimal("1.24") or None, 119.2
+    found.calls, found.cost_usd, found.least_s          # 5958, Decimal("1.24") or None, 119.2 or None
 
 An upper estimate: every item is asked, every context is as full as k memories and the budget allow. A price nobody
-knows makes the whole cost unknown, never 0.
+knows makes the whole cost unknown, never 0; so do limits that nobody set the time.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from typing import Literal
 
 from bench.model import CHARS_PER_TOKEN, Usage
 from bench.plan.shape import NONE, BenchmarkPlan, Lane, Plan
+from bench.providers.builtin.face import AT_ONCE
+from bench.providers.endpoints import endpoint_of
 
 PROMPT_TOKENS = 200
 """the prompt around the context"""
 ANSWER_TOKENS = 60
+QUESTION_TOKENS = 30
 JUDGE_TOKENS = (500, 80)
+ENRICHED_TOKENS = 480
+"""what a language model writes about a chunk, at most"""
 SAMPLED_CORPORA = 5
 
 
@@ -39,9 +46,20 @@ class EndpointEstimate:
     rate_per_s: float | None = None
 
     @property
-    def least_s(self) -> float:
-        """Time that the rate limit alone takes."""
-        return self.calls / self.rate_per_s if self.rate_per_s else 0.0
+    def least_s(self) -> float | None:
+        """Time that the rate limit alone takes, None without one."""
+        return self.calls / self.rate_per_s if self.rate_per_s else None
+
+    def __add__(self, other: EndpointEstimate) -> EndpointEstimate:
+        """The traffic of two lanes at one endpoint, under one limit."""
+        known = self.cost_usd is not None and other.cost_usd is not None
+        return replace(
+            self,
+            calls=self.calls + other.calls,
+            tokens_in=self.tokens_in + other.tokens_in,
+            tokens_out=self.tokens_out + other.tokens_out,
+            cost_usd=(self.cost_usd or 0) + (other.cost_usd or Decimal(0)) if known else None,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,9 +81,9 @@ class Estimate:
         return None if None in costs else sum((cost for cost in costs if cost is not None), Decimal(0))
 
     @property
-    def least_s(self) -> float:
-        """No run can be faster: its slowest endpoint under its own limit."""
-        return max((one.least_s for one in self.endpoints), default=0.0)
+    def least_s(self) -> float | None:
+        """No run can be faster: its slowest endpoint under its own limit; None when nothing is limited."""
+        return max((one.least_s for one in self.endpoints if one.least_s is not None), default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,9 +91,18 @@ class _Size:
     """What a benchmark sends, from its counts and a few of its corpora."""
 
     corpora: int
-    memories: int
+    per_corpus: float
+    """memories, on average"""
     memory_tokens: int
     """of one memory, on average"""
+
+    @property
+    def memories(self) -> int:
+        return math.ceil(self.per_corpus * self.corpora)
+
+    def batches(self, most: int) -> int:
+        """Calls that take ``most`` memories each; no call holds memories of two corpora."""
+        return self.corpora * math.ceil(self.per_corpus / most)
 
 
 def estimate(plan: Plan) -> Estimate:
@@ -86,30 +113,50 @@ def estimate(plan: Plan) -> Estimate:
         size = _size(lane)
         corpora += size.corpora
         for one in _of_lane(plan, lane, size):
-            endpoints[one.endpoint] = _joined(endpoints.get(one.endpoint), one)
+            endpoints[one.endpoint] = endpoints[one.endpoint] + one if one.endpoint in endpoints else one
     for one in _calibrations(plan):
-        endpoints[one.endpoint] = _joined(endpoints.get(one.endpoint), one)
+        endpoints[one.endpoint] = endpoints[one.endpoint] + one
     items = sum(lane.benchmark.n_selected * len(lane.jobs) for lane in plan.running)
     return Estimate(items=items, corpora=corpora, endpoints=tuple(endpoints.values()))
 
 
-def _of_lane(plan: Plan, lane: Lane, size: _Size) -> list[EndpointEstimate]:
+def _of_lane(plan: Plan, lane: Lane, size: _Size) -> Iterator[EndpointEstimate]:
     asked = lane.benchmark.n_selected * lane.benchmark.epochs
-    found = []
-    if lane.provider.built_in is None:
-        batch = min(lane.provider.config.ingest.batch.max_items, lane.benchmark.config.ingestion.batch_size)
-        found += [
-            _provider(plan, lane, "add", -(-size.memories // max(1, batch))),
-            _provider(plan, lane, "search", asked),
-        ]
+    yield from _stored(plan, lane, size, asked)
     context = min(lane.benchmark.context_budget, lane.benchmark.k * size.memory_tokens)
-    for model in lane.answering_models:
-        if model != NONE:
-            found.append(_model(plan, f"{model}.answering", model, asked, context + PROMPT_TOKENS, ANSWER_TOKENS))
+    answering = [model for model in lane.answering_models if model != NONE]
+    for model in answering:
+        yield _model(plan, model, "answering", asked, context + PROMPT_TOKENS, ANSWER_TOKENS)
     for job in lane.jobs:
         if job.judge != NONE:
-            found.append(_model(plan, f"{job.judge}.judge", job.judge, asked, *JUDGE_TOKENS))
-    return found
+            calls = asked * len(lane.benchmark.scoring.judging)
+            yield _model(plan, job.judge, "judge", calls, *JUDGE_TOKENS)
+    comparing = lane.benchmark.scoring.embedding
+    if comparing is not None and answering:
+        yield _model(plan, comparing, "embedding", asked * len(answering), 2 * ANSWER_TOKENS, 0)
+
+
+def _stored(plan: Plan, lane: Lane, size: _Size, asked: int) -> Iterator[EndpointEstimate]:
+    """What storing and searching takes: the memory system's own calls, its vectors, and what a model writes."""
+    provider = lane.provider
+    batch = AT_ONCE
+    if provider.built_in is None:
+        batch = max(1, min(provider.config.ingest.batch.max_items, lane.benchmark.config.ingestion.batch_size))
+        yield _provider(plan, lane, "add", size.batches(batch))
+        yield _provider(plan, lane, "search", asked)
+    rule = provider.config.client_embeddings
+    if provider.embedding is not None and rule is not None:
+        texts = min(batch, rule.batch)
+        stored = _model(plan, provider.embedding, "embedding", size.batches(texts), texts * size.memory_tokens, 0)
+        yield stored + _model(plan, provider.embedding, "embedding", asked, QUESTION_TOKENS, 0)
+    if provider.enriched_by is not None:
+        from bench.providers.facts import enriching
+
+        local = enriching(provider.config)
+        assert local is not None, "its model was read from there"
+        chunks = size.memories * math.ceil(size.memory_tokens / local.chunking.size)
+        shown = size.memory_tokens + local.chunking.size + PROMPT_TOKENS
+        yield _model(plan, provider.enriched_by, "provider", chunks, shown, ENRICHED_TOKENS)
 
 
 def _calibrations(plan: Plan) -> Iterator[EndpointEstimate]:
@@ -121,10 +168,10 @@ def _calibrations(plan: Plan) -> Iterator[EndpointEstimate]:
         for (_, judge), lane in pairs.items():
             if judge != NONE and "llm-judge" in lane.benchmark.scoring.names:
                 calls = calls_needed(lane.benchmark.prompts.judges)
-                yield _model(plan, f"{judge}.judge", judge, calls, *JUDGE_TOKENS)
+                yield _model(plan, judge, "judge", calls, *JUDGE_TOKENS)
 
 
-def _provider(plan: Plan, lane: Lane, role: str, calls: int) -> EndpointEstimate:
+def _provider(plan: Plan, lane: Lane, role: Literal["add", "search"], calls: int) -> EndpointEstimate:
     config = lane.provider.config
     price = config.prices.add if role == "add" else config.prices.search
     own = plan.request.prices.get(config.name)
@@ -132,32 +179,35 @@ def _provider(plan: Plan, lane: Lane, role: str, calls: int) -> EndpointEstimate
         price = float(str(own[role]))
     free = config.type != "hosted"
     cost = Decimal(str(price)) * calls if price is not None else Decimal(0) if free else None
-    limit = config.limits.add if role == "add" else config.limits.search
-    rates = plan.request.rates_per_s()
-    declared = None if limit is None else limit.rps or (limit.rpm / 60 if limit.rpm else None)
-    rate = rates.get(f"{config.name}.{role}") or rates.get(config.name) or declared
-    return EndpointEstimate(endpoint=f"{config.name}.{role}", calls=calls, cost_usd=cost, rate_per_s=rate)
+    endpoint = endpoint_of(config, role)
+    pause_s = endpoint.limits.min_interval_s
+    declared = min(endpoint.limits.rate or math.inf, 1 / pause_s if pause_s else math.inf)
+    rate = _rate(plan, endpoint.name, declared if declared < math.inf else None)
+    return EndpointEstimate(endpoint=endpoint.name, calls=calls, cost_usd=cost, rate_per_s=rate)
 
 
-def _model(plan: Plan, endpoint: str, name: str, calls: int, tokens_in: int, tokens_out: int) -> EndpointEstimate:
+def _model(plan: Plan, name: str, role: str, calls: int, tokens_in: int, tokens_out: int) -> EndpointEstimate:
+    """``tokens_in`` and ``tokens_out`` are those of one call."""
     from bench.metrics import cost
 
     prefix, _, model = name.partition("/")
     usage = Usage(input_tokens=tokens_in * calls, output_tokens=tokens_out * calls)
-    known: Decimal | None = Decimal(0)
-    if prefix not in ("builtin", "ollama"):
-        known = cost(usage, provider=prefix, model=model, at=datetime.now(UTC), prices=plan.request.prices)  # type: ignore[arg-type]
     file = plan.model_files.get(prefix)
-    declared = None if file is None else file.limits.rps or (file.limits.rpm / 60 if file.limits.rpm else None)
-    rates = plan.request.rates_per_s()
+    endpoint = f"{name}.{role}"
     return EndpointEstimate(
         endpoint=endpoint,
         calls=calls,
-        tokens_in=tokens_in * calls,
-        tokens_out=tokens_out * calls,
-        cost_usd=known,
-        rate_per_s=rates.get(endpoint) or rates.get(name) or declared,
+        tokens_in=usage.input_tokens,
+        tokens_out=usage.output_tokens,
+        cost_usd=cost(usage, provider=prefix, model=model, at=datetime.now(UTC), prices=plan.request.prices),  # type: ignore[arg-type]
+        rate_per_s=_rate(plan, endpoint, None if file is None else file.limits.rps or (file.limits.rpm or 0) / 60),
     )
+
+
+def _rate(plan: Plan, endpoint: str, declared: float | None) -> float | None:
+    """The run's rate for an endpoint, else that of its owner, else what a file declares."""
+    given = plan.request.rates_per_s()
+    return given.get(endpoint) or given.get(endpoint.rpartition(".")[0]) or declared or None
 
 
 def _size(lane: Lane) -> _Size:
@@ -169,24 +219,10 @@ def _size(lane: Lane) -> _Size:
     chars = sum(len(text) for text in sent)
     return _Size(
         corpora=len(names),
-        memories=round(len(sent) / max(1, len(sampled)) * len(names)),
-        memory_tokens=chars // CHARS_PER_TOKEN // max(1, len(sent)),
+        per_corpus=len(sent) / max(1, len(sampled)),
+        memory_tokens=math.ceil(chars / CHARS_PER_TOKEN / max(1, len(sent))),
     )
 
 
 def _rendered(benchmark: BenchmarkPlan, lane: Lane, corpus: str) -> list[str]:
     return [one.memory.content for one in benchmark.dataset.memories(corpus, unit=lane.unit, text=lane.text)]
-
-
-def _joined(known: EndpointEstimate | None, one: EndpointEstimate) -> EndpointEstimate:
-    if known is None:
-        return one
-    cost = None if known.cost_usd is None or one.cost_usd is None else known.cost_usd + one.cost_usd
-    return EndpointEstimate(
-        endpoint=one.endpoint,
-        calls=known.calls + one.calls,
-        tokens_in=known.tokens_in + one.tokens_in,
-        tokens_out=known.tokens_out + one.tokens_out,
-        cost_usd=cost,
-        rate_per_s=one.rate_per_s,
-    )

@@ -130,7 +130,7 @@ def _jobs(lane: str, benchmark: BenchmarkPlan, request: RunRequest) -> list[Job]
     """One job a combination; without an answer there is nothing to judge, without a judging evaluator no judge."""
     evaluation = benchmark.config.evaluation
     answering = _named(request.answering_model, evaluation.answering_model.model)
-    judging = _named(request.judge_model, evaluation.judge.model) if benchmark.scoring.needs_judge else [NONE]
+    judging = _named(request.judge_model, evaluation.judge.model) if benchmark.scoring.judging else [NONE]
     jobs = [
         Job(lane=lane, answering=reader, judge=judge if reader != NONE else NONE)
         for reader in answering
@@ -166,12 +166,12 @@ def _check_models(lanes: Sequence[Lane], environment: Environment, files: dict[s
 
 def _check_rates(lanes: Sequence[Lane], request: RunRequest) -> None:
     """A rate for an endpoint that no job has would limit nothing."""
-    known = {name for lane in lanes for name in (lane.provider.label, lane.provider.config.name)}
-    known |= {name for lane in lanes for name in lane.models}
+    endpoints = dict.fromkeys(name for lane in lanes for name in lane.endpoints)
+    known = dict.fromkeys([*(name.rpartition(".")[0] for name in endpoints), *endpoints])
     for name in request.rate:
-        if not {name, name.rpartition(".")[0]} & known:
+        if name not in known:
             near = get_close_matches(name, known, n=1)
-            hint = f'did you mean "{near[0]}"?' if near else f"endpoints: {', '.join(sorted(known))}"
+            hint = f'did you mean "{near[0]}"?' if near else f"endpoints: {', '.join(endpoints) or 'none'}"
             raise UsageError(f"--rate {name}: no job of this run has such an endpoint", hint=hint)
 
 
@@ -209,8 +209,9 @@ def _without_effect(lanes: Sequence[Lane], request: RunRequest) -> Iterator[str]
     running = [lane for lane in lanes if lane.skipped is None]
     if request.judge_model not in ((), (NONE,)) and all(job.judge == NONE for lane in running for job in lane.jobs):
         yield "--judge-model has no effect: nothing in this run asks a judge"
-    if request.embedding_model is not None and all(lane.provider.embedding is None for lane in running):
-        yield "--embedding-model has no effect: no provider of this run takes one"
+    embeds = any(lane.provider.embedding or lane.benchmark.scoring.embedding for lane in running)
+    if request.embedding_model is not None and not embeds:
+        yield "--embedding-model has no effect: neither a provider nor an evaluator of this run takes one"
     for benchmark in {lane.benchmark.name: lane.benchmark for lane in running}.values():
         if request.sample is not None and not request.per_type and request.sample > benchmark.n_whole:
             yield f"--sample {request.sample}: {benchmark.name} has {benchmark.n_whole} items that fit, all are taken"

@@ -22,7 +22,7 @@ from bench.config.provider import ProviderConfig, load_provider
 from bench.config.provider.adapters import BUILT_INS
 from bench.config.source import Source, fold
 from bench.errors import UsageError
-from bench.models.names import named
+from bench.models.names import named, resolve_name
 from bench.plan.shape import ProviderPlan
 from bench.settings import Environment
 
@@ -81,7 +81,7 @@ def _answers(config: ProviderConfig, name: str) -> bool:
 def _planned(
     catalog: Catalog, label: str, sets: Mapping[str, object], embedding: str | None, environment: Environment
 ) -> ProviderPlan:
-    from bench.providers.facts import embedding_model, inner_embedding
+    from bench.providers.facts import embedding_model, enriching, inner_embedding
 
     name = label.partition("@")[0]
     config = load_named(catalog, name)
@@ -89,14 +89,15 @@ def _planned(
         config = _changed(config, sets)
     adapter = config.adapter or ""
     built_in = adapter.removeprefix(BUILTIN_PREFIX) if adapter.startswith(BUILTIN_PREFIX) else None
-    own, inner = embedding_model(config), inner_embedding(config)
+    own, inner, enriched = embedding_model(config), inner_embedding(config), enriching(config)
     return ProviderPlan(
         label=config.name + label[len(name) :],
         config=config,
         built_in=built_in,
         overrides=sets,
-        embedding=(embedding or own) if own is not None else None,
+        embedding=(embedding or named(own)) if own is not None else None,
         embeds_with=None if inner is None else named(environment.resolve(inner)),
+        enriched_by=None if enriched is None else resolve_name(enriched.enhancement.model),
     )
 
 

@@ -3,7 +3,7 @@
 Example::
 
     scoring = Scoring.of(config, request, k=10, prompts=prompts, pack=None)
-    scoring.metrics, [evaluator.name for evaluator in scoring.open(embedder=None)], scoring.needs_judge
+    scoring.metrics, [evaluator.name for evaluator in scoring.open(embedder=None)], scoring.judging
 
 The first evaluator decides an item's state; the others are those whose verdicts the metrics read.
 """
@@ -25,6 +25,7 @@ from bench.evaluators.packs import Pack
 from bench.metrics import Measure, evaluators_needed, open_metrics
 from bench.model import Embedder
 from bench.plan.prompts import Prompts
+from bench.models import resolve_name
 
 CUSTOM = "custom:"
 
@@ -50,8 +51,10 @@ class Scoring:
     code: Mapping[str, str]
     """``./file.py:Class`` beside a config -> sha256 of the file"""
     names: tuple[str, ...]
-    needs_judge: bool
-    needs_embedder: bool
+    judging: tuple[str, ...]
+    """the evaluators that ask a judge"""
+    embedding: str | None
+    """full name of the model that evaluators compare with, None = none of them compares by meaning"""
     prompts: Prompts
     allow_code_execution: bool
 
@@ -70,7 +73,7 @@ class Scoring:
         dimensions = ("group", *config.fields.metadata)
         metrics = open_metrics(entries, k=k, folder=folder, places=places, dimensions=dimensions)
         specs = tuple(_specs(config, request, metrics, pack))
-        later = Later(request.embedding_model) if request.embedding_model else None
+        later = Later(resolve_name(request.embedding_model)) if request.embedding_model else None
         opened = _open(specs, prompts, later, request.allow_code_execution)
         return cls(
             metrics=tuple(metrics),
@@ -78,8 +81,8 @@ class Scoring:
             specs=specs,
             code=dict(_code(specs, entries, folder)),
             names=tuple(one.name for one in opened),
-            needs_judge=any(one.needs_judge for one in opened),
-            needs_embedder=any(getattr(one, "embedder", None) is later for one in opened if later is not None),
+            judging=tuple(one.name for one in opened if one.needs_judge),
+            embedding=later.name if later and any(getattr(one, "embedder", None) is later for one in opened) else None,
             prompts=prompts,
             allow_code_execution=request.allow_code_execution,
         )

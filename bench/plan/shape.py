@@ -27,6 +27,8 @@ from bench.plan.prompts import Prompts
 from bench.plan.ranges import Ranges
 from bench.plan.scoring import Scoring
 
+TRAFFIC = ("add", "search", "status", "manage")
+"""what goes to a provider that is no built-in"""
 NONE = "none"
 """stands for "no model" in keys, flags and tables"""
 
@@ -80,6 +82,8 @@ class ProviderPlan:
     """full name of the client-side embedding model"""
     embeds_with: str | None = None
     """the model with which the service embeds by itself, None = it does not say or does not embed"""
+    enriched_by: str | None = None
+    """full name of the language model that writes about what is stored, None = none does"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,9 +129,25 @@ class Lane:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Every model that it calls: answering, judging, embedding."""
-        named = [name for job in self.jobs for name in (job.answering, job.judge)]
-        return tuple(dict.fromkeys(name for name in (*named, self.provider.embedding or NONE) if name != NONE))
+        """Every model that it calls, in whatever role."""
+        return tuple(dict.fromkeys(name for name, _ in self._roles()))
+
+    @property
+    def endpoints(self) -> tuple[str, ...]:
+        """Every endpoint that it calls, as rates may name it; the part before the last dot means all of one owner's."""
+        own = self.provider.config.name
+        sent = () if self.provider.built_in is not None else tuple(f"{own}.{traffic}" for traffic in TRAFFIC)
+        return tuple(dict.fromkeys([*sent, *(f"{name}.{role}" for name, role in self._roles())]))
+
+    def _roles(self) -> Iterator[tuple[str, str]]:
+        named = [(job.answering, "answering") for job in self.jobs] + [(job.judge, "judge") for job in self.jobs]
+        named += [
+            (self.provider.embedding or NONE, "embedding"),
+            (self.benchmark.scoring.embedding or NONE, "embedding"),
+        ]
+        return (
+            (name, role) for name, role in [*named, (self.provider.enriched_by or NONE, "provider")] if name != NONE
+        )
 
     def jobs_of(self, answering: str) -> tuple[Job, ...]:
         """The jobs that read one model's answers."""

@@ -18,7 +18,10 @@ from bench.providers.adapters import (
     builtin_config,
     declared_capabilities,
     entry_point_names,
+    is_foreign,
+    local_of,
     plugged_config,
+    provider_class,
     said_capabilities,
 )
 from bench.providers.names import BUILT_IN
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from bench.config.catalog import Entry
     from bench.config.provider import ProviderConfig
     from bench.config.provider.sections import ClientEmbeddings
+    from bench.providers.rag.settings import RagLocal
 
 FIRST_CLASS = frozenset(
     {
@@ -52,6 +56,20 @@ def inner_embedding(config: ProviderConfig) -> str | None:
     """The model with which the service embeds by itself, where its file names it; variables are not filled in."""
     own = config.local.get("embedder")
     return config.embeds_with or (own if isinstance(own, str) else None)
+
+
+def enriching(config: ProviderConfig) -> RagLocal | None:
+    """The settings of a provider whose language model writes about each chunk that is stored, None for every other."""
+    if not is_foreign(config):
+        return None
+    from bench.providers.rag.provider import Rag
+    from bench.providers.rag.settings import RagLocal
+
+    found = provider_class(config)
+    if not isinstance(found, type) or not issubclass(found, Rag) or not found.enriches:
+        return None
+    local = local_of(config, RagLocal)
+    return local if local.enhancement.enabled else None
 
 
 def capabilities(config: ProviderConfig) -> Capabilities:
