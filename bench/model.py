@@ -14,10 +14,12 @@ Durations are integer microseconds (``*_us``), instants are aware UTC datetimes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
 from typing import Literal, Protocol
+
+from bench.values import dataclass
 
 CHARS_PER_TOKEN = 4
 TOKEN_METHOD = "chars/4"  # noqa: S105 - a counting rule, no secret

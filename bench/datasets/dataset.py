@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from bench.datasets.scan import Counts, Scanned, count_corpus, scan
 from bench.datasets.selection import Selection, select
 from bench.errors import UsageError
 from bench.model import Corpus, Item
+from bench.values import dataclass
 
 CACHE_BYTES = 1_000_000
 ROW_COST = 2_000

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from bench.config.benchmark import BenchmarkConfig
 from bench.config.jsonpath import compile_path
@@ -23,6 +23,7 @@ from bench.datasets.questions import QuestionReader, RawItem
 from bench.datasets.values import id_at
 from bench.errors import DataError
 from bench.model import Corpus, Item, Session
+from bench.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

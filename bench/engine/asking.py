@@ -11,7 +11,7 @@ asked to stop ends between two phases, and the item stays pending.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio
@@ -27,6 +27,7 @@ from bench.events import bind
 from bench.journal import Entry, Key
 from bench.model import Item, Phase
 from bench.plan import NONE, Job
+from bench.values import dataclass
 
 if TYPE_CHECKING:
     from bench.engine.corpus import Ready

@@ -12,9 +12,9 @@ Tokens are counted as characters / 4, rounded up: a rule that needs no tokenizer
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from bench.model import CHARS_PER_TOKEN, Hit, count_tokens
+from bench.values import dataclass
 
 SEPARATOR = "\n\n"
 

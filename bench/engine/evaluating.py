@@ -11,7 +11,7 @@ Without an answer, evaluators that need one do not run and the item is ``measure
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bench.engine.deleting import MISSING
@@ -25,6 +25,7 @@ from bench.journal import Entry, Key
 from bench.metrics import values
 from bench.model import Completion, Hit, Item, Prompt, Row, ScoredItem, State, Verdict
 from bench.plan import Job
+from bench.values import dataclass
 
 if TYPE_CHECKING:
     from bench.engine.corpus import Ready

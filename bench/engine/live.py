@@ -13,7 +13,6 @@ it stops the run. A cancelled phase is none either: it simply has not happened.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -28,6 +27,7 @@ from bench.journal import Journal
 from bench.model import Call
 from bench.plan import Plan
 from bench.settings import Environment
+from bench.values import dataclass
 
 T = TypeVar("T")
 

@@ -15,12 +15,13 @@ What two runs of one plan must agree on goes into ``data``, what is measured int
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from typing import cast
 
 from bench.journal import Entry
 from bench.model import Hit
+from bench.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from bench.evaluators.words import bare_word, value_of_word
+from bench.values import dataclass
 
 KEYS = (
     "correctness",

@@ -12,11 +12,11 @@ Example::
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Literal
 
 from bench.evaluators.jsonverdict import read_objects
 from bench.evaluators.words import ANY_WORD, bare_word, value_of_word
+from bench.values import dataclass
 
 Protocol = Literal["auto", "json", "longmemeval-official"]
 

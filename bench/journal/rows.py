@@ -14,12 +14,13 @@ compares the first and never the second::
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Literal
 
 from bench.model import Call, Phase, State, Verdict
+from bench.values import dataclass
 
 OK = "ok"
 

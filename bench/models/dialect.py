@@ -7,12 +7,12 @@ temperature taken, which name has the token limit, is a schema understood) comes
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from bench.errors import AuthError, CallError, MappingError, QuotaError, RateLimited, Rejected, Unavailable
 from bench.events import redact
 from bench.model import Prompt
+from bench.values import dataclass
 
 SCHEMA_NAME = "reply"
 SHOWN = 300

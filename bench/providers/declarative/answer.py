@@ -10,7 +10,6 @@ Example::
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Self
 from bench.config.jsonpath import Path, compile_path
 from bench.errors import MappingError
 from bench.events import redact
+from bench.values import dataclass
 
 if TYPE_CHECKING:
     from bench.http import Response

@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 from urllib.parse import quote
@@ -25,6 +24,7 @@ from bench.providers.declarative.answer import WHOLE, Answer, Field, compact
 from bench.providers.declarative.health import Health
 from bench.providers.endpoints import Traffic, endpoints_of
 from bench.providers.protocol import ProviderContext
+from bench.values import dataclass
 
 if TYPE_CHECKING:
     from bench.config.provider import ProviderConfig

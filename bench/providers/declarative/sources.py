@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from bench.config.jsonpath import Path, compile_path
 from bench.config.provider.answers import IdForm, SearchResponse
 from bench.model import Hit, Space
 from bench.providers.declarative.answer import Answer, as_ids
 from bench.providers.declarative.variables import BENCH_ID, HASHES, known_ids
+from bench.values import dataclass
 
 DEFAULT_FORMS = (IdForm(metadata=BENCH_ID), IdForm(field="$.id"))
 
