@@ -16,6 +16,7 @@ from bench.errors import UnknownMetric
 from bench.metrics.compute import values
 from bench.metrics.facts import FoldRow, labels_of
 from bench.metrics.fold import fold
+from bench.metrics.names import near, or_list
 from bench.metrics.normal import as_text
 from bench.metrics.protocol import Measure, MetricInfo
 from bench.metrics.registry import registry
@@ -52,6 +53,7 @@ def measure(
 
     A row is a ``Row``, or a mapping with the inputs of ``score`` and optionally ``labels``, ``corpus`` and
     ``state``. ``by`` names the breakdowns; a macro metric averages over the first of them.
+    Raises UnknownMetric for a key of a row that is no input of any metric.
     """
     dimensions = () if by is None else (by,) if isinstance(by, str) else tuple(by)
     dimensions = tuple(dimension_name(d) for d in dimensions)
@@ -89,6 +91,7 @@ def _light(metric: Measure, place: int, row: Mapping[str, object] | Row) -> Fold
         return FoldRow(
             row.item_id, row.corpus, row.epoch, row.state, labels, tuple(values([metric], row).values()), row.reason
         )
+    _refuse_misspelt(metric, row)
     labels = labels_of(cast("Mapping[str, str]", row.get("labels") or {}))
     state = _state(row)
     corpus, item = str(row.get("corpus") or ""), str(row.get("item_id", place))
@@ -109,6 +112,31 @@ def _parts(metric: Measure, row: Mapping[str, object]) -> tuple[float | None, ..
 
 
 _BESIDE = frozenset({"labels", "corpus", "state", "item_id", "reason"})
+_INPUTS = frozenset(
+    {
+        "retrieved", "relevant", "scores", "prediction", "reference", "references", "category", "deleted", "texts",
+        "a", "b", "correct", "value", "answerable", "adversarial", "abstained", "faithfulness",
+        "us", "tokens", "cost_usd",
+    }
+)  # fmt: skip
+"""what the metrics of all families read: one row may serve several of them"""
+
+
+def _refuse_misspelt(metric: Measure, row: Mapping[str, object]) -> None:
+    """A key that nobody reads would be a missing input, which is a score of its own."""
+    unknown = [key for key in row if key not in _INPUTS | _BESIDE]
+    if not unknown:
+        return
+    parameters = inspect.signature(_generic(metric)).parameters.values()
+    open_ended = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters)
+    if open_ended and registry().take_apart(metric.name) is None:  # a plug-in that takes whatever there is
+        return
+    reads = sorted(one.name for one in parameters if one.kind is not inspect.Parameter.VAR_KEYWORD)
+    for key in unknown:
+        if key not in reads:
+            close = near(key, sorted({*reads, *_INPUTS, *_BESIDE}))
+            hint = f"did you mean {or_list(close)}?" if close else f"it reads {or_list(reads)}"
+            raise UnknownMetric(f'metric "{metric.name}": a row has the unknown key "{key}"', hint=hint)
 
 
 def _value(metric: Measure, row: Mapping[str, object]) -> float | None:

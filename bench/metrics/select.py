@@ -22,6 +22,8 @@ from bench.metrics.registry import from_plugin, registry
 from bench.metrics.rules import Macro
 from bench.metrics.verdicts import METHODS, value_of
 
+CUSTOM = "custom:"
+"""before the ``./file.py:Class`` of an evaluator beside a config"""
 KEYS = ("name", "method", "config", "breakdown", "evaluator")
 
 
@@ -152,19 +154,19 @@ def _from_file(spec: MetricSpec, folder: Path, breakdown: tuple[str, ...]) -> Me
     loaded = plugins.load_file(reference, folder=folder, where=spec.where)
     name = canonical(spec.name)
     if hasattr(loaded, "evaluate") and not hasattr(loaded, "score"):
-        return _of_verdicts(name, f"custom:{reference}", breakdown)
+        return _of_verdicts(name, f"{CUSTOM}{reference}", spec.config, breakdown)
     return from_plugin(loaded, spec.config, label=reference, name=name, breakdown=breakdown)
 
 
-def _of_verdicts(name: str, evaluator: str, breakdown: tuple[str, ...]) -> Measure:
-    """The mean value of one evaluator's verdicts, under a name of its own."""
+def _of_verdicts(name: str, evaluator: str, config: Mapping[str, object], breakdown: tuple[str, ...]) -> Measure:
+    """The mean value of one evaluator's verdicts, under a name of its own; ``config`` is the evaluator's."""
     return Measure(
         name=name,
         definition=f"{name}/1",
         category="answer",
         unit=None,
         lower_is_better=False,
-        params={},
+        params=dict(config),
         arithmetic=Arithmetic(of_row=lambda row: value_of(row, evaluator), evaluators=(evaluator,)),
         breakdown=breakdown,
     )
@@ -188,6 +190,18 @@ def evaluators_needed(metrics: Sequence[Measure]) -> dict[str, dict[str, object]
     needed: dict[str, dict[str, object]] = {}
     for metric in metrics:
         for name in metric.evaluators:
+            if name.startswith(CUSTOM):
+                _agree(name, needed.setdefault(name, dict(metric.params)), metric)
+                continue
             settings = {key: metric.params.get(key) for key in ("threshold", "model")}
             needed.setdefault(name, {}).update({k: v for k, v in settings.items() if v is not None})
     return needed
+
+
+def _agree(name: str, settings: Mapping[str, object], metric: Measure) -> None:
+    """One class is opened once, so what is said of it must be said alike."""
+    if settings != metric.params:
+        raise ConfigError(
+            f"{name.removeprefix(CUSTOM)} is given two configs, {settings} and {dict(metric.params)}",
+            hint="give every metric that reads it the same config",
+        )

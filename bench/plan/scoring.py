@@ -23,11 +23,10 @@ from bench.errors import ConfigError
 from bench.evaluators import Evaluator, open_evaluator
 from bench.evaluators.packs import Pack
 from bench.metrics import Measure, evaluators_needed, open_metrics
+from bench.metrics.select import CUSTOM
 from bench.model import Embedder
-from bench.plan.prompts import Prompts
 from bench.models import resolve_name
-
-CUSTOM = "custom:"
+from bench.plan.prompts import Prompts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,6 +171,11 @@ def _own(
     """One evaluator with the options that the benchmark's config has for it."""
     options: dict[str, object] = {}
     where = config.place("evaluation", "method")
+    if name.startswith(CUSTOM):
+        named = [getattr(entry, "evaluator", None) for entry in config.metrics]
+        reference = name.removeprefix(CUSTOM)
+        where = config.place("metrics", named.index(reference)) if reference in named else where
+        return EvaluatorSpec(method=name, config=settings or {}, folder=config.folder_of("metrics"), where=where)
     if name == "custom" and config.evaluation.custom_evaluator is not None:
         where = config.place("evaluation", "customEvaluator")
         folder = config.folder_of("evaluation", "customEvaluator")
