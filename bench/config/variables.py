@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from bench.config.jsontext import TreePath
+from bench.settings import VARIABLE
 
-VARIABLE = re.compile(r"(?<!\$)\$\{([A-Z][A-Z0-9_]*)(?::-([^}]*))?\}")
+_MENTION = re.compile(rf"(?<!\$){VARIABLE.pattern}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +31,7 @@ def find_variables(tree: object) -> list[Variable]:
     return [
         Variable(name=match[1], default=match[2], path=path)
         for path, text in texts(tree)
-        for match in VARIABLE.finditer(text)
+        for match in _MENTION.finditer(text)
     ]
 
 

@@ -178,18 +178,7 @@ def said_capabilities(config: ProviderConfig) -> Capabilities:
         given = {"delete_memory": endpoints.delete, "update_memory": endpoints.update, "list_memories": endpoints.list}
         operations |= {name for name, call in given.items() if call is not None}
     return Capabilities(
-        operations=frozenset(operations),
-        supports_chunks=said.supports_chunks,
-        supports_batch=said.supports_batch,
-        supports_metadata=said.supports_metadata,
-        supports_rerank=said.supports_rerank,
-        ids=said.ids,
-        timestamps=said.timestamps,
-        scores=said.scores,
-        clear=said.clear,
-        metadata_values=said.metadata_values,
-        max_k=said.max_k,
-        max_tokens=said.max_tokens,
+        operations=frozenset(operations), **{name: getattr(said, name) for name in Capabilities.traits()}
     )
 
 

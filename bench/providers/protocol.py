@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -84,20 +84,19 @@ class Capabilities:
 
     def shown(self) -> dict[str, object]:
         """The table of ``bench list providers --json``, in the spelling of the configs."""
-        return {
-            "operations": sorted(self.operations),
-            "supportsChunks": self.supports_chunks,
-            "supportsBatch": self.supports_batch,
-            "supportsMetadata": self.supports_metadata,
-            "supportsRerank": self.supports_rerank,
-            "ids": self.ids,
-            "timestamps": self.timestamps,
-            "scores": self.scores,
-            "clear": self.clear,
-            "metadata_values": self.metadata_values,
-            "max_k": self.max_k,
-            "max_tokens": self.max_tokens,
-        }
+        table = {name: getattr(self, name) for name in self.traits()}
+        return {"operations": sorted(self.operations), **{_spelt(name): value for name, value in table.items()}}
+
+    @classmethod
+    def traits(cls) -> tuple[str, ...]:
+        """The fields that a config's ``capabilities`` has under the same names."""
+        return tuple(one.name for one in fields(cls) if one.name != "operations")
+
+
+def _spelt(name: str) -> str:
+    """``supports_*`` is camelCase in configs, newer keys are not."""
+    first, *rest = name.split("_")
+    return first + "".join(map(str.capitalize, rest)) if first == "supports" else name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,13 +15,12 @@ from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt, field_v
 
 from bench.config.provider.terms import OPERATIONS, looks_like_key
 from bench.config.source import ConfigModel
-
-VARIABLE = re.compile(r"\$\{[A-Z][A-Z0-9_]*(?::-([^}]*))?\}")
+from bench.settings import VARIABLE
 
 
 def _http_url(text: str) -> str:
     """Accept http(s) URLs without credentials; a variable is judged by its default."""
-    shown = VARIABLE.sub(lambda match: match.group(1) or "http://variable", text)
+    shown = VARIABLE.sub(lambda match: match.group(2) or "http://variable", text)
     if not shown.startswith(("http://", "https://")):
         raise ValueError("must start with http:// or https://")
     if "@" in urlsplit(shown).netloc:
