@@ -13,6 +13,7 @@ import json
 import urllib.parse
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
+from itertools import chain, count
 from pathlib import Path
 from typing import TextIO, cast
 
@@ -21,7 +22,7 @@ from bench.journal import Reader
 from bench.model import Phase
 from bench.plan.record import JobRecord, read
 from bench.report.rows import chain_of, rows_of
-from bench.report.tables import safe_cell
+from bench.report.tables import safe_row
 
 FLAT = (
     "run_id", "benchmark", "provider", "embedding_model", "answering_model", "judge_model", "item_id", "corpus",
@@ -43,27 +44,27 @@ async def export_rows(reader: Reader, form: str, sink: TextIO) -> int:
     if form == "csv":
         return await _csv(reader, sink)
     begin, between, end = ("[\n", ",\n", "\n]\n") if form == "json" else ("", "\n", "\n")
-    count = 0
+    written = 0
     async with aclosing(all_rows(reader)) as rows:
         async for row in rows:
-            sink.write((between if count else begin) + _line(row))
-            count += 1
-    sink.write(end if count else begin + end.lstrip("\n"))
-    return count
+            sink.write((between if written else begin) + _line(row))
+            written += 1
+    sink.write(end if written else begin + end.lstrip("\n"))
+    return written
 
 
 async def _csv(reader: Reader, sink: TextIO) -> int:
     metrics = list(dict.fromkeys(metric.name for record in read(reader.meta.extra) for metric in record.metrics))
     writer = csv.writer(sink, lineterminator="\r\n")
     writer.writerow([*FLAT, *metrics])
-    count = 0
+    written = 0
     async with aclosing(all_rows(reader)) as rows:
         async for row in rows:
             flat = flat_row(row)
             values = cast("Mapping[str, float | None]", row["metrics"])
-            writer.writerow([*(_csv_cell(flat[name]) for name in FLAT), *(values.get(name) for name in metrics)])
-            count += 1
-    return count
+            writer.writerow(safe_row([*(flat[name] for name in FLAT), *(values.get(name) for name in metrics)]))
+            written += 1
+    return written
 
 
 def flat_row(row: Mapping[str, object]) -> dict[str, object]:
@@ -76,10 +77,6 @@ def flat_row(row: Mapping[str, object]) -> dict[str, object]:
     flat["expected"] = " | ".join(str(one) for one in expected) if isinstance(expected, list) else expected
     flat["error_kind"] = error["kind"] if error else None
     return flat
-
-
-def _csv_cell(value: object) -> object:
-    return safe_cell(value) if isinstance(value, str) else value
 
 
 def _line(row: Mapping[str, object]) -> str:
@@ -111,14 +108,17 @@ async def export_parquet(reader: Reader, path: Path) -> int:
     fields = [(name, kinds.get(name, pyarrow.string())) for name in FLAT]
     schema = pyarrow.schema([*fields, *((name, pyarrow.float64()) for name in metrics)])
     part = path.with_name(path.name + ".part")
-    count = 0
-    with pyarrow.parquet.ParquetWriter(part, schema) as writer:
-        async for rows in _chunks(all_rows(reader), 2000):
-            data = [{**flat_row(row), **cast("Mapping[str, object]", row["metrics"])} for row in rows]
-            writer.write_table(pyarrow.Table.from_pylist(data, schema=schema))
-            count += len(rows)
-    part.replace(path)
-    return count
+    written = 0
+    try:
+        with pyarrow.parquet.ParquetWriter(part, schema) as writer:
+            async for rows in _chunks(all_rows(reader), 2000):
+                data = [{**flat_row(row), **cast("Mapping[str, object]", row["metrics"])} for row in rows]
+                writer.write_table(pyarrow.Table.from_pylist(data, schema=schema))
+                written += len(rows)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+    return written
 
 
 async def _chunks(rows: AsyncIterator[dict[str, object]], size: int) -> AsyncIterator[list[dict[str, object]]]:
@@ -150,11 +150,12 @@ async def export_trec(reader: Reader, folder: Path) -> dict[str, int]:
 
 
 def _stem(record: JobRecord, *, taken: Mapping[str, int]) -> str:
-    stem = f"{record.benchmark}__{record.provider}"
-    if stem not in taken:
-        return stem
-    models = [model.replace("/", "-") for model in (record.models.answering, record.models.judge) if model]
-    return "__".join([stem, *models])
+    """The first name that no earlier job has: the plain one, one with the models, a numbered one."""
+    plain, models = f"{record.benchmark}__{record.provider}", record.models
+    names = [name.replace("/", "-") for name in (models.embedding, models.answering, models.judge) if name]
+    full = "__".join([plain, *names])
+    numbered = (f"{full}__{number}" for number in count(2))
+    return next(stem for stem in chain([plain, full], numbered) if stem not in taken)
 
 
 async def _export_job(reader: Reader, record: JobRecord, stem: Path) -> int:
@@ -182,16 +183,16 @@ async def _export_job(reader: Reader, record: JobRecord, stem: Path) -> int:
 def named(hits: Sequence[Sequence[str]], gold: Sequence[str]) -> list[str]:
     """One document id a slot, each once: what a hit newly covers, a later duplicate as ``ID#dupN``."""
     covered: set[str] = set()
-    used: dict[str, int] = {}
-    documents = []
+    real = {*gold, *(name for ids in hits for name in ids)}  # an id may look like a duplicate's
+    documents: dict[str, None] = {}
     for rank, ids in enumerate(hits, start=1):
         new = [name for name in ids if name in gold and name not in covered]
         covered.update(new)
         first = new[0] if new else next(iter(ids), f"(unmapped {rank})")
-        seen = used.get(first, 0)
-        used[first] = seen + 1
-        documents.append(encoded(first) + (f"#dup{seen}" if seen else ""))
-    return documents
+        later = (f"{first}#dup{number}" for number in count(1))
+        free = chain([first], (name for name in later if name not in real))
+        documents[next(name for name in free if name not in documents)] = None
+    return [encoded(name) for name in documents]
 
 
 def encoded(text: str) -> str:

@@ -90,8 +90,8 @@ async def _listed(reader: Reader, record: JobRecord, columns: Sequence[Measure])
     async for batch in reader.values(record.key):
         ended.update(zip(batch.states, batch.outcomes, strict=True))
         rows.extend(fold_rows(batch, [column.name for column in columns], reasons))
-    pending = max(0, record.n_selected * record.epochs - ended.total())
-    rows.extend(FoldRow(f"(pending {n})", "(none)", 1, None, (), ()) for n in range(pending))
+    begun = len({(row.corpus, row.item_id) for row in rows})  # an item counts once, however many epochs it lacks
+    rows.extend(FoldRow(f"(pending {n})", "(none)", 1, None, (), ()) for n in range(record.n_selected - begun))
     return Counts.of(ended), rows
 
 

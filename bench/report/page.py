@@ -8,11 +8,11 @@ Example::
 
 from __future__ import annotations
 
+import html
 from collections.abc import Sequence
-from html import escape
 
 from bench.report.fold import Report
-from bench.report.tables import Grid, breakdown, matrix, overview
+from bench.report.tables import Grid, breakdown, matrix, overview, visible
 
 STYLE = """
 :root { color-scheme: light dark; font: 15px/1.45 system-ui, sans-serif }
@@ -41,9 +41,13 @@ def grids_page(title: str, grids: Sequence[Grid]) -> str:
         "<!doctype html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>\n"
         "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
-        f"<title>{escape(title)}</title>\n<style>\n{STYLE}\n</style>\n</head>\n<body>\n"
-        f"<h1>{escape(title)}</h1>\n{body}\n</body>\n</html>\n"
+        f"<title>{_escaped(title)}</title>\n<style>\n{STYLE}\n</style>\n</head>\n<body>\n"
+        f"<h1>{_escaped(title)}</h1>\n{body}\n</body>\n</html>\n"
     )
+
+
+def _escaped(text: str) -> str:
+    return html.escape(visible(text))
 
 
 def _grid(grid: Grid) -> str:
@@ -52,12 +56,11 @@ def _grid(grid: Grid) -> str:
         "<tr>" + "".join(_cell("td", cell, index in grid.right) for index, cell in enumerate(row)) + "</tr>"
         for row in grid.rows
     )
-    notes = "".join(f"<li>{escape(note)}</li>" for note in grid.notes)
+    notes = "".join(f"<li>{_escaped(note)}</li>" for note in grid.notes)
     listed = f"<ul>{notes}</ul>" if notes else ""
-    return (
-        f"<h2>{escape(grid.title)}</h2>\n<div class='scroll'><table>\n<tr>{head}</tr>\n{rows}\n</table></div>\n{listed}"
-    )
+    table = f"<div class='scroll'><table>\n<tr>{head}</tr>\n{rows}\n</table></div>"
+    return f"<h2>{_escaped(grid.title)}</h2>\n{table}\n{listed}"
 
 
 def _cell(tag: str, text: str, number: bool) -> str:
-    return f"<{tag} class='number'>{escape(text)}</{tag}>" if number else f"<{tag}>{escape(text)}</{tag}>"
+    return f"<{tag} class='number'>{_escaped(text)}</{tag}>" if number else f"<{tag}>{_escaped(text)}</{tag}>"

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from bench.model import Measurement
 from bench.report.fold import JobReport, Report
-from bench.report.tables import Grid, safe_cell
+from bench.report.tables import Grid, safe_row, visible
 
 
 def markdown(grid: Grid) -> str:
@@ -33,8 +33,9 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _cell(text: str) -> str:
-    escaped = "".join(f"&#{ord(sign)};" if sign in "<>&|[]`*_" else sign for sign in text)
-    return " ".join(escaped.split()).replace("&#95;", "_").replace("&#91;", "[").replace("&#93;", "]")
+    """A text on one line that is no markup, no link and no second cell; intervals keep their brackets."""
+    escaped = "".join(f"&#{ord(sign)};" if sign in "<>&|`*" else sign for sign in visible(text))
+    return " ".join(escaped.split()).replace("](", "]&#40;")
 
 
 def csv_text(report: Report) -> str:
@@ -58,15 +59,10 @@ CSV_HEAD = (
 
 
 def _csv_row(job: JobReport, one: Measurement, dimension: str, label: str) -> list[object]:
-    models: Mapping[str, str | None] = {
-        "embedding": job.record.models.embedding,
-        "answering": job.record.models.answering,
-        "judge": job.record.models.judge,
-    }
-    record = job.record
+    record, models = job.record, job.record.models
     bounds = (one.interval.low, one.interval.high) if one.interval else (None, None)
-    return [
-        safe_cell(record.benchmark), safe_cell(record.provider), *(models.values()), record.track, job.valid,
-        one.metric, one.definition, dimension, safe_cell(label), one.value, one.value_failures_as_zero, one.n,
-        one.n_excluded, one.n_failed, *bounds,
-    ]  # fmt: skip
+    return safe_row((
+        record.benchmark, record.provider, models.embedding, models.answering, models.judge, record.track, job.valid,
+        one.metric, one.definition, dimension, label, one.value, one.value_failures_as_zero, one.n, one.n_excluded,
+        one.n_failed, *bounds,
+    ))  # fmt: skip

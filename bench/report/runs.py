@@ -34,7 +34,7 @@ async def _row(workspace: Path, name: str) -> dict[str, object]:
                 "holder": status.holder,
                 "benchmarks": list(dict.fromkeys(job.benchmark for job in jobs)),
                 "providers": list(dict.fromkeys(job.provider for job in jobs)),
-                "planned": sum(job.n_selected * job.epochs for job in jobs),
+                "planned": sum(job.n_planned for job in jobs),
                 "ended": sum(ended),
                 "created_at": f"{reader.meta.created_at:%Y-%m-%dT%H:%M:%SZ}",
             }

@@ -23,11 +23,9 @@ from bench.metrics import item_metrics
 from bench.metrics.epochs import reduced
 from bench.metrics.facts import NO_LABEL, FoldRow, Labels, all_labels_of
 from bench.metrics.protocol import Measure
-from bench.model import State
 from bench.plan.record import JobRecord
-from bench.plan.validity import invalid_reasons
-from bench.report.fold import isolation, max_error_rate
-from bench.report.gathering import fold_rows, measures
+from bench.report.fold import isolation, whether_invalid
+from bench.report.gathering import Counts, fold_rows, measures
 
 NAN = math.nan
 CALIBRATION = "judge_calibration"
@@ -122,12 +120,10 @@ async def load_side(reader: Reader, record: JobRecord, *, named_model: bool = Fa
     metrics, _ = measures(record)
     names = [metric.name for metric in item_metrics(metrics)]
     filling = _Filling(names, columns=[array("d") for _ in names])
-    counts: Counter[str] = Counter()
-    kinds: Counter[str] = Counter()
+    ended: Counter[tuple[str, str]] = Counter()
     rows: list[FoldRow] = []
     async for batch in reader.values(record.key):
-        counts.update(batch.states)
-        kinds.update(o for o, state in zip(batch.outcomes, batch.states, strict=True) if state == State.ERROR)
+        ended.update(zip(batch.states, batch.outcomes, strict=True))
         if record.epochs == 1:
             filling.take(batch)
         else:
@@ -135,17 +131,14 @@ async def load_side(reader: Reader, record: JobRecord, *, named_model: bool = Fa
     reducer = cast("Literal['mean', 'mode', 'max']", record.epochs_reducer)
     for row in reduced(rows, names, reducer)[0]:
         filling.take_row(row)
-    states = {State(state): n for state, n in counts.items()}
-    planned = record.n_selected * record.epochs
-    probes = await isolation(reader, record, 0)
-    reasons = invalid_reasons(states, kinds, planned, max_error_rate(reader), probes.failed)
+    reasons = whether_invalid(reader, record, Counts.of(ended), await isolation(reader, record, 0))
     return Side(
         run_id=reader.meta.run_id,
         record=record,
         status=(await reader.status()).state,
         invalid=(*reasons, *([f"skipped: {record.skipped}"] if record.skipped else [])),
-        n_planned=planned,
-        n_ended=counts.total(),
+        n_planned=record.n_planned,
+        n_ended=ended.total(),
         measures={metric.name: metric for metric in metrics},
         items=filling.items,
         corpora=filling.corpora,

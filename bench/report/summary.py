@@ -8,7 +8,7 @@ Example::
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from decimal import Decimal
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from bench.errors import JournalError
 from bench.journal import Reader, RunState
 from bench.journal.paging import sampled_times
 from bench.journal.places import CHECKPOINTS, run_ids
+from bench.journal.records import Spent
 from bench.journal.results_db import ItemResult, JobSummary, MetricSummary, ResultsDb
 from bench.model import Measurement, Phase, State
 from bench.plan.record import JobRecord
@@ -71,7 +72,7 @@ async def _put(database: ResultsDb, reader: Reader, report: Report) -> None:
             valid=job.valid and not job.record.skipped,
             n_planned=job.n_planned,
             n_scored=job.n_scored,
-            cost_usd=_cost(job),
+            cost_usd=_priced(job.usage.values()),
             report=f"{report.run_id}/report.json",
             data={**_shown(job.record), **_taken(job), "search_p50_ms": await _search_p50_ms(reader, job.record)},
             metrics=tuple(_metrics(job)),
@@ -96,14 +97,19 @@ def _shown(record: JobRecord) -> dict[str, object]:
     }
 
 
-def _cost(job: JobReport) -> str | None:
+def _priced(spent: Iterable[Spent]) -> str | None:
     """What the calls with a known price cost together; None where none has one."""
-    total = sum((Decimal(spent.cost_usd) for spent in job.usage.values()), Decimal(0))
+    total = sum((Decimal(one.cost_usd) for one in spent), Decimal(0))
     return f"{total:f}" if total else None
 
 
 def _taken(job: JobReport) -> dict[str, object]:
-    return {"cost_unknown_calls": sum(spent.unknown_costs for spent in job.usage.values())}
+    """``costs`` by owner of rows: what jobs of a run share counts once in what the run cost."""
+    costs = {owner: _priced(by_role.values()) for owner, by_role in job.spent.items()}
+    return {
+        "cost_unknown_calls": sum(spent.unknown_costs for spent in job.usage.values()),
+        "costs": {owner: cost for owner, cost in costs.items() if cost is not None},
+    }
 
 
 async def _search_p50_ms(reader: Reader, record: JobRecord) -> float | None:

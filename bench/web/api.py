@@ -31,7 +31,7 @@ from bench.web.kept import Json
 from bench.web.receiptviews import receipts_document
 from bench.web.site import SITE, Site
 from bench.web.stream import stream
-from bench.web.views import folder_of, results_document, run_document, runs_document
+from bench.web.views import folder_of, results_document, run_document, runs_document, waiting_row
 
 PAGE_ITEMS = 50
 MOST_ITEMS = 500
@@ -80,7 +80,9 @@ async def runs(request: web.Request) -> web.Response:
 
 
 async def run(request: web.Request) -> web.Response:
-    return json_answer(await run_document(request.app[SITE], request.match_info["run_id"]))
+    """The run's document; of one that has no journal yet, its row of the list."""
+    site, run_id = request.app[SITE], request.match_info["run_id"]
+    return json_answer(waiting_row(site, run_id) or await run_document(site, run_id))
 
 
 async def results(request: web.Request) -> web.Response:
@@ -124,7 +126,7 @@ def wanted_of(query: Mapping[str, str]) -> Wanted:
 def _limit(text: str) -> int:
     if not text:
         return PAGE_ITEMS
-    if not (text.isascii() and text.isdigit() and 1 <= int(text[:6]) <= MOST_ITEMS):
+    if not (text.isascii() and text.isdigit() and len(text) <= 6 and 1 <= int(text) <= MOST_ITEMS):
         raise Refused(400, "usage", "limit is no number from 1 to 500", "leave it out for 50")
     return int(text)
 
@@ -234,7 +236,7 @@ async def _stop(request: web.Request, why: str) -> web.Response:
 async def stop_run(site: Site, run_id: str, why: str) -> str:
     """Pause or cancel a run that runs, waits, or is not there."""
     assert site.service is not None
-    if run_id not in site.service.standing():
+    if not site.service.is_at(run_id):
         folder_of(site, run_id)
     return await site.service.stop(run_id, why)
 

@@ -8,6 +8,7 @@ Example::
 from __future__ import annotations
 
 import time
+from http import HTTPStatus
 from pathlib import Path
 
 from aiohttp import web
@@ -35,9 +36,15 @@ def make_app(site: Site) -> web.Application:
 @web.middleware
 async def measure(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Count each answer by its route, never by its path."""
-    began = time.monotonic()
-    response = await handler(request)
-    resource = request.match_info.route.resource
-    route = resource.canonical if resource is not None else "none"
-    request.app[SITE].gauges.seen(request.method, route, response.status, time.monotonic() - began)
+    began, status = time.monotonic(), HTTPStatus.INTERNAL_SERVER_ERROR.value
+    try:
+        response = await handler(request)
+        status = response.status
+    except web.HTTPException as redirect:
+        status = redirect.status
+        raise
+    finally:
+        resource = request.match_info.route.resource
+        route = resource.canonical if resource is not None else "none"
+        request.app[SITE].gauges.seen(request.method, route, status, time.monotonic() - began)
     return response

@@ -65,5 +65,8 @@ async def comparison_of(
     pairs = document["comparisons"]
     assert isinstance(pairs, list)
     for shown, pair in zip(pairs, found.comparisons, strict=True):
-        shown["conclusion"] = list(conclusion(pair))
+        shown |= {
+            "conclusion": list(conclusion(pair)),
+            "flips": {side: list(i) for side, i in pair.items.flips.items()},
+        }
     return document

@@ -65,8 +65,15 @@ def _check_host(request: web.Request, site: Site) -> None:
     if name is None or not (name in site.hosts or (site.any_address and _is_address(name))):
         raise Refused(403, "host", "this Host is not served here", "use the address that the service printed")
     origin = request.headers.get("Origin")
-    if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+    if origin is not None and not _is_from(origin, host):
         raise Refused(403, "origin", "requests of other sites are refused", "open the page itself")
+
+
+def _is_from(origin: str, host: str) -> bool:
+    try:
+        return urlsplit(origin).netloc.lower() == host.lower()
+    except ValueError:
+        return False
 
 
 def _name(url: str) -> str | None:

@@ -17,7 +17,7 @@ from bench.journal.records import ItemRecord
 from bench.metrics.loss import loss_of
 from bench.model import Call, Phase
 from bench.plan.record import JobRecord, read
-from bench.report.failures import facts_of
+from bench.report.failures import facts_of, said_of
 from bench.report.rows import HITS_PAYLOAD, ITEM_PAYLOAD, chain_of, payload
 from bench.web.faults import NotFound
 from bench.web.ids import slug_of
@@ -101,9 +101,10 @@ def _cell(cell: Cell | None, job: JobRecord) -> Json | None:
 async def item_document(site: Site, run_id: str, item: str, *, provider: str | None = None) -> Json:
     """Everything of one item: what was asked, what each provider returned, answers, verdicts, attempts, times, loss."""
     async with Reader.open(folder_of(site, run_id)) as reader:
-        jobs = [job for job in read(reader.meta.extra) if provider is None or job.provider == provider]
+        records = read(reader.meta.extra)
+        jobs = [job for job in records if provider is None or job.provider == provider]
         corpora: list[str | None] = [*await corpora_of(reader, item)] or [None]  # none ended yet: whichever it is
-        sides = [await _side(reader, job, item, corpus) for job in jobs for corpus in corpora]
+        sides = [await _side(reader, job, records, item, corpus) for job in jobs for corpus in corpora]
     found = [side for side in sides if side is not None]
     if not found:
         raise NotFound("this run has no such item, or it has not begun", "see the list of items")
@@ -117,14 +118,17 @@ async def item_document(site: Site, run_id: str, item: str, *, provider: str | N
     }
 
 
-async def _side(reader: Reader, job: JobRecord, item: str, corpus: str | None) -> Json | None:
-    records = await reader.item(chain_of(job), item, corpus=corpus)
-    if not records:
+async def _side(
+    reader: Reader, job: JobRecord, jobs: Sequence[JobRecord], item: str, corpus: str | None
+) -> Json | None:
+    epochs = await reader.item(chain_of(job), item, corpus=corpus)
+    if not epochs:
         return None
-    record = records[0]
+    record = epochs[0]
     search, answer = record.phases.get(Phase.SEARCH), record.phases.get(Phase.ANSWER)
     scored = record.phases.get(Phase.EVALUATE)
-    loss = loss_of(facts_of(record, record.verdicts, gold_suspect=item in job.suspects))
+    said = await said_of(reader, job, jobs, item, corpus=record.corpus)
+    loss = loss_of(facts_of(record, said, gold_suspect=item in job.suspects))
     attempts = await reader.attempts(chain_of(job), item, corpus=corpus)
     return {
         "about": await payload(reader, scored, ITEM_PAYLOAD),
@@ -147,7 +151,7 @@ async def _side(reader: Reader, job: JobRecord, item: str, corpus: str | None) -
         "verdicts": [await _verdict(reader, record, at) for at in range(len(record.verdicts))],
         "values": dict(record.values),
         "latency": {str(phase): dict(entry.times_us) for phase, entry in record.phases.items()},
-        "epochs": len(records),
+        "epochs": len(epochs),
         "attempts": [_attempt(entry) for entry in attempts],
     }
 

@@ -7,16 +7,19 @@ Example::
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from bench.errors import BenchError
+from bench.errors import BenchError, CanonicalError
 from bench.web.apart import aside
 from bench.web.faults import NotFound
 from bench.web.kept import HURRY_S, PATIENT_S, SMALL_ITEMS, Json, stamp_of
 from bench.web.site import Site
+
+if TYPE_CHECKING:
+    from bench.receipt.verify import Outcome
 
 PUBLISHED = "published"
 """the folder of results that holds the public log"""
@@ -32,11 +35,12 @@ async def receipts_document(site: Site) -> Json:
     files = _files(site.workspace)
     beside = [path for folder in {file.parent for file in files} for path in sorted(folder.iterdir())]
     trust = [site.workspace / "keys" / "trusted.json", *sorted((site.workspace / "results" / PUBLISHED).rglob("*"))]
-    quick = sum(path.stat().st_size for path in beside) < QUICK_BYTES
+    stamp = stamp_of(*beside, *trust)
+    quick = sum(size for _, size in stamp[: len(beside)]) < QUICK_BYTES
     names = [str(file.relative_to(site.workspace)) for file in files]
     shown = await site.kept.of(
         "receipts",
-        stamp_of(*beside, *trust),
+        stamp,
         partial(aside, verified, str(site.workspace), names, items=0 if quick else SMALL_ITEMS + 1),
         patience_s=PATIENT_S if quick else HURRY_S,
     )
@@ -70,30 +74,28 @@ async def verified(place: str, names: Sequence[str]) -> Json:
     if log_place is not None:
         outcome = log_place.outcome
         log = {"size": outcome.size, "verdict": str(outcome.verdict), "origin": outcome.origin}
-    return {"receipts": [_receipt(workspace, one.value()) for one in asked], "log": log, "problem": None}
+    return {"receipts": [_receipt(workspace, one) for one in asked], "log": log, "problem": None}
 
 
-def _receipt(workspace: Path, value: Json) -> Json:
-    path = Path(str(value["file"]))
-    document = _read(path)
+def _receipt(workspace: Path, outcome: Outcome) -> Json:
+    document = outcome.document if isinstance(outcome.document, dict) else {}
     statement = {name: document[name] for name in SHOWN if name in document}
-    return {**value, "file": str(path.relative_to(workspace)), "statement": statement}
-
-
-def _read(path: Path) -> Mapping[str, object]:
-    try:
-        document = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return document if isinstance(document, dict) else {}
+    return {**outcome.value(), "file": str(outcome.file.relative_to(workspace)), "statement": statement}
 
 
 def receipts_by_job(site: Site, runs: Iterable[str]) -> dict[Signed, str]:
     """The address of each job's newest receipt; whether it is good, its own page says."""
+    from bench.canonical import parse_file
+
     found: dict[Signed, str] = {}
     for run_id in runs:
         for path in sorted((site.workspace / "results" / run_id / "receipts").glob("*.json")):
-            document = _read(path)
+            try:
+                document = parse_file(path)
+            except (OSError, CanonicalError):
+                continue
+            if not isinstance(document, dict):
+                continue
             names = (_name(document.get("benchmark")), _name(document.get("provider")))
             found[run_id, *names, _model(document, "answering"), _model(document, "judge")] = (
                 f"/receipts/{run_id}/{path.name}"

@@ -19,6 +19,7 @@ from jinja2 import Environment, PackageLoader, Undefined
 from markupsafe import Markup
 
 from bench.events import redact
+from bench.report.tables import visible
 from bench.version import __version__
 from bench.web import text
 from bench.web.ids import slug_of
@@ -96,5 +97,5 @@ def _shown(value: object) -> object:
     if value is None:
         return text.NONE
     if isinstance(value, str) and not isinstance(value, Markup):
-        return text.visible(value)
+        return visible(value)
     return value

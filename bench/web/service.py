@@ -62,6 +62,12 @@ class Active:
 
     def launched(self, progress: Progress) -> None:
         self.progress = progress
+        self.ask_to_stop()  # whoever asked before there was a folder
+
+    def ask_to_stop(self) -> None:
+        """Lay the pause file down, if a stop was asked for and there is a folder."""
+        if self.stop_for is not None and self.folder.is_dir():
+            (self.folder / PAUSE_FILE).touch()
 
     def stopping(self, reason: Stop, in_flight: int) -> None:
         log().info("run_stopping", run_id=self.order.run_id, reason=str(reason), in_flight=in_flight)
@@ -105,14 +111,22 @@ class Service:
         from bench.plan import make_plan
 
         run_id = request.run_id or new_run_id(datetime.now(UTC).date(), secrets.token_hex(4))
-        if (self.workspace / CHECKPOINTS / run_id / JOURNAL).exists() or run_id in self.standing():
-            raise UsageError(f"run {run_id} exists already", hint="choose another run_id, or resume it")
+        self._refuse_known(run_id)
         request = request.model_copy(update={"run_id": run_id})
         work = partial(make_plan, Catalog.load(self.workspace), request, self.environment)
         await anyio.to_thread.run_sync(work)
+        self._refuse_known(run_id)  # somebody else may have asked for it meanwhile
         flags = request.model_dump(mode="json", exclude_unset=True) | {"run_id": run_id}
         self._enqueue(self.orders.add(Order(run_id=run_id, request=flags)))
         return run_id
+
+    def _refuse_known(self, run_id: str) -> None:
+        if (self.workspace / CHECKPOINTS / run_id / JOURNAL).exists() or self.is_at(run_id):
+            raise UsageError(f"run {run_id} exists already", hint="choose another run_id, or resume it")
+
+    def is_at(self, run_id: str) -> bool:
+        """Whether the run waits or runs here."""
+        return run_id in self.active or any(order.run_id == run_id for order in self.queue)
 
     async def resume(self, run_id: str) -> None:
         """Go on with a run of the workspace; one that waits or runs is left alone."""
@@ -138,7 +152,7 @@ class Service:
         found = self.active.get(run_id)
         if found is not None:
             found.stop_for = why
-            (folder / PAUSE_FILE).touch()
+            found.ask_to_stop()
             return "stopping"
         async with Reader.open(folder) as reader:
             status = await reader.status()
@@ -175,8 +189,7 @@ class Service:
         running = list(self.active.values())
         for one in running:
             one.stop_for = one.stop_for or "shutdown"
-            if one.folder.is_dir():
-                (one.folder / PAUSE_FILE).touch()
+            one.ask_to_stop()
         with anyio.move_on_after(PATIENCE_S):
             for one in running:
                 await one.ended.wait()

@@ -12,10 +12,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
+from pathlib import Path
 
 import anyio
 from aiohttp import web
 
+from bench.errors import BenchError
 from bench.events import redact
 from bench.journal import Reader, RunState
 from bench.plan.record import read
@@ -26,6 +28,8 @@ from bench.web.views import event_json, folder_of, progress_of
 EVERY_S = 1.0
 RESTS = 5
 """a look at the journal may take a fifth of the time between two looks"""
+QUIET_S = 15.0
+"""after so long a comment is sent, whether anything changed or not"""
 GOING = frozenset({str(RunState.RUNNING)})
 
 
@@ -36,12 +40,24 @@ async def stream(request: web.Request, site: Site, run_id: str) -> web.StreamRes
     seen = int(last) if last.isascii() and last.isdigit() and len(last) < 18 else 0
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"})
     await response.prepare(request)
+    if request.method == "HEAD":
+        return response
+    try:
+        await _follow(response, site, folder, seen)
+    except BenchError as error:  # the answer has begun: what is wrong can only be told in it
+        await _send(response, "problem", {"run_id": run_id, "message": str(error)}, seen)
+    return response
+
+
+async def _follow(response: web.StreamResponse, site: Site, folder: Path, seen: int) -> None:
+    """Send what is new until the run has ended."""
     known: Json = {}
+    quiet_s = 0.0
     while True:
         began = time.monotonic()
         async with Reader.open(folder) as reader:
             events = await reader.events(after=seen)
-            now = await _state(site, reader, run_id)
+            now = await _state(site, reader, folder.name)
         for number, event in events:
             seen = number
             await _send(response, "event", event_json(event), number)
@@ -49,9 +65,14 @@ async def stream(request: web.Request, site: Site, run_id: str) -> web.StreamRes
             await _send(response, "state", now, seen)
             known = now
         if now["state"] not in GOING and not now["service"]:
-            await _send(response, "end", {"run_id": run_id, "state": now["state"]}, seen)
-            return response
-        await anyio.sleep(max(EVERY_S, RESTS * (time.monotonic() - began)))
+            await _send(response, "end", {"run_id": folder.name, "state": now["state"]}, seen)
+            return
+        pause_s = max(EVERY_S, RESTS * (time.monotonic() - began))
+        await anyio.sleep(pause_s)
+        quiet_s += pause_s
+        if quiet_s > QUIET_S:
+            quiet_s = 0.0
+            await response.write(b": still here\n\n")  # who has gone away is noticed, and proxies keep the line open
 
 
 async def _state(site: Site, reader: Reader, run_id: str) -> Json:

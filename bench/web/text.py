@@ -1,29 +1,15 @@
-"""Text for people: hostile characters made visible, numbers and times as a page shows them.
+"""Text for people: numbers and times as a page shows them.
 
 Example::
 
-    visible("a\x1b[31m")          # "a\\x1b[31m"
     number(0.23125), share(0.5)   # "0.2313", "50 %"
 """
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime
 
-HIDDEN = re.compile(
-    "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u200b-\\u200f\\u2028-\\u202e\\u2066-\\u2069\\ufeff\\ud800-\\udfff]"
-)
 NONE = "–"
-
-
-def visible(text: str) -> str:
-    """Show control, direction and zero-width characters instead of obeying them; tabs and newlines stay."""
-    return HIDDEN.sub(lambda found: _escape(ord(found.group())), text)
-
-
-def _escape(code: int) -> str:
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
 def number(value: object, digits: int = 4) -> str:
@@ -49,8 +35,8 @@ def duration(value: object) -> str:
     """Microseconds as a text with a fitting unit."""
     if not isinstance(value, int | float):
         return NONE
-    for limit, unit, size in ((1_000, "µs", 1), (1_000_000, "ms", 1_000), (120_000_000, "s", 1_000_000)):
-        if value < limit:
+    for limit, unit, size in ((999.5, "µs", 1), (999_500, "ms", 1_000), (120_000_000, "s", 1_000_000)):
+        if value < limit:  # three digits: what rounds to 1000 of a unit is one of the next
             return f"{value / size:.3g} {unit}"
     return f"{value / 60_000_000:.1f} min"
 

@@ -12,15 +12,15 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 from bench.errors import JournalError
 from bench.journal import Reader, RunState
 from bench.journal.places import CHECKPOINTS, JOURNAL, run_ids
 from bench.journal.results_db import ResultsDb
 from bench.model import FAILED_STATES, State
-from bench.plan.record import JobRecord, read
 from bench.plan.ranges import gaps_of
-from bench.report.fold import gaps
+from bench.plan.record import JobRecord, read
 from bench.report.summary import FILE
 from bench.web.faults import Busy, NotFound
 from bench.web.ids import run_id as checked
@@ -54,26 +54,37 @@ async def runs_document(site: Site) -> Json:
     costs = await _costs(site)
     runs = [await _row(site, site.workspace / CHECKPOINTS / name) for name in run_ids(site.workspace)]
     known = {str(run["run_id"]) for run in runs}
-    queued: list[Json] = [
-        {"run_id": name, "state": "queued", "reason": "waits for its turn", "planned": 0, "ended": 0, "failed": 0}
-        for name in waiting
-        if name not in known
-    ]
+    queued = [_waiting(name, standing) for name, standing in waiting.items() if name not in known]
     named = [(str(run["run_id"]), run) for run in runs]
     return {
         "runs": [*queued, *({**run, "service": waiting.get(name), "cost_usd": costs.get(name)} for name, run in named)]
     }
 
 
+def waiting_row(site: Site, run_id: str) -> Json | None:
+    """A run that the service was asked for and that has no journal yet; None for every other."""
+    standing = site.service.standing().get(checked(run_id)) if site.service else None
+    if standing is None or (site.workspace / CHECKPOINTS / run_id / JOURNAL).is_file():
+        return None
+    return _waiting(run_id, standing)
+
+
+def _waiting(run_id: str, standing: str) -> Json:
+    state, _, problem = standing.partition(": ")
+    reason = problem or ("waits for its turn" if state == "queued" else "is being prepared")
+    counts = {"planned": 0, "ended": 0, "failed": 0}
+    return {"run_id": run_id, "state": state, "reason": reason, "service": standing, **counts}
+
+
 async def _costs(site: Site) -> dict[str, str | None]:
     """What each run cost: of live ones as it is known now, of the others as their reports say."""
-    found: dict[str, str | None] = {}
+    by_owner: dict[str, dict[str, str]] = {}
     path = site.workspace / "results" / FILE
     if path.is_file():
         async with ResultsDb.open(path) as database:
             for job in await database.runs():
-                known = [cost for cost in (found.get(job.run_id, "0"), job.cost_usd) if cost is not None]
-                found[job.run_id] = format(sum(map(Decimal, known), Decimal(0)), "f") if len(known) == 2 else None
+                by_owner.setdefault(job.run_id, {}).update(cast("Mapping[str, str]", job.data.get("costs", {})))
+    found = {name: format(sum(map(Decimal, one.values())), "f") if one else None for name, one in by_owner.items()}
     return found | (site.service.costs() if site.service else {})
 
 
@@ -129,7 +140,7 @@ async def progress_of(site: Site, run_id: str, jobs: tuple[JobRecord, ...]) -> t
 
 def planned_items(jobs: Iterable[JobRecord]) -> int:
     """How many items a run's jobs have together."""
-    return sum(job.n_selected * job.epochs for job in jobs)
+    return sum(job.n_planned for job in jobs)
 
 
 async def _counted(folder: Path, jobs: tuple[JobRecord, ...]) -> Json:
@@ -143,7 +154,7 @@ def _progress(counted: Iterable[tuple[JobRecord, Mapping[State, int]]]) -> Json:
             "job": job.key,
             "benchmark": job.benchmark,
             "provider": job.provider,
-            "planned": job.n_selected * job.epochs,
+            "planned": job.n_planned,
             "ended": sum(states.values()),
             "failed": sum(states.get(state, 0) for state in FAILED_STATES),
             "counts": {str(state): count for state, count in sorted(states.items())},

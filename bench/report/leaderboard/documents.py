@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from bench.journal.results_db import JobSummary, MetricSummary
 from bench.report.leaderboard.places import Place
 from bench.report.leaderboard.views import Standing, Table
-from bench.report.tables import safe_cell
+from bench.report.tables import safe_row
 
 
 def board_json(view: str, tables: Sequence[Table]) -> dict[str, object]:
@@ -83,8 +83,7 @@ def board_csv(tables: Sequence[Table]) -> str:
         for place in (place for one in table.standings for place in one.places):
             job = place.job
             for one in place.metrics:
-                writer.writerow((at, safe_cell(job.benchmark), safe_cell(job.provider), job.embedding_model,
-                                 job.answering_model, job.judge_model, job.track, job.run_id, one.metric,
-                                 one.definition, one.dimension, safe_cell(one.label), one.value, one.n, one.low,
-                                 one.high))  # fmt: skip
+                writer.writerow(safe_row((at, job.benchmark, job.provider, job.embedding_model, job.answering_model,
+                                          job.judge_model, job.track, job.run_id, one.metric, one.definition,
+                                          one.dimension, one.label, one.value, one.n, one.low, one.high)))  # fmt: skip
     return sink.getvalue()

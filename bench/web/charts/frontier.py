@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from bench.web.charts.scales import Scale, Tick, from_zero, over
+from bench.web.charts.scales import Scale, Tick, from_zero, over, plain
 
 HEIGHT = 260
 ABOVE = 16
@@ -87,7 +87,7 @@ def _point(one: tuple[str, float, float], across: Scale, up: Scale, *, best: boo
     down = _down(up.at(y))
     return Point(
         label=name if len(name) <= LABEL_CHARS else f"{name[: LABEL_CHARS - 1]}…",
-        about=f"{name}: {y:.4f} at {x:.4g}",
+        about=f"{name}: {y:.4f} at {plain(x)}",
         x=across.at(x),
         y=down,
         best=best,

@@ -23,7 +23,7 @@ Text = Callable[[float], str]
 
 def plain(value: float) -> str:
     """A number as a tick writes it."""
-    return f"{value:.3g}" if value < 10_000 else f"{value:,.0f}".replace(",", " ")
+    return f"{value:.4g}" if value < 9_999.5 else f"{value:,.0f}".replace(",", " ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

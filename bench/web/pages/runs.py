@@ -14,15 +14,13 @@ from aiohttp import web
 
 from bench.config.catalog import Catalog
 from bench.web import api
-from bench.web.faults import NotFound
 from bench.web.figures import jobs_of, run_charts
 from bench.web.ids import item_of
-from bench.web.ids import run_id as checked
 from bench.web.itemviews import item_document
 from bench.web.kept import Json
 from bench.web.render import html
 from bench.web.site import SITE
-from bench.web.views import run_document, runs_document
+from bench.web.views import run_document, runs_document, waiting_row
 
 SORTS: Mapping[str, Callable[[Json], object]] = {
     "newest": lambda row: 0,
@@ -97,14 +95,11 @@ async def order(request: web.Request) -> web.Response:
 
 
 async def run(request: web.Request) -> web.Response:
-    site, run_id = request.app[SITE], checked(request.match_info["run_id"])
-    try:
-        document = await run_document(site, run_id)
-    except NotFound:
-        standing = site.service.standing().get(run_id) if site.service else None
-        if standing is None:
-            raise
-        return html(request, "queued.html", run_id=run_id, standing=standing)
+    site, run_id = request.app[SITE], request.match_info["run_id"]
+    waiting = waiting_row(site, run_id)
+    if waiting is not None:
+        return html(request, "queued.html", run=waiting)
+    document = await run_document(site, run_id)
     jobs = jobs_of(document)
     return html(request, "run.html", run=document, jobs=jobs, charts=run_charts(jobs))
 

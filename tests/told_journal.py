@@ -1,0 +1,161 @@
+"""Journals that tell everything of each item: what was asked, returned, answered, said of it, and what it took.
+
+Example::
+
+    folder = await told(tmp_path, "r1", [(record("bm25"), [Told(item="q1", answer="Oslo", hits=["It was Oslo"])])])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from bench.journal import Entry, Journal, JournalRow, Key, RunMeta, RunState
+from bench.model import Call, Phase, State, Usage, Verdict
+from bench.plan.record import JobRecord, dump
+from bench.report.rows import chain_of
+
+AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+RIGHT = Verdict(evaluator="exact-match", value=1.0, correct=True)
+WRONG = Verdict(evaluator="exact-match", value=0.0, correct=False, reason="not the same text")
+FAILED = frozenset({State.ERROR, State.NOT_READY, State.UNSUPPORTED})
+
+Role = Literal["provider", "answering", "judge", "embedding"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """One item of one job, in one epoch."""
+
+    item: str
+    corpus: str = "c"
+    epoch: int = 1
+    state: State | None = State.CORRECT
+    """None = it was searched and answered and has not ended"""
+    outcome: str = "ok"
+    message: str = ""
+    question: str = "Where?"
+    expected: tuple[str, ...] = ("Oslo",)
+    metadata: Mapping[str, object] = field(default_factory=dict)
+    answer: str | None = "Oslo"
+    hits: Sequence[str] = ("It was Oslo",)
+    """contents"""
+    retrieved: Sequence[Sequence[str]] | None = (("s1",),)
+    beyond: Sequence[Sequence[str]] = ()
+    context_hits: int = 99
+    gold: tuple[str, ...] = ("s1",)
+    not_ingested: tuple[str, ...] = ()
+    reason: str = ""
+    verdicts: tuple[Verdict, ...] = (RIGHT,)
+    values: Mapping[str, float | None] = field(default_factory=lambda: {"accuracy": 1.0})
+    labels: Mapping[str, str] = field(default_factory=lambda: {"question_type": "one"})
+    corrected: Mapping[str, float] | None = None
+    calls: Mapping[Phase, tuple[Call, ...]] = field(default_factory=dict)
+    generation: int = 0
+
+
+def call(role: Role, *, cost: str | None = None, tokens: int = 0, **more: object) -> Call:
+    """One call of a ledger."""
+    usage = Usage(input_tokens=tokens, output_tokens=1, total_tokens=tokens + 1) if tokens else None
+    plain = Call(
+        endpoint=f"acme.{role}",
+        role=role,
+        attempt=1,
+        status=200,
+        outcome="ok",
+        started_at=AT,
+        queue_us=1,
+        limiter_us=2,
+        network_us=300,
+        provider_us=700,
+        usage=usage,
+        cost_usd=cost,
+    )
+    return replace(plain, **more)  # type: ignore[arg-type]
+
+
+def rows_of(record: JobRecord, one: Told) -> Iterator[Entry]:
+    """The rows that an engine leaves of an item."""
+    chain = chain_of(record)
+
+    def key(owner: str, phase: Phase) -> Key:
+        return Key(owner=owner, phase=phase, corpus=one.corpus, unit=one.item, epoch=one.epoch)
+
+    took = {"total": 1003, "queue": 1, "limiter": 2, "network": 300, "provider": 700}
+    if one.outcome == "ok":
+        retrieved = None if one.retrieved is None else [list(ids) for ids in one.retrieved]
+        beyond = {"beyond": [list(ids) for ids in one.beyond]} if one.beyond else {}
+        yield Entry(
+            key=key(chain.lane, Phase.SEARCH),
+            data={"retrieved": retrieved, "requested": 10, "returned": len(one.hits), "unmapped": 0, **beyond},
+            payloads={"hits": [{"id": f"m{at}", "content": text, "score": 0.5} for at, text in enumerate(one.hits)]},
+            times_us=took,
+            calls=one.calls.get(Phase.SEARCH, ()),
+        )
+        if one.answer is not None:
+            yield Entry(
+                key=key(chain.answering, Phase.ANSWER),
+                data={"answer": one.answer, "context_hits": one.context_hits, "prompt": "default"},
+                measured={"model": "acme/m1-2026"},
+                payloads={"prompt": [{"role": "user", "content": f"{one.question} Say so."}]},
+                times_us=took,
+                calls=one.calls.get(Phase.ANSWER, ()),
+            )
+    if one.state is None:
+        return
+    absent = {"not_ingested": list(one.not_ingested)} if one.not_ingested else {}
+    corrected = {} if one.corrected is None else {"corrected": dict(one.corrected)}
+    yield Entry(
+        key=key(chain.job, Phase.EVALUATE),
+        outcome=one.outcome,
+        message=one.message,
+        data={"gold": list(one.gold), "reason": one.reason, **absent, **corrected},
+        payloads={
+            "item": {
+                "question": one.question, "answers": list(one.expected), "evidence": {"sessions": list(one.gold)},
+                "metadata": dict(one.metadata),
+            }
+        },
+        times_us=took,
+        state=one.state,
+        labels=one.labels,
+        values={} if one.state in FAILED else one.values,
+        verdicts=() if one.state in FAILED else one.verdicts,
+        calls=one.calls.get(Phase.EVALUATE, ()),
+        generation=one.generation,
+    )  # fmt: skip
+
+
+async def told(
+    workspace: Path,
+    run_id: str,
+    jobs: Sequence[tuple[JobRecord, Sequence[Told]]],
+    *,
+    state: RunState = RunState.COMPLETE,
+    more: Sequence[JournalRow] = (),
+    planned: int | None = None,
+    extra: Mapping[str, object] | None = None,
+    **meta: object,
+) -> Path:
+    """Write the journal of a run and give its folder; ``planned`` None = as many items as are told of."""
+    records = [
+        replace(one, n_selected=len({told.item for told in items}) if planned is None else planned)
+        for one, items in jobs
+    ]
+    folder = workspace / "checkpoints" / run_id
+    plain = RunMeta(
+        run_id=run_id, plan_digest="d" * 64, identity={}, created_at=AT, extra={"jobs": dump(records), **(extra or {})}
+    )
+    async with Journal.create(folder, replace(plain, **meta)) as journal:  # type: ignore[arg-type]
+        for made, (_, items) in zip(records, jobs, strict=True):
+            for one in items:
+                for row in rows_of(made, one):
+                    await journal.room()
+                    journal.append(row)
+        for other in more:
+            journal.append(other)
+        await journal.set_state(state)
+    return folder
