@@ -146,7 +146,7 @@ def _stored(plan: Plan, lane: Lane, size: _Size, asked: int) -> Iterator[Endpoin
         yield _provider(plan, lane, "search", asked)
     rule = provider.config.client_embeddings
     if provider.embedding is not None and rule is not None:
-        texts = min(batch, rule.batch)
+        texts = max(1, min(batch, rule.batch, math.ceil(size.per_corpus)))
         stored = _model(plan, provider.embedding, "embedding", size.batches(texts), texts * size.memory_tokens, 0)
         yield stored + _model(plan, provider.embedding, "embedding", asked, QUESTION_TOKENS, 0)
     if provider.enriched_by is not None:

@@ -1,0 +1,16 @@
+"""A small world whose plans are made and never carried out, with a key for models that nobody calls."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.small_world import World
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    world = World.make(tmp_path, "http://127.0.0.1:9", corpora=3, items=4)
+    world.variables["OPENAI_API_KEY"] = "test-key-of-nobody"
+    return world
