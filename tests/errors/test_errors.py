@@ -1,0 +1,254 @@
+"""One tree of errors: what its drawing says, what each class tells, and who it sends where."""
+
+from __future__ import annotations
+
+import errno
+import inspect
+import re
+import sqlite3
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from bench import errors
+from bench.errors import (
+    AuthError,
+    BenchError,
+    CallError,
+    CanonicalError,
+    ConfigError,
+    Contaminated,
+    DataError,
+    DiskFull,
+    EvaluatorFailed,
+    IdentityError,
+    IngestFailed,
+    JournalError,
+    Locked,
+    MappingError,
+    MergeConflict,
+    NotCleared,
+    NotReady,
+    PluginFault,
+    QuotaError,
+    RateLimited,
+    Rejected,
+    Unavailable,
+    UnknownMetric,
+    Unsupported,
+    UsageError,
+    VerificationError,
+    is_disk_full,
+    raised_at,
+)
+
+TEXT = some.text(min_size=1, max_size=40)
+
+
+def classes() -> Iterator[type[BenchError]]:
+    for _, one in inspect.getmembers(errors, inspect.isclass):
+        if issubclass(one, BenchError):
+            yield one
+
+
+def drawn() -> dict[str, int]:
+    """Each class in the drawing with the exit code that stands at its line's end, or its parent's line's."""
+    found: dict[str, int] = {}
+    code = 0
+    for line in (errors.__doc__ or "").splitlines():
+        if not re.match(r"\s*(?:│\s*)*[├└]──", line):
+            continue
+        code = int(told[1]) if (told := re.search(r"exit (\d)", line)) else code
+        names = re.match(r"[\s│├└─]*((?:[A-Z]\w+)(?:, [A-Z]\w+)*)", line)
+        assert names is not None, line
+        found |= dict.fromkeys(names[1].split(", "), code)
+    return found
+
+
+def test_the_drawing_names_every_class_and_its_exit_code() -> None:
+    assert drawn() == {one.__name__: one.exit_code for one in classes() if one is not BenchError}
+
+
+@pytest.mark.parametrize("one", [one for one in classes() if one not in (BenchError, CallError)])
+def test_every_class_says_what_to_do_and_what_it_is(one: type[BenchError]) -> None:
+    assert (one.__doc__ or "").endswith(".")
+    assert one.default_hint != BenchError.default_hint
+    assert re.fullmatch(r"[a-z_]+", one.kind)
+
+
+def test_no_two_classes_share_a_kind() -> None:
+    kinds = [one.kind for one in classes() if one is not CallError]
+    assert len(kinds) == len(set(kinds))
+    assert Unavailable.kind == CallError.kind == "unavailable", "the plain failure of a call"
+
+
+@pytest.mark.parametrize(
+    ("one", "kind", "code"),
+    [
+        (BenchError, "internal", 1),
+        (UsageError, "usage", 2),
+        (ConfigError, "config", 2),
+        (UnknownMetric, "unknown_metric", 2),
+        (DataError, "data", 2),
+        (IdentityError, "identity", 2),
+        (JournalError, "journal", 2),
+        (DiskFull, "disk_full", 3),
+        (Locked, "locked", 6),
+        (MergeConflict, "conflict", 4),
+        (CanonicalError, "canonical", 5),
+        (VerificationError, "verification", 5),
+        (AuthError, "auth", 3),
+        (QuotaError, "quota", 3),
+        (RateLimited, "rate_limited", 3),
+        (Unavailable, "unavailable", 3),
+        (Rejected, "rejected", 3),
+        (MappingError, "mapping", 3),
+        (IngestFailed, "ingest_failed", 3),
+        (NotReady, "not_ready", 3),
+        (Contaminated, "contaminated", 3),
+        (NotCleared, "not_cleared", 3),
+        (Unsupported, "unsupported", 3),
+        (PluginFault, "plugin", 3),
+        (EvaluatorFailed, "evaluator", 3),
+    ],
+)
+def test_kinds_and_exit_codes_are_those_that_scripts_and_journals_know(
+    one: type[BenchError], kind: str, code: int
+) -> None:
+    assert (one.kind, one.exit_code) == (kind, code)
+
+
+def test_only_a_refused_key_or_a_used_up_plan_stops_a_lane() -> None:
+    stopping = {one for one in classes() if issubclass(one, CallError) and one.stops_lane}
+    assert stopping == {AuthError, QuotaError}
+
+
+# ------------------------------------------------------------------------- texts
+
+
+@given(message=TEXT, where=some.none() | TEXT, hint=some.none() | TEXT)
+def test_an_error_is_its_place_then_its_text_and_always_has_a_hint(
+    message: str, where: str | None, hint: str | None
+) -> None:
+    found = UsageError(message, where=where, hint=hint)
+    assert str(found) == (f"{where}: {message}" if where else message)
+    assert found.hint == (hint or "see bench --help")
+    assert (found.message, found.where) == (message, where)
+
+
+def test_an_empty_hint_is_no_hint() -> None:
+    assert DataError("x", hint="").hint == "mend the row, or the config that maps it"
+
+
+def test_one_finding_of_a_file_is_raised_as_it_is() -> None:
+    only = ConfigError("a", where="f:1:1")
+    assert ConfigError.of([only]) is only
+    assert only.problems == ()
+
+
+def test_findings_of_a_file_are_joined_under_the_first_one_s_place_and_hint() -> None:
+    first, second = ConfigError("a", where="f:1:1", hint="h1"), UnknownMetric("b", where="f:2:1", hint="h2")
+    joined = ConfigError.of([first, second])
+    assert str(joined) == "f:1:1: a\nerror: f:2:1: b"
+    assert (joined.where, joined.hint, joined.problems) == ("f:1:1", "h1", (first, second))
+
+
+def test_an_identity_error_shows_each_change_on_its_line() -> None:
+    found = IdentityError("another experiment", changes=[("k", "10", "3"), ("seed", "1", "2")])
+    assert str(found) == "another experiment\n  k: 10 -> 3\n  seed: 1 -> 2"
+    assert found.changes == (("k", "10", "3"), ("seed", "1", "2"))
+    assert str(IdentityError("x")) == "x"
+    assert IdentityError("x").hint == "start a new run for the changed settings"
+
+
+def test_a_merge_conflict_lists_every_item() -> None:
+    found = MergeConflict([("q1", "answer"), ("q2", "search")])
+    assert str(found) == "the runs disagree about:\n  q1: answer\n  q2: search"
+    assert found.items == (("q1", "answer"), ("q2", "search"))
+
+
+def test_a_canonical_error_is_a_value_error_with_a_stable_code_and_a_path() -> None:
+    found = CanonicalError("duplicate_key", "key twice", path="$.a")
+    assert isinstance(found, ValueError)
+    assert (found.code, found.path, str(found)) == ("duplicate_key", "$.a", "$.a: key twice")
+    assert CanonicalError("float", "1e400").where is None
+
+
+def test_a_verification_error_keeps_its_reason_code() -> None:
+    found = VerificationError("key_unknown", "nobody's key", where="r.json")
+    assert (found.code, str(found), found.hint) == ("key_unknown", "r.json: nobody's key", "do not use this receipt")
+
+
+def test_a_time_out_is_a_kind_of_its_own_and_of_that_error_only() -> None:
+    assert Unavailable("x", timed_out=True).kind == "timeout"
+    assert Unavailable("x").kind == "unavailable"
+
+
+def test_a_rate_limit_keeps_how_long_to_wait() -> None:
+    assert RateLimited("x", retry_after_s=1.5).retry_after_s == 1.5
+    assert RateLimited("x").retry_after_s is None
+    assert RateLimited("x").hint == "resume the run once the cause is gone"
+
+
+# -------------------------------------------------------------------- other's errors
+
+
+@pytest.mark.parametrize(
+    ("raised", "full"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), True),
+        (OSError(errno.EACCES, "Permission denied"), False),
+        (OSError("no number"), False),
+        (ValueError("No space left on device"), False),
+        (sqlite3.OperationalError("database or disk is full"), False),
+    ],
+)
+def test_only_what_room_would_mend_is_a_full_disk(raised: Exception, full: bool) -> None:
+    assert is_disk_full(raised) is full
+
+
+@pytest.mark.parametrize(
+    ("name", "full"),
+    [
+        ("SQLITE_FULL", True),
+        ("SQLITE_IOERR_WRITE", True),
+        ("SQLITE_IOERR_SHMSIZE", True),
+        ("SQLITE_IOERR_TRUNCATE", True),
+        ("SQLITE_IOERR_READ", False),
+        ("SQLITE_BUSY", False),
+        ("SQLITE_CORRUPT", False),
+    ],
+)
+def test_sqlite_tells_a_full_disk_by_several_names(name: str, full: bool) -> None:
+    raised = sqlite3.OperationalError("x")
+    raised.sqlite_errorname = name
+    assert is_disk_full(raised) is full
+
+
+def test_sqlite_itself_tells_a_full_database() -> None:
+    connection = sqlite3.connect(":memory:")
+    connection.execute("PRAGMA page_size = 512")
+    connection.execute("PRAGMA max_page_count = 2")
+    with pytest.raises(sqlite3.OperationalError) as told:
+        connection.executescript("CREATE TABLE a (x); INSERT INTO a VALUES (zeroblob(5000));")
+    connection.close()
+    assert is_disk_full(told.value)
+
+
+def test_the_place_of_foreign_code_is_the_innermost() -> None:
+    def inner() -> None:
+        raise RuntimeError("boom")
+
+    def outer() -> None:
+        inner()
+
+    with pytest.raises(RuntimeError) as told:
+        outer()
+    line = inner.__code__.co_firstlineno + 1
+    assert raised_at(told.value) == f" (test_errors.py:{line}, in inner)"
+
+
+def test_what_was_never_raised_has_no_place() -> None:
+    assert raised_at(RuntimeError("boom")) == ""

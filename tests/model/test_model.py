@@ -1,0 +1,111 @@
+"""The vocabulary: frozen, with no gold on the provider's side, and one rule for counting tokens."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from bench import model
+from bench.model import (
+    FAILED_STATES,
+    SCORED_STATES,
+    Corpus,
+    Evidence,
+    Found,
+    Hit,
+    Ingested,
+    Item,
+    Memory,
+    Message,
+    Phase,
+    Query,
+    Readiness,
+    ScoredItem,
+    Session,
+    Space,
+    State,
+    Turn,
+    Usage,
+    Verdict,
+    count_tokens,
+)
+
+PROVIDER_SIDE = (Message, Memory, Space, Query, Ingested, Readiness, Hit, Found)
+GOLD = {
+    "answer", "answers", "expected", "evidence", "has_answer", "question_type", "abstention", "references", "relevant",
+    "rubric", "choices", "choice_answer", "deletion", "flags",
+}  # fmt: skip
+
+
+def values() -> Iterator[type[Any]]:
+    for _, one in inspect.getmembers(model, inspect.isclass):
+        if is_dataclass(one) and one.__module__ == model.__name__:
+            yield one
+
+
+@pytest.mark.parametrize("one", list(values()))
+def test_every_value_has_only_its_own_fields_and_is_made_by_names(one: type[Any]) -> None:
+    names = {field.name for field in fields(one)}
+    assert set(one.__slots__) == names, "no field of its own making"
+    assert all(field.kw_only for field in fields(one)), one
+    with pytest.raises(TypeError):
+        one(*names)
+
+
+@pytest.mark.parametrize("one", PROVIDER_SIDE)
+def test_what_a_provider_is_handed_has_no_field_for_gold(one: type[Any]) -> None:
+    assert not GOLD & {field.name for field in fields(one)}
+
+
+def test_the_item_that_is_scored_has_them() -> None:
+    assert {"answers", "evidence", "question_type", "abstention", "rubric"} <= {field.name for field in fields(Item)}
+    assert {"answers", "abstention", "rubric", "evidence_texts"} <= {field.name for field in fields(ScoredItem)}
+    assert "corpus" not in {field.name for field in fields(ScoredItem)}, "an evaluator never sees the memory"
+
+
+def test_values_are_equal_by_what_they_say() -> None:
+    def corpus(text: str) -> Corpus:
+        return Corpus(id="c", sessions=(Session(id="s", turns=(Turn(id="t", text=text),)),))
+
+    assert corpus("x") == corpus("x") != corpus("y")
+    assert len({Turn(id="t", text="x"), Turn(id="t", text="x"), Turn(id="t", text="y")}) == 2
+
+
+def test_what_may_be_left_out_is_empty_and_not_shared() -> None:
+    one, other = Item(id="1", position=1, corpus="c", question="q"), Item(id="2", position=2, corpus="c", question="q")
+    assert one.evidence == Evidence(sessions=(), turns=())
+    assert one.metadata == {} and one.metadata is not other.metadata
+    assert Verdict(evaluator="e", value=None, correct=None).judged is False
+    assert Usage().total_tokens == 0
+    assert Found().ids_available is True
+
+
+def test_states_are_counted_in_one_way() -> None:
+    assert {str(one) for one in SCORED_STATES} == {"correct", "incorrect", "partial", "abstained"}
+    assert {str(one) for one in FAILED_STATES} == {"error", "not_ready"}
+    assert not SCORED_STATES & FAILED_STATES
+    assert {str(one) for one in set(State) - SCORED_STATES - FAILED_STATES} == {"unsupported", "unscored", "measured"}
+
+
+def test_phases_stand_in_the_order_of_the_work() -> None:
+    assert [str(one) for one in Phase] == ["ingest", "index", "search", "answer", "evaluate"]
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"), [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("日本語文", 1), ("😀" * 5, 2), (" " * 8, 2)]
+)
+def test_a_token_is_four_characters_rounded_up(text: str, tokens: int) -> None:
+    assert count_tokens(text) == tokens
+
+
+@given(one=some.text(), other=some.text())
+def test_no_text_has_more_tokens_apart_than_one_more_than_together(one: str, other: str) -> None:
+    together, apart = count_tokens(one + other), count_tokens(one) + count_tokens(other)
+    assert together <= apart <= together + 1
+    assert count_tokens(one) * 4 >= len(one) > (count_tokens(one) - 1) * 4
