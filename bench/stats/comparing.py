@@ -201,7 +201,7 @@ def _clustered(
 
 def _difference_interval(pairs: PairedT, count: int, method: str, wanted: _Wanted) -> Interval | None:
     """The t interval; where the error is 0, of shares the difference -+ the Wilson bound of 0 in ``count``."""
-    if pairs.se is None or pairs.df is None:
+    if pairs.se is None or pairs.df is None or pairs.delta is None:
         return None
     if pairs.se >= DEGENERATE:
         return around(pairs.delta, pairs.se, df=pairs.df, level=wanted.level, method=method)

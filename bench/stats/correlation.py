@@ -16,20 +16,39 @@ from bench.stats.descriptive import are_binary
 
 def pearson(x: Sequence[float], y: Sequence[float]) -> float | None:
     """Linear correlation in -1..1."""
-    n = len(x)
-    if n != len(y):
-        raise ValueError(f"{n} and {len(y)} values do not pair")
+    n = _paired(x, y)
     if n < 2:
         return None
     if are_binary(x) and are_binary(y):
         return _phi(n, x.count(1), y.count(1), sum(map(mul, x, y)))
-    centre_x, centre_y = math.fsum(x) / n, math.fsum(y) / n
-    from_x, from_y = [v - centre_x for v in x], [v - centre_y for v in y]
-    xx, yy = math.fsum(map(mul, from_x, from_x)), math.fsum(map(mul, from_y, from_y))
-    if min(x) == max(x) or min(y) == max(y) or xx == 0 or yy == 0:
+    from_x, from_y = _deviations(x), _deviations(y)
+    if from_x is None or from_y is None:
         return None
+    xx, yy = math.fsum(map(mul, from_x, from_x)), math.fsum(map(mul, from_y, from_y))
     xy = math.fsum(map(mul, from_x, from_y))
     return max(-1.0, min(1.0, xy / (math.sqrt(xx) * math.sqrt(yy))))
+
+
+def _paired(x: Sequence[float], y: Sequence[float]) -> int:
+    """How many pairs there are; ValueError for columns that do not pair or hold NaN or infinity."""
+    if len(x) != len(y):
+        raise ValueError(f"{len(x)} and {len(y)} values do not pair")
+    if not all(map(math.isfinite, x)) or not all(map(math.isfinite, y)):
+        raise ValueError("no correlation of numbers that are not finite")
+    return len(x)
+
+
+def _deviations(values: Sequence[float]) -> list[float] | None:
+    """Deviations from the mean, None where nothing varies; of very large or small ones the shares of the largest."""
+    low, high = min(values), max(values)
+    if low == high:
+        return None
+    centre = math.fsum(values) / len(values)
+    found = [v - centre for v in values]
+    if 1e-100 < high - low < 1e100:
+        return found
+    largest = max(map(abs, found))  # squares would leave the range of a double
+    return [v / largest for v in found]
 
 
 def _phi(n: int, x: int, y: int, both: float) -> float | None:
@@ -40,15 +59,14 @@ def _phi(n: int, x: int, y: int, both: float) -> float | None:
 
 def spearman(x: Sequence[float], y: Sequence[float]) -> float | None:
     """Pearson correlation of the ranks; ties share their mean rank."""
+    _paired(x, y)
     return pearson(_ranks(x), _ranks(y))
 
 
 def kendall_tau_b(x: Sequence[float], y: Sequence[float]) -> float | None:
     """Concordant minus discordant pairs, corrected for ties on either side; looks at every pair."""
-    if len(x) != len(y):
-        raise ValueError(f"{len(x)} and {len(y)} values do not pair")
     balance = untied_x = untied_y = 0
-    for i in range(len(x)):
+    for i in range(_paired(x, y)):
         for j in range(i):
             sign_x = (x[i] > x[j]) - (x[i] < x[j])
             sign_y = (y[i] > y[j]) - (y[i] < y[j])

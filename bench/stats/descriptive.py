@@ -29,7 +29,12 @@ def stderr(values: Sequence[float]) -> float | None:
     if n < 2:
         return None
     centre = math.fsum(values) / n
-    return math.sqrt(math.fsum((d := v - centre) * d for v in values) / (n - 1) / n)
+    return above_rounding(math.sqrt(math.fsum((d := v - centre) * d for v in values) / (n - 1) / n), centre)
+
+
+def above_rounding(se: float, centre: float) -> float:
+    """A standard error, 0 where it is no more than the rounding of the mean: equal values do not vary."""
+    return se if se > DEGENERATE * abs(centre) else 0.0
 
 
 def stderr_clustered(
@@ -39,21 +44,13 @@ def stderr_clustered(
 
     S_c is the sum of a cluster's deviations from the mean. None with fewer than two clusters.
     """
-    sums = cluster_deviations(values, clusters)
-    count = len(sums)
-    if count < 2:
+    groups, centre = by_cluster(values, clusters).values(), mean(values)
+    count = len(groups)
+    if centre is None or count < 2:
         return None
+    sums = [math.fsum(chain(members, repeat(-centre, len(members)))) for members in groups]
     factor = count / (count - 1) if correction == "cr1" else 1.0
-    return math.sqrt(factor * math.fsum(s * s for s in sums)) / len(values)
-
-
-def cluster_deviations(values: Sequence[float], clusters: Sequence[Hashable]) -> list[float]:
-    """Each cluster's sum of deviations from the overall mean."""
-    centre = mean(values)
-    if centre is None:
-        return []
-    groups = by_cluster(values, clusters).values()
-    return [math.fsum(chain(members, repeat(-centre, len(members)))) for members in groups]
+    return above_rounding(math.sqrt(factor * math.fsum(s * s for s in sums)) / len(values), centre)
 
 
 def by_cluster(values: Sequence[float], clusters: Sequence[Hashable]) -> dict[Hashable, list[float]]:

@@ -14,22 +14,27 @@ import math
 from collections.abc import Hashable, Sequence
 
 from bench.model import Interval
-from bench.stats.descriptive import DEGENERATE, mean, stderr, stderr_clustered
+from bench.stats.descriptive import DEGENERATE, above_rounding, mean, stderr, stderr_clustered
 from bench.stats.distributions import normal_quantile, t_quantile
 from bench.stats.tally import Tally, clusters_of
 
 
 def interval_wilson(successes: float, n: int, level: float = 0.95) -> Interval | None:
-    """Wilson score interval of a share; ``successes`` may be fractional; None when n = 0."""
+    """Wilson score interval of a share; ``successes`` may be fractional; None when n = 0.
+
+    Raises ValueError for successes outside 0..n.
+    """
     if n <= 0:
         return None
+    if not 0 <= successes <= n:
+        raise ValueError(f"{successes} successes in {n} trials")
     z = normal_quantile(0.5 + level / 2)
     share = successes / n
     scale = 1 + z * z / n
     centre = (share + z * z / (2 * n)) / scale
     half = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / scale
-    low = 0.0 if successes <= 0 else max(0.0, centre - half)
-    high = 1.0 if successes >= n else min(1.0, centre + half)
+    low = max(0.0, centre - half) if successes else 0.0
+    high = min(1.0, centre + half) if successes < n else 1.0
     return Interval(low=low, high=high, level=level, method="wilson")
 
 
@@ -116,17 +121,19 @@ def _group_error(group: Tally, level: float, *, clustered: bool) -> float | None
 def _error(tally: Tally, clusters: int | None) -> float:
     """Standard error of the mean; CR1 over clusters."""
     if clusters is None:
-        return math.sqrt(tally.square() / (tally.n - 1) / tally.n)
-    square = math.fsum(s * s for s in tally.deviations())
-    return math.sqrt(clusters / (clusters - 1) * square) / tally.n
+        error = math.sqrt(tally.square() / (tally.n - 1) / tally.n)
+    else:
+        square = math.fsum(s * s for s in tally.deviations())
+        error = math.sqrt(clusters / (clusters - 1) * square) / tally.n
+    return above_rounding(error, tally.total / tally.n)
 
 
 def _t_or_degenerate(tally: Tally, method: str, count: int, level: float) -> Interval | None:
     se = _error(tally, count if method == "cluster_t" else None)
     centre, bounded = tally.total / tally.n, tally.bounded()
-    found = around(centre, se, df=count - 1, level=level, method=method)
-    if found.high - found.low < DEGENERATE:
+    if se < DEGENERATE:
         return _degenerate(centre, count, level) if bounded else None
+    found = around(centre, se, df=count - 1, level=level, method=method)
     return clip(found, 0, 1) if bounded else found
 
 

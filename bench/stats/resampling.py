@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import random
+from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Sequence
 from typing import Literal
 
@@ -55,7 +56,7 @@ def _resampled_means(sums: list[float], sizes: list[int], resamples: int, seed: 
 def _corrected_shares(sums: list[float], sizes: list[int], draws: list[float], tail: float) -> tuple[float, float]:
     """Bias-corrected and accelerated shares (Efron 1987), acceleration from the jackknife."""
     total, n = math.fsum(sums), sum(sizes)
-    below = sum(1 for d in draws if d < total / n)
+    below = (bisect_left(draws, total / n) + bisect_right(draws, total / n)) / 2  # of ties, half lie below
     if below in (0, len(draws)):
         return tail, 1 - tail
     bias = normal_quantile(below / len(draws))

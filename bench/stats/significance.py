@@ -13,7 +13,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from operator import sub
 
-from bench.stats.descriptive import DEGENERATE, by_cluster, stderr, stderr_clustered
+from bench.stats.descriptive import DEGENERATE, by_cluster, mean, stderr, stderr_clustered
 from bench.stats.distributions import fair_point, fair_tail, normal_quantile, t_quantile, t_two_sided
 
 SIGN_FLIP_LIMIT = 20
@@ -24,7 +24,8 @@ SIGN_FLIP_LIMIT = 20
 class PairedT:
     """Mean difference a - b; ``low`` and ``high`` are not clipped; p is None where it cannot be tested."""
 
-    delta: float
+    delta: float | None
+    """None of no pairs"""
     se: float | None
     df: int | None
     p: float | None
@@ -57,13 +58,14 @@ def paired_t(
 
 def t_of(differences: Sequence[float], clusters: Sequence[Hashable] | None = None, level: float = 0.95) -> PairedT:
     """As ``paired_t`` over the differences."""
-    n = len(differences)
-    delta = math.fsum(differences) / n if n else math.nan
+    delta = mean(differences)
+    if delta is not None and not math.isfinite(delta):
+        raise ValueError("no test of numbers that are not finite")
     if clusters is None:
-        se, df = stderr(differences), n - 1
+        se, df = stderr(differences), len(differences) - 1
     else:
         se, df = stderr_clustered(differences, clusters), len(set(clusters)) - 1
-    if se is None:
+    if se is None or delta is None:
         return PairedT(delta=delta, se=None, df=None, p=None, low=None, high=None)
     half = t_quantile(0.5 + level / 2, df=df) * se
     return PairedT(delta=delta, se=se, df=df, p=_p_of(delta, se, df), low=delta - half, high=delta + half)

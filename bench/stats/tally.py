@@ -39,6 +39,8 @@ def exact_sum(values: Iterable[float]) -> int:
     """The exact sum of a sequence, taken off in pieces that each are a double."""
     taken: list[float] = []
     while rest := math.fsum(chain(values, taken)):
+        if not math.isfinite(rest):
+            raise ValueError("no exact sum of numbers that are too large or not finite")
         taken.append(-rest)
     return -sum(map(exact, taken))
 
