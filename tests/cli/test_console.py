@@ -1,0 +1,206 @@
+"""Everything that is printed: results on stdout, the rest on stderr; nothing from outside is obeyed; no number is cut."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from bench.cli import console
+from bench.cli.global_flags import Globals, current
+from bench.errors import UsageError
+
+Capture = pytest.CaptureFixture[str]
+
+
+class Terminal(io.StringIO):
+    """A stream of a person."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def plain(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name in ("CI", "NO_COLOR", "TERM", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+    token = current.set(Globals())
+    yield
+    current.reset(token)
+
+
+def with_flags(**flags: Any) -> None:
+    current.set(replace(Globals(), **flags))
+
+
+# -------------------------------------------------------------------------- texts
+
+
+@given(some.text())
+def test_no_character_that_moves_a_cursor_or_turns_text_around_is_left(text: str) -> None:
+    shown = console.visible(text)
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]", shown)
+    assert shown.count("\n") == text.count("\n") and shown.count("\t") == text.count("\t")
+
+
+@given(some.text(some.characters(exclude_categories=["Cc", "Cf", "Cs", "Zl", "Zp"])))
+def test_ordinary_text_is_shown_as_it_is(text: str) -> None:
+    assert console.visible(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\rb", "a\\x0db"),
+        ("\x1b]0;title\x07", "\\x1b]0;title\\x07"),
+        ("\x9b31m", "\\x9b31m"),
+        ("\u202eevil", "\\x202eevil"),
+        ("\u2028", "\\x2028"),
+    ],
+)
+def test_a_control_character_is_spelt_out(text: str, shown: str) -> None:
+    assert console.visible(text) == shown
+
+
+JSON = some.recursive(
+    some.none() | some.booleans() | some.integers() | some.floats(allow_nan=False, allow_infinity=False) | some.text(),
+    lambda inner: some.lists(inner, max_size=3) | some.dictionaries(some.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(JSON, some.sampled_from([None, 2]))
+def test_what_is_dumped_can_be_read_back_from_utf_8(value: object, indent: int | None) -> None:
+    text = console.dump(value, indent=indent).encode("utf-8")
+    assert json.loads(text) == value
+
+
+@pytest.mark.parametrize(
+    "value", [float("nan"), float("inf"), {"a": [float("-inf")]}, {"half": "\ud83d", "n": float("nan")}]
+)
+def test_a_number_that_json_has_not_is_never_written(value: object) -> None:
+    with pytest.raises(ValueError, match="JSON compliant"):
+        console.dump(value)
+
+
+def test_results_go_to_stdout_and_notes_to_stderr(capsys: Capture) -> None:
+    console.line("a\x07")
+    console.line()
+    console.raw("raw\x07")
+    console.json_line({"b": "é"})
+    console.json_value({"c": [1]})
+    console.note("note\x07")
+    out, err = capsys.readouterr()
+    assert out == 'a\\x07\n\nraw\x07{"b": "é"}\n{\n  "c": [\n    1\n  ]\n}\n'
+    assert err == "note\\x07\n"
+
+
+def test_quiet_silences_notes_and_no_result_and_no_error(capsys: Capture) -> None:
+    with_flags(quiet=True)
+    console.note("note")
+    console.line("result")
+    console.error(UsageError("wrong"))
+    assert capsys.readouterr() == ("result\n", "error: wrong\nhint: see bench --help\n")
+
+
+# ---------------------------------------------------------------------- terminals
+
+
+@pytest.mark.parametrize(
+    ("variables", "flags", "terminal", "color"),
+    [
+        ({}, {}, True, True),
+        ({"TERM": "dumb"}, {}, False, False),
+        ({"CI": "true"}, {}, False, False),
+        ({"NO_COLOR": "1"}, {}, True, False),
+        ({"NO_COLOR": ""}, {}, True, True),
+        ({}, {"color": False}, True, False),
+    ],
+)
+def test_escape_codes_and_colours_are_welcome_only_where_nothing_speaks_against(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], flags: dict[str, bool], terminal: bool, color: bool
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with_flags(**flags)
+    assert console.is_terminal(Terminal()) is terminal
+    assert console.has_color(Terminal()) is color
+    assert not console.is_terminal(io.StringIO())
+    assert not console.has_color(io.StringIO())
+
+
+@pytest.mark.parametrize(("columns", "width"), [(None, 100), ("60", 60), ("nonsense", 100)])
+def test_a_table_is_laid_out_for_the_terminal_or_a_hundred_columns(
+    monkeypatch: pytest.MonkeyPatch, columns: str | None, width: int
+) -> None:
+    monkeypatch.setattr(sys, "__stdout__", io.StringIO())
+    if columns is not None:
+        monkeypatch.setenv("COLUMNS", columns)
+    assert console.width() == width
+
+
+# ------------------------------------------------------------------------- tables
+
+
+def test_a_table_has_its_title_head_and_rows_with_numbers_to_the_right(capsys: Capture) -> None:
+    console.table(("name", "n"), [("a", "1"), ("long name", "100")], title="things", right=(1,))
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines() if line.strip()]
+    assert lines[0].strip() == "things"
+    assert lines[1].split() == ["name", "n"]
+    assert [line.split()[-1] for line in lines[3:]] == ["1", "100"]
+    assert len({len(line) for line in lines[3:]}) == 1, "numbers end at one column"
+
+
+@given(
+    cells=some.lists(some.tuples(some.text(min_size=1, max_size=6), some.integers(0, 10**12)), min_size=1, max_size=4),
+    width=some.integers(1, 60),
+)
+def test_no_number_is_cut_however_narrow_the_terminal_is(cells: list[tuple[str, int]], width: int) -> None:
+    written, before = io.StringIO(), sys.stdout
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", str(width))
+        sys.stdout = written
+        try:
+            console.table(("x", "n"), [(name, str(number)) for name, number in cells], right=(1,))
+        finally:
+            sys.stdout = before
+    for _, number in cells:
+        assert re.search(rf"(?<!\d){number}(?!\d)", written.getvalue())
+
+
+def test_words_are_folded_and_never_lost(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    text = "abcdefghijklmnopqrstuvwxyz" * 4
+    console.table(("item", "why"), [("q1", text)])
+    out = capsys.readouterr().out
+    assert "…" not in out
+    assert "".join(out.split("─")[-1].split()).replace("q1", "") == text
+
+
+def test_markup_and_escape_codes_of_a_cell_are_text(capsys: Capture) -> None:
+    console.table(("[red]head", "b\x1b"), [("[bold]x[/bold]", "\x1b[31m")], title="[i]t\x07")
+    out = capsys.readouterr().out
+    for text in ("[red]head", "b\\x1b", "[bold]x[/bold]", "\\x1b[31m", "[i]t\\x07"):
+        assert text in out
+    assert "\x1b" not in out
+
+
+def test_a_table_without_rows_is_its_head(capsys: Capture) -> None:
+    console.table(("a", "b"), [])
+    assert [line.split() for line in capsys.readouterr().out.splitlines() if line.strip()][:1] == [["a", "b"]]
+
+
+def test_a_table_is_coloured_only_for_a_person(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    for stream, coloured in ((Terminal(), True), (io.StringIO(), False)):
+        monkeypatch.setattr(sys, "stdout", stream)
+        console.table(("a",), [("1",)], title="t")
+        assert ("\x1b[" in stream.getvalue()) is coloured

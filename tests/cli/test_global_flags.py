@@ -1,0 +1,112 @@
+"""The flags that stand anywhere on the line: taken out wherever they are, and nothing else is touched."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from bench.cli.global_flags import DISPLAYS, SWITCHES, VALUES, Globals, command, current, split
+from bench.errors import UsageError
+
+OURS = {*SWITCHES, *VALUES, "--"}
+WORDS = some.lists(some.text(max_size=8).filter(lambda word: word.partition("=")[0] not in OURS), max_size=6)
+
+
+@given(words=WORDS, at=some.integers(0, 6), switch=some.sampled_from(sorted(SWITCHES)))
+def test_a_switch_is_taken_from_any_place_and_every_other_word_stays(words: list[str], at: int, switch: str) -> None:
+    flags, rest = split([*words[:at], switch, *words[at:]])
+    assert rest == words
+    assert flags == SWITCHES[switch](Globals()) != Globals()
+
+
+@given(words=WORDS)
+def test_a_line_without_them_is_left_as_it_is(words: list[str]) -> None:
+    assert split(words) == (Globals(), words)
+
+
+@given(before=WORDS, after=some.lists(some.sampled_from(sorted(OURS)), max_size=4))
+def test_after_two_dashes_everything_belongs_to_the_command(before: list[str], after: list[str]) -> None:
+    assert split([*before, "--", *after]) == (Globals(), [*before, "--", *after])
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("-q", Globals(quiet=True)),
+        ("--quiet", Globals(quiet=True)),
+        ("-v", Globals(verbose=True)),
+        ("--verbose", Globals(verbose=True)),
+        ("--no-color", Globals(color=False)),
+        ("--json", Globals(json=True)),
+        ("--traceback", Globals(traceback=True)),
+        ("--env-file=a.env", Globals(env_file=Path("a.env"))),
+        ("--log-file=a=b.log", Globals(log_file=Path("a=b.log"))),
+        ("--display=none", Globals(display="none")),
+        ("--workspace=/", Globals(workspace=Path("/"))),
+    ],
+)
+def test_each_flag_sets_one_thing(word: str, expected: Globals) -> None:
+    assert split([word]) == (expected, [])
+    name, equals, value = word.partition("=")
+    if equals:
+        assert split([name, value]) == (expected, [])
+
+
+def test_the_last_word_wins() -> None:
+    flags, _ = split(["--display", "plain", "run", "--display=live"])
+    assert flags.display == "live"
+
+
+def test_a_value_may_look_like_a_flag() -> None:
+    flags, rest = split(["--log-file", "--json", "run"])
+    assert (flags.log_file, flags.json, rest) == (Path("--json"), False, ["run"])
+
+
+@pytest.mark.parametrize("name", sorted(VALUES))
+def test_a_flag_at_the_end_of_the_line_wants_its_value(name: str) -> None:
+    with pytest.raises(UsageError, match=f"^{name} needs a value$"):
+        split(["run", name])
+
+
+@pytest.mark.parametrize("display", DISPLAYS)
+def test_every_display_is_known(display: str) -> None:
+    assert split(["--display", display])[0].display == display
+
+
+@pytest.mark.parametrize(
+    ("words", "text", "hint"),
+    [
+        (["--display", ""], "--display : not one of auto, live, plain, json, none", "see bench --help"),
+        (["--display=Live"], "--display Live: not one of auto, live, plain, json, none", "see bench --help"),
+        (["--workspace", "/no/such"], "--workspace /no/such: no such folder", "name an existing folder"),
+        (["--workspace", __file__], f"--workspace {__file__}: no such folder", "name an existing folder"),
+    ],
+)
+def test_a_value_that_cannot_be_is_refused_with_what_can(words: list[str], text: str, hint: str) -> None:
+    with pytest.raises(UsageError) as told:
+        split(words)
+    assert (str(told.value), told.value.hint) == (text, hint)
+
+
+@pytest.mark.parametrize(
+    ("workspace", "typed"),
+    [
+        (Path(), "bench results r"),
+        (Path("/w"), "bench results r --workspace /w"),
+        (Path("my place"), "bench results r --workspace 'my place'"),
+        (Path("it's"), "bench results r --workspace 'it'\"'\"'s'"),
+    ],
+)
+def test_a_command_to_be_typed_names_the_workspace_that_was_named(workspace: Path, typed: str) -> None:
+    token = current.set(Globals(workspace=workspace))
+    try:
+        assert command("bench results r") == typed
+        assert split(shlex.split(typed))[1] == ["bench", "results", "r"] or not workspace.is_dir()
+    except UsageError:
+        assert not workspace.is_dir()
+    finally:
+        current.reset(token)

@@ -1,0 +1,286 @@
+"""From arguments to an exit code: every way in which a command can end is told in two lines, or in one JSON object."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import io
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench import cli
+from bench.cli import app, global_flags, interrupts
+from bench.errors import BenchError, CallError, ConfigError, DiskFull, Locked, UsageError, VerificationError
+from bench.events import redactor
+
+Raising = Callable[[BaseException], None]
+
+
+@pytest.fixture(autouse=True)
+def apart() -> Iterator[None]:
+    """What a command line sets for its process is set back."""
+    threshold = gc.get_threshold()
+    token = global_flags.current.set(global_flags.Globals())
+    yield
+    global_flags.current.reset(token)
+    gc.set_threshold(*threshold)
+
+
+@pytest.fixture
+def raising(monkeypatch: pytest.MonkeyPatch) -> Raising:
+    """Let whatever command is called end with an error."""
+
+    def end_with(error: BaseException) -> None:
+        def call(arguments: object) -> int:
+            raise error
+
+        monkeypatch.setattr(app, "call", call)
+
+    return end_with
+
+
+def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = cli.run(["status", *arguments])
+    found = capsys.readouterr()
+    return code, found.out, found.err
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "text"),
+    [
+        (UsageError("no such thing", hint="try another"), 2, "error: no such thing\nhint: try another\n"),
+        (UsageError("odd"), 2, "error: odd\nhint: bench status --help shows the flags\n"),
+        (
+            ConfigError("bad key", where="a.yaml:3:5"),
+            2,
+            "error: a.yaml:3:5: bad key\nhint: run bench validate on the file\n",
+        ),
+        (DiskFull("2 phases safe"), 3, "error: 2 phases safe\nhint: make room, then resume the run\n"),
+        (CallError("down"), 3, "error: down\nhint: resume the run once the cause is gone\n"),
+        (Locked("held"), 6, "error: held\nhint: wait for that process, or bench pause the run\n"),
+        (VerificationError("x", "torn"), 5, "error: torn\nhint: do not use this receipt\n"),
+        (
+            OSError(errno.ENOSPC, "No space left on device", "out.csv"),
+            3,
+            "error: out.csv: No space left on device\n"
+            "hint: make room, then give the command again, or bench resume RUN_ID for a run\n",
+        ),
+        (
+            PermissionError(errno.EACCES, "Permission denied", "out.csv"),
+            2,
+            "error: out.csv: Permission denied\nhint: check that the place is there and may be written\n",
+        ),
+        (OSError("nameless"), 2, "error: nameless\nhint: check that the place is there and may be written\n"),
+    ],
+)
+def test_an_error_that_we_know_is_two_lines_and_its_exit_code(
+    raising: Raising, capsys: pytest.CaptureFixture[str], error: Exception, code: int, text: str
+) -> None:
+    raising(error)
+    assert told(capsys) == (code, "", text)
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (
+            ConfigError("bad", where="a:1"),
+            {"kind": "config", "message": "a:1: bad", "hint": "run bench validate on the file", "where": "a:1"},
+        ),
+        (UsageError("odd", hint="so"), {"kind": "usage", "message": "odd", "hint": "so", "where": None}),
+        (
+            PermissionError(errno.EACCES, "Permission denied", "x"),
+            {
+                "kind": "usage",
+                "message": "x: Permission denied",
+                "hint": "check that the place is there and may be written",
+                "where": None,
+            },
+        ),
+    ],
+)
+def test_with_json_an_error_is_one_object_on_stdout_and_stderr_is_silent(
+    raising: Raising, capsys: pytest.CaptureFixture[str], error: Exception, expected: dict[str, Any]
+) -> None:
+    raising(error)
+    _, out, err = told(capsys, "--json")
+    assert json.loads(out) == {"error": expected}
+    assert err == ""
+
+
+def test_a_hint_that_says_something_is_left_as_it_is(raising: Raising, capsys: pytest.CaptureFixture[str]) -> None:
+    raising(UsageError("which run?", hint="bench list runs"))
+    assert told(capsys)[2] == "error: which run?\nhint: bench list runs\n"
+
+
+def test_a_bug_is_exit_1_with_its_traceback(raising: Raising, capsys: pytest.CaptureFixture[str]) -> None:
+    raising(ZeroDivisionError("by zero"))
+    code, out, err = told(capsys)
+    assert (code, out) == (1, "")
+    assert err.startswith("Traceback (most recent call last):")
+    assert err.endswith("error: ZeroDivisionError: by zero\nhint: a bug: report it with the lines above\n")
+
+
+def test_an_error_of_ours_that_is_a_bug_shows_its_traceback_too(
+    raising: Raising, capsys: pytest.CaptureFixture[str]
+) -> None:
+    raising(BenchError("cannot be"))
+    code, _, err = told(capsys)
+    assert code == 1
+    assert "Traceback" in err and err.endswith("hint: run again with --traceback and report it\n")
+
+
+@pytest.mark.parametrize("error", [UsageError("x"), PermissionError(errno.EACCES, "x")])
+def test_a_traceback_is_shown_when_it_was_asked_for(
+    raising: Raising, capsys: pytest.CaptureFixture[str], error: Exception
+) -> None:
+    raising(error)
+    assert "Traceback" not in told(capsys)[2]
+    assert told(capsys, "--traceback")[2].startswith("Traceback")
+
+
+def test_neither_text_nor_traceback_shows_a_secret(raising: Raising, capsys: pytest.CaptureFixture[str]) -> None:
+    redactor.learn("the-word-of-this-test")
+    raising(CallError("401: the-word-of-this-test"))
+    _, _, err = told(capsys, "--traceback")
+    assert "the-word-of-this-test" not in err
+    assert "error: 401: [redacted]\n" in err
+    raising(RuntimeError("the-word-of-this-test"))
+    assert "the-word-of-this-test" not in told(capsys)[2]
+
+
+def test_an_escape_code_in_an_error_is_shown_and_not_obeyed(
+    raising: Raising, capsys: pytest.CaptureFixture[str]
+) -> None:
+    raising(ConfigError("bad \x1b[31mkey"))
+    assert told(capsys)[2].startswith("error: bad \\x1b[31mkey\n")
+
+
+def test_a_reader_that_went_away_is_no_error_of_ours(
+    raising: Raising, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    raising(BrokenPipeError())
+    with (tmp_path / "out").open("w") as out:
+        monkeypatch.setattr(sys, "stdout", out)
+        assert cli.run(["status"]) == 141
+        assert str(Path(f"/proc/self/fd/{out.fileno()}").readlink()) == os.devnull, "what is flushed later goes nowhere"
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("interrupt", "code", "name"), [(KeyboardInterrupt(), 130, "SIGINT"), (interrupts.Terminated(), 143, "SIGTERM")]
+)
+def test_an_interrupt_is_told_with_what_it_found(
+    raising: Raising, capsys: pytest.CaptureFixture[str], interrupt: KeyboardInterrupt, code: int, name: str
+) -> None:
+    interrupts.stage("the report was being written", hint="bench results r")
+    raising(interrupt)
+    assert told(capsys) == (
+        code,
+        "",
+        f"error: ended by {name}; the report was being written\nhint: bench results r\n",
+    )
+    assert json.loads(told(capsys, "--json")[1])["error"]["kind"] == "interrupted"
+
+
+def test_sigterm_is_raised_as_an_interrupt_once_we_listen() -> None:
+    interrupts.listen()
+    with pytest.raises(interrupts.Terminated):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_a_command_that_gives_no_code_ended_well(bench: Callable[..., Any]) -> None:
+    assert bench("completion", "bash").returncode == 0
+
+
+def test_help_is_on_stdout_and_no_command_is_a_usage_error(bench: Callable[..., Any]) -> None:
+    asked, long = bench("--help").stdout, bench("-h").stdout
+    assert asked == long == bench(check=2).stdout
+    assert asked.splitlines()[2] == "usage: bench COMMAND [flags]        bench COMMAND --help shows a command's flags"
+
+
+def test_the_version_is_one_line(bench: Callable[..., Any]) -> None:
+    from bench.version import __version__
+
+    assert bench("--version").stdout == f"bench {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("typed", "hint"),
+    [
+        ("rnu", 'did you mean "bench run"?'),
+        ("result", 'did you mean "bench results"?'),
+        ("zzzz", "bench --help lists the commands"),
+    ],
+)
+def test_an_unknown_command_names_the_nearest(bench: Callable[..., Any], typed: str, hint: str) -> None:
+    assert bench(typed, check=2).stderr == f'error: there is no command "{typed}"\nhint: {hint}\n'
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "hint"),
+    [
+        (("run", "--limit", "-3"), "--limit", "bench run --help shows the flags"),
+        (("run", "--limit", "1.5"), '--limit: "1.5" is no whole number', "bench run --help shows the flags"),
+        (("run", "-k", "2.0"), '-k: "2.0" is no whole number', "bench run --help shows the flags"),
+        (("plan", "--seed", "0x"), '--seed: "0x" is no whole number', "bench plan --help shows the flags"),
+        (("run", "--metrics"), "--metrics needs a value", "bench run --help shows the flags"),
+        (("run", "--max-cost", "much"), 'unable to convert "much" into float', "bench run --help shows the flags"),
+        (("serve", "--port", "3e3"), '"3e3" is no whole number', "bench serve --help shows the flags"),
+        (("serve", "--max-runs", "0"), "--max-runs must be at least 1", "bench serve --help shows the flags"),
+        (("score", "x", "--benchmark", "demo", "-k", "1.9"), '"1.9" is no', "bench score --help shows the flags"),
+        (("keys", "revoke", "x", "--from-index", "1.2"), '"1.2" is no', "bench keys --help shows the flags"),
+        (("run", "--nonsense"), "--nonsense", "bench run --help shows the flags"),
+        (("merge", "a"), "--into", "bench merge --help shows the flags"),
+        (("fork", "r"), "--from", "bench fork --help shows the flags"),
+        (("schema", "cat"), "cat", "bench schema --help shows the flags"),
+        (("describe",), "name", "bench describe --help shows the flags"),
+        (("--display", "loud", "run"), "--display loud: not one of auto, live, plain, json, none", "see bench --help"),
+        (("run", "--log-file"), "--log-file needs a value", "see bench --help"),
+    ],
+)
+def test_a_flag_that_cannot_be_read_names_itself_and_the_page_that_shows_it(
+    bench: Callable[..., Any], arguments: tuple[str, ...], error: str, hint: str
+) -> None:
+    first, second = bench(*arguments, check=2).stderr.splitlines()
+    assert first.startswith("error: ") and error.lower() in first.lower()
+    assert second == f"hint: {hint}"
+
+
+def test_a_wrong_global_flag_is_told_as_json_where_json_was_asked_for(bench: Callable[..., Any]) -> None:
+    found = json.loads(bench("run", "--display", "loud", "--json", check=2).stdout)["error"]
+    assert (found["kind"], found["where"]) == ("usage", None)
+
+
+@pytest.mark.parametrize("name", [name for name, *_ in app.COMMANDS if name not in ("log", "keys")])
+def test_every_command_has_a_page_of_help_that_begins_with_its_usage(bench: Callable[..., Any], name: str) -> None:
+    page = bench(name, "--help").stdout
+    assert page.startswith(f"Usage: bench {name}")
+    assert "\x1b" not in page
+
+
+@pytest.mark.parametrize(
+    ("name", "inner"), [("log", ("verify", "abandon")), ("keys", ("new", "list", "rotate", "revoke"))]
+)
+def test_a_command_of_several_lists_them(bench: Callable[..., Any], name: str, inner: tuple[str, ...]) -> None:
+    page = bench(name, "--help").stdout
+    assert all(one in page for one in inner)
+
+
+def test_streams_are_utf_8_whatever_the_locale(monkeypatch: pytest.MonkeyPatch) -> None:
+    from bench.cli import console
+
+    latin = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
+    monkeypatch.setattr(sys, "stdout", latin)
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    console.prepare_streams()
+    console.line("日本 \ud83d")
+    latin.flush()
+    assert latin.buffer.getvalue() == "日本 \\ud83d\n".encode()
