@@ -16,7 +16,7 @@ from typing import Annotated, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
-from bench.config.jsontext import TreePath
+from bench.config.jsontext import TreePath, shortened
 from bench.config.source import ConfigModel, Source
 from bench.errors import ConfigError
 
@@ -81,8 +81,7 @@ def name_of(path: TreePath) -> str:
 
 def quote(value: object) -> str:
     """A value as the file would show it, at most 100 characters."""
-    text = f'"{value}"' if isinstance(value, str) else _literal(value)
-    return text if len(text) <= 100 else text[:97] + "..."
+    return shortened(f'"{value}"' if isinstance(value, str) else _literal(value))
 
 
 def _literal(value: object) -> str:

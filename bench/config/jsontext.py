@@ -1,6 +1,7 @@
 """Read strict JSON into plain values and remember where each key and element stands.
 
-Refuses what a lenient reader would swallow: repeated keys, NaN, trailing commas, deep nesting::
+Refuses what a lenient reader would swallow: repeated keys, NaN, infinities, trailing commas, half characters, deep
+nesting::
 
     tree, places = parse_json('{"k": 10}', "manifest.json")
     places[("k",)]      # (1, 2): line and column of the key
@@ -11,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from json import JSONDecodeError, JSONDecoder
+from math import inf
 from typing import NoReturn
 
 from bench.errors import ConfigError
@@ -23,6 +25,8 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?")
 _STRINGS = JSONDecoder()
 _WORDS = {"true": True, "false": False, "null": None}
+HALF = re.compile("[\ud800-\udfff]")
+HALF_PAIR = "half of a surrogate pair, which is no Unicode text"
 
 
 class _Reader:
@@ -69,14 +73,25 @@ class _Reader:
         if match is None:
             found = self.text[self.at : self.at + 1]
             self.fail(f"a value is missing before {found!r}" if found else "the file ends too early", self.at)
+        try:
+            number = float(match[0]) if match[1] or match[2] else int(match[0])
+        except ValueError:  # Python reads no more than 4,300 digits
+            number = inf
+        if number in (inf, -inf):
+            self.fail(f"{shortened(match[0])} is no number that can be kept", self.at, "write a smaller number")
         self.at = match.end()
-        return float(match[0]) if match[1] or match[2] else int(match[0])
+        return number
 
     def string(self) -> str:
+        start = self.at
         try:
-            value, self.at = _STRINGS.raw_decode(self.text, self.at)
+            value, self.at = _STRINGS.raw_decode(self.text, start)
         except JSONDecodeError as error:
-            self.fail(error.msg[0].lower() + error.msg[1:], error.pos)
+            self.fail(
+                (error.msg[0].lower() + error.msg[1:]).removesuffix(" starting at").removesuffix(" at"), error.pos
+            )
+        if HALF.search(value):
+            self.fail(HALF_PAIR, start, "write the character itself, or both halves")
         return str(value)
 
     def mapping(self, path: TreePath) -> dict[str, object]:
@@ -125,6 +140,11 @@ class _Reader:
             self.fail(f'"," or "{end}" is missing', self.at)
         self.at += 1
         return char == end
+
+
+def shortened(text: str) -> str:
+    """A value as an error shows it: at most 100 characters."""
+    return text if len(text) <= 100 else text[:97] + "..."
 
 
 def position(text: str, offset: int) -> tuple[int, int]:

@@ -12,13 +12,15 @@ from __future__ import annotations
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from ruamel.yaml.reader import ReaderError
 
-from bench.config.jsontext import MAX_DEPTH, Places, TreePath
+from bench.config.jsontext import HALF, HALF_PAIR, MAX_DEPTH, Places, TreePath, position, shortened
 from bench.errors import ConfigError
 
 MAX_NODES = 10_000
 _TAG = "tag:yaml.org,2002:"
-_TRUE = frozenset({"true", "True", "TRUE"})
+_BOOLS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_NULL = frozenset({"", "~", "null", "Null", "NULL"})
 
 
 class _Builder:
@@ -39,13 +41,20 @@ class _Builder:
         self.count(node, path)
         match node:
             case MappingNode():
+                self.refuse_tag(node, "map")
                 return self.mapping(node, path)
             case SequenceNode():
+                self.refuse_tag(node, "seq")
                 return [self.element(child, (*path, index)) for index, child in enumerate(node.value)]
             case ScalarNode():
                 return self.scalar(node)
             case _:
                 raise self.error("a kind of node that configs do not use", node, "use maps, lists and scalars")
+
+    def refuse_tag(self, node: Node, plain: str) -> None:
+        tag = str(node.tag).removeprefix(_TAG)
+        if tag != plain:
+            raise self.error(f"the tag {tag} is not read", node, "use plain YAML values")
 
     def count(self, node: Node, path: TreePath) -> None:
         self.nodes += 1
@@ -79,17 +88,25 @@ class _Builder:
             raise self.error("a key must be text", node, "put the key in quotes")
         if node.tag == f"{_TAG}merge":
             raise self.error('merge keys ("<<") are not read', node, "write the values out, or use extends")
-        return str(node.value)
+        return self.text(node)
+
+    def text(self, node: ScalarNode) -> str:
+        text = str(node.value)
+        if HALF.search(text):
+            raise self.error(HALF_PAIR, node, "write the character itself, or both halves")
+        return text
 
     def scalar(self, node: ScalarNode) -> object:
-        text = str(node.value)
+        text = self.text(node)
         match str(node.tag).removeprefix(_TAG):
             case "str" | "timestamp":
                 return text
-            case "null":
+            case "null" if text in _NULL:
                 return None
-            case "bool":
-                return text in _TRUE
+            case "bool" if text in _BOOLS:
+                return _BOOLS[text]
+            case "null" | "bool" as tag:  # an explicit tag, or a word of YAML 1.1
+                raise self.error(f'"{text}" is no {tag} of YAML 1.2', node, "write true, false or null, or use quotes")
             case "int":
                 return int(text.replace("_", ""), 0) if text.lstrip("+-")[:2] in ("0x", "0o") else self.integer(node)
             case "float":
@@ -101,7 +118,7 @@ class _Builder:
         try:
             return int(node.value)
         except ValueError:
-            raise self.error(f"{node.value} is no number", node, "put it in quotes if it is text") from None
+            raise self.error(f"{shortened(node.value)} is no number", node, "put it in quotes if it is text") from None
 
     def number(self, node: ScalarNode) -> float:
         try:
@@ -109,7 +126,7 @@ class _Builder:
         except ValueError:
             value = float("nan")
         if value != value or value in (float("inf"), float("-inf")):
-            raise self.error(f"{node.value} is no finite number", node, "put it in quotes if it is text")
+            raise self.error(f"{shortened(node.value)} is no finite number", node, "put it in quotes if it is text")
         return value
 
 
@@ -129,9 +146,13 @@ def _compose(text: str, label: str) -> Node | None:
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{label}:{mark.line + 1}:{mark.column + 1}" if mark else label
-        raise ConfigError(
-            str(error.problem or error.context or "not valid YAML").strip(), where=where, hint="correct the YAML"
-        ) from error
+        told = str(error.problem or error.context or "not valid YAML").strip()
+        text = f"{error.context} {told}" if told.startswith("but ") else told
+        raise ConfigError(text, where=where, hint="correct the YAML") from error
+    except ReaderError as error:
+        line, column = position(text, text.find(chr(error.character)))
+        told = f"the character U+{error.character:04X} is not allowed"
+        raise ConfigError(told, where=f"{label}:{line}:{column}", hint="take it out, or escape it in quotes") from error
     except (YAMLError, ValueError) as error:
         raise ConfigError(str(error).splitlines()[0], where=label, hint="correct the YAML") from error
     except RecursionError as error:

@@ -146,10 +146,16 @@ def read_dotenv(path: Path) -> dict[str, str]:
     """Parse ``NAME=value`` lines: comments, blank lines, ``export`` and one pair of quotes are understood.
 
     Raises:
-        ConfigError: a line is no assignment (the value is not shown).
+        ConfigError: the file cannot be read, or a line is no assignment (the value is not shown).
     """
+    try:
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            "the file cannot be read", where=str(path), hint="check its rights, save it as UTF-8"
+        ) from error
     found: dict[str, str] = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8-sig").splitlines(), start=1):
+    for number, line in enumerate(lines, start=1):
         text = line.strip().removeprefix("export ").strip()
         if not text or text.startswith("#"):
             continue

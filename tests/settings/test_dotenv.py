@@ -1,0 +1,72 @@
+"""The file ``.env``: what a line means, and that a wrong one is told without its value."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.errors import ConfigError
+from bench.settings import read_dotenv
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / ".env"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("A=1", {"A": "1"}),
+        ("  A = 1  ", {"A": "1"}),
+        ("export A=1", {"A": "1"}),
+        ("a_1=x", {"a_1": "x"}),
+        ("A=", {"A": ""}),
+        ("A=x=y", {"A": "x=y"}),
+        ("A=#1", {"A": "#1"}),
+        ("A='x y'", {"A": "x y"}),
+        ('A="x y"', {"A": "x y"}),
+        ("A='x", {"A": "'x"}),
+        ("A=\"x'", {"A": "\"x'"}),
+        ("A=''", {"A": ""}),
+        ("A='", {"A": "'"}),
+        ("A=ünïcödé", {"A": "ünïcödé"}),
+        ("A=${B}", {"A": "${B}"}),
+        ("# A=1", {}),
+        ("", {}),
+        ("A=1\nA=2", {"A": "2"}),
+        ("A=1\r\nB=2\r\n", {"A": "1", "B": "2"}),
+        ("\ufeffA=1", {"A": "1"}),
+        ("A=x\u2028y\x0bz", {"A": "x\u2028y\x0bz"}),
+    ],
+)
+def test_a_line_means(path: Path, line: str, expected: dict[str, str]) -> None:
+    path.write_bytes(line.encode())
+    assert read_dotenv(path) == expected
+
+
+@pytest.mark.parametrize(
+    "line", ["hunter2", "1A=hunter2", "A B=hunter2", "=hunter2", "A-B=hunter2", "export=x=hunter2 y\nx"]
+)
+def test_a_line_that_assigns_nothing_is_told_without_its_value(path: Path, line: str) -> None:
+    path.write_text(f"# keys\nGOOD=1\n{line}\n", encoding="utf-8")
+    with pytest.raises(ConfigError) as caught:
+        read_dotenv(path)
+    number = 4 if line.endswith("x") and "\n" in line else 3
+    assert str(caught.value) == f"{path}:{number}:1: this line is no NAME=value"
+    assert caught.value.hint == "write NAME=value"
+    assert "hunter2" not in str(caught.value)
+
+
+@given(
+    st.dictionaries(
+        st.from_regex(r"[A-Z_][A-Z0-9_]{0,9}", fullmatch=True), st.from_regex(r"[!-~]{0,12}", fullmatch=True)
+    )
+)
+def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, values: dict[str, str]) -> None:
+    path = tmp_path_factory.mktemp("env") / ".env"
+    path.write_text("".join(f'{name}="{value}"\n' for name, value in values.items()), encoding="utf-8")
+    assert read_dotenv(path) == values

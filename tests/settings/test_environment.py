@@ -1,0 +1,200 @@
+"""What comes from outside: variables by name, secrets by name or by file, and nothing that is said twice."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import SecretStr
+
+from bench.errors import ConfigError
+from bench.events import redactor
+from bench.settings import Environment, Rehearsal
+
+WAYS = "export NAME=..., or put it into .env, or name a file with NAME_FILE"
+
+
+def of(**values: str) -> Environment:
+    return Environment(values=values)
+
+
+@pytest.fixture
+def secret_file(tmp_path: Path) -> Path:
+    path = tmp_path / "secret"
+    path.write_text("  from-a-file-4711\n", encoding="utf-8")
+    return path
+
+
+# ---------------------------------------------------------------------- load
+
+
+def test_the_process_wins_over_the_file_and_the_file_fills_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".env").write_text("BENCH_T_ONE=file\nBENCH_T_TWO=file\n", encoding="utf-8")
+    monkeypatch.setenv("BENCH_T_ONE", "process")
+    monkeypatch.delenv("BENCH_T_TWO", raising=False)
+    environment = Environment.load(tmp_path)
+    assert (environment.get("BENCH_T_ONE"), environment.get("BENCH_T_TWO")) == ("process", "file")
+    assert environment.dotenv == tmp_path / ".env"
+    assert "BENCH_T_TWO" not in os.environ
+
+
+def test_a_variable_that_is_set_and_empty_hides_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".env").write_text("BENCH_T_ONE=file\n", encoding="utf-8")
+    monkeypatch.setenv("BENCH_T_ONE", "")
+    assert Environment.load(tmp_path).get("BENCH_T_ONE") is None
+
+
+def test_without_a_file_there_is_only_the_process(tmp_path: Path) -> None:
+    environment = Environment.load(tmp_path)
+    assert environment.dotenv is None
+    assert dict(environment.values) == dict(os.environ)
+
+
+def test_a_named_file_is_read_in_place_of_the_workspaces(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("BENCH_T_ONE=workspace\n", encoding="utf-8")
+    (tmp_path / "other.env").write_text("BENCH_T_TWO=named\n", encoding="utf-8")
+    environment = Environment.load(tmp_path, tmp_path / "other.env")
+    assert (environment.get("BENCH_T_ONE"), environment.get("BENCH_T_TWO")) == (None, "named")
+
+
+def test_a_named_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    gone = tmp_path / "gone.env"
+    with pytest.raises(ConfigError) as caught:
+        Environment.load(tmp_path, gone)
+    assert (str(caught.value), caught.value.hint) == (f"no such file: {gone}", "name an existing file with --env-file")
+
+
+# ------------------------------------------------------------------- secrets
+
+
+def test_an_empty_variable_counts_as_unset() -> None:
+    environment = of(NAME="")
+    assert environment.get("NAME") is None
+    assert environment.secret("NAME") is None
+
+
+def test_a_secret_is_shown_by_nobody_who_prints_it() -> None:
+    found = of(NAME="zebra-crossing-81").secret("NAME")
+    assert found is not None
+    assert found.get_secret_value() == "zebra-crossing-81"
+    assert "zebra" not in f"{found} {found!r}"
+    assert redactor("key zebra-crossing-81") == "key [redacted]"
+
+
+def test_a_secret_may_stand_in_a_file(secret_file: Path) -> None:
+    found = of(NAME_FILE=str(secret_file)).secret("NAME")
+    assert found is not None and found.get_secret_value() == "from-a-file-4711"
+    assert redactor.holds_secret("x from-a-file-4711 y")
+
+
+def test_the_variable_wins_over_its_file(secret_file: Path) -> None:
+    environment = of(NAME="direct", NAME_FILE=str(secret_file))
+    assert environment.secret("NAME") == SecretStr("direct")
+    assert environment.resolve("${NAME}") == "direct"
+
+
+def test_an_empty_file_counts_as_unset(tmp_path: Path) -> None:
+    (tmp_path / "empty").write_text(" \n", encoding="utf-8")
+    environment = of(NAME_FILE=str(tmp_path / "empty"))
+    assert environment.secret("NAME") is None
+    assert environment.resolve("${NAME:-other}") == "other"
+
+
+@pytest.mark.parametrize("content", [None, b"\xff\xfe"])
+def test_a_file_that_cannot_be_read_names_the_variable_and_the_path(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "gone"
+    if content is not None:
+        path.write_bytes(content)
+    environment = of(NAME_FILE=str(path))
+    for look in (environment.secret, lambda name: environment.resolve(f"${{{name}}}")):
+        with pytest.raises(ConfigError) as caught:
+            look("NAME")
+        assert (str(caught.value), caught.value.hint) == (
+            f"NAME_FILE names {path}, which cannot be read",
+            "check the path",
+        )
+
+
+def test_what_is_needed_and_not_set_says_who_needs_it() -> None:
+    with pytest.raises(ConfigError) as caught:
+        of().require("NAME", user="provider acme")
+    said = "provider acme needs the environment variable NAME, which is not set"
+    assert (str(caught.value), caught.value.hint) == (said, WAYS)
+    assert of(NAME="given-here-1").require("NAME", user="acme").get_secret_value() == "given-here-1"
+
+
+def test_a_plain_variable_is_needed_with_an_example() -> None:
+    with pytest.raises(ConfigError) as caught:
+        of().require_plain("NAME", user="model azure/x", example="https://...")
+    said = "model azure/x needs the environment variable NAME, which is not set"
+    assert (str(caught.value), caught.value.hint) == (said, "export NAME=https://...")
+    assert of(NAME="u").require_plain("NAME", user="x", example="e") == "u"
+
+
+# ------------------------------------------------------------------- resolve
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("${HOST}", "h"),
+        ("http://${HOST}:${PORT:-80}/", "http://h:80/"),
+        ("${HOST:-x}", "h"),
+        ("${EMPTY:-x}", "x"),
+        ("${GONE:-}", ""),
+        ("${GONE:-${HOST}", "${HOST"),
+        ("$${HOST}", "${HOST}"),
+        ("$${HOST} ${HOST}", "${HOST} h"),
+        ("${host} ${Host} $HOST {HOST}", "${host} ${Host} $HOST {HOST}"),
+        ("${HOST}${HOST}", "hh"),
+        ("", ""),
+    ],
+)
+def test_names_in_upper_case_are_filled(text: str, expected: str) -> None:
+    assert of(HOST="h", EMPTY="").resolve(text) == expected
+
+
+def test_a_value_from_a_file_fills_a_text_and_is_a_secret(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    path.write_text("walrus-7734\n", encoding="utf-8")
+    assert of(NAME_FILE=str(path)).resolve("Bearer ${NAME}") == "Bearer walrus-7734"
+    assert redactor("Bearer walrus-7734") == "Bearer [redacted]"
+
+
+def test_a_missing_variable_is_told_at_the_place_of_its_mention() -> None:
+    with pytest.raises(ConfigError) as caught:
+        of().resolve("x ${NAME}", where="chroma.yaml:3:5")
+    assert str(caught.value) == "chroma.yaml:3:5: the environment variable NAME is not set"
+    assert caught.value.hint == WAYS
+
+
+@given(st.text(), st.text(min_size=1))
+def test_a_value_is_never_scanned_again(around: str, value: str) -> None:
+    text = around.replace("$", "")
+    assert of(NAME=value).resolve(text + "${NAME}" + text) == text + value + text
+
+
+@given(st.text())
+def test_an_escaped_text_comes_out_as_it_was(text: str) -> None:
+    plain = text.replace("$", "")
+    assert of().resolve(plain + "$${A}") == plain + "${A}"
+
+
+# ----------------------------------------------------------------- rehearsal
+
+
+def test_a_rehearsal_notes_each_absent_name_once_and_goes_on() -> None:
+    ahead = Rehearsal(values={"HOST": "h"})
+    assert ahead.resolve("${HOST} ${URL} ${URL} ${PORT:-1}") == "h ${URL} ${URL} 1"
+    assert ahead.require("KEY", user="acme").get_secret_value() == "${KEY}"
+    assert ahead.require_plain("BASE", user="acme", example="e") == "${BASE}"
+    assert ahead.absent == ["URL", "KEY", "BASE"]
+
+
+def test_two_rehearsals_share_nothing() -> None:
+    one, two = Rehearsal(), Rehearsal()
+    one.resolve("${X}")
+    assert (one.absent, two.absent) == (["X"], [])
