@@ -12,22 +12,28 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 from pydantic import ValidationError
 
+from bench import canonical
 from bench.config.catalog import Catalog
-from bench.config.findings import did_you_mean
+from bench.config.findings import did_you_mean, explain
 from bench.config.provider import ProviderConfig, load_provider
 from bench.config.provider.adapters import BUILT_INS
 from bench.config.source import Source, fold
-from bench.errors import UsageError
+from bench.errors import CanonicalError, UsageError
 from bench.models.names import named, resolve_name
 from bench.plan.shape import ProviderPlan
 from bench.settings import Environment
 
 KEYLESS = ("bm25", "full-context", "no-memory", "oracle", "random")
 BUILTIN_PREFIX = "builtin:"
+VARIANT = re.compile(r"[A-Za-z0-9_-]{1,60}")
+"""no dot: ``--set p@label.path`` ends it there"""
 
 
 def choose(
@@ -41,15 +47,50 @@ def choose(
     """Load the providers of a run in the order named.
 
     Raises:
-        UsageError: an unknown name, one name twice, or ``--set`` for a provider that is not in the run.
+        UsageError: an unknown name, a variant without a label, one provider twice, or ``--set`` for a provider that is
+            not in the run or with a value that is no JSON.
         ConfigError: a file that does not fit, also after ``--set``.
     """
-    labels = tuple(names) or KEYLESS
-    doubled = next((label for label in labels if labels.count(label) > 1), None)
-    if doubled is not None:
-        raise UsageError(f'provider "{doubled}" is named twice', hint=f"write {doubled}@a and {doubled}@b for variants")
-    sets = _by_label(labels, overrides)
-    return [_planned(catalog, label, sets[label], embedding, environment) for label in labels]
+    chosen: dict[str, _Chosen] = {}
+    for given in names or KEYLESS:
+        one = _Chosen.of(catalog, given)
+        if one.label in chosen:
+            hint = f"write {one.label}@a and {one.label}@b for variants" if "@" not in one.label else None
+            raise UsageError(f'provider "{one.label}" is named twice', hint=hint)
+        chosen[one.label] = one
+    sets = _by_label(list(chosen.values()), overrides)
+    return [_planned(one, sets[label], embedding, environment) for label, one in chosen.items()]
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """A provider as the run names it: by its own name or an alias, with the label of a variant."""
+
+    given: str
+    config: ProviderConfig
+
+    @classmethod
+    def of(cls, catalog: Catalog, given: str) -> _Chosen:
+        name, at, variant = given.partition("@")
+        if at and not VARIANT.fullmatch(variant):
+            raise UsageError(
+                f'"{variant}" in "{given}" is no label of a variant', hint="use letters, digits, - and _: chroma@big"
+            )
+        return cls(given, load_named(catalog, name))
+
+    @property
+    def label(self) -> str:
+        return self.config.name + self.given[len(self.given.partition("@")[0]) :]
+
+    @property
+    def exact(self) -> tuple[str, ...]:
+        """How ``--set`` may begin to mean this one alone."""
+        return f"{self.given}.", f"{self.label}."
+
+    @property
+    def plain(self) -> tuple[str, ...]:
+        """How it may begin to mean every variant."""
+        return f"{self.given.partition('@')[0]}.", f"{self.config.name}."
 
 
 def load_named(catalog: Catalog, name: str) -> ProviderConfig:
@@ -79,19 +120,16 @@ def _answers(config: ProviderConfig, name: str) -> bool:
 
 
 def _planned(
-    catalog: Catalog, label: str, sets: Mapping[str, object], embedding: str | None, environment: Environment
+    chosen: _Chosen, sets: Mapping[str, object], embedding: str | None, environment: Environment
 ) -> ProviderPlan:
     from bench.providers.facts import embedding_model, enriching, inner_embedding
 
-    name = label.partition("@")[0]
-    config = load_named(catalog, name)
-    if sets:
-        config = _changed(config, sets)
+    config = _changed(chosen.config, sets) if sets else chosen.config
     adapter = config.adapter or ""
     built_in = adapter.removeprefix(BUILTIN_PREFIX) if adapter.startswith(BUILTIN_PREFIX) else None
     own, inner, enriched = embedding_model(config), inner_embedding(config), enriching(config)
     return ProviderPlan(
-        label=config.name + label[len(name) :],
+        label=chosen.label,
         config=config,
         built_in=built_in,
         overrides=sets,
@@ -101,46 +139,57 @@ def _planned(
     )
 
 
-def _by_label(labels: Sequence[str], overrides: Mapping[str, object]) -> dict[str, dict[str, object]]:
-    """Sort ``--set`` by the variant it names; the plain name means each of its variants."""
-    found: dict[str, dict[str, object]] = {label: {} for label in labels}
+def _by_label(chosen: Sequence[_Chosen], overrides: Mapping[str, object]) -> dict[str, dict[str, object]]:
+    """Sort ``--set`` by the variant it names; a plain name that is not in the run itself means each of its variants."""
+    found: dict[str, dict[str, object]] = {one.label: {} for one in chosen}
     for key, value in sorted(overrides.items(), key=lambda one: "@" in one[0]):
-        owners = [label for label in labels if key.startswith((f"{label}.", f"{label.partition('@')[0]}."))]
-        exact = [label for label in owners if key.startswith(f"{label}.")] or owners
-        if not exact:
-            raise UsageError(
-                f"--set {key}: no provider of this run is called so{did_you_mean(key.partition('.')[0], labels)}",
-                hint="write PROVIDER.path=VALUE with a provider of this run",
-            )
-        for label in exact:
-            start = label if key.startswith(f"{label}.") else label.partition("@")[0]
-            found[label][key[len(start) + 1 :]] = _value(value)
+        owners = [(one, one.exact) for one in chosen if key.startswith(one.exact)]
+        owners = owners or [(one, one.plain) for one in chosen if key.startswith(one.plain)]
+        for one, starts in owners:
+            start = max((start for start in starts if key.startswith(start)), key=len)
+            found[one.label][key[len(start) :]] = _value(key, value)
+        if not owners:
+            raise _nobodys(key, [one.label for one in chosen])
     return found
 
 
-def _value(value: object) -> object:
+def _nobodys(key: str, labels: Sequence[str]) -> UsageError:
+    name = key.partition(".")[0]
+    if name in labels:
+        text = "names a provider and no key of its config"
+    else:
+        text = f"no provider of this run is called so{did_you_mean(name, labels)}"
+    return UsageError(f"--set {key}: {text}", hint="write PROVIDER.path=VALUE with a provider of this run")
+
+
+def _value(key: str, value: object) -> object:
     """A flag's text as a value: JSON where it is JSON, else the text."""
-    if not isinstance(value, str):
-        return value
+    read = value
+    if isinstance(value, str):
+        try:
+            read = json.loads(value)
+        except ValueError:
+            return value
     try:
-        return json.loads(value)
-    except ValueError:
-        return value
+        canonical.dumps(read)
+    except CanonicalError as error:
+        hint = f"a text stands in quotes: '\"{value}\"'"
+        raise UsageError(f"--set {key}={value}: {error.message}", hint=hint) from error
+    return read
 
 
 def _changed(config: ProviderConfig, sets: Mapping[str, object]) -> ProviderConfig:
     if config.path is None:
+        if "name" in sets:
+            raise UsageError(f"--set {config.name}.name: a provider keeps its name", hint="a variant is NAME@LABEL")
         tree = config.model_dump(mode="json", exclude_unset=True)
         for path, value in sets.items():
             _put(tree, path, value)
         try:
             return ProviderConfig.model_validate(tree)
         except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(str(part) for part in first["loc"])
-            raise UsageError(
-                f"--set {config.name}.{place}: {first['msg']}", hint=f"bench describe {config.name}"
-            ) from error
+            told = explain(Source(path=Path(config.name), tree=tree, places={}), ProviderConfig, error.errors()[0])
+            raise UsageError(f"--set {config.name}: {told.message}", hint=told.hint) from error
     source = Source.read(config.path)
     tree = copy.deepcopy(dict(source.tree))
     for path, value in sets.items():

@@ -1,0 +1,308 @@
+"""Which providers a run compares: by what name, in which variant, with which of its keys set anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench.config.catalog import Catalog
+from bench.config.provider import load_provider
+from bench.errors import ConfigError, UsageError
+from bench.plan import ProviderPlan
+from bench.plan.providers import KEYLESS, choose, load_named
+from bench.providers.facts import embedding_model, inner_embedding
+from bench.settings import Environment
+from tests.small_world import World
+
+
+def chosen(
+    world: World, *names: str, embedding: str | None = None, variables: dict[str, str] | None = None, **sets: object
+) -> list[ProviderPlan]:
+    overrides = {name.replace("__", "."): value for name, value in sets.items()}
+    return choose(
+        Catalog.load(world.workspace),
+        names=names,
+        overrides=overrides,
+        embedding=embedding,
+        environment=Environment(values=variables or {}),
+    )
+
+
+def one(world: World, name: str, **more: object) -> ProviderPlan:
+    (found,) = chosen(world, name, **more)  # type: ignore[arg-type]
+    return found
+
+
+# ------------------------------------------------------------------------ names
+
+
+def test_without_a_name_the_keyless_built_ins_are_taken_in_their_order(world: World) -> None:
+    assert [found.label for found in chosen(world)] == list(KEYLESS)
+    assert [found.built_in for found in chosen(world)] == list(KEYLESS)
+
+
+@pytest.mark.parametrize(
+    ("given", "label", "built_in"),
+    [
+        ("bm25", "bm25", "bm25"),
+        ("BM25", "bm25", "bm25"),
+        ("LocalBaseline", "bm25", "bm25"),
+        ("localbaseline@x", "bm25@x", "bm25"),
+        ("faulty", "faulty", None),
+        ("Faulty@Big_1", "faulty@Big_1", None),
+        ("chroma@a-b", "chroma@a-b", None),
+    ],
+)
+def test_a_provider_is_known_by_its_own_name_whatever_it_was_called(
+    world: World, given: str, label: str, built_in: str | None
+) -> None:
+    found = one(world, given)
+    assert (found.label, found.built_in, found.overrides) == (label, built_in, {})
+    assert found.config.name == label.partition("@")[0]
+
+
+def test_the_order_is_that_of_the_names(world: World) -> None:
+    names = ("random", "faulty@b", "bm25", "faulty@a", "faulty")
+    assert tuple(found.label for found in chosen(world, *names)) == names
+
+
+def test_a_file_of_the_workspace_stands_in_for_a_built_in(world: World) -> None:
+    world.provider("bm25")
+    found = one(world, "bm25")
+    assert (found.built_in, found.config.type) == (None, "hosted")
+    assert load_named(Catalog.load(world.workspace), "random").path is None
+
+
+@pytest.mark.parametrize(
+    ("names", "message", "hint"),
+    [
+        (["bm26"], 'there is no provider "bm26"; did you mean "bm25"?', "bench list providers shows the known ones"),
+        (["qqqqqqqq"], 'there is no provider "qqqqqqqq"', "bench list providers shows the known ones"),
+        ([""], 'there is no provider ""', "bench list providers shows the known ones"),
+        (["bm25", "bm25"], 'provider "bm25" is named twice', "write bm25@a and bm25@b for variants"),
+        (["bm25", "Bm25"], 'provider "bm25" is named twice', "write bm25@a and bm25@b for variants"),
+        (
+            ["bm25", "random", "local-baseline"],
+            'provider "bm25" is named twice',
+            "write bm25@a and bm25@b for variants",
+        ),
+        (["bm25@x", "bm25@x"], 'provider "bm25@x" is named twice', "see bench --help"),
+        (["bm25@"], '"" in "bm25@" is no label of a variant', "use letters, digits, - and _: chroma@big"),
+        (["bm25@a@b"], '"a@b" in "bm25@a@b" is no label of a variant', "use letters, digits, - and _: chroma@big"),
+        (["bm25@v1.2"], '"v1.2" in "bm25@v1.2" is no label of a variant', "use letters, digits, - and _: chroma@big"),
+        (["bm25@a|b"], '"a|b" in "bm25@a|b" is no label of a variant', "use letters, digits, - and _: chroma@big"),
+        (["bm25@a/b"], '"a/b" in "bm25@a/b" is no label of a variant', "use letters, digits, - and _: chroma@big"),
+        (["bm25@ü"], '"ü" in "bm25@ü" is no label of a variant', "use letters, digits, - and _: chroma@big"),
+    ],
+)
+def test_a_name_that_means_nothing_or_too_much_is_refused(
+    world: World, names: list[str], message: str, hint: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        chosen(world, *names)
+    assert (caught.value.message, caught.value.hint) == (message, hint)
+
+
+# ------------------------------------------------------------------------ --set
+
+
+def test_a_plain_name_means_every_variant_and_a_variants_own_value_wins(world: World) -> None:
+    small, big = chosen(
+        world,
+        "faulty@small",
+        "faulty@big",
+        **{"faulty@big__connection__timeout": 3, "faulty__connection__timeout": 1, "faulty__ingest__text": "dated"},
+    )
+    assert (small.config.connection.timeout, big.config.connection.timeout) == (1, 3)
+    assert [found.config.ingest.text for found in (small, big)] == ["dated", "dated"]
+    assert small.overrides == {"connection.timeout": 1, "ingest.text": "dated"}
+    assert big.overrides == {"connection.timeout": 3, "ingest.text": "dated"}
+
+
+def test_a_plain_name_that_is_in_the_run_itself_means_that_one(world: World) -> None:
+    plain, big = chosen(world, "faulty", "faulty@big", faulty__connection__timeout=7)
+    assert (plain.config.connection.timeout, big.config.connection.timeout) == (7, 2000)
+
+
+@pytest.mark.parametrize("spelled", ["local-baseline", "bm25"])
+def test_a_provider_that_was_called_by_an_alias_may_be_set_by_either_name(world: World, spelled: str) -> None:
+    found = one(world, "local-baseline", **{f"{spelled}__capabilities__max_k": "4"})
+    assert found.config.capabilities.max_k == 4
+
+
+def test_names_that_begin_alike_are_kept_apart(world: World) -> None:
+    world.provider("faulty-two")
+    first, second = chosen(world, "faulty", "faulty-two", **{"faulty-two__connection__timeout": 5})
+    assert (first.overrides, second.overrides) == ({}, {"connection.timeout": 5})
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("5", 5),
+        ("true", True),
+        ("null", None),
+        ('"5"', "5"),
+        ('["a", 1]', ["a", 1]),
+        ('{"a": {"b": 1.5}}', {"a": {"b": 1.5}}),
+        ("plain words", "plain words"),
+        ("", ""),
+        ("01", "01"),
+        ("{broken", "{broken"),
+        ("a=b", "a=b"),
+        (7, 7),
+        ([1, "x"], [1, "x"]),
+    ],
+)
+def test_a_value_is_json_where_it_is_json_and_else_the_text(world: World, text: object, value: object) -> None:
+    found = one(world, "faulty", faulty__endpoints__add__body__extra=text)
+    assert found.overrides == {"endpoints.add.body.extra": value}
+    assert found.config.endpoints is not None
+    body = found.config.endpoints.add.body
+    assert isinstance(body, dict) and body["extra"] == value
+
+
+@pytest.mark.parametrize("key", ["rateLimit.maxRetries", "rate_limit.max_retries", "RATELIMIT.max_retries"])
+def test_a_key_is_found_in_either_spelling(world: World, key: str) -> None:
+    found = one(world, "faulty", **{f"faulty.{key}": 9})
+    assert found.config.rate_limit.max_retries == 9
+
+
+def test_maps_that_are_not_there_are_made(world: World) -> None:
+    found = one(world, "faulty", faulty__limits__search__rps="2.5")
+    assert found.config.limits.search.rps == 2.5
+
+
+def test_what_is_set_changes_the_digest_of_the_config_and_the_file_stays(world: World) -> None:
+    path = world.workspace / "configs/providers/faulty.yaml"
+    text = path.read_text()
+    sets = {"faulty@x__ingest__text": "dated", "faulty@y__ingest__text": "dated", "faulty@z__connection__timeout": 1}
+    plain, once, again, slower = chosen(world, "faulty", "faulty@x", "faulty@y", "faulty@z", **sets)
+    assert plain.config.sha256 != once.config.sha256 == again.config.sha256
+    assert plain.config.sha256 == slower.config.sha256  # a time-out changes no result
+    assert path.read_text() == text
+    assert one(world, "bm25").config.sha256 != one(world, "bm25", bm25__capabilities__max_k=3).config.sha256
+
+
+@pytest.mark.parametrize(
+    ("sets", "message", "hint"),
+    [
+        (
+            {"chroma.x": 1},
+            "--set chroma.x: no provider of this run is called so",
+            "write PROVIDER.path=VALUE with a provider of this run",
+        ),
+        (
+            {"fault.x": 1},
+            '--set fault.x: no provider of this run is called so; did you mean "faulty"?',
+            "write PROVIDER.path=VALUE with a provider of this run",
+        ),
+        (
+            {"faulty": 1},
+            "--set faulty: names a provider and no key of its config",
+            "write PROVIDER.path=VALUE with a provider of this run",
+        ),
+        (
+            {"faulty@other.x": 1},
+            '--set faulty@other.x: no provider of this run is called so; did you mean "faulty"?',
+            "write PROVIDER.path=VALUE with a provider of this run",
+        ),
+        (
+            {"faulty.name.x": 1},
+            "--set name.x: name is no map of keys",
+            "see bench describe PROVIDER",
+        ),
+        (
+            {"faulty.prices.add": "NaN"},
+            "--set faulty.prices.add=NaN: NaN and infinities are not JSON",
+            "a text stands in quotes: '\"NaN\"'",
+        ),
+        (
+            {"faulty.vars.big": "1e999"},
+            "--set faulty.vars.big=1e999: NaN and infinities are not JSON",
+            "a text stands in quotes: '\"1e999\"'",
+        ),
+        (
+            {"faulty.vars.n": 2**53},
+            "--set faulty.vars.n=9007199254740992: an integer beyond 2^53-1 is read differently by different programs",
+            "a text stands in quotes: '\"9007199254740992\"'",
+        ),
+        (
+            {"bm25.type": "cloud"},
+            '--set bm25: type must be "hosted" or "local" or "docker" or "mcp", not "cloud"',
+            'write "hosted" or "local" or "docker" or "mcp"',
+        ),
+        (
+            {"bm25.capabilities.max_k": "many"},
+            '--set bm25: capabilities.max_k must be a whole number, not "many"',
+            "write a whole number",
+        ),
+        ({"bm25.name": "mine"}, "--set bm25.name: a provider keeps its name", "a variant is NAME@LABEL"),
+    ],
+)
+def test_what_cannot_be_set_says_why(world: World, sets: dict[str, object], message: str, hint: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        chosen(world, "faulty", "bm25", **sets)
+    assert (caught.value.message, caught.value.hint) == (message, hint)
+
+
+@pytest.mark.parametrize(
+    ("sets", "place", "message"),
+    [
+        ({"faulty.nonsense": 1}, "1:1", 'unknown field "nonsense"'),
+        ({"faulty.conection.timeout": 1}, "1:1", 'unknown field "conection"; did you mean "connection"?'),
+        ({"faulty.connection.timeout": "fast"}, "4:39", 'connection.timeout must be a whole number, not "fast"'),
+        ({"faulty.connection": 5}, "4:1", "connection must be a map of keys, not 5"),
+        ({"faulty.name": "other"}, "2:1", 'name "other" differs from the file name "faulty"'),
+    ],
+)
+def test_a_file_that_does_not_fit_any_more_is_told_at_the_line_of_the_key(
+    world: World, sets: dict[str, object], place: str, message: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        chosen(world, "faulty", **sets)
+    assert (caught.value.message, caught.value.where) == (
+        message,
+        f"{world.workspace}/configs/providers/faulty.yaml:{place}",
+    )
+
+
+# ------------------------------------------------------------------------ models of a provider
+
+
+def test_vectors_that_we_make_come_from_the_flag_then_the_file_with_its_vendor(world: World) -> None:
+    assert one(world, "chroma").embedding == "openai/text-embedding-3-small"
+    bare = one(world, "chroma", chroma__client_embeddings__model="text-embedding-3-large")
+    assert bare.embedding == "openai/text-embedding-3-large"
+    assert one(world, "chroma", embedding="ollama/nomic").embedding == "ollama/nomic"
+    assert one(world, "faulty", embedding="ollama/nomic").embedding is None
+    assert one(world, "bm25", embedding="ollama/nomic").embedding is None
+
+
+def test_the_model_with_which_a_service_embeds_is_the_one_it_is_told_to_use(world: World) -> None:
+    assert one(world, "letta").embeds_with == "openai/text-embedding-3-small"
+    told = one(world, "letta", variables={"LETTA_EMBEDDING": "letta/free"})
+    assert (told.embeds_with, told.embedding) == ("letta/free", None)
+    assert one(world, "faulty").embeds_with is None
+    assert one(world, "faulty", faulty__embeds_with="bge-m3").embeds_with == "bge-m3"
+
+
+def test_a_library_that_embeds_by_itself_is_told_by_its_own_option(root: Path) -> None:
+    config = load_provider(root / "configs/providers/mem0-library.yaml")
+    assert (inner_embedding(config), embedding_model(config)) == ("text-embedding-3-small", None)
+    named = config.model_copy(update={"embeds_with": "acme/vectors"})
+    assert inner_embedding(named) == "acme/vectors"
+
+
+@pytest.mark.parametrize("name", ["aqrag", "contextual-retrieval"])
+def test_a_model_that_writes_about_what_is_stored_is_known_to_the_plan(world: World, name: str) -> None:
+    assert one(world, name).enriched_by == "openai/gpt-4o-mini"
+    renamed = one(world, name, **{f"{name}__local__enhancement__model": "gemini-2.5-flash"})
+    assert renamed.enriched_by == "google/gemini-2.5-flash"
+    assert one(world, name, **{f"{name}__local__enhancement__enabled": False}).enriched_by is None
+
+
+def test_no_other_provider_has_a_model_that_writes(world: World) -> None:
+    for name in ("openrouter-rag", "bm25", "faulty"):
+        assert one(world, name).enriched_by is None
