@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from decimal import Decimal
 from pathlib import Path
 
 _CHUNK = 1 << 20
@@ -46,29 +46,22 @@ class ContentDigest:
 
 
 def canonical(row: Mapping[str, object]) -> bytes:
-    """The RFC 8785 form of a row; UnicodeEncodeError for half of a surrogate pair.
+    """The RFC 8785 form of a row; OutOfRange for a number, another ValueError for half of a surrogate pair.
 
     Rows without fractions, huge integers or keys beyond the BMP have the same form in the standard library, which is
     twenty times faster; all others go through rfc8785.
     """
-    try:
-        text = _ENCODER.encode(row)
-    except _NotPlain:
-        return _by_rfc8785(row)
+    text = _ENCODER.encode(row)
     if _has_number_risk(row) or (_BEYOND_BMP.search(text) and _has_astral_key(row)):
         return _by_rfc8785(row)
     return text.encode()
 
 
-class _NotPlain(TypeError):
-    """A value whose canonical form needs care."""
+class OutOfRange(ValueError):
+    """A number that no IEEE double can hold."""
 
 
-def _refuse(value: object) -> object:
-    raise _NotPlain(type(value).__name__)
-
-
-_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True, default=_refuse)
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
 
 def _has_number_risk(value: object) -> bool:
@@ -100,9 +93,19 @@ def _as_doubles(value: object) -> object:
         return {key: _as_doubles(child) for key, child in value.items()}
     if isinstance(value, list):
         return [_as_doubles(child) for child in value]
-    if isinstance(value, Decimal | float) or (type(value) is int and abs(value) >= _LARGEST_EXACT):
-        return float(value)
+    if isinstance(value, float) or (type(value) is int and abs(value) >= _LARGEST_EXACT):
+        return _double(value)
     return value
+
+
+def _double(value: float) -> float:
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise OutOfRange("a number is beyond the range of a double")
+    return number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,8 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import BinaryIO, Literal, NoReturn
+from urllib.parse import quote
 
 from bench.config.benchmark import BenchmarkConfig
 from bench.config.source import show
@@ -64,7 +65,7 @@ def origin_of(config: BenchmarkConfig, environment: Environment) -> Origin | Non
         case "huggingface":
             hub = (environment("HF_ENDPOINT") or PUBLIC_HUB).rstrip("/")
             file = data.file or Path(data.local_path or data.path).name
-            url = f"{hub}/datasets/{data.path}/resolve/{data.revision or 'main'}/{file}"
+            url = f"{hub}/datasets/{data.path}/resolve/{quote(data.revision or 'main', safe='')}/{quote(file)}"
             return Origin(url=url, token=environment("HF_TOKEN"))
 
 
@@ -117,19 +118,29 @@ def _up_to_date(config: BenchmarkConfig, target: Path) -> Downloaded | None:
 
 
 def _copy(config: BenchmarkConfig, source: Path, target: Path) -> Downloaded:
-    """Check a given file and copy it; the source is never altered."""
+    """Copy a given file and check the copy, which is what is kept; the source is never altered."""
     if not source.is_file():
         raise DataError("the file is not there", where=show(source), hint="check --from")
-    sha256 = file_sha256(source)
-    if config.data.sha256 not in (None, sha256):
-        raise mismatch(show(source), expected=config.data.sha256 or "", found=sha256)
+    expected = config.data.sha256
     if target.exists() and target.samefile(source):
+        sha256 = file_sha256(source)
+        if expected not in (None, sha256):
+            raise mismatch(show(source), expected=expected or "", found=sha256)
         return Downloaded(path=target, state="up to date", sha256=sha256, size=target.stat().st_size)
-    part = target.with_name(target.name + ".part")
+    part, notes = _unfinished(target)
+    notes.unlink(missing_ok=True)  # what is copied over is no longer the part of a download
     with source.open("rb") as given, part.open("wb") as written:
         shutil.copyfileobj(given, written, _CHUNK)
         _settle(written)
+    sha256 = file_sha256(part)
+    if expected not in (None, sha256):
+        _reject(part, target, expected or "", sha256, given=source)
     return _move(part, target, sha256, "copied")
+
+
+def _unfinished(target: Path) -> tuple[Path, Path]:
+    """The part of a file, and the note of which file it is a part of."""
+    return target.with_name(target.name + ".part"), target.with_name(target.name + ".part.json")
 
 
 async def _persistently(
@@ -152,8 +163,7 @@ async def _persistently(
 
 async def _fetch(config: BenchmarkConfig, origin: Origin, target: Path, fetch: Fetch, progress: Progress) -> Downloaded:
     """Write the body behind ``.part``, hashing it; an interruption leaves both for the next time."""
-    part = target.with_name(target.name + ".part")
-    notes = target.with_name(target.name + ".part.json")
+    part, notes = _unfinished(target)
     known = Validators.read(notes) if part.exists() else None
     offset = part.stat().st_size if known is not None else 0
     try:
@@ -216,11 +226,14 @@ def _move(part: Path, target: Path, sha256: str, state: Literal["downloaded", "c
     return Downloaded(path=target, state=state, sha256=sha256, size=target.stat().st_size)
 
 
-def _reject(file: Path, target: Path, expected: str, found: str) -> None:
-    """Keep a wrong file aside and say both digests."""
+def _reject(file: Path, target: Path, expected: str, found: str, *, given: Path | None = None) -> NoReturn:
+    """Keep a wrong file aside and say both digests; a file that was given is named, its copy is kept."""
     rejected = target.with_name(target.name + ".rejected")
     file.replace(rejected)
-    raise mismatch(show(rejected), expected=expected, found=found)
+    problem = mismatch(show(given or rejected), expected=expected, found=found)
+    if given is not None:
+        problem.hint = f"{problem.hint}; a copy is kept as {show(rejected)}"
+    raise problem
 
 
 def _unreachable(config: BenchmarkConfig, target: Path, error: DataError) -> DataError:

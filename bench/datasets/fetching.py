@@ -127,10 +127,11 @@ def aiohttp_fetch(session: aiohttp.ClientSession) -> Fetch:
             headers |= {"Range": f"bytes={offset}-", "If-Range": validators.condition}
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_STALLED_S, sock_read=_STALLED_S)
         try:
-            async with session.get(url, headers=headers, timeout=timeout) as response:
-                yield _Answer(response, _offset_of(response, offset))
+            response = await session.get(url, headers=headers, timeout=timeout)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise Interrupted(f"cannot reach {_host(url)}: {error or type(error).__name__}") from error
+            raise Interrupted(f"cannot reach {_host(url)}: {str(error) or type(error).__name__}") from error
+        async with response:
+            yield _Answer(response, _offset_of(response, offset))
 
     return fetch
 
@@ -144,7 +145,7 @@ def _offset_of(response: aiohttp.ClientResponse, asked: int) -> int:
             return asked
         case 401 | 403:
             raise FetchError(f"{response.host} refuses the file ({response.status})", hint="HF_TOKEN names the token")
-        case 416:
+        case 206 | 416:
             raise RangeRefused(f"{response.host} has no such range of the file")
         case 408 | 425 | 429 | 500 | 502 | 503 | 504:
             raise Interrupted(f"{response.host} answers {response.status}")

@@ -20,6 +20,7 @@ from bench.datasets.evidence import EvidenceRule, Lookup
 from bench.datasets.history import HistoryReader, RawSession
 from bench.datasets.place import RowPlace
 from bench.datasets.questions import QuestionReader, RawItem
+from bench.datasets.tables import without_empty_cells
 from bench.datasets.values import id_at
 from bench.errors import DataError
 from bench.model import Corpus, Item, Session
@@ -80,7 +81,7 @@ class RowParser:
         """Metadata that belongs to the history, for session templates and prompts."""
         if not self._metadata:
             return {}
-        scopes = [row, self._context.get(row)]
+        scopes = [without_empty_cells(row), self._context.get(row)]
         pairs = ((key, path.get(scope)) for key, path in self._metadata.items() for scope in scopes)
         return {key: value for key, value in pairs if value is not None}
 

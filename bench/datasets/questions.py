@@ -20,6 +20,7 @@ from bench.config.jsonpath import Path
 from bench.datasets.dates import DateReader
 from bench.datasets.item_paths import ItemPaths, RowPaths
 from bench.datasets.place import RowPlace
+from bench.datasets.tables import without_empty_cells
 from bench.datasets.turns import TurnReader
 from bench.datasets.values import choices_of, id_at, list_at, name_of, scalar_text, text_at, texts_of, value_at
 from bench.metrics.choices import choice_index
@@ -68,7 +69,7 @@ class QuestionReader:
         elif self.config.flatten is not None:
             yield from self._children(row, place, row_id)
         elif self._asks(row):
-            yield self._flat(row, place, row_id)
+            yield self._flat(without_empty_cells(row), place, row_id)
 
     def _asks(self, row: Mapping[str, object]) -> bool:
         """False for a row of a shared corpus whose question is an empty text: it adds its history and asks nothing."""
@@ -254,7 +255,7 @@ def _values(path: Path, row: object) -> object:
 
 
 def _label(value: object) -> str | None:
-    return None if value is None else scalar_text(value)
+    return scalar_text(value) or None
 
 
 def _is_trap(question: object) -> bool:

@@ -16,13 +16,14 @@ from dataclasses import dataclass, field
 
 from bench.config.benchmark import BenchmarkConfig
 from bench.datasets.corpora import Built, build
-from bench.datasets.digests import ContentDigest
+from bench.datasets.digests import ContentDigest, OutOfRange
 from bench.datasets.evidence import MISSING, TURNS_MISSING
+from bench.datasets.filerow import FileRow, too_deep
 from bench.datasets.index import IdTable, RowIndex
 from bench.datasets.memories import memories
 from bench.datasets.parsing import ParsedRow, RowParser
 from bench.datasets.place import RowPlace
-from bench.datasets.rows import FileRow, RowFile
+from bench.datasets.rows import RowFile
 from bench.errors import ConfigError, DataError
 from bench.model import Item
 
@@ -56,7 +57,7 @@ class Scanned:
     ids: IdTable = field(default_factory=IdTable)
     rows: RowIndex = field(default_factory=RowIndex)
     types: list[str] = field(default_factory=lambda: [""])
-    type_of: array[int] = field(default_factory=lambda: array("H"))
+    type_of: array[int] = field(default_factory=lambda: array("I"))
     corpora: IdTable | None = None
     """None: the corpus of an item has the item's id"""
     views: IdTable | None = None
@@ -119,6 +120,10 @@ class Scanner:
     def _digest(self, values: Mapping[str, object], place: RowPlace) -> None:
         try:
             self.digest.add(values)
+        except RecursionError as error:
+            raise too_deep(place) from error
+        except OutOfRange as error:
+            raise place.error("", "holds a number beyond the range of a double", hint="write it as text") from error
         except ValueError as error:
             text = "holds half of a surrogate pair, which is no Unicode text"
             raise place.error("", text, hint="mend the escape \\ud8xx in the row") from error

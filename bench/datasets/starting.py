@@ -107,7 +107,7 @@ def config_text(name: str, path: str, row: Mapping[str, object]) -> str:
     nested = _first(row, _NESTED, list)
     child = row[nested][0] if nested and row[nested] else None  # type: ignore[index]
     questions = child if isinstance(child, Mapping) else None
-    history = _first(row, _HISTORIES) or next(iter(row))
+    history = _history(row)
     kind = _first(row, _TYPES)
     answered = bool(_first(questions if questions is not None else row, _ANSWERS))
     return SAMPLE.format(
@@ -131,7 +131,7 @@ def guesses(row: Mapping[str, object]) -> tuple[str, ...]:
     first = next(iter(row))
     found = {
         "itemId": None if _first(row, _IDS) else f'the first field, "{first}"',
-        "context.field (the history)": None if _first(row, _HISTORIES) else f'the first field, "{first}"',
+        "context.field (the history)": None if _first(row, _HISTORIES) else f'the name "{_history(row)}"',
         "question": None if _first(asked, _QUESTIONS) else 'the name "question"',
     }
     return tuple(f"no field looks like {key}: {text} stands there" for key, text in found.items() if text)
@@ -167,6 +167,21 @@ def _context(row: Mapping[str, object], history: str) -> str:
 
 def _first(row: Mapping[str, object], names: tuple[str, ...], kind: type = object) -> str | None:
     return next((name for name in names if row.get(name) is not None and isinstance(row[name], kind)), None)
+
+
+def _history(row: Mapping[str, object]) -> str:
+    """The field of a telling name, else the weightiest that nothing else claims; "history" where there is none."""
+    if (named := _first(row, _HISTORIES)) is not None:
+        return named
+    claimed = {_first(row, names) for names in (_IDS, _QUESTIONS, _ANSWERS, _DATES, _SESSION_IDS, _TYPES, _NESTED)}
+    first = None if _first(row, _IDS) else next(iter(row))
+    left = [name for name, value in row.items() if name not in claimed and isinstance(value, str | list | Mapping)]
+    return max(left, key=lambda name: (name != first, *_weight(row[name])), default="history")
+
+
+def _weight(value: object) -> tuple[bool, int]:
+    """Lists and maps before texts, long before short."""
+    return not isinstance(value, str), len(value) if isinstance(value, str | list | Mapping) else 0
 
 
 def _quoted(name: str) -> str:

@@ -9,12 +9,11 @@ Absent and null are the same here. Numbers become the text they have in the file
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 
 from bench.config.findings import did_you_mean
 from bench.config.jsonpath import Path
+from bench.datasets.filerow import FloatText
 from bench.datasets.place import RowPlace
-from bench.datasets.rows import FloatText
 from bench.errors import DataError
 
 
@@ -74,7 +73,7 @@ def scalar_text(value: object) -> str | None:
         return "true" if value else "false"
     if isinstance(value, FloatText):
         return value.text
-    return str(value) if isinstance(value, int | float | Decimal) else None
+    return str(value) if isinstance(value, int | float) else None
 
 
 def texts_of(value: object, field: str, place: RowPlace) -> tuple[str, ...]:

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from bench.config.catalog import Catalog
 from bench.datasets import Selection, open_benchmark
 from bench.datasets.digests import ContentDigest, canonical
+from bench.datasets.filerow import loads
 from bench.datasets.index import IdTable
-from bench.datasets.rows import RowFile, loads
+from bench.datasets.rows import RowFile
 from bench.datasets.starting import new_benchmark
 from bench.datasets.validating import validate_benchmark
 from bench.errors import UsageError
