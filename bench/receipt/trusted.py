@@ -106,7 +106,7 @@ class TrustStore:
         except OSError as error:
             raise KeyRefused("key_unreadable", error.strerror or "cannot be read", where=str(path)) from error
         except (CanonicalError, Misfit) as error:
-            raise KeyRefused("key_unreadable", error.message, where=str(path), hint="restore the file") from error
+            raise KeyRefused("key_unreadable", str(error), where=str(path), hint="restore the file") from error
         _refuse_bad_keys(file.keys, path)
         return cls(origin=file.log_origin, keys=file.keys)
 

@@ -7,14 +7,29 @@ Example::
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, Literal, Self, cast, get_args
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field
 
-from bench.canonical import dumps, parse
-from bench.errors import VerificationError
+from bench.canonical import JSON, dumps, parse
+from bench.errors import CanonicalError, VerificationError
 from bench.receipt.trusted import Role, TrustedKey
-from bench.receipt.wire import Fingerprint, Hex40, Hex64, Instant, Integer, Name, Natural, Text, Ulid, Wire, emit
+from bench.receipt.wire import (
+    Fingerprint,
+    Hex40,
+    Hex64,
+    Instant,
+    Integer,
+    Misfit,
+    Name,
+    Natural,
+    Text,
+    Ulid,
+    Wire,
+    admit,
+    emit,
+)
 
 SCHEMA = "bench.log-entry/1"
 
@@ -107,7 +122,7 @@ class Retracted(Entry):
 
 
 AnyEntry = KeyAdded | KeyRetired | KeyRevoked | RunStarted | RunAbandoned | ReceiptLogged | Superseded | Retracted
-_ADAPTER: TypeAdapter[AnyEntry] = TypeAdapter(Annotated[AnyEntry, Field(discriminator="type")])
+_KINDS: Mapping[str, type[Entry]] = {kind.model_fields["type"].default: kind for kind in get_args(AnyEntry)}
 
 
 def write_entry(entry: AnyEntry) -> bytes:
@@ -118,14 +133,17 @@ def write_entry(entry: AnyEntry) -> bytes:
 def read_entry(line: bytes) -> AnyEntry:
     """Read one line (without LF); raise ``log_entry`` when it is no canonical, known entry."""
     try:
-        value = parse(line)
-        if dumps(value) != line:
-            raise VerificationError("log_entry", "the line is not in canonical form")
-        if not isinstance(value, dict) or value.get("schema") != SCHEMA:
-            raise VerificationError("log_entry", f"only {SCHEMA} is read")
-        return _ADAPTER.validate_python(value, by_alias=True, by_name=False)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise VerificationError("log_entry", f"{first['loc']}: {first['msg']}") from None
-    except ValueError as error:
+        return _fit(parse(line), line)
+    except (CanonicalError, Misfit) as error:
         raise VerificationError("log_entry", str(error)) from None
+
+
+def _fit(value: JSON, line: bytes) -> AnyEntry:
+    if dumps(value) != line:
+        raise VerificationError("log_entry", "the line is not in canonical form")
+    if not isinstance(value, dict) or value.get("schema") != SCHEMA:
+        raise VerificationError("log_entry", f"only {SCHEMA} is read")
+    kind = _KINDS.get(str(value.get("type")))
+    if kind is None:
+        raise VerificationError("log_entry", f"{value.get('type')!r} is no type of entry")
+    return cast("AnyEntry", admit(kind, value))
