@@ -8,6 +8,7 @@ Example::
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import TYPE_CHECKING
 
 from bench.errors import UsageError
@@ -23,10 +24,16 @@ def check_gates(plan: Plan) -> None:
     for name, wanted in plan.request.min_score.items():
         if _first_name(name) not in known:
             raise UsageError(f"--min-score {name}: no benchmark of this run computes it", hint="add it with --metrics")
-        try:
-            float(str(wanted))
-        except ValueError:
-            raise UsageError(f"--min-score {name}={wanted}: expected a number") from None
+        if not _is_number(wanted):
+            raise UsageError(f"--min-score {name}={wanted}: expected a number")
+
+
+def _is_number(wanted: object) -> bool:
+    """No value is below NaN: such a gate would hold whatever comes."""
+    try:
+        return isfinite(float(str(wanted)))
+    except ValueError:
+        return False
 
 
 def _first_name(metric: str) -> str:

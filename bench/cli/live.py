@@ -102,7 +102,7 @@ def heading(progress: Progress) -> list[str]:
 
 def row(progress: Progress, job: JobProgress, head: list[str], cells: int) -> list[str]:
     """The cells of one job under ``head``."""
-    lane = next(lane for key, lane in progress.lanes.items() if job.key.startswith(key))
+    lane = next(lane for key, lane in progress.lanes.items() if job.key.startswith(f"{key}|"))
     texts = {
         "benchmark": console.visible(job.benchmark),
         "provider": console.visible(job.provider),

@@ -1,4 +1,4 @@
-"""Everything that is printed: results on stdout, the rest on stderr; nothing from outside is obeyed; no number is cut."""
+"""Everything that is printed: results on stdout, the rest on stderr; nothing is obeyed, and no number is cut."""
 
 from __future__ import annotations
 

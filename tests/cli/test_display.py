@@ -1,0 +1,335 @@
+"""How a run that goes on is told: at launch, while it works, as it stops, and as one JSON object a line."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from bench.cli import display, live
+from bench.cli.display import JsonDisplay, PlainDisplay, QuietDisplay, display_for, follow, seconds_text, totals_text
+from bench.cli.global_flags import Globals, current
+from bench.cli.live import LiveDisplay, bar, heading, row, score_text
+from bench.cli.schemas import schema_of
+from bench.engine.progress import Count, JobProgress, LaneProgress, Progress
+from bench.engine.stopping import Stop
+from bench.model import Phase, State
+
+Capture = pytest.CaptureFixture[str]
+FLAGS = Globals()
+
+
+class Clock:
+    """A time that stands until it is moved."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def progress(*jobs: JobProgress, clock: Clock | None = None) -> Progress:
+    """A run of some jobs; each lane has ten searches, three done and one failed."""
+    found = Progress(clock=clock or Clock())
+    found.run_id = "r"
+    for job in jobs:
+        lane = job.key.partition("|")[0]
+        found.lanes[lane] = LaneProgress(lane)
+        found.lanes[lane].phases[Phase.SEARCH] = Count(total=10, done=3, failed=1)
+        found.jobs[job.key] = job
+    return found
+
+
+def job(provider: str = "bm25", *, benchmark: str = "demo", answering: str | None = "m", **more: Any) -> JobProgress:
+    key = f"{benchmark}/{provider}|{answering or 'none'}|none"
+    named: dict[str, Any] = {"judge": None, "planned": 10, **more}
+    return JobProgress(key, benchmark, provider, answering, **named)
+
+
+@pytest.fixture(autouse=True)
+def flags(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name in ("CI", "NO_COLOR", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    token = current.set(FLAGS)
+    yield
+    current.reset(token)
+
+
+# ------------------------------------------------------------------------- which
+
+
+@pytest.mark.parametrize(
+    ("changes", "terminal", "expected"),
+    [
+        ({}, False, PlainDisplay),
+        ({}, True, LiveDisplay),
+        ({"display": "plain"}, True, PlainDisplay),
+        ({"display": "live"}, False, LiveDisplay),
+        ({"display": "none"}, True, QuietDisplay),
+        ({"display": "json"}, True, JsonDisplay),
+        ({"json": True}, True, JsonDisplay),
+        ({"json": True, "display": "none"}, True, JsonDisplay),
+        ({"json": True, "quiet": True}, False, JsonDisplay),
+        ({"quiet": True}, True, QuietDisplay),
+        ({"quiet": True, "display": "live"}, True, QuietDisplay),
+    ],
+)
+def test_the_display_is_the_one_that_was_asked_for_or_that_suits_the_stream(
+    monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], terminal: bool, expected: type[object]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    assert type(display_for(replace(FLAGS, **changes))) is expected
+
+
+# ------------------------------------------------------------------------- texts
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (None, "-"),
+        (0, "0s"),
+        (0.99, "0s"),
+        (59.9, "59s"),
+        (60, "1m 00s"),
+        (200, "3m 20s"),
+        (3599, "59m 59s"),
+        (3600, "1h 00m"),
+        (93_784, "26h 03m"),
+    ],
+)
+def test_a_time_reads_as_a_person_says_it(seconds: float | None, text: str) -> None:
+    assert seconds_text(seconds) == text
+
+
+@given(some.floats(0, 10**7))
+def test_no_time_has_more_than_two_parts_and_none_of_sixty(seconds: float) -> None:
+    parts = seconds_text(seconds).split()
+    assert 1 <= len(parts) <= 2
+    assert all(int(part[:-1]) < 60 for part in parts if part[-1] in "ms")
+
+
+def test_launch_says_run_benchmarks_providers_models_and_start() -> None:
+    found = progress(
+        job("bm25", answering="acme/a", judge="acme/j"), job("x", answering=None), job("bm25", benchmark="other")
+    )
+    *lines, started = display.launch_text(found)
+    assert lines == [
+        "run        r",
+        "benchmarks demo, other",
+        "providers  bm25, x",
+        "models     acme/a, acme/j, m",
+    ]
+    assert started.startswith("started    20") and started.endswith("Z")
+
+
+def test_a_run_without_models_says_none() -> None:
+    assert "models     none" in display.launch_text(progress(job(answering=None)))
+
+
+@pytest.mark.parametrize("reason", list(Stop))
+def test_a_stop_says_why_how_many_are_in_flight_and_how_long_they_get(reason: Stop) -> None:
+    text = display.stop_text(reason, 3)
+    assert text == f"stopping ({reason.value}): 3 requests in flight get 8 s; once more to stop now"
+
+
+def test_the_totals_are_one_line() -> None:
+    clock = Clock()
+    found = progress(job(), clock=clock)
+    found.jobs["demo/bm25|m|none"].states[State.CORRECT] = 4
+    found.cost_usd, found.rate_limited = Decimal("1.23456"), 7
+    clock.now += 20
+    assert totals_text(found) == ("4/10 items, 0.0 phases/s, in flight 0, oldest -, 429s 7, cost USD 1.2346, ETA 30s")
+    found.unknown_costs = 1
+    assert "cost at least USD 1.2346" in totals_text(found)
+
+
+# --------------------------------------------------------------------- three of them
+
+
+def test_a_quiet_display_says_only_that_it_stops(capsys: Capture) -> None:
+    quiet = QuietDisplay()
+    quiet.launched(progress(job()))
+    quiet.tick()
+    quiet.stopping(Stop.SIGINT, 1)
+    quiet.close()
+    assert capsys.readouterr() == ("", display.stop_text(Stop.SIGINT, 1) + "\n")
+
+
+def test_a_plain_display_tells_what_happened_then_how_it_stands(capsys: Capture) -> None:
+    plain, found = PlainDisplay(), progress(job())
+    plain.tick()
+    assert capsys.readouterr().err == "", "nothing to say before the launch"
+    plain.launched(found)
+    assert capsys.readouterr().err.splitlines()[0] == "run        r"
+    found.events.extend(["corpus c: cleared", "lane stopped \x1b[31m"])
+    plain.tick()
+    out, err = capsys.readouterr()
+    assert (out, err.splitlines()) == ("", ["corpus c: cleared", "lane stopped \\x1b[31m", totals_text(found)])
+    plain.stopping(Stop.PAUSED, 2)
+    plain.close()
+    assert capsys.readouterr().err == display.stop_text(Stop.PAUSED, 2) + "\n"
+
+
+def test_every_event_is_one_line_that_fits_its_schema(capsys: Capture) -> None:
+    from jsonschema import validate  # type: ignore[import-untyped]
+
+    json_display, found = JsonDisplay(), progress(job(judge="j"), job("x", answering=None))
+    json_display.tick()
+    assert capsys.readouterr().out == ""
+    json_display.launched(found)
+    found.events.append("for people")
+    json_display.tick()
+    json_display.stopping(Stop.MAX_COST, 2)
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["event"] for line in lines] == ["launch", "progress", "stopping"]
+    for line in lines:
+        validate(line, schema_of("event"))
+    launch, now, stopping = lines
+    assert [one["answering"] for one in launch["jobs"]] == ["m", None]
+    assert launch["jobs"][0] == {
+        "benchmark": "demo", "provider": "bm25", "answering": "m", "judge": "j", "n_planned": 10,
+    }  # fmt: skip
+    assert (now["planned"], now["ended"], now["oldest_request_s"], now["eta_s"]) == (20, 0, None, None)
+    assert stopping == {"event": "stopping", "reason": "max_cost", "in_flight": 2}
+    assert not found.events
+
+
+def test_a_stop_is_seen_on_stderr_also_with_json(capsys: Capture) -> None:
+    JsonDisplay().stopping(Stop.SIGTERM, 0)
+    assert capsys.readouterr().err == display.stop_text(Stop.SIGTERM, 0) + "\n"
+
+
+# ------------------------------------------------------------------------- follow
+
+
+class Counting(QuietDisplay):
+    every_s = 0.001
+
+    def __init__(self) -> None:
+        self.ticks, self.closed = 0, 0
+
+    def tick(self) -> None:
+        self.ticks += 1
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+async def test_a_display_is_ticked_while_the_block_runs_and_closed_once_after_it() -> None:
+    counting = Counting()
+    async with follow(counting):
+        while counting.ticks < 2:
+            await anyio.sleep(0.001)
+        assert counting.closed == 0
+    assert counting.closed == 1
+
+
+async def test_an_error_of_the_block_comes_out_as_itself_and_the_display_is_closed() -> None:
+    counting = Counting()
+    with pytest.raises(ZeroDivisionError):
+        async with follow(counting):
+            raise ZeroDivisionError
+    assert counting.closed == 1
+
+
+async def test_an_error_of_the_display_ends_the_block() -> None:
+    class Broken(Counting):
+        def tick(self) -> None:
+            raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        async with follow(Broken()):
+            await anyio.sleep(5)
+
+
+# ------------------------------------------------------------------- the live table
+
+
+@pytest.mark.parametrize(
+    ("jobs", "names"),
+    [
+        ([job("a")], ["provider"]),
+        ([job("a"), job("b")], ["provider"]),
+        ([job("a"), job("a", benchmark="other")], ["benchmark", "provider"]),
+        ([job("a"), job("a", answering="n")], ["provider", "answering"]),
+        ([job("a"), job("b", benchmark="o", answering=None)], ["benchmark", "provider", "answering"]),
+    ],
+)
+def test_a_name_that_all_jobs_share_takes_no_column(jobs: list[JobProgress], names: list[str]) -> None:
+    assert heading(progress(*jobs)) == [*names, "ingest", "search", "answer", "evaluate", "score"]
+
+
+def test_a_row_shows_its_own_lane_also_where_a_name_begins_another() -> None:
+    plain, variant = job("bm25"), job("bm25@wide")
+    found = progress(plain, variant)
+    found.lanes["demo/bm25@wide"].phases[Phase.SEARCH] = Count(total=99, done=99)
+    head = ["provider", "search"]
+    assert row(found, plain, head, 0) == ["bm25", "4/10"]
+    assert row(found, variant, head, 0) == ["bm25@wide", "99/99"]
+
+
+def test_a_row_shows_names_as_text_and_why_a_job_stopped() -> None:
+    one = job("\x1b[31mp", answering=None, stopped="401: the key is refused")
+    found = progress(one)
+    assert row(found, one, ["benchmark", "provider", "answering", "score"], 0) == [
+        "demo", "\\x1b[31mp", "none", "401: the key is refused",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("score_sum", "scored", "text"),
+    [(0.0, 0, "-"), (3.0, 4, "0.750 [0.301, 0.954] n=4"), (0.0, 2, "0.000 [0.000, 0.658] n=2")],
+)
+def test_the_running_score_has_its_interval_and_its_n(score_sum: float, scored: int, text: str) -> None:
+    assert score_text(job(score_sum=score_sum, scored=scored)) == text
+
+
+@given(done=some.integers(0, 300), total=some.integers(1, 200), cells=some.integers(0, 12))
+def test_a_bar_has_its_cells_and_fills_from_the_left(done: int, total: int, cells: int) -> None:
+    text = bar(done, total, cells)
+    drawn, _, numbers = text.rpartition(" ")
+    assert numbers == f"{done}/{total}"
+    assert len(drawn) == cells
+    assert drawn == "█" * drawn.count("█") + "░" * drawn.count("░")
+    assert (drawn.count("█") == cells) is (done >= total or cells == 0)
+
+
+def test_the_live_table_draws_updates_tells_and_goes(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    found, shown = progress(job("bm25"), job("x")), LiveDisplay(color=False)
+    shown.tick()
+    shown.stopping(Stop.SIGINT, 0)
+    assert capsys.readouterr().err == display.stop_text(Stop.SIGINT, 0) + "\n", "before the launch: a plain line"
+    shown.launched(found)
+    found.events.append("corpus [c]: \x1b[31mcleared")
+    found.jobs["demo/x|m|none"].stopped = "refused"
+    shown.finished(None)  # type: ignore[arg-type]  # it only ticks
+    shown.stopping(Stop.SIGINT, 5)
+    shown.close()
+    shown.close()
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "providers  bm25, x" in err
+    assert "███░░░░░ 4/10" in err
+    assert "refused" in err and "0/20 items" in err
+    assert "corpus [c]: \\x1b[31mcleared" in err
+    assert "5 requests in flight get 8 s" in err
+
+
+@pytest.mark.parametrize(("columns", "bars"), [("109", False), ("110", True)])
+def test_bars_need_room(capsys: Capture, monkeypatch: pytest.MonkeyPatch, columns: str, bars: bool) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    shown = LiveDisplay(color=True)
+    shown.launched(progress(job()))
+    shown.close()
+    assert ("░" in capsys.readouterr().err) is bars
+    assert live.COLUMNS_FOR_BARS == 110

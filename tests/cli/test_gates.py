@@ -1,0 +1,89 @@
+"""``--min-score``: a gate is checked before anything is called, and a number that is not there misses it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from bench import api
+from bench.cli.gates import check_gates, missed_gates
+from bench.errors import UsageError
+from bench.journal import Reader
+from bench.plan import Plan
+from bench.report import Report, fold
+from tests.small_journal import Job, made, measuring, record
+
+
+def planned(workspace: Path, *gates: str, **flags: Any) -> Plan:
+    return api.plan(workspace=workspace, providers="no-memory", limit=2, min_score=list(gates), **flags)
+
+
+def reported(workspace: Path, *jobs: Job) -> Report:
+    async def read() -> Report:
+        async with Reader.open(await made(workspace, "r", list(jobs))) as reader:
+            return await fold(reader)
+
+    return anyio.run(read)
+
+
+@pytest.mark.parametrize("name", ["ndcg_at_10", "ndcg@10", "ndcg@10=0.5"])
+def test_a_gate_may_be_spelt_as_any_name_of_its_metric(tmp_path: Path, name: str) -> None:
+    check_gates(planned(tmp_path, name if "=" in name else f"{name}=0.5"))
+
+
+@pytest.mark.parametrize(
+    ("gate", "text", "hint"),
+    [
+        ("bleu=0.5", "--min-score bleu: no benchmark of this run computes it", "add it with --metrics"),
+        ("nonsense=0.5", "--min-score nonsense: no benchmark of this run computes it", "add it with --metrics"),
+        ("mrr=high", "--min-score mrr=high: expected a number", "see bench --help"),
+        ("mrr=nan", "--min-score mrr=nan: expected a number", "see bench --help"),
+        ("mrr=inf", "--min-score mrr=inf: expected a number", "see bench --help"),
+    ],
+)
+def test_a_gate_that_cannot_be_is_refused(tmp_path: Path, gate: str, text: str, hint: str) -> None:
+    with pytest.raises(UsageError) as told:
+        check_gates(planned(tmp_path, gate))
+    assert (str(told.value), told.value.hint) == (text, hint)
+
+
+def test_a_gate_on_a_metric_that_was_asked_for_is_known(tmp_path: Path) -> None:
+    check_gates(planned(tmp_path, "bleu=0.5", metrics=["bleu"]))
+
+
+RIGHT = {"q1": 1.0, "q2": 1.0, "q3": 0.0, "q4": 1.0}
+OWN = record("bm25")
+
+
+@pytest.mark.parametrize(
+    ("gate", "missed"), [("accuracy=0.75", False), ("accuracy=0.7500001", True), ("accuracy=-1", False)]
+)
+def test_a_gate_holds_at_its_own_value(tmp_path: Path, gate: str, missed: bool) -> None:
+    report = reported(tmp_path, Job(record=OWN, values=RIGHT))
+    name, _, wanted = gate.partition("=")
+    expected = [f"gate missed: facts x bm25: {name} = 0.75, at least {float(wanted)} wanted"] if missed else []
+    assert missed_gates(planned(tmp_path, gate), report) == expected
+
+
+def test_every_job_must_pass_every_gate(tmp_path: Path) -> None:
+    both = {"record": record("x", **measuring("accuracy", "mrr")), "more": {"mrr": dict.fromkeys(RIGHT, 0.5)}}
+    report = reported(tmp_path, Job(record=OWN, values=dict.fromkeys(RIGHT, 1.0)), Job(values=RIGHT, **both))  # type: ignore[arg-type]
+    told = missed_gates(planned(tmp_path, "accuracy=0.8", "mrr=0.4"), report)
+    assert told == [
+        "gate missed: facts x x: accuracy = 0.75, at least 0.8 wanted",
+        "gate missed: facts x bm25: mrr = None, at least 0.4 wanted",
+    ]
+
+
+def test_a_job_that_is_invalid_has_no_number_and_misses_every_gate(tmp_path: Path) -> None:
+    report = reported(tmp_path, Job(record=OWN, values={"q1": 1.0, "q2": None}))
+    assert not report.jobs[0].valid
+    (told,) = missed_gates(planned(tmp_path, "accuracy=0"), report)
+    assert told == "gate missed: facts x bm25: accuracy = None, at least 0 wanted"
+
+
+def test_without_gates_nothing_is_missed(tmp_path: Path) -> None:
+    assert missed_gates(planned(tmp_path), reported(tmp_path, Job(record=OWN, values=RIGHT))) == []
