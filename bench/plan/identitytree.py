@@ -34,8 +34,9 @@ def identity_of(
 ) -> dict[str, object]:
     """Build the tree."""
     benchmarks = {lane.benchmark.name: lane.benchmark for lane in lanes}
-    providers = {lane.provider.label: lane.provider for lane in lanes}
-    models = {name for lane in lanes for name in lane.models}
+    running = [lane for lane in lanes if lane.skipped is None]  # of what is skipped nothing need be set or known
+    providers = {lane.provider.label: lane.provider for lane in running}
+    models = {name for lane in running for name in lane.models}
     return {
         "schema": SCHEMA,
         "benchmarks": {name: _benchmark(one, installed) for name, one in benchmarks.items()},

@@ -86,10 +86,14 @@ def ranges_of(request: RunRequest, total: int) -> Ranges:
         if not 1 <= index <= count:
             raise UsageError(f"--shard {request.shard}: i goes from 1 to n")
         start, end = (index - 1) * total // count + 1, index * total // count
+        if end < start:
+            raise UsageError(
+                f"--shard {request.shard} holds none of the {total} items", hint=f"cut at most {total} shards"
+            )
     else:
         start, end = request.start or 1, min(request.end or total, total)
-    if start > total or end < start:
-        raise UsageError(f"the range {start}..{end} holds none of the {total} items")
+        if start > total:
+            raise UsageError(f"--start {start}: there are {total} items", hint="positions go from 1 to the last item")
     return () if (start, end) == (1, total) else ((start, end),)
 
 

@@ -1,0 +1,323 @@
+"""What a plan will do: lanes and jobs, their keys, what is left out and why, and what had no effect."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.config.run import RunRequest
+from bench.errors import BenchError, ConfigError, UsageError
+from bench.plan import NONE, Plan
+from bench.plan.making import ranges_of
+from tests.small_world import World
+
+LISTING = 'name: listing\nversion: "1"\nextends: facts\nrequiredCapabilities: [list_memories]\n'
+JUDGING = {"evaluators": "llm-judge"}
+
+
+def jobs(world: World, **flags: object) -> list[tuple[str, str]]:
+    plan = world.plan(**{"providers": "bm25", **flags})
+    return [(job.answering, job.judge) for job in plan.jobs]
+
+
+# ------------------------------------------------------------------------ models of a job
+
+
+@pytest.mark.parametrize(
+    ("flags", "pairs"),
+    [
+        ({}, [(NONE, NONE)]),
+        ({"answering_model": "gpt-4o"}, [("openai/gpt-4o", NONE)]),
+        ({"answering_model": "openai/a", "judge_model": "openai/j"}, [("openai/a", NONE)]),
+        ({**JUDGING, "answering_model": "openai/a", "judge_model": "openai/j"}, [("openai/a", "openai/j")]),
+        ({**JUDGING, "answering_model": "openai/a"}, [("openai/a", NONE)]),
+        ({**JUDGING, "judge_model": "openai/j"}, [(NONE, NONE)]),
+        ({**JUDGING, "judge_model": ["openai/i", "openai/j"]}, [(NONE, NONE)]),
+        (
+            {**JUDGING, "answering_model": ["openai/a", "none"], "judge_model": ["openai/i", "openai/j"]},
+            [("openai/a", "openai/i"), ("openai/a", "openai/j"), (NONE, NONE)],
+        ),
+        ({**JUDGING, "answering_model": ["gpt-4o", "openai/gpt-4o"]}, [("openai/gpt-4o", NONE)]),
+    ],
+)
+def test_a_job_is_each_pair_of_models_that_has_something_to_do(
+    world: World, flags: dict[str, object], pairs: list[tuple[str, str]]
+) -> None:
+    assert jobs(world, **flags) == pairs
+
+
+def test_a_benchmarks_own_models_are_used_where_no_flag_names_others(world: World) -> None:
+    path = world.workspace / "configs/benchmarks/facts.yaml"
+    own = "evaluation: {method: llm-judge, answeringModel: {model: gpt-4o}, judge: {model: openai/own}}"
+    path.write_text(path.read_text().replace("evaluation: {method: contains}", own))
+    assert jobs(world) == [("openai/gpt-4o", "openai/own")]
+    assert jobs(world, judge_model="openai/j") == [("openai/gpt-4o", "openai/j")]
+    assert jobs(world, answering_model="none") == [(NONE, NONE)]
+    assert jobs(world, judge_model="none") == [("openai/gpt-4o", NONE)]
+
+
+def test_keys_say_who_owns_which_rows(world: World) -> None:
+    plan = world.plan(
+        providers="bm25@x", answering_model="openai/a", judge_model=["openai/i", "openai/j"], evaluators="llm-judge"
+    )
+    (lane,) = plan.lanes
+    assert lane.key == "facts/bm25@x"
+    assert lane.answering_models == ("openai/a",)
+    first, second = lane.jobs
+    assert first.answer_owner == second.answer_owner == "facts/bm25@x|openai/a"
+    assert (first.key, second.key) == ("facts/bm25@x|openai/a|openai/i", "facts/bm25@x|openai/a|openai/j")
+    assert lane.jobs_of("openai/a") == lane.jobs
+    assert lane.jobs_of("openai/b") == ()
+
+
+def test_the_model_of_our_vectors_is_part_of_the_lane_and_of_no_other(world: World) -> None:
+    plan = world.plan(providers="vector bm25", embedding_model="openai/text-embedding-3-large")
+    assert [lane.key for lane in plan.lanes] == ["facts/vector/openai/text-embedding-3-large", "facts/bm25"]
+    assert [lane.models for lane in plan.lanes] == [("openai/text-embedding-3-large",), ()]
+
+
+def test_a_lane_names_every_endpoint_that_it_calls_once(world: World) -> None:
+    plan = world.plan(
+        providers="faulty aqrag bm25",
+        answering_model="openai/a",
+        judge_model="openai/a",
+        evaluators="llm-judge semantic-similarity",
+        embedding_model="openai/text-embedding-3-small",
+    )
+    faulty, aqrag, bm25 = (lane.endpoints for lane in plan.lanes)
+    called = ("openai/a.answering", "openai/a.judge", "openai/text-embedding-3-small.embedding")
+    assert bm25 == called
+    assert faulty == ("faulty.add", "faulty.search", "faulty.status", "faulty.manage", *called)
+    assert aqrag[4:] == (*called, "openai/gpt-4o-mini.provider")
+    assert plan.lanes[1].models == ("openai/a", "openai/text-embedding-3-small", "openai/gpt-4o-mini")
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"answering_model": "nobody/x"}, 'unknown model provider "nobody" in "nobody/x"'),
+        ({"answering_model": "opnai/x"}, 'unknown model provider "opnai" in "opnai/x"; did you mean "openai"?'),
+        ({"answering_model": "gtp-4"}, '"gtp-4" belongs to no known family of models; did you mean "gpt-4o"?'),
+        ({"answering_model": "builtin/clever"}, 'unknown built-in model "builtin/clever"'),
+        (
+            {"answering_model": "anthropic/c"},
+            "anthropic/c needs the environment variable ANTHROPIC_API_KEY, which is not set",
+        ),
+        (
+            {**JUDGING, "answering_model": "openai/a", "judge_model": "groq/j"},
+            "groq/j needs the environment variable GROQ_API_KEY, which is not set",
+        ),
+        (
+            {"providers": "vector", "embedding_model": "groq/e"},
+            "groq/e needs the environment variable GROQ_API_KEY, which is not set",
+        ),
+        (
+            {"evaluators": "semantic-similarity", "embedding_model": "groq/e"},
+            "groq/e needs the environment variable GROQ_API_KEY, which is not set",
+        ),
+        (
+            {"providers": "aqrag", "set": {"aqrag.local.enhancement.model": "groq/e"}},
+            "groq/e needs the environment variable GROQ_API_KEY, which is not set",
+        ),
+    ],
+)
+def test_a_model_that_cannot_be_called_is_found_before_anything_starts(
+    world: World, flags: dict[str, object], message: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        world.plan(**{"providers": "bm25", **flags})
+    assert caught.value.message == message
+
+
+# ------------------------------------------------------------------------ what is left out
+
+
+def test_each_lane_that_lacks_something_says_what(world: World) -> None:
+    world.write(
+        "configs/benchmarks/forgetting.yaml",
+        'name: forgetting\nversion: "1"\nextends: facts\nrequiredCapabilities: [update_memory, delete_memory]\n',
+    )
+    plan = world.plan(benchmarks="facts forgetting", providers="faulty bm25 oracle")
+    told = {
+        "faulty": "skipped: forgetting needs delete_memory, update_memory, faulty does not have it",
+        "bm25": "skipped: forgetting needs update_memory, bm25 does not have it",
+        "oracle": "skipped: forgetting needs delete_memory, update_memory, oracle does not have it",
+    }
+    assert {lane.provider.label: lane.skipped for lane in plan.lanes if lane.skipped} == told
+    assert plan.notes == tuple(told.values())
+    assert len(plan.running) == 3 and len(list(plan.jobs)) == 6
+    with pytest.raises(UsageError) as caught:
+        world.plan(benchmarks="forgetting", providers="faulty bm25")
+    assert caught.value.message == f"no job is left to run: {told['faulty']}; {told['bm25']}"
+
+
+def test_of_a_skipped_lane_nothing_need_be_set(world: World) -> None:
+    world.write(
+        "configs/benchmarks/forgetting.yaml",
+        'name: forgetting\nversion: "1"\nextends: facts\nrequiredCapabilities: [update_memory]\n'
+        "evaluation: {method: contains, answeringModel: {model: groq/a}}\n",
+    )
+    plan = world.plan(benchmarks="facts forgetting", providers="bm25")
+    assert [lane.skipped is None for lane in plan.lanes] == [True, False]
+    assert [job.answering for job in plan.jobs] == [NONE, "groq/a"]
+    assert (plan.identity["models"], list(plan.identity["providers"])) == ({}, ["bm25"])  # type: ignore[call-overload]
+    world.write("configs/benchmarks/listing.yaml", LISTING)
+    del world.variables["FAULT_URL"]
+    both = world.plan(benchmarks="listing", providers="faulty bm25")
+    assert [lane.provider.label for lane in both.running] == ["bm25"]
+    with pytest.raises(ConfigError, match="the environment variable FAULT_URL is not set"):
+        world.plan(benchmarks="facts", providers="faulty bm25")
+
+
+@pytest.mark.parametrize(
+    ("flags", "notes"),
+    [
+        ({"judge_model": "openai/j"}, ["--judge-model has no effect: nothing in this run asks a judge"]),
+        (
+            {**JUDGING, "judge_model": "openai/j"},
+            ["--judge-model has no effect: nothing in this run asks a judge"],
+        ),
+        ({"judge_model": "none"}, []),
+        ({**JUDGING, "judge_model": "openai/j", "answering_model": "openai/a"}, []),
+        (
+            {"embedding_model": "openai/e"},
+            ["--embedding-model has no effect: neither a provider nor an evaluator of this run takes one"],
+        ),
+        ({"embedding_model": "openai/e", "providers": "bm25 vector"}, []),
+        ({"embedding_model": "openai/e", "evaluators": "semantic-similarity"}, []),
+        ({"sample": 13}, ["--sample 13: facts has 12 items that fit, all are taken"]),
+        ({"sample": 12}, []),
+        ({"sample": 9, "question_type": "one"}, ["--sample 9: facts has 6 items that fit, all are taken"]),
+        ({"sample": 9, "per_type": True}, []),
+    ],
+)
+def test_what_has_no_effect_is_said(world: World, flags: dict[str, object], notes: list[str]) -> None:
+    assert list(world.plan(**{"providers": "bm25", **flags}).notes) == notes
+
+
+def test_the_same_note_is_said_once(world: World) -> None:
+    path = world.workspace / "configs/providers/faulty.yaml"
+    path.write_text(path.read_text().replace("supportsMetadata: true", "supportsMetadata: true, supportsBatch: true"))
+    one, two = world.plan(providers="faulty"), world.plan(providers="faulty@a faulty@b")
+    assert one.notes == two.notes != ()
+
+
+# ------------------------------------------------------------------------ rates
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["faulty", "faulty.add", "faulty.search", "faulty.status", "faulty.manage", "openai/gpt-4.1",
+     "openai/gpt-4.1.answering"],
+)  # fmt: skip
+def test_a_rate_may_name_an_endpoint_or_its_owner(world: World, name: str) -> None:
+    plan = world.plan(providers="faulty@x", answering_model="openai/gpt-4.1", rate=[f"{name}=5/s"])
+    assert plan.request.rates_per_s() == {name: 5.0}
+
+
+@pytest.mark.parametrize(
+    ("flags", "name", "hint"),
+    [
+        ({"providers": "faulty"}, "faulty.serch", 'did you mean "faulty.search"?'),
+        ({"providers": "faulty"}, "fault", 'did you mean "faulty"?'),
+        ({"providers": "faulty@x"}, "faulty@x", 'did you mean "faulty"?'),
+        ({"providers": "bm25"}, "bm25", "endpoints: none"),
+        ({"providers": "bm25"}, "bm25.search", "endpoints: none"),
+        ({"providers": "bm25", "answering_model": "openai/a"}, "openai/a.judge", 'did you mean "openai/a"?'),
+        ({"providers": "bm25", "answering_model": "openai/a"}, "q", "endpoints: openai/a.answering"),
+    ],
+)
+def test_a_rate_that_would_limit_nothing_is_refused(
+    world: World, flags: dict[str, object], name: str, hint: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        world.plan(**flags, rate=[f"{name}=5/s"])
+    assert caught.value.message == f"--rate {name}: no job of this run has such an endpoint"
+    assert caught.value.hint == hint
+
+
+# ------------------------------------------------------------------------ ranges
+
+
+@pytest.mark.parametrize(
+    ("flags", "ranges"),
+    [
+        ({}, ()),
+        ({"start": 1}, ()),
+        ({"start": 1, "end": 10}, ()),
+        ({"end": 99}, ()),
+        ({"start": 4}, ((4, 10),)),
+        ({"end": 4}, ((1, 4),)),
+        ({"start": 4, "end": 4}, ((4, 4),)),
+        ({"start": 10, "end": 50}, ((10, 10),)),
+        ({"shard": "1/1"}, ()),
+        ({"shard": "1/3"}, ((1, 3),)),
+        ({"shard": "3/3"}, ((7, 10),)),
+        ({"shard": "10/10"}, ((10, 10),)),
+    ],
+)
+def test_a_range_is_read_in_positions_of_the_full_order(flags: dict[str, object], ranges: object) -> None:
+    assert ranges_of(RunRequest.combine(None, flags), 10) == ranges
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"start": 11}, "--start 11: there are 10 items"),
+        ({"start": 11, "end": 20}, "--start 11: there are 10 items"),
+        ({"shard": "0/3"}, "--shard 0/3: i goes from 1 to n"),
+        ({"shard": "4/3"}, "--shard 4/3: i goes from 1 to n"),
+        ({"shard": "1/11"}, "--shard 1/11 holds none of the 10 items"),
+    ],
+)
+def test_a_range_without_an_item_is_refused(flags: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        ranges_of(RunRequest.combine(None, flags), 10)
+    assert caught.value.message == message
+
+
+@given(total=st.integers(1, 500), count=st.integers(1, 60))
+def test_shards_cover_each_position_once_and_differ_by_one_item_at_most(total: int, count: int) -> None:
+    covered: list[int] = []
+    sizes = []
+    for index in range(1, count + 1):
+        try:
+            ((start, end),) = ranges_of(RunRequest(shard=f"{index}/{count}"), total) or ((1, total),)
+        except BenchError:
+            start, end = 1, 0
+        covered += range(start, end + 1)
+        sizes.append(end - start + 1)
+    assert covered == list(range(1, total + 1))
+    assert max(sizes) - min(sizes) <= 1
+
+
+# ------------------------------------------------------------------------ what is recorded beside
+
+
+def test_a_plan_records_the_versions_of_what_can_change_a_number(world: World) -> None:
+    versions = world.plan(providers="bm25").versions
+    assert set(versions) == {"bench", "python", "packages", "plugins"}
+    packages = versions["packages"]
+    assert isinstance(packages, dict) and set(packages) == {"aiohttp", "nltk", "sacrebleu", "genai-prices"}
+    assert all(part and part[0].isdigit() for part in packages.values())
+
+
+def test_the_total_is_that_of_the_longest_benchmark(world: World) -> None:
+    world.write(
+        "configs/benchmarks/short.yaml",
+        'name: short\nversion: "1"\nextends: facts\ndata: {path: ./datasets/short.jsonl}\n',
+    )
+    rows = (world.workspace / "datasets/facts.jsonl").read_text().splitlines(keepends=True)
+    world.write("datasets/short.jsonl", rows[0])
+    plan = world.plan(benchmarks="short facts", providers="bm25", start=3, end=6)
+    assert (plan.total, plan.ranges) == (12, ((3, 6),))
+    assert _sizes(plan) == [(2, 4), (4, 12)]
+    beyond = world.plan(benchmarks="short facts", providers="bm25", start=9)
+    assert _sizes(beyond) == [(0, 4), (4, 12)]
+
+
+def _sizes(plan: Plan) -> Sequence[tuple[int, int]]:
+    return [(lane.benchmark.n_selected, lane.benchmark.n_whole) for lane in plan.lanes]
