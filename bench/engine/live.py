@@ -13,6 +13,7 @@ it stops the run. A cancelled phase is none either: it simply has not happened.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import field
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -91,6 +92,8 @@ class Live:
     errand: Errand
     resumed: bool
     """an earlier process worked on this run: what providers kept in its memory is gone"""
+    traced: set[str] = field(default_factory=set)
+    """where foreign code raised an error whose traceback is in the log"""
 
     async def attempt(self, act: Callable[[], Awaitable[T]]) -> Attempt[T]:
         """Act once and give back what came of it. The only broad ``except`` of the program."""
@@ -103,13 +106,19 @@ class Live:
             except Exception as error:
                 failure = Failure.of(error)
                 if failure.kind == PLUGIN:
-                    log().warning("plugin_error", error=failure.message, exc_info=error)
+                    self._tell_plugin_error(failure, error)
                 else:
                     log().info("failed", kind=failure.kind, error=failure.message)
             finally:
                 self.budget.spend(calls)
         times_us = _times(calls, monotonic_us() - began)
         return Attempt(value=value, failure=failure, times_us=times_us, calls=tuple(calls))
+
+    def _tell_plugin_error(self, failure: Failure, error: Exception) -> None:
+        """The traceback once for each place: formatting it takes longer than the rest of an item does."""
+        place = f"{type(error).__name__}{raised_at(error)}"
+        log().warning("plugin_error", error=failure.message, exc_info=None if place in self.traced else error)
+        self.traced.add(place)
 
 
 def _times(calls: Sequence[Call], took_us: int) -> dict[str, int]:

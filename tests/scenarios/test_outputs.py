@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
+import anyio
 import pytest
 
+from bench.cli.display import JsonDisplay, PlainDisplay, QuietDisplay
+from bench.engine import Progress, Silent, execute
 from bench.errors import BenchError
 from bench.journal import RunState
 from bench.model import State
-from tests.small_world import World
+from tests.scenarios.program import bench, clean
+from tests.small_world import World, wait_for
 
 Worlds = Callable[..., World]
 
@@ -35,17 +42,6 @@ from bench.cli import main
 sys.argv = ["bench", *sys.argv[1:]]
 sys.exit(main())
 """
-
-
-def bench(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[bytes]:
-    """The program in a process of its own, with nothing of our environment."""
-    command = [sys.executable, "-m", "bench", *arguments]
-    return subprocess.run(command, cwd=folder, env=clean(**variables), capture_output=True, check=False, timeout=120)
-
-
-def clean(**variables: str) -> dict[str, str]:
-    root = str(Path(__file__).resolve().parents[2])
-    return {"PATH": "/usr/bin:/bin", "PYTHONPATH": root, **variables}
 
 
 async def test_C5_a_stopped_run_shows_numbers_and_says_that_they_are_partial(world_of: Worlds) -> None:
@@ -75,11 +71,74 @@ async def test_S3_no_share_is_above_one_when_a_category_is_excluded(world_of: Wo
             assert sum(part["n"] for part in labels.values()) == metric["n"]
 
 
-async def test_M3_an_error_of_every_item_is_kept_once(world_of: Worlds) -> None:
-    world = world_of("search:status:code=400,match=What", corpora=2, items=60)
-    outcome = await world.run(providers="faulty", isolation="off")
-    assert outcome.jobs[0].states == {State.ERROR: 120}
-    assert world.query(outcome.run_id, "select count(*) from message") == [(1,)]
+BROKEN = '''
+from bench.model import Ingested, Readiness
+from bench.providers import Batching, Capabilities, Waiting
+
+
+class Broken:
+    """Takes everything and cannot be searched."""
+
+    name, version, durability = "broken", "1", "process"
+    capabilities, keeps_store, unbounded, on_unknown = Capabilities(), True, False, "reset"
+    wait, batching = Waiting(), Batching()
+
+    def __init__(self, config, context):
+        pass
+
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *exc):
+        return None
+
+    async def ingest(self, space, memories):
+        return Ingested()
+
+    async def ready(self, space, ingested):
+        return Readiness(state="ready")
+
+    async def search(self, space, query):
+        raise RuntimeError("the index is gone")
+
+    async def clear(self, space):
+        return 0
+'''
+
+
+class Watch(Silent):
+    """What the loop computed between two looks: its lag, without what other processes took of the machine."""
+
+    def launched(self, progress: Progress) -> None:
+        self.longest_s, self._before = 0.0, time.thread_time()
+
+    async def look(self) -> None:
+        self.longest_s, self._before = 0.0, time.thread_time()
+        while True:
+            await anyio.sleep(0.005)
+            self.longest_s = max(self.longest_s, time.thread_time() - self._before)
+            self._before = time.thread_time()
+
+
+async def test_M3_ten_thousand_equal_errors_are_kept_once_and_never_stall_the_loop(tmp_path: Path) -> None:
+    world = World.make(tmp_path, corpora=100, items=100)
+    world.write("configs/providers/broken.py", BROKEN)
+    world.write("configs/providers/broken.yaml", "name: broken\ntype: local\nadapter: ./broken.py:Broken\n")
+    plan = world.plan(providers="broken", isolation="off", run_id="m3")
+    watch = Watch()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(watch.look)
+        outcome = await execute(plan, environment=world.environment, observer=watch)
+        tasks.cancel_scope.cancel()
+    assert outcome.jobs[0].states == {State.ERROR: 10_000}
+    ((text,),) = world.query("m3", "select text from message")
+    assert text.startswith("RuntimeError: the index is gone") and "broken.py:" in text
+    assert world.query("m3", "select count(*), count(distinct message) from entry where message is not null") == [
+        (20_000, 1)
+    ]
+    log = (world.workspace / "results/m3/run.log").read_text(encoding="utf-8")
+    assert log.count("Traceback") == 1, "formatting it for each item would take longer than the item"
+    assert watch.longest_s < 0.1
 
 
 async def test_M5_a_phase_takes_no_more_room_when_many_are_there(world_of: Worlds) -> None:
@@ -139,13 +198,65 @@ def test_T4_a_name_that_is_no_safe_segment_is_refused_and_nothing_is_written(wor
     assert sorted(world.workspace.parent.rglob("*")) == before
 
 
-def test_T1_a_run_in_ci_prints_plain_lines(tmp_path: Path) -> None:
-    flags = ["run", "--limit", "3", "--providers", "bm25"]
-    for variables in ({"NO_COLOR": "1"}, {"CI": "true"}, {"TERM": "dumb", "COLUMNS": "40"}):
-        done = bench(tmp_path, *flags, **variables)
-        assert done.returncode == 0
-        assert done.stderr.strip() and done.stdout.strip()
-        assert b"\x1b" not in done.stderr + done.stdout and b"\r" not in done.stderr + done.stdout
+QUICKLY = """
+import sys
+from bench.cli import display, main
+assert display.PLAIN_EVERY_S == 10
+display.PlainDisplay.every_s = 0.2
+sys.argv = ["bench", *sys.argv[1:]]
+sys.exit(main())
+"""
+"""the program with a tick of 0.2 s; the real one is stated"""
+
+
+async def test_T1_a_run_whose_stderr_is_a_file_goes_on_writing_plain_lines(world_of: Worlds) -> None:
+    world = world_of("search:latency:ms=100", corpora=1, items=16)
+    flags = ["run", "--benchmarks", "facts", "--providers", "faulty", "--concurrency", "1"]
+    said = world.workspace / "said.txt"
+    with said.open("wb") as file:
+        command = [sys.executable, "-c", QUICKLY, *flags]
+        process = subprocess.Popen(
+            command, cwd=world.workspace, env=clean(**world.variables), stdout=subprocess.PIPE, stderr=file
+        )
+        wait_for(lambda: said.read_bytes().count(b" phases/s, ") >= 3, seconds=60)
+        assert process.poll() is None, "the lines came while the run went on"
+        out, _ = process.communicate(timeout=60)
+    text = said.read_bytes()
+    assert process.returncode == 0
+    assert b"\x1b" not in text + out and b"\r" not in text + out
+    told = [line for line in text.decode().splitlines() if " phases/s, " in line]
+    assert told[-1].startswith("16/16 items, ")
+
+
+def test_T1_every_display_that_is_no_table_tells_something_each_ten_seconds() -> None:
+    assert {one.every_s for one in (PlainDisplay, JsonDisplay, QuietDisplay)} == {10.0}
+
+
+@pytest.mark.parametrize("variables", [{"CI": "true"}, {"TERM": "dumb"}])
+def test_T1_a_terminal_that_takes_no_codes_gets_none(tmp_path: Path, variables: dict[str, str]) -> None:
+    parent, child = pty.openpty()
+    environment = clean(**{"TERM": "xterm", **variables})
+    command = [sys.executable, "-m", "bench", "run", "--limit", "2", "--providers", "no-memory"]
+    process = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=child, stdout=child)
+    os.close(child)
+    written = b""
+    with suppress(OSError):  # the other end is closed
+        while part := os.read(parent, 65536):
+            written += part
+    os.close(parent)
+    assert process.wait(60) == 0
+    assert b"2/2 items, " in written and b"no-memory" in written
+    assert b"\x1b" not in written
+    assert b"\r" not in written.replace(b"\r\n", b""), "a terminal itself puts one before each end of line"
+
+
+def test_T1_tables_keep_to_a_width_of_40_and_no_color_has_no_codes(tmp_path: Path) -> None:
+    done = bench(tmp_path, "run", "--limit", "2", "--providers", "no-memory", COLUMNS="40", NO_COLOR="1")
+    assert done.returncode == 0
+    assert b"\x1b" not in done.stdout + done.stderr
+    tables = [line for line in done.stdout.decode().splitlines() if not line.startswith(("note: ", "results: "))]
+    assert any("failures as 0" in line for line in tables)
+    assert max(map(len, tables)) <= 40
 
 
 def test_K4_the_demo_needs_no_network(tmp_path: Path) -> None:

@@ -1,0 +1,107 @@
+"""M2: an export is never one string: what it writes streams, and its memory follows a row, not the run."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bench.journal import Entry, Journal, Key, RunMeta, RunState
+from bench.model import Phase, State, Verdict
+from bench.plan.record import dump
+from tests.scenarios.program import clean
+from tests.small_journal import record
+
+ITEM_BYTES = 20_000
+LIMIT_KB = 200_000
+MEASURE = """
+import os, subprocess, sys
+child = subprocess.Popen([sys.executable, "-m", "bench", *sys.argv[1:]])
+_, status, used = os.wait4(child.pid, 0)
+print(used.ru_maxrss, file=sys.stderr)
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+"""a small process between the test and the program: a child begins with the memory of whoever starts it"""
+
+
+def rows_of(number: int) -> list[Entry]:
+    """One item with 20 KB of text, half of it what was found and half what was answered; no two are alike."""
+    half = f"{number:09d} " * (ITEM_BYTES // 20)
+    parts = {Phase.SEARCH: "lane-p", Phase.ANSWER: "answer-p", Phase.EVALUATE: "job-p"}
+    search, answer, score = (
+        Key(owner=owner, phase=phase, corpus=f"c{number % 50}", unit=f"q{number:06d}") for phase, owner in parts.items()
+    )
+    hits = [{"id": f"m{number}", "content": half}]
+    return [
+        Entry(key=search, attempt=1, data={"retrieved": [[f"m{number}"]]}, payloads={"hits": hits}),
+        Entry(key=answer, attempt=1, data={"answer": half}, measured={"model": "m1"}),
+        Entry(
+            key=score, attempt=1, state=State.CORRECT, values={"accuracy": 1.0},
+            verdicts=(Verdict(evaluator="exact-match", value=1.0, correct=True),),
+        ),
+    ]  # fmt: skip
+
+
+async def journal_of(workspace: Path, items: int) -> None:
+    """A finished run, of direct rows."""
+    meta = RunMeta(
+        run_id="large", plan_digest="d", identity={}, total=items, extra={"jobs": dump([record("p", n_selected=items)])}
+    )
+    async with Journal.create(workspace / "checkpoints/large", meta, bound=2000) as journal:
+        for number in range(items):
+            await journal.room()
+            for row in rows_of(number):
+                journal.append(row)
+        await journal.set_state(RunState.COMPLETE)
+
+
+def written(stream: io.TextIOWrapper, form: str) -> Iterator[tuple[str, int]]:
+    """The id of each exported item and the length of its texts, as the program writes them."""
+    if form == "csv":
+        csv.field_size_limit(ITEM_BYTES)
+        for row in csv.DictReader(stream):
+            yield row["item_id"], 2 * len(row["answer"])
+        return
+    for line in stream:
+        if line.startswith("{"):
+            row = json.loads(line.rstrip().removesuffix(","))
+            yield row["item_id"], len(row["hits"][0]["content"]) + len(row["answer"])
+
+
+def exported(workspace: Path, form: str) -> tuple[int, int]:
+    """Export to a pipe and read all of it: how many items came whole, and the program's peak in KB."""
+    command = [sys.executable, "-c", MEASURE, "export", "large", "--format", form]
+    with subprocess.Popen(
+        command, cwd=workspace, env=clean(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        with io.TextIOWrapper(process.stdout, encoding="utf-8", newline="") as stream:
+            whole = sum(size == ITEM_BYTES for _, size in written(stream, form))
+        said = process.stderr.read().decode()
+    assert process.returncode == 0, said
+    return whole, int(said.split()[-1])
+
+
+@pytest.mark.parametrize("items", [pytest.param(50_000, marks=pytest.mark.slow)])
+async def test_M2_an_export_of_50_000_long_items_streams_in_little_memory(tmp_path: Path, items: int) -> None:
+    await journal_of(tmp_path, items)
+    for form in ("jsonl", "csv", "json"):
+        whole, peak_kb = exported(tmp_path, form)
+        assert whole == items
+        assert peak_kb < LIMIT_KB, form
+
+
+async def test_M2_an_export_of_more_items_takes_no_more_memory(tmp_path: Path) -> None:
+    peaks = []
+    for items in (20, 4000):
+        await journal_of(tmp_path / str(items), items)
+        whole, peak_kb = exported(tmp_path / str(items), "json")
+        assert whole == items
+        peaks.append(peak_kb)
+    assert peaks[1] < peaks[0] + 25_000, "80 MB were written"
