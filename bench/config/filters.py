@@ -51,7 +51,7 @@ def turn_object(turn: Turn) -> dict[str, str]:
 
 def iso(when: datetime) -> str:
     """An instant as everything here shows it: ``2023-05-30T23:40:00Z``."""
-    return when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if when.year >= 1000 else when.isoformat()
+    return when.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
 
 
 def text_of(value: object) -> str:
@@ -101,10 +101,10 @@ def _lines(argument: str | None) -> Filter:
     return apply
 
 
-def _date_part(pattern: str) -> Filter:
+def _date_part(part: slice) -> Filter:
     def apply(value: object) -> str:
         when = _instant(value)
-        return when.astimezone(UTC).strftime(pattern) if isinstance(when, datetime) else text_of(value)
+        return iso(when)[part] if isinstance(when, datetime) else text_of(value)
 
     return apply
 
@@ -147,8 +147,8 @@ FILTERS: dict[str, Callable[[str | None], Filter]] = {
     "json": _bare(_json),
     "lines": _lines,
     "iso": _bare(lambda value: text_of(_instant(value))),
-    "date": _bare(_date_part("%Y-%m-%d")),
-    "time": _bare(_date_part("%H:%M")),
+    "date": _bare(_date_part(slice(10))),
+    "time": _bare(_date_part(slice(11, 16))),
     "upper": _bare(lambda value: text_of(value).upper()),
     "lower": _bare(lambda value: text_of(value).lower()),
     "truncate": _truncate,

@@ -24,6 +24,7 @@ _MAP = re.compile(
 )
 _TURN = re.compile(r"\$\{\s*turn\s*\.\s*(\w+)\s*\}")
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
+_TOKEN = re.compile(rf"{_QUOTED.pattern}|[\s\S]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,8 +124,13 @@ def _expression(source: str, names: Collection[str], where: str | None) -> _Slot
 
 def _split(inner: str) -> list[str]:
     """Cut at ``|`` outside quotes."""
-    pieces = re.findall(r"(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^|'\"]|['\"])+", inner)
-    return [piece.strip() for piece in pieces] or [""]
+    pieces = [""]
+    for token in _TOKEN.findall(inner):
+        if token == "|":
+            pieces.append("")
+        else:
+            pieces[-1] += token
+    return [piece.strip() for piece in pieces]
 
 
 def _filter(step: str, source: str, where: str | None) -> Filter:
@@ -137,6 +143,8 @@ def _filter(step: str, source: str, where: str | None) -> Filter:
             f'unknown filter "{name}" in {source}{did_you_mean(name, FILTERS)}', where=where, hint=_filter_list()
         )
     quoted = _QUOTED.fullmatch(argument)
+    if argument[:1] in ("'", '"') and not quoted:
+        raise ConfigError(f"unclosed quote in {source}", where=where, hint=f"write {name}:'text'")
     value = re.sub(r"\\(.)", _unescape, argument[1:-1]) if quoted else argument
     try:
         return make_filter(name, value if colon else None)

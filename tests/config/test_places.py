@@ -1,0 +1,267 @@
+"""Where a key stands: in its file, under either spelling, and in the nearest of the files that extend one another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.config.benchmark.origin import Origin, merge
+from bench.config.source import MAX_BYTES, ConfigModel, Source, findings, fold, load, show
+from bench.config.variables import find_variables, texts
+from bench.errors import ConfigError
+
+TEXT = "camelKey:\n  snake_key: [1, {deep: 2}]\nother: 3\n"
+
+
+def source(text: str = TEXT, name: str = "x.yaml") -> Source:
+    return Source.parse(text, Path(name))
+
+
+# -------------------------------------------------------------------- source
+
+
+@pytest.mark.parametrize(
+    ("path", "place"),
+    [
+        ((), "x.yaml:1:1"),
+        (("camelKey",), "x.yaml:1:1"),
+        (("camel_key",), "x.yaml:1:1"),
+        (("camelKey", "snakeKey"), "x.yaml:2:3"),
+        (("camel_key", "snake_key", 0), "x.yaml:2:15"),
+        (("camelKey", "snake_key", 1, "deep"), "x.yaml:2:19"),
+        (("other",), "x.yaml:3:1"),
+        (("other", "deeper"), "x.yaml:3:1"),
+        (("camelKey", "snake_key", 7), "x.yaml:2:3"),
+        (("camelKey", "snake_key", "Branch", 0), "x.yaml:2:15"),
+        (("absent",), "x.yaml:1:1"),
+        (("absent", "other"), "x.yaml:3:1"),
+    ],
+)
+def test_a_place_is_the_key_or_the_nearest_that_the_file_has(path: tuple[str | int, ...], place: str) -> None:
+    assert source().place(path) == place
+
+
+def test_a_path_is_followed_in_the_spelling_of_the_file() -> None:
+    assert source().locate(("camel_key", "snakeKey", 1, "deep")) == ("camelKey", "snake_key", 1, "deep")
+    assert source().locate(("camelKey", 0)) == ("camelKey",)
+    assert source().locate(("camelKey", "snake_key", -1)) == ("camelKey", "snake_key")
+
+
+def test_a_path_below_the_working_folder_is_shown_from_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert show(tmp_path / "configs" / "x.yaml") == "configs/x.yaml"
+    assert show(Path("/elsewhere/x.yaml")) == "/elsewhere/x.yaml"
+    assert source(name=str(tmp_path / "x.yaml")).label == "x.yaml"
+
+
+@pytest.mark.parametrize(
+    ("content", "said", "hint"),
+    [
+        (b"a: \xff\n", "not UTF-8 at byte 3", "save it as UTF-8"),
+        (b"#" * (MAX_BYTES + 1), "a config of 2,000,001 bytes", "configs are at most 2,000,000 bytes"),
+        (None, "cannot read the file: No such file or directory", "check the path"),
+        (b"[1]", "a config must be a map of keys", "see bench schema"),
+        (b"", "a config must be a map of keys", "see bench schema"),
+        (b"just text", "a config must be a map of keys", "see bench schema"),
+    ],
+)
+def test_a_file_that_is_no_config(tmp_path: Path, content: bytes | None, said: str, hint: str) -> None:
+    path = tmp_path / "x.yaml"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ConfigError) as caught:
+        Source.read(path)
+    assert (caught.value.message, caught.value.hint) == (said, hint)
+    assert str(caught.value.where).startswith(show(path))
+
+
+def test_a_folder_is_no_config(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot read the file: Is a directory"):
+        Source.read(tmp_path)
+
+
+def test_a_byte_order_mark_is_skipped_and_the_bound_is_inclusive(tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_bytes(b"\xef\xbb\xbfa: 1\n")
+    assert Source.read(path).tree == {"a": 1}
+    path.write_bytes(b"a: 1\n" + b"#" * (MAX_BYTES - 5))
+    assert Source.read(path).tree == {"a": 1}
+
+
+def test_the_suffix_says_which_reader(tmp_path: Path) -> None:
+    for name, text in (("x.json", '{"a": 1}'), ("x.yaml", "a: 1"), ("x.yml", "a: 1"), ("y.yaml", '{"a": 1}')):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        assert Source.read(tmp_path / name).tree == {"a": 1}
+    (tmp_path / "z.json").write_text("a: 1", encoding="utf-8")
+    with pytest.raises(ConfigError, match="a value is missing before 'a'"):
+        Source.read(tmp_path / "z.json")
+
+
+@given(st.from_regex(r"[a-z]+(_[a-z]+)*", fullmatch=True))
+def test_both_spellings_fold_to_one(name: str) -> None:
+    first, *rest = name.split("_")
+    assert fold(first + "".join(part.capitalize() for part in rest)) == fold(name)
+
+
+class Pair(ConfigModel):
+    one: int = 0
+    two: int = 0
+
+
+class Holder(ConfigModel):
+    pairs: tuple[Pair, ...] = ()
+    pair: Pair = Pair()
+
+
+def test_findings_come_in_the_order_of_the_file_and_each_text_once() -> None:
+    text = "pair: {two: x, one: y}\npairs: [{one: z}]\n"
+    with pytest.raises(ConfigError) as caught:
+        load(source(text), Holder)
+    assert [str(one) for one in caught.value.problems] == [
+        'x.yaml:1:8: pair.two must be a whole number, not "x"',
+        'x.yaml:1:16: pair.one must be a whole number, not "y"',
+        'x.yaml:2:10: pairs[0].one must be a whole number, not "z"',
+    ]
+
+
+def test_a_model_is_closed_and_frozen() -> None:
+    from pydantic import ValidationError
+
+    pair = load(source("one: 1\n"), Pair)
+    with pytest.raises(ValidationError):
+        pair.one = 2  # type: ignore[misc]
+    with pytest.raises(ValidationError) as caught:
+        Pair.model_validate({"three": 3})
+    (problem,) = findings(source("three: 3\n"), Pair, caught.value)
+    assert problem.hint == "known fields: one, two"
+
+
+# -------------------------------------------------------------------- origin
+
+
+@pytest.fixture
+def chain() -> Origin:
+    child = source("name: child\ndata: {path: c}\nlimit: null\n", "child.yaml")
+    parent = source("name: parent\ndata:\n  path: p\n  file: f\n", "up/parent.yaml")
+    grand = source("data: {type: local, file: g}\nlimit: 5\n", "top/grand.yaml")
+    return Origin(
+        sources=(child, parent, grand), aliases={("search", "k"): ("limit",), ("data", "x"): ("data", "type")}
+    )
+
+
+def test_the_nearest_file_wins_key_by_key(chain: Origin) -> None:
+    assert chain.tree() == {"name": "child", "data": {"path": "c", "file": "f", "type": "local"}}
+    assert (chain.path, chain.folder) == (Path("child.yaml"), Path())
+
+
+@pytest.mark.parametrize(
+    ("path", "place", "folder"),
+    [
+        (("name",), "child.yaml:1:1", "."),
+        (("data", "path"), "child.yaml:2:8", "."),
+        (("data", "file"), "up/parent.yaml:4:3", "up"),
+        (("data", "type"), "top/grand.yaml:1:8", "top"),
+        (("data", "x"), "top/grand.yaml:1:8", "top"),
+        (("search", "k"), "child.yaml:3:1", "."),
+        (("search",), "child.yaml:1:1", "."),
+        (("absent",), "child.yaml:1:1", "."),
+    ],
+)
+def test_a_place_is_in_the_file_that_goes_farthest(
+    chain: Origin, path: tuple[str | int, ...], place: str, folder: str
+) -> None:
+    assert chain.place(path) == place
+    assert chain.folder_of(path) == Path(folder)
+
+
+def test_an_alias_keeps_what_stands_below_it(chain: Origin) -> None:
+    assert chain.spelt(("search", "k", 3, "z")) == ("limit", 3, "z")
+    assert chain.spelt(("other", "k")) == ("other", "k")
+
+
+@pytest.mark.parametrize(
+    ("base", "over", "merged"),
+    [
+        ({"a": 1}, {}, {"a": 1}),
+        ({}, {"a": 1}, {"a": 1}),
+        ({"a": 1}, {"a": 2}, {"a": 2}),
+        ({"a": 1}, {"a": None}, {}),
+        ({}, {"a": None}, {"a": None}),
+        ({"a": [1, 2]}, {"a": [3]}, {"a": [3]}),
+        ({"a": {"b": 1, "c": 2}}, {"a": {"c": 3}}, {"a": {"b": 1, "c": 3}}),
+        ({"a": {"b": 1}}, {"a": {"b": None}}, {"a": {}}),
+        ({"a": 1}, {"a": {"b": 1}}, {"a": {"b": 1}}),
+        ({"a": {"b": 1}}, {"a": 1}, {"a": 1}),
+        ({"aKey": 1}, {"a_key": 2}, {"a_key": 2}),
+        ({"aKey": {"bKey": 1, "c": 2}}, {"a_key": {"b_key": 3}}, {"a_key": {"c": 2, "b_key": 3}}),
+        ({"a_key": 1}, {"aKey": None}, {}),
+    ],
+)
+def test_maps_merge_the_rest_replaces_null_removes(
+    base: Mapping[str, object], over: Mapping[str, object], merged: Mapping[str, object]
+) -> None:
+    assert merge(base, over) == merged
+
+
+KEYS = st.sampled_from("abcde")
+FULL = st.recursive(
+    st.integers() | st.lists(st.integers(), max_size=2), lambda inner: st.dictionaries(KEYS, inner), max_leaves=8
+)
+MAPS = st.dictionaries(KEYS, FULL, max_size=4)
+
+
+@given(MAPS)
+def test_nothing_over_a_file_and_a_file_over_itself_change_nothing(tree: dict[str, object]) -> None:
+    assert merge(tree, {}) == tree == merge(tree, tree) == merge({}, tree)
+
+
+SECTIONS = st.dictionaries(KEYS, st.dictionaries(KEYS, st.integers(), max_size=3), max_size=3)
+
+
+@given(SECTIONS, SECTIONS, SECTIONS)
+def test_a_chain_of_sections_may_be_merged_from_either_end(
+    one: dict[str, object], two: dict[str, object], three: dict[str, object]
+) -> None:
+    assert merge(one, merge(two, three)) == merge(merge(one, two), three)
+
+
+@given(MAPS, MAPS)
+def test_merging_changes_neither_file(base: dict[str, object], over: dict[str, object]) -> None:
+    before = repr((base, over))
+    merge(base, over)
+    assert repr((base, over)) == before
+
+
+# ----------------------------------------------------------------- variables
+
+
+def test_every_text_of_a_tree_comes_with_its_path() -> None:
+    tree = {"a": "x", "b": ["y", {"c": "z"}, ("w",)], 1: "n", "d": 5, "e": None}
+    assert list(texts(tree)) == [
+        (("a",), "x"),
+        (("b", 0), "y"),
+        (("b", 1, "c"), "z"),
+        (("b", 2, 0), "w"),
+        (("1",), "n"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("${A}", [("A", None)]),
+        ("${A:-}", [("A", "")]),
+        ("${A:-x y}${B}", [("A", "x y"), ("B", None)]),
+        ("${A}${A}", [("A", None), ("A", None)]),
+        ("$${A}", []),
+        ("${a} ${Ab} $A {A} ${1A} ${}", []),
+        ("${A_1}", [("A_1", None)]),
+    ],
+)
+def test_a_mention_is_upper_case_in_braces(text: str, found: list[tuple[str, str | None]]) -> None:
+    assert [(one.name, one.default) for one in find_variables(text)] == found
+    assert all(one.path == () for one in find_variables(text))

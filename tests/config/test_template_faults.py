@@ -1,0 +1,143 @@
+"""What a template refuses, in whole sentences, and what it needs before it can be filled."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.config.templates import Template
+from bench.errors import ConfigError
+
+NAMES = ("question", "answer", "metadata.*")
+FILTERS = "write ${name|filter}; filters: json, lines, iso, date, time, upper, lower, truncate, default, join"
+KNOWN = "names here: answer, metadata.*, question"
+
+
+def refused(text: str, names: tuple[str, ...] = NAMES) -> tuple[str, str]:
+    with pytest.raises(ConfigError) as caught:
+        Template.parse(text, names, where="x.yaml:1:1")
+    assert caught.value.where == "x.yaml:1:1"
+    return caught.value.message, caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "hint"),
+    [
+        ("${qestion}", 'unknown name "qestion" in template; did you mean "question"?', KNOWN),
+        ("${zzz}", 'unknown name "zzz" in template', KNOWN),
+        ("${Question}", 'unknown name "Question" in template; did you mean "question"?', KNOWN),
+        ("${other.key}", 'unknown name "other.key" in template', KNOWN),
+        ("${metadata}", 'unknown name "metadata" in template; did you mean "metadata.*"?', KNOWN),
+        ("${}", "${} is an expression; templates run no code", FILTERS),
+        ("${ }", "${ } is an expression; templates run no code", FILTERS),
+        ("${1 + 1}", "${1 + 1} is an expression; templates run no code", FILTERS),
+        ("${question()}", "${question()} is an expression; templates run no code", FILTERS),
+        ("${question[0]}", "${question[0]} is an expression; templates run no code", FILTERS),
+        ("${{a: 1}}", "${{a: 1}} is an expression; templates run no code", FILTERS),
+        ("${question|}", "${question|} is an expression; templates run no code", FILTERS),
+        ("${question|a-b}", "${question|a-b} is an expression; templates run no code", FILTERS),
+        ("${|upper}", "${|upper} is an expression; templates run no code", FILTERS),
+        ("${question|uper}", 'unknown filter "uper" in ${question|uper}; did you mean "upper"?', FILTERS),
+        ("${question|zzz:1}", 'unknown filter "zzz" in ${question|zzz:1}', FILTERS),
+        (
+            "${question|truncate}",
+            "truncate needs a number of characters, as in truncate:200, in ${question|truncate}",
+            FILTERS,
+        ),
+        ("${question|upper:x}", "the filter takes no argument, got 'x', in ${question|upper:x}", FILTERS),
+        ("a ${question", "unclosed ${question", 'a literal "${" is written "$${"'),
+        ("${question|default:'}", "unclosed quote in ${question|default:'}", "write default:'text'"),
+        ("${question|default:'a' b}", "unclosed quote in ${question|default:'a' b}", "write default:'text'"),
+        ("${question||upper}", "${question||upper} is an expression; templates run no code", FILTERS),
+        ("${" + "x" * 200, "unclosed ${" + "x" * 58, 'a literal "${" is written "$${"'),
+        (
+            "${session.map(turn => `${turn.gold}`).join('\\n')}",
+            "${session.map(turn => `${turn.gold}`).join('\\n')} is an expression; templates run no code",
+            FILTERS,
+        ),
+        (
+            "${session.map(turn => `${turn.text} ${x}`).join('\\n')}",
+            "${session.map(turn => `${turn.text} ${x}`).join('\\n')} is an expression; templates run no code",
+            FILTERS,
+        ),
+        ("${JSON.stringify(session)}", 'unknown name "session" in template; did you mean "question"?', KNOWN),
+    ],
+)
+def test_a_fault_in_a_whole_sentence(text: str, said: str, hint: str) -> None:
+    assert refused(text) == (said, hint)
+
+
+@pytest.mark.parametrize(
+    ("text", "needed"),
+    [
+        ("plain", set()),
+        ("${question}", {"question"}),
+        ("${question|default:'-'}", set()),
+        ("${question|default:''}", set()),
+        ("${question|default}", set()),
+        ("${question|upper}", {"question"}),
+        ("${question|upper|default:'-'}", set()),
+        ("${question|default:'-'|upper}", set()),
+        ("${question|default:'-'} ${question}", {"question"}),
+        ("${metadata.a} ${answer|lower}", {"metadata.a", "answer"}),
+        ("$${question}", set()),
+    ],
+)
+def test_a_name_is_needed_where_no_default_stands_in(text: str, needed: set[str]) -> None:
+    template = Template.parse(text, NAMES)
+    assert template.needed == needed
+    assert template.needed <= template.names
+    values = dict.fromkeys(needed, "x")
+    template.render(values)
+    for name in needed:
+        with pytest.raises(ConfigError, match=rf"no value for \$\{{{name}\}}"):
+            template.render(dict.fromkeys(needed - {name}, "x"))
+
+
+def test_a_missing_value_says_how_to_do_without() -> None:
+    with pytest.raises(ConfigError) as caught:
+        Template.parse("${answer|upper}", NAMES, where="x.yaml:3:5").render({"answer": None})
+    assert str(caught.value) == "x.yaml:3:5: no value for ${answer}"
+    assert caught.value.hint == "write ${answer|default:''}"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("${answer|default:'it\\'s'}", "it's"),
+        ('${answer|default:"a|b"}', "a|b"),
+        ("${answer|default:'a\\nb\\tc'}", "a\nb\tc"),
+        ("${answer|default:'a}b'}", "a}b"),
+        ("${answer|default:bare words}", "bare words"),
+        ("${answer | default : 'x' }", "x"),
+        ("${answer|default:'{'}", "{"),
+        ("${metadata.a key}", "v"),
+        ("${metadata.a-b.c}", "w"),
+        ("$${answer} $$ $ {answer}", "${answer} $$ $ {answer}"),
+        ("$$${answer|default:'x'}", "$${answer|default:'x'}"),
+    ],
+)
+def test_arguments_quotes_and_escapes(text: str, expected: str) -> None:
+    assert Template.parse(text, NAMES).render({"metadata.a key": "v", "metadata.a-b.c": "w"}) == expected
+
+
+def test_equal_texts_are_equal_templates_whatever_their_filters() -> None:
+    one, two = (Template.parse("${answer|upper|default:'x'}", NAMES) for _ in range(2))
+    assert one == two and hash(one) == hash(two)
+    assert one != Template.parse("${answer|upper|default:'y'}", NAMES)
+
+
+@given(st.text())
+def test_any_text_parses_or_is_refused_with_its_place(text: str) -> None:
+    try:
+        Template.parse(text, NAMES, where="here")
+    except ConfigError as error:
+        assert error.where == "here" and error.hint
+
+
+@given(st.text())
+def test_text_without_a_dollar_is_itself(text: str) -> None:
+    plain = text.replace("$", "")
+    template = Template.parse(plain, NAMES)
+    assert template.render({}) == plain and template.names == frozenset()
