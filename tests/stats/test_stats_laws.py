@@ -73,16 +73,6 @@ def test_percentiles_grow_with_p(values: list[float]) -> None:
     assert found[-1] == max(values)
 
 
-def test_rank_of_99_9_is_exact() -> None:
-    assert stats.percentile(list(range(1, 1001)), 99.9) == 999
-
-
-def test_the_bootstrap_is_the_same_for_the_same_seed() -> None:
-    values = [random.Random(3).random() for _ in range(60)]
-    assert stats.bootstrap_interval(values, seed=4) == stats.bootstrap_interval(values, seed=4)
-    assert stats.percentile_interval(values, 95, seed=4) == stats.percentile_interval(values, 95, seed=4)
-
-
 def test_a_percentile_of_many_values_gets_the_order_statistic_interval() -> None:
     values = [float(i) for i in range(6_000)]
     for p in (50, 95):

@@ -1,0 +1,317 @@
+"""Percentiles and bootstraps: values worked by hand, seeds, order, clusters, ties, coverage."""
+
+from __future__ import annotations
+
+import math
+import random
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench import stats
+from bench.stats.descriptive import nearest_rank
+from bench.stats.distributions import fair_tail
+
+P = (0, 1, 25, 50, 75, 90, 99, 100)
+
+
+@pytest.mark.parametrize(
+    ("values", "nearest", "linear"),
+    [
+        (
+            [15, 20, 35, 40, 50],
+            [15, 15, 20, 35, 40, 50, 50, 50],
+            [15, 15.2, 20, 35, 40, 46, 49.6, 50],
+        ),
+        ([3, 1, 2], [1, 1, 1, 2, 3, 3, 3, 3], [1, 1.02, 1.5, 2, 2.5, 2.8, 2.98, 3]),
+        ([1, 2, 3, 4], [1, 1, 1, 2, 3, 4, 4, 4], [1, 1.03, 1.75, 2.5, 3.25, 3.7, 3.97, 4]),
+        ([7], [7] * 8, [7] * 8),
+        ([5, 5, 5], [5] * 8, [5] * 8),
+    ],
+)
+def test_percentiles_are_the_inverted_cdf_and_the_linear_ones_of_numpy(
+    values: list[float], nearest: list[float], linear: list[float]
+) -> None:
+    assert [stats.percentile(values, p) for p in P] == nearest
+    assert [stats.percentile(values, p, "linear") for p in P] == [pytest.approx(v, rel=1e-12) for v in linear]
+
+
+@given(n=st.integers(1, 5_000), tenths=st.integers(0, 1_000))
+def test_a_rank_is_the_ceiling_of_an_exact_fraction(n: int, tenths: int) -> None:
+    assert nearest_rank(n, tenths / 10) == max(1, math.ceil(Fraction(tenths, 1_000) * n))
+
+
+@pytest.mark.parametrize(
+    ("n", "p", "rank"),
+    [
+        (1, 0, 1),
+        (1, 100, 1),
+        (100, 99, 99),
+        (101, 99, 100),
+        (1000, 99.9, 999),
+        (1001, 99.9, 1000),
+        (10, 95, 10),
+        (20, 95, 19),
+    ],
+)
+def test_ranks_by_hand(n: int, p: float, rank: int) -> None:
+    assert nearest_rank(n, p) == rank
+
+
+@given(values=st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=30), p=st.floats(0, 100))
+def test_a_linear_percentile_lies_beside_the_nearest_rank(values: list[float], p: float) -> None:
+    found = stats.percentile(values, p, "linear")
+    assert found is not None and min(values) <= found <= max(values)
+    assert stats.percentile([-v for v in values], 100 - p, "linear") == pytest.approx(-found, rel=1e-6, abs=1e-3)
+
+
+def test_no_values_have_no_percentile() -> None:
+    assert stats.percentile([], 50) is None and stats.percentile([], 50, "linear") is None
+
+
+@pytest.mark.parametrize("p", [-0.1, 100.1, math.nan, math.inf])
+def test_a_percentile_beyond_0_and_100_names_itself(p: float) -> None:
+    with pytest.raises(ValueError) as caught:
+        stats.percentile([1.0], p)
+    assert str(caught.value) == f"percentile {p} is not in 0..100"
+
+
+def test_an_unknown_method_names_itself() -> None:
+    with pytest.raises(ValueError) as caught:
+        stats.percentile([1.0], 50, "hazen")  # type: ignore[arg-type]
+    assert str(caught.value) == "unknown percentile method 'hazen'"
+
+
+# ---------------------------------------------------------------------------------- bootstrap of a mean
+
+SKEWED = [1.0, 3.0, 2.0, 10.0, 4.0, 7.0, 2.0, 2.0, 30.0, 5.0, 0.0, 4.0]
+
+
+@pytest.mark.parametrize(("method", "low", "high"), [("percentile", 2.5, 10.833333), ("bca", 3.083333, 13.833333)])
+def test_a_bootstrap_is_near_that_of_scipy(method: str, low: float, high: float) -> None:
+    found = stats.bootstrap_interval(SKEWED, method, seed=1)  # type: ignore[arg-type]
+    assert found is not None and found.method == f"bootstrap_{method}"
+    assert (found.low, found.high) == (pytest.approx(low, abs=0.35), pytest.approx(high, abs=0.8))
+
+
+@pytest.mark.parametrize("method", ["percentile", "bca"])
+def test_a_bootstrap_of_an_even_split_leans_to_neither_side(method: str) -> None:
+    """Many draws tie with the mean: of ties half lie below it, or the correction would be a shift."""
+    found = stats.bootstrap_interval([0.0, 1.0] * 5, method, resamples=4_000)  # type: ignore[arg-type]
+    assert found is not None
+    assert (found.low, found.high) == (0.2, 0.8)
+
+
+def test_another_seed_gives_other_draws_and_the_same_seed_the_same() -> None:
+    values = lognormal(40, 3)
+    found = [stats.bootstrap_interval(values, seed=seed) for seed in (1, 1, 2)]
+    assert found[0] == found[1] != found[2]
+    ranked = [stats.percentile_interval(values, 90, seed=seed, resamples=200) for seed in (1, 1, 2, 3)]
+    assert ranked[0] == ranked[1] and len(set(ranked)) > 1
+
+
+def test_a_wider_level_contains_a_narrower_one() -> None:
+    for call in (stats.bootstrap_interval, lambda values, level: stats.percentile_interval(values, 50, level=level)):
+        narrow, wide = (call(SKEWED, level=level) for level in (0.8, 0.99))
+        assert narrow is not None and wide is not None
+        assert wide.low <= narrow.low < narrow.high <= wide.high
+        assert (narrow.level, wide.level) == (0.8, 0.99)
+
+
+def test_one_cluster_or_value_gives_no_bootstrap() -> None:
+    assert stats.bootstrap_interval([1.0, 2.0], clusters=["a", "a"]) is None
+    assert stats.bootstrap_interval([1.0]) is None
+
+
+def test_a_bias_correction_of_one_sided_draws_falls_back_to_plain_shares() -> None:
+    """Two resamples that both lie below the mean say nothing of its bias."""
+    values = [n / 100 for n in range(30)] + [100.0]
+    for seed in range(60):
+        plain, corrected = (stats.bootstrap_interval(values, m, resamples=2, seed=seed) for m in ("percentile", "bca"))
+        if plain is not None and plain.high < 3:
+            assert corrected is not None and (corrected.low, corrected.high) == (plain.low, plain.high)
+            return
+    pytest.fail("no seed drew twice below the mean")
+
+
+# ---------------------------------------------------------------------------------- percentiles
+
+
+def test_a_bootstrap_percentile_follows_the_law_of_ranks() -> None:
+    """The median of n values lies at or below the k-th with P(at least half of n draws are among k)."""
+    values = [float(n) for n in range(1, 22)]
+    found = stats.percentile_interval(values, 50, resamples=8_000, seed=2)
+    assert found is not None
+    shares = [
+        math.fsum(math.comb(21, j) * (k / 21) ** j * (1 - k / 21) ** (21 - j) for j in range(11, 22))
+        for k in range(1, 22)
+    ]
+    assert abs(found.low - next(k + 1 for k, share in enumerate(shares) if share >= 0.025)) <= 1
+    assert abs(found.high - next(k + 1 for k, share in enumerate(shares) if share >= 0.975)) <= 1
+
+
+@given(values=st.lists(st.floats(0, 1e6), min_size=2, max_size=30), p=st.sampled_from([5, 50, 95]))
+def test_an_interval_of_a_percentile_has_values_at_both_ends_or_between_them(values: list[float], p: float) -> None:
+    found = stats.percentile_interval(values, p, resamples=200)
+    if found is not None:
+        assert min(values) <= found.low < found.high <= max(values)
+        assert found.method == "bootstrap_percentile"
+
+
+def test_clusters_that_hold_one_value_each_are_none() -> None:
+    values = lognormal(20, 1)
+    names = [f"c{i}" for i in range(20)]
+    assert stats.percentile_interval(values, 50, names) == stats.percentile_interval(values, 50)
+
+
+def test_clusters_by_name_and_by_number_draw_alike() -> None:
+    values = [float((i * 37) % 50) for i in range(50)]
+    numbers = [i % 7 for i in range(50)]
+    assert stats.percentile_interval(values, 90, numbers) == stats.percentile_interval(
+        values, 90, list(map(str, numbers))
+    )
+
+
+def test_clusters_that_differ_widen_the_interval_of_a_median() -> None:
+    rng = random.Random(5)
+    values = [100 * cluster + rng.random() for cluster in range(8) for _ in range(25)]
+    clusters = [cluster for cluster in range(8) for _ in range(25)]
+    single, whole = stats.percentile_interval(values, 50), stats.percentile_interval(values, 50, clusters)
+    assert single is not None and whole is not None
+    assert whole.high - whole.low > 1.5 * (single.high - single.low)
+
+
+@pytest.mark.parametrize("p", [10, 50, 90])
+def test_a_weighted_rank_is_that_of_the_clusters_written_out(p: float) -> None:
+    from bench.stats.resampling import _weighted_rank
+
+    rng = random.Random(p)
+    pairs = sorted((rng.choice([1.0, 2.0, 3.0, 5.0, 8.0]), rng.randrange(4)) for _ in range(30))
+    for _ in range(50):
+        weight = [rng.randrange(4) for _ in range(4)]
+        written = sorted(value for value, code in pairs for _ in range(weight[code]))
+        if written:
+            rank = nearest_rank(len(written), p)
+            assert _weighted_rank(pairs, weight, len(written), rank) == written[rank - 1]
+
+
+def test_the_order_statistic_interval_of_a_median_is_exact() -> None:
+    """The least tail of fair tosses that stays within 2.5 %, by the binomial itself."""
+    n = 5_001
+    found = stats.percentile_interval([float(i) for i in range(1, n + 1)], 50)
+    assert found is not None and found.method == "order_statistic"
+    low = int(found.low)
+    assert fair_tail(low - 1, n) <= 0.025 < fair_tail(low, n)
+    assert found.high == n - low + 1
+
+
+def test_the_order_statistic_interval_of_a_tail_is_the_normal_approximation() -> None:
+    n = 10_000
+    found = stats.percentile_interval([float(i) for i in range(1, n + 1)], 95)
+    half = 1.959963984540054 * math.sqrt(n * 0.95 * 0.05)
+    assert found is not None
+    assert (found.low, found.high) == (math.floor(9_500 - half), math.ceil(9_500 + half) + 1)
+
+
+@pytest.mark.parametrize("p", [0, 100])
+def test_the_order_statistic_of_an_end_has_no_interval(p: float) -> None:
+    assert stats.percentile_interval([float(i) for i in range(6_000)], p) is None
+
+
+def test_many_equal_values_have_no_interval_of_a_percentile() -> None:
+    assert stats.percentile_interval([3.0] * 6_000, 50) is None
+    assert stats.percentile_interval([3.0] * 60, 50, [i % 6 for i in range(60)]) is None
+
+
+def test_the_smallest_sample_that_is_ranked_is_one_above_the_limit() -> None:
+    values = [float(i) for i in range(stats.ORDER_STATISTIC_FROM + 1)]
+    above = stats.percentile_interval(values, 50, resamples=50)
+    below = stats.percentile_interval(values[:-1], 50, resamples=50)
+    assert above is not None and below is not None
+    assert (above.method, below.method) == ("order_statistic", "bootstrap_percentile")
+
+
+def test_a_bootstrap_of_a_median_holds_it_often_enough() -> None:
+    rng, rounds, held = random.Random(9), 300, 0
+    for _ in range(rounds):
+        found = stats.percentile_interval(
+            [rng.expovariate(1) for _ in range(40)], 50, resamples=200, seed=rng.randrange(10**6)
+        )
+        held += found is not None and found.low <= math.log(2) <= found.high
+    assert 0.9 <= held / rounds <= 0.99
+
+
+# ---------------------------------------------------------------------------------- ratios
+
+
+def test_a_percentile_ratio_by_hand() -> None:
+    left, right = [float(i) for i in range(101, 301)], [float(i) for i in range(1, 201)]
+    found = stats.percentile_ratio(left, right, 50)
+    assert (found.a, found.b, found.delta) == (200.0, 100.0, 1.0)
+    assert (found.n, found.wins, found.losses, found.ties) == (200, 200, 0, 0)
+    assert found.correlation == pytest.approx(1.0)
+    assert found.note == "delta is the ratio minus 1"
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "groups", "note"),
+    [
+        ([], [], None, "no item is scored on both sides"),
+        ([5.0], [4.0], None, "not testable: fewer than two items"),
+        ([5.0, 6.0], [4.0, 4.0], ["a", "a"], "not testable: one cluster"),
+        ([0.0, 0.0], [4.0, 4.0], None, "not testable: a time is not above 0"),
+        ([4.0, 4.0], [0.0, 0.0], None, "not testable: a time is not above 0"),
+        ([5.0, 6.0], [4.0, 4.0], None, "not testable: fewer than 5 items beyond the percentile"),
+        ([5.0] * 30, [4.0] * 30, None, "not testable: a percentile that does not vary"),
+        ([5.0] * 30, [4.0] * 30, [i % 3 for i in range(30)], "not testable: a percentile that does not vary"),
+        (
+            [2.0] * 15 + [5.0] * 15,
+            [0.0] * 14 + [1.0] * 16,
+            [i % 3 for i in range(30)],
+            "not testable: a time is not above 0",
+        ),
+    ],
+)
+def test_a_percentile_ratio_that_cannot_be_tested_says_why(
+    left: list[float], right: list[float], groups: list[object] | None, note: str
+) -> None:
+    found = stats.percentile_ratio(left, right, 50, groups)
+    assert (found.note, found.p, found.interval, found.mde) == (note, None, None, None)
+
+
+def lognormal(n: int, seed: int) -> list[float]:
+    rng = random.Random(seed)
+    return [rng.lognormvariate(3, 0.7) for _ in range(n)]
+
+
+@pytest.mark.parametrize("groups", [None, [i % 8 for i in range(120)], [i % 40 for i in range(120)]])
+def test_a_percentile_ratio_is_seeded_and_knows_no_unit(groups: list[int] | None) -> None:
+    left, right = lognormal(120, 1), lognormal(120, 2)
+    plain = stats.percentile_ratio(left, right, 50, groups, seed=3)
+    assert plain == stats.percentile_ratio(left, right, 50, groups, seed=3)
+    scaled = stats.percentile_ratio([v * 1024 for v in left], [v * 1024 for v in right], 50, groups, seed=3)
+    assert (scaled.delta, scaled.p) == (pytest.approx(plain.delta), pytest.approx(plain.p))
+    assert (plain.n_clusters, plain.test) == (
+        None if groups is None else len(set(groups)),
+        "cluster_bootstrap" if groups is not None and len(set(groups)) <= 20 else "order_statistic",
+    )
+
+
+def test_pairs_that_go_together_make_a_ratio_surer() -> None:
+    left = lognormal(400, 4)
+    rng = random.Random(5)
+    bound = stats.percentile_ratio([v * rng.lognormvariate(0, 0.05) for v in left], left, 50)
+    loose = stats.percentile_ratio(lognormal(400, 6), left, 50)
+    assert bound.se is not None and loose.se is not None and bound.se < loose.se / 2
+
+
+def test_the_level_and_power_reach_a_percentile_ratio() -> None:
+    left, right = lognormal(200, 7), lognormal(200, 8)
+    usual = stats.percentile_ratio(left, right, 50, excluded=4)
+    other = stats.percentile_ratio(left, right, 50, level=0.5, power=0.95)
+    assert usual.excluded == 4
+    assert usual.interval is not None and other.interval is not None
+    assert usual.interval.low < other.interval.low < other.interval.high < usual.interval.high
+    assert usual.mde is not None and other.mde is not None and other.mde > usual.mde

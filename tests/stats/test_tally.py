@@ -1,0 +1,173 @@
+"""Numbers that are counted or listed give the same bits as a plain list of them."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Hashable
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench import stats
+from bench.stats import Heap, Strays, Tally, exact, exact_sum, rounded
+from bench.stats.tally import FEW, UNIT_BITS, clusters_of
+
+DOUBLES = st.floats(allow_nan=False, allow_infinity=False, min_value=-1e150, max_value=1e150)
+SOME = st.one_of(
+    st.lists(DOUBLES, max_size=30),
+    st.lists(st.sampled_from([0.0, 1.0]), max_size=30),
+    st.lists(st.floats(0, 1), max_size=30),
+)
+
+
+def heap(*pieces: list[float]) -> Heap:
+    found = Heap()
+    for piece in pieces:
+        found.add(piece)
+    return found
+
+
+@given(value=DOUBLES)
+def test_a_double_is_a_whole_number_of_units(value: float) -> None:
+    assert Fraction(exact(value), 2**UNIT_BITS) == Fraction(value)
+    assert rounded(exact(value)) == value
+
+
+@pytest.mark.parametrize("value", [5e-324, -5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, 0.0, -0.0])
+def test_the_smallest_and_largest_doubles_are_exact(value: float) -> None:
+    assert rounded(exact(value)) == value
+
+
+@given(values=SOME)
+def test_an_exact_sum_is_the_sum_of_fractions_and_rounds_as_fsum(values: list[float]) -> None:
+    found = exact_sum(values)
+    assert Fraction(found, 2**UNIT_BITS) == sum(map(Fraction, values), Fraction(0))
+    assert rounded(found) == math.fsum(values)
+
+
+@pytest.mark.parametrize("values", [[math.nan], [1.0, math.nan, 2.0], [math.inf], [-math.inf, 1.0]])
+def test_a_sum_of_what_is_not_finite_is_refused_and_does_not_go_on_for_ever(values: list[float]) -> None:
+    with pytest.raises(ValueError) as caught:
+        exact_sum(values)
+    assert str(caught.value) == "no exact sum of numbers that are too large or not finite"
+
+
+def test_cancelling_numbers_leave_exactly_what_is_left() -> None:
+    assert rounded(exact_sum([1e100, 1.0, -1e100, 5e-324])) == 1.0
+    assert exact_sum([1e100, 1.0, -1e100, 5e-324]) == exact(1.0) + 1
+    assert exact_sum([]) == 0
+
+
+@given(values=SOME, cut=st.integers(0, 30))
+def test_a_heap_gives_the_sums_of_its_numbers_whatever_the_pieces(values: list[float], cut: int) -> None:
+    whole, parts = heap(values), heap(values[:cut], values[cut:])
+    assert whole.n == parts.n == len(values)
+    assert whole.total == parts.total == exact_sum(values)
+    centre = math.fsum(values) / len(values) if values else 0.0
+    assert whole.square(centre) == parts.square(centre) == exact_sum([(v - centre) * (v - centre) for v in values])
+
+
+def test_few_different_numbers_are_counted_and_many_are_listed() -> None:
+    few, many = heap([0.0, 1.0, 1.0] * 100), heap([n / 7 for n in range(FEW * 3)])
+    assert dict(few.counted()) == {0.0: 100, 1.0: 200}
+    assert few.different() == {0.0: 100, 1.0: 200}
+    assert sorted(many.counted()) == [(n / 7, 1) for n in range(FEW * 3)]
+    assert list(many.different()) == [n / 7 for n in range(FEW * 3)]
+
+
+def test_a_heap_that_turned_to_a_list_takes_more_numbers() -> None:
+    spread = heap([n / 7 for n in range(FEW * 3)])
+    before = spread.total
+    spread.add([0.5, 0.5])
+    assert (spread.n, spread.total) == (FEW * 3 + 2, before + exact(1.0))
+    assert spread.square(0.0) == exact_sum([(n / 7) ** 2 for n in range(FEW * 3)] + [0.25, 0.25])
+
+
+def parted(values: list[float], codes: list[int], rng: random.Random) -> Tally:
+    """The same numbers, some in heaps and some as strays."""
+    heaps: dict[int, Heap] = {}
+    left: tuple[list[float], list[Hashable]] = ([], [])
+    for value, code in zip(values, codes, strict=True):
+        if rng.random() < 0.5:
+            heaps.setdefault(code, Heap()).add([value])
+        else:
+            left[0].append(value)
+            left[1].append(code)
+    return Tally(list(heaps.items()), [Strays(*left)])
+
+
+@given(
+    pairs=st.lists(st.tuples(st.floats(-1e6, 1e6), st.integers(0, 4)), min_size=1, max_size=40), seed=st.integers(0, 9)
+)
+def test_where_a_number_lies_changes_no_bit(pairs: list[tuple[float, int]], seed: int) -> None:
+    values, codes = [value for value, _ in pairs], [code for _, code in pairs]
+    plain, mixed = Tally.of(values, codes), parted(values, codes, random.Random(seed))
+    assert (mixed.n, mixed.exact_total, mixed.clusters) == (plain.n, plain.exact_total, plain.clusters)
+    assert mixed.total == math.fsum(values)
+    assert dict(mixed.groups) == dict(plain.groups)
+    assert sorted(mixed.deviations()) == sorted(plain.deviations())
+    assert mixed.square() == plain.square()
+    assert mixed.ordered() == plain.ordered() == sorted(values)
+    assert (mixed.bounded(), mixed.binary()) == (plain.bounded(), plain.binary())
+    assert stats.interval_of(mixed) == stats.interval_of(plain) == stats.interval(values, codes)
+
+
+@given(pairs=st.lists(st.tuples(st.sampled_from([0.0, 0.5, 1.0]), st.integers(0, 3)), max_size=30))
+def test_pairs_keep_every_number_beside_its_cluster(pairs: list[tuple[float, int]]) -> None:
+    tally = parted([v for v, _ in pairs], [c for _, c in pairs], random.Random(3))
+    values, clusters = tally.pairs()
+    assert clusters is not None
+    assert sorted(zip(values, clusters, strict=True)) == sorted(pairs)
+
+
+def test_numbers_without_clusters_have_no_names() -> None:
+    tally = Tally.of([1.0, 2.0, 2.0])
+    assert (tally.names(), tally.clusters) == (None, None)
+    assert tally.pairs() == ([1.0, 2.0, 2.0], None)
+
+
+def test_deviations_of_clusters_add_up_to_nothing() -> None:
+    tally = Tally.of([0.0, 1.0, 1.0, 0.0, 1.0, 1.0], ["a", "a", "a", "b", "b", "c"])
+    assert dict(tally.groups) == {"a": (3, exact(2.0)), "b": (2, exact(1.0)), "c": (1, exact(1.0))}
+    found = tally.deviations()
+    assert found == [pytest.approx(0.0), pytest.approx(-1 / 3), pytest.approx(1 / 3)]
+    assert math.fsum(found) == pytest.approx(0, abs=1e-15)
+
+
+def test_clusters_that_hold_one_number_each_are_none() -> None:
+    assert Tally.of([1.0, 0.0], ["a", "b"]).clusters is None
+    assert Tally.of([1.0, 0.0, 1.0], ["a", "b", "a"]).clusters == 2
+    assert clusters_of([Tally.of([1.0], ["a"]), Tally.of([1.0], ["a"])]) == 1
+    assert clusters_of([Tally.of([1.0], ["a"]), Tally.of([1.0])]) is None
+    assert clusters_of([]) is None
+
+
+def test_an_empty_tally_is_false_and_holds_nothing() -> None:
+    empty = Tally([("a", Heap())], [Strays([], [])])
+    assert not empty
+    assert (empty.n, empty.total, empty.ordered(), empty.pairs()) == (0, 0.0, [], ([], []))
+    assert empty.bounded() and empty.binary()
+
+
+@pytest.mark.parametrize(
+    ("values", "bounded", "binary"),
+    [
+        ([0.0, 1.0], True, True),
+        ([0.0, 0.5], True, False),
+        ([-0.0, 1.0], True, True),
+        ([0.0, 1.0000000000000002], False, False),
+        ([-5e-324], False, False),
+    ],
+)
+def test_shares_and_zeros_and_ones_are_known_by_their_bounds(values: list[float], bounded: bool, binary: bool) -> None:
+    for tally in (Tally.of(values), Tally([("a", heap(values))])):
+        assert (tally.bounded(), tally.binary()) == (bounded, binary)
+
+
+def test_values_and_clusters_must_pair() -> None:
+    with pytest.raises(ValueError) as caught:
+        Strays([1.0, 2.0], ["a"])
+    assert str(caught.value) == "2 values and 1 clusters do not pair"
