@@ -11,6 +11,7 @@ from typing import NoReturn
 from urllib.parse import urlsplit
 
 from aiohttp import web
+from multidict import MultiDictProxy
 
 from bench.errors import BenchError
 from bench.web.faults import Refused, answer_to
@@ -19,6 +20,7 @@ from bench.web.site import SITE, Site
 from bench.web.tokens import same
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Form = MultiDictProxy[str | bytes | bytearray | web.FileField]
 
 POLICY = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
 HEADERS = {
@@ -118,8 +120,16 @@ async def _check_token(request: web.Request, site: Site) -> None:
 async def _csrf(request: web.Request) -> object:
     given = request.headers.get(CSRF_HEADER)
     if given is None and request.content_type in ("application/x-www-form-urlencoded", "multipart/form-data"):
-        return (await request.post()).get(CSRF_FIELD)
+        return (await form_of(request)).get(CSRF_FIELD)
     return given
+
+
+async def form_of(request: web.Request) -> Form:
+    """The fields of a form; Refused where they cannot be read."""
+    try:
+        return await request.post()
+    except (ValueError, LookupError) as error:
+        raise Refused(400, "body", "the form cannot be read", "send it as the page does") from error
 
 
 def _refuse_stranger(text: str) -> NoReturn:

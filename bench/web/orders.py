@@ -84,6 +84,6 @@ class Orders:
         for path in self.folder.glob("*.json"):
             with suppress(ValueError, KeyError, TypeError, OSError):
                 order = Order(**json.loads(path.read_text(encoding="utf-8")))
-                if SAFE_SEGMENT.fullmatch(order.run_id):
+                if SAFE_SEGMENT.fullmatch(order.run_id) and isinstance(order.number, int):
                     found.append(order)
         return sorted(found, key=lambda order: (order.number, order.run_id))

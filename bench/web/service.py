@@ -233,7 +233,6 @@ class Service:
         from bench.plan import make_plan
 
         one.loop = asyncio.get_running_loop()
-        (one.folder / PAUSE_FILE).unlink(missing_ok=True)
         catalog = Catalog.load(self.workspace)
         with anyio.CancelScope() as one.scope:
             if (one.folder / JOURNAL).exists():

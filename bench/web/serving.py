@@ -174,6 +174,7 @@ async def _listen(runner: web.AppRunner, settings: Settings) -> int:
         await web.TCPSite(runner, settings.host, settings.port).start()
     except OSError as error:
         raise UsageError(
-            f"cannot listen on {settings.host}:{settings.port}: {error.strerror}", hint="choose another --port"
+            f"cannot listen on {settings.host}:{settings.port}: {os.strerror(error.errno or 0)}",
+            hint="choose another --port",
         ) from error
     return int(runner.addresses[0][1])

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
@@ -42,10 +43,11 @@ async def stream(request: web.Request, site: Site, run_id: str) -> web.StreamRes
     await response.prepare(request)
     if request.method == "HEAD":
         return response
-    try:
-        await _follow(response, site, folder, seen)
-    except BenchError as error:  # the answer has begun: what is wrong can only be told in it
-        await _send(response, "problem", {"run_id": run_id, "message": str(error)}, seen)
+    with suppress(ConnectionResetError):  # the visitor has gone
+        try:
+            await _follow(response, site, folder, seen)
+        except BenchError as error:  # the answer has begun: what is wrong can only be told in it
+            await _send(response, "problem", {"run_id": run_id, "message": str(error)}, seen)
     return response
 
 

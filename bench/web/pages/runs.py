@@ -15,6 +15,7 @@ from aiohttp import web
 from bench.config.catalog import Catalog
 from bench.web import api
 from bench.web.figures import jobs_of, run_charts
+from bench.web.guard import form_of
 from bench.web.ids import item_of
 from bench.web.itemviews import item_document
 from bench.web.kept import Json
@@ -75,7 +76,7 @@ async def start(request: web.Request) -> web.Response:
 
     service = request.app[SITE].service
     assert service is not None
-    form = await request.post()
+    form = await form_of(request)
     flags: dict[str, object] = {
         name: [str(value) for value in form.getall(name)] for name in ("benchmarks", "providers") if form.get(name)
     }

@@ -1,0 +1,348 @@
+"""HTTP as it is spoken: heads, methods, caches, broken headers and bodies, and a count of every answer."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import socket
+from pathlib import Path
+
+import anyio
+import pytest
+
+from bench.errors import UsageError
+from bench.web import openapi
+from bench.web.serving import Settings, open_site
+from tests.small_journal import record
+from tests.told_journal import Told, told
+from tests.web.workspaces import Visit, visiting
+
+READABLE = (
+    "/", "/runs/r1", "/runs/r1/items", "/runs/r1/items/q1", "/compare", "/leaderboard", "/receipts", "/configs",
+    "/verify.html", "/favicon.ico", "/healthz", "/readyz", "/api/v1/runs", "/api/v1/runs/r1", "/api/v1/runs/r1/items",
+    "/api/v1/runs/r1/results", "/api/v1/openapi.json", "/static/site.css",
+)  # fmt: skip
+
+
+@pytest.fixture
+async def workspace(tmp_path: Path) -> Path:
+    """Two jobs of two items, made of numbers."""
+    items = [Told(item="q1"), Told(item="q2")]
+    await told(tmp_path, "r1", [(record("x"), items), (record("y"), items)])
+    return tmp_path
+
+
+@pytest.mark.parametrize("path", READABLE)
+async def test_a_head_is_the_get_without_its_body(workspace: Path, path: str) -> None:
+    async with visiting(workspace) as visit:
+        status, body, got = await visit.ask("GET", path)
+        head, nothing, told_of = await visit.ask("HEAD", path)
+    assert (status, head, nothing) == (200, 200, "")
+    assert body
+    assert told_of["Content-Type"] == got["Content-Type"]
+    assert told_of["Content-Security-Policy"] == got["Content-Security-Policy"]
+
+
+async def test_a_head_of_a_stream_ends_at_once_also_where_the_run_goes_on(workspace: Path) -> None:
+    from bench.journal import Journal, RunState
+
+    async with visiting(workspace) as visit, Journal.resume(workspace / "checkpoints" / "r1") as journal:
+        await journal.set_state(RunState.RUNNING)
+        status, body, headers = await visit.ask("HEAD", "/api/v1/runs/r1/events")
+    assert (status, body, headers["Content-Type"]) == (200, "", "text/event-stream")
+
+
+WRONG_METHODS = {
+    "/api/v1/runs": (("PUT", "DELETE", "PATCH", "OPTIONS"), {"GET", "HEAD", "POST"}),
+    "/api/v1/runs/r1": (("POST", "PUT", "DELETE", "PATCH"), {"GET", "HEAD"}),
+    "/api/v1/runs/r1/pause": (("GET", "PUT", "DELETE"), {"POST"}),
+    "/api/v1/compare": (("POST",), {"GET", "HEAD"}),
+    "/runs": (("GET", "PUT"), {"POST"}),
+    "/": (("POST", "DELETE"), {"GET", "HEAD"}),
+    "/login": (("PUT",), {"GET", "HEAD"}),
+}
+
+
+@pytest.mark.parametrize("path", WRONG_METHODS)
+async def test_a_method_that_a_path_has_not_is_405_and_says_which_it_has(workspace: Path, path: str) -> None:
+    methods, allowed = WRONG_METHODS[path]
+    async with visiting(workspace, runs=True) as visit:
+        for method in methods:
+            status, text, headers = await visit.ask(method, path)
+            assert status == 405, (method, path)
+            assert set(re.split(r",\s*", headers["Allow"])) == allowed
+            if path.startswith("/api/"):
+                assert json.loads(text)["error"] == {
+                    "kind": "method_not_allowed",
+                    "message": "Method Not Allowed",
+                    "hint": "the API is described at /api/v1/openapi.json",
+                }
+
+
+async def test_explore_allows_reading_and_nothing_else(workspace: Path) -> None:
+    async with visiting(workspace) as visit:
+        for path in WRONG_METHODS:
+            status, _, headers = await visit.ask("POST", path)
+            assert (status, set(re.split(r",\s*", headers["Allow"]))) == (405, {"GET", "HEAD"}), path
+
+
+async def test_what_a_page_is_made_of_is_cached_and_what_a_workspace_holds_never(workspace: Path) -> None:
+    async with visiting(workspace) as visit:
+        for path in READABLE:
+            _, _, headers = await visit.ask("GET", path)
+            assert headers.get("Cache-Control") == (None if path.startswith("/static/") else "no-store"), path
+        _, _, headers = await visit.ask("GET", "/static/site.css")
+        status, body, again = await visit.ask("GET", "/static/site.css", headers={"If-None-Match": headers["ETag"]})
+        assert (status, body, again["ETag"]) == (304, "", headers["ETag"])
+        status, body, _ = await visit.ask("GET", "/static/site.css", headers={"If-None-Match": '"other"'})
+        assert status == 200 and body
+
+
+async def test_static_files_are_only_those_of_the_package(workspace: Path) -> None:
+    async with visiting(workspace) as visit:
+        for path in (
+            "/static/",
+            "/static",
+            "/static/vendor",
+            "/static/nope.css",
+            "/static/site.css/x",
+            "/static/~root",
+        ):
+            status, text, headers = await visit.ask("GET", path)
+            assert status in (403, 404, 400), path
+            assert "Index of" not in text and headers["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    ("headers", "status", "kind"),
+    [
+        ({"Host": ""}, 403, "host"),
+        ({"Host": "evil.example"}, 403, "host"),
+        ({"Host": "[::1"}, 403, "host"),
+        ({"Host": "localhost:port"}, 403, "host"),
+        ({"Host": "user@localhost"}, 403, "host"),
+        ({"Host": "localhost/path"}, 403, "host"),
+        ({"Origin": "null"}, 403, "origin"),
+        ({"Origin": "http://["}, 403, "origin"),
+        ({"Origin": ""}, 403, "origin"),
+        ({"Origin": "http://evil.example"}, 403, "origin"),
+    ],
+)
+async def test_headers_that_name_another_place_are_refused_in_few_words(
+    workspace: Path, headers: dict[str, str], status: int, kind: str
+) -> None:
+    async with visiting(workspace) as visit:
+        found, text, _ = await visit.ask("GET", "/api/v1/runs", headers=headers)
+    assert (found, json.loads(text)["error"]["kind"]) == (status, kind)
+
+
+async def test_a_site_on_every_address_answers_to_numbers_and_to_no_strange_name(workspace: Path) -> None:
+    token = workspace / "token"
+    async with visiting(workspace, host="0.0.0.0", token_file=token) as visit:
+        for host, status in (
+            ("192.168.7.9:3000", 200), ("[fe80::1]:3000", 200), ("localhost", 200), ("0.0.0.0", 200),
+            ("evil.example", 403), ("1.2.3.4.evil.example", 403), ("999.1.1.1", 403),
+        ):  # fmt: skip
+            found, _ = await visit.get("/api/v1/runs", headers={**visit.token, "Host": host})
+            assert found == status, host
+        assert visit.site.url.startswith("http://127.0.0.1:")
+
+
+async def raw(visit: Visit, *lines: str) -> str:
+    """Send a request that no client would; the first line of the answer."""
+    host, port = visit.site.url.removeprefix("http://").split(":")
+    async with await anyio.connect_tcp(host, int(port)) as stream:
+        await stream.send(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"))
+        return (await stream.receive()).decode("latin-1").splitlines()[0]
+
+
+async def test_request_lines_that_no_browser_sends_are_refused(workspace: Path) -> None:
+    async with visiting(workspace) as visit:
+        host = f"Host: {visit.site.url.removeprefix('http://')}"
+        assert "200" in await raw(visit, "GET /healthz HTTP/1.1", host)
+        for line, wanted in (
+            ("GET http://evil.example/ HTTP/1.1", ("400",)),
+            ("GET //evil.example/ HTTP/1.1", ("400",)),
+            ("GET /runs/../../etc/passwd HTTP/1.1", ("400",)),
+            ("GET /runs/r1/./items HTTP/1.1", ("400",)),
+            ("GET /runs/%00 HTTP/1.1", ("400",)),
+            ("GET /runs/r1\x01 HTTP/1.1", ("400",)),
+            ("GET * HTTP/1.1", ("400",)),
+            ("OPTIONS * HTTP/1.1", ("400", "405")),
+            ("nonsense", ("400",)),
+        ):
+            first = await raw(visit, line, host)
+            assert any(code in first for code in wanted), (line, first)
+        assert "400" in await raw(visit, "GET /healthz HTTP/1.1", f"X: {'x' * 20_000}", host)
+        assert (await raw(visit, "GET /healthz HTTP/1.1")).endswith(("400 Bad Request", "403 Forbidden")), "no Host"
+
+
+FILE_FIELD = b'--b\r\nContent-Disposition: form-data; name="csrf_token"; filename="f"\r\n\r\nx\r\n--b--\r\n'
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("application/x-www-form-urlencoded; charset=nope", b"csrf_token=x"),
+        ("application/x-www-form-urlencoded", b"csrf_token=%ff%fe"),
+        ("application/x-www-form-urlencoded", b"csrf_token=\xff\xfe"),
+        ("multipart/form-data", b"x"),
+        ("multipart/form-data; boundary=b", b"--c\r\n"),
+        ("multipart/form-data; boundary=b", FILE_FIELD),
+        ("text/plain", b"csrf_token=x"),
+        ("application/json", b'{"csrf_token": "x"}'),
+    ],
+)  # fmt: skip
+async def test_a_form_that_cannot_be_read_orders_nothing(workspace: Path, kind: str, body: bytes) -> None:
+    async with visiting(workspace, runs=True) as visit:
+        headers = {**visit.cookie, "Content-Type": kind}
+        status, _, _ = await visit.ask("POST", "/runs/r1/pause", headers=headers, data=body)
+    assert status in (400, 403)
+    assert not (workspace / "checkpoints" / "r1" / "pause").exists()
+
+
+async def test_a_body_above_the_limit_is_refused_as_a_form_too(workspace: Path) -> None:
+    async with visiting(workspace, runs=True) as visit:
+        headers = {**visit.cookie, "Content-Type": "application/x-www-form-urlencoded"}
+        status, _, _ = await visit.ask("POST", "/runs", headers=headers, data=io.BytesIO(b"x=" * 2**20))
+    assert status == 413
+
+
+async def test_a_csrf_header_serves_as_well_as_the_field(workspace: Path) -> None:
+    async with visiting(workspace, runs=True) as visit:
+        assert visit.site.secret is not None
+        good = {**visit.cookie, "X-CSRF-Token": visit.site.secret.csrf}
+        assert (await visit.ask("POST", "/api/v1/runs/r1/pause", headers=good))[0] == 202
+        for wrong in ("", "x", "ä" * 3):
+            status, text, _ = await visit.ask("POST", "/api/v1/runs/r1/pause", headers={**good, "X-CSRF-Token": wrong})
+            assert (status, json.loads(text)["error"]) == (
+                403,
+                {
+                    "kind": "csrf",
+                    "message": "the form's csrf_token is missing or wrong",
+                    "hint": "load the page again and send the form",
+                },
+            )
+
+
+@pytest.mark.parametrize(
+    "header", ["Bearer", "Bearer ", "bearer wrong", "Basic dTpw", "Token x", "Bearer \u00e4", "Bearer x y"]
+)
+async def test_every_other_authorization_is_401_and_says_how(workspace: Path, header: str) -> None:
+    async with visiting(workspace, runs=True) as visit:
+        raw_header = {"Authorization": header, **visit.cookie}
+        status, text, headers = await visit.ask("GET", "/api/v1/runs", headers=raw_header)
+    assert (status, headers["WWW-Authenticate"]) == (401, "Bearer")
+    assert json.loads(text)["error"]["message"] == "the token is wrong", "a cookie does not mend a wrong token"
+
+
+async def test_a_token_opens_whatever_the_case_of_its_scheme(workspace: Path) -> None:
+    async with visiting(workspace, runs=True) as visit:
+        assert visit.site.secret is not None
+        for scheme in ("Bearer", "bearer", "BEARER"):
+            status, _ = await visit.get(
+                "/api/v1/runs", headers={"Authorization": f"{scheme} {visit.site.secret.token}"}
+            )
+            assert status == 200
+
+
+async def test_login_trades_a_token_for_a_cookie_and_tells_a_wrong_one(workspace: Path) -> None:
+    async with visiting(workspace, runs=True) as visit:
+        assert visit.site.secret is not None
+        status, text = await visit.get("/login", headers={})
+        assert status == 200 and "The token is wrong" not in text and 'type="password"' in text
+        status, text = await visit.get("/login?token=nope", headers={})
+        assert status == 401 and "The token is wrong" in text
+        status, _, headers = await visit.ask("GET", f"/login?token={visit.site.secret.token}", headers={})
+        assert (status, headers["Location"]) == (303, "/")
+        assert visit.site.secret.token not in headers["Set-Cookie"]
+        cookie = headers["Set-Cookie"].split(";")[0]
+        assert (await visit.get("/", headers={"Cookie": cookie}))[0] == 200
+    async with visiting(workspace) as visit:
+        status, _, headers = await visit.ask("GET", "/login?token=x")
+        assert (status, headers["Location"]) == (303, "/"), "nothing to log in to"
+
+
+async def test_every_answer_is_counted_with_its_route_and_status(workspace: Path) -> None:
+    async with visiting(workspace, runs=True) as visit:
+        await visit.get("/runs/r1")
+        await visit.get("/runs/nope")
+        await visit.get("/nothing/here")
+        await visit.get("/", headers={})
+        await visit.get(f"/login?token={visit.site.secret.token}")  # type: ignore[union-attr]
+        _, text = await visit.get("/api/v1/metrics")
+    counted = dict(re.findall(r"bench_http_requests_total\{(.*?)\} (\S+)", text))
+    assert counted == {
+        'method="GET",route="/runs/{run_id}",status="200"': "1.0",
+        'method="GET",route="/runs/{run_id}",status="404"': "1.0",
+        'method="GET",route="none",status="404"': "1.0",
+        'method="GET",route="/",status="401"': "1.0",
+        'method="GET",route="/login",status="303"': "1.0",
+    }
+
+
+async def test_a_workspace_that_went_away_is_not_ready(workspace: Path) -> None:
+    async with visiting(workspace) as visit:
+        assert await visit.document("/readyz") == {"status": "ready", "problem": None}
+        workspace.rename(workspace.with_name("elsewhere"))
+        status, text = await visit.get("/api/v1/readyz")
+        assert (status, json.loads(text)) == (503, {"status": "not ready", "problem": "the workspace is gone"})
+        assert (await visit.get("/healthz"))[0] == 200
+
+
+async def test_a_service_whose_journals_cannot_be_written_is_not_ready(workspace: Path) -> None:
+    async with visiting(workspace, runs=True) as visit:
+        assert (await visit.document("/readyz"))["status"] == "ready"
+        assert not list((workspace / "checkpoints").glob(".ready-*")), "the try leaves nothing"
+        (workspace / "checkpoints").rename(workspace / "moved")
+        (workspace / "checkpoints").write_text("no folder")
+        status, text = await visit.get("/readyz", headers={})
+        (workspace / "checkpoints").unlink()
+        (workspace / "moved").rename(workspace / "checkpoints")
+    assert status == 503
+    assert json.loads(text)["problem"] == "the journal folder cannot be written: FileExistsError"
+
+
+async def test_an_address_that_is_taken_is_a_usage_error(workspace: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(ExceptionGroup) as refused:
+            async with open_site(Settings(workspace=workspace, port=port)):
+                pass
+    (error,) = refused.value.exceptions
+    assert isinstance(error, UsageError)
+    assert str(error) == f"cannot listen on 127.0.0.1:{port}: Address already in use"
+    assert error.hint == "choose another --port"
+
+
+def test_the_description_names_every_route_its_parameters_and_its_body() -> None:
+    from bench.web.api import routes
+
+    document = openapi.document()
+    paths = document["paths"]
+    assert isinstance(paths, dict)
+    served = {(route.method.lower(), route.path) for route in routes() if route.path.startswith("/api/")}
+    described = {(method, path) for path, methods in paths.items() for method in methods}
+    assert described == served
+    for path, methods in paths.items():
+        for method, operation in methods.items():
+            named = {one["name"] for one in operation["parameters"] if one["in"] == "path"}
+            assert named == set(re.findall(r"{(\w+)}", path))
+            assert "default" in operation["responses"]
+            assert ("requestBody" in operation) is ((method, path) == ("post", "/api/v1/runs"))
+            assert (operation.get("security") == []) is path.endswith(("/healthz", "/readyz"))
+    ids = [operation["operationId"] for methods in paths.values() for operation in methods.values()]
+    assert len(ids) == len(set(ids))
+
+
+def test_every_reference_of_the_description_is_there() -> None:
+    document = openapi.document()
+    text = json.dumps(document)
+    components = document["components"]
+    assert isinstance(components, dict)
+    for name in set(re.findall(r'"#/components/schemas/([^"]+)"', text)):
+        assert name in components["schemas"], name
+    assert "$defs" not in text

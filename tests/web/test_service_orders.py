@@ -1,0 +1,347 @@
+"""The service in this process: what may be ordered when, what an order meets that comes at the wrong moment."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from bench.errors import BenchError, UsageError
+from bench.journal import Journal, Reader, RunState
+from bench.settings import Environment
+from bench.web.admission import admit
+from bench.web.orders import Order, Orders
+from bench.web.service import Service
+from tests.small_journal import record
+from tests.small_world import World
+from tests.told_journal import Told, told
+from tests.web.workspaces import Visit, visiting
+
+DEMO = {"benchmarks": ["demo"], "providers": ["oracle"], "limit": 2, "answering_model": "none"}
+SLOW = {"benchmarks": ["facts"], "providers": ["faulty"], "answering_model": "none", "concurrency": 2, "run_id": "r1"}
+
+
+@pytest.fixture
+def slow(tmp_path: Path, fault_server: Callable[..., str]) -> dict[str, str]:
+    """A provider with which a run takes longer than the second between two looks at the pause file."""
+    return World.make(tmp_path, fault_server("search:latency:ms=150"), corpora=1, items=40).variables
+
+
+@asynccontextmanager
+async def serving(
+    workspace: Path, *, max_runs: int = 1, variables: Mapping[str, str] | None = None
+) -> AsyncIterator[Service]:
+    with Orders.open(workspace) as orders:
+        async with anyio.create_task_group() as tasks:
+            environment = Environment(values=dict(variables or {}))
+            service = Service(
+                workspace=workspace, environment=environment, orders=orders, tasks=tasks, max_runs=max_runs
+            )
+            yield service
+            await idle(service)
+
+
+async def idle(service: Service) -> None:
+    with anyio.fail_after(60):
+        while service.active or (service.queue and not service.closing):
+            await anyio.sleep(0.01)
+
+
+async def state_of(workspace: Path, run_id: str) -> tuple[str, str]:
+    async with Reader.open(workspace / "checkpoints" / run_id) as reader:
+        status = await reader.status()
+    return str(status.state), status.reason
+
+
+async def test_a_pause_that_comes_before_the_run_has_a_folder_is_kept(tmp_path: Path, slow: dict[str, str]) -> None:
+    async with serving(tmp_path, variables=slow) as service:
+        await service.start(admit(SLOW))
+        assert not (tmp_path / "checkpoints" / "r1").exists()
+        assert await service.stop("r1", "pause") == "stopping"
+        assert service.standing() == {"r1": "stopping"}
+        await idle(service)
+        state, reason = await state_of(tmp_path, "r1")
+        assert (state, service.orders.all()) == ("paused", []), reason
+        assert service.standing() == {}
+
+
+async def test_a_run_that_is_asked_for_twice_at_once_is_accepted_once(tmp_path: Path) -> None:
+    outcomes: list[str] = []
+
+    async def ask(service: Service) -> None:
+        try:
+            outcomes.append(await service.start(admit({**DEMO, "run_id": "r1"})))
+        except UsageError as error:
+            outcomes.append(str(error))
+
+    async with serving(tmp_path, max_runs=2) as service, anyio.create_task_group() as asking:
+        for _ in range(3):
+            asking.start_soon(ask, service)
+    assert sorted(outcomes) == ["r1", *["run r1 exists already"] * 2]
+    assert (await state_of(tmp_path, "r1"))[0] == "complete"
+
+
+async def test_waiting_runs_can_be_withdrawn_and_asked_for_again(tmp_path: Path) -> None:
+    async with serving(tmp_path, max_runs=0) as service:
+        await service.start(admit({**DEMO, "run_id": "r1"}))
+        await service.start(admit({**DEMO, "run_id": "r2"}))
+        assert service.standing() == {"r1": "queued", "r2": "queued"}
+        assert [order.number for order in service.orders.all()] == [1, 2]
+        with pytest.raises(UsageError, match="run r1 exists already"):
+            await service.start(admit({**DEMO, "run_id": "r1"}))
+        assert await service.stop("r1", "cancel") == "not started"
+        assert [order.run_id for order in service.orders.all()] == ["r2"]
+        await service.start(admit({**DEMO, "run_id": "r1"}))
+        assert [order.run_id for order in service.queue] == ["r2", "r1"]
+        await service.resume("r2")
+        assert [order.run_id for order in service.queue] == ["r2", "r1"], "it waits already"
+        for name in ("r1", "r2"):
+            await service.stop(name, "pause")
+
+
+async def test_a_run_that_cannot_begin_is_told_as_failed_and_can_be_asked_for_again(tmp_path: Path) -> None:
+    async with serving(tmp_path, max_runs=0) as service:
+        config = tmp_path / "configs" / "providers" / "mine.yaml"
+        config.parent.mkdir(parents=True)
+        config.write_text("name: mine\ntype: hosted\nadapter: ./gone.py:Class\n")
+        service.orders.add(Order(run_id="r1", request={**DEMO, "providers": ["nope"]}))
+        service.max_runs = 1
+        assert await service.recover() == ["r1"]
+        await idle(service)
+        (standing,) = service.standing().values()
+        assert standing.startswith("failed: ") and "nope" in standing
+        assert service.orders.all() == [], "it would only fail again at the next start"
+        await service.start(admit({**DEMO, "run_id": "r1"}))
+        await idle(service)
+        assert service.standing() == {} and (await state_of(tmp_path, "r1"))[0] == "complete"
+
+
+async def test_a_stop_that_was_taken_back_goes_on_after_it(tmp_path: Path, slow: dict[str, str]) -> None:
+    async with serving(tmp_path, variables=slow) as service:
+        await service.start(admit(SLOW))
+        await service.stop("r1", "pause")
+        await service.resume("r1")
+        assert service.active["r1"].again
+        await idle(service)
+        assert (await state_of(tmp_path, "r1"))[0] == "complete"
+
+
+async def test_to_resume_what_runs_changes_nothing(tmp_path: Path) -> None:
+    async with serving(tmp_path) as service:
+        await service.start(admit({**DEMO, "run_id": "r1"}))
+        await service.resume("r1")
+        assert not service.active["r1"].again and service.queue == []
+        await idle(service)
+        assert (await state_of(tmp_path, "r1"))[0] == "complete"
+
+
+async def test_a_cancelled_run_is_stopped_and_says_so(tmp_path: Path, slow: dict[str, str]) -> None:
+    async with serving(tmp_path, variables=slow) as service:
+        await service.start(admit(SLOW))
+        await service.stop("r1", "cancel")
+        await idle(service)
+        assert await state_of(tmp_path, "r1") == ("stopped", "cancelled")
+        assert await service.stop("r1", "cancel") == "stopped", "once more is no error"
+
+
+async def test_a_run_of_another_process_is_paused_and_never_resumed_here(tmp_path: Path) -> None:
+    from bench.web.faults import Refused
+
+    folder = await told(tmp_path, "r1", [(record("x"), [Told(item="q1")])], state=RunState.PAUSED)
+    async with serving(tmp_path) as service, Journal.resume(folder) as journal:
+        await journal.set_state(RunState.RUNNING)
+        with pytest.raises(Refused) as refused:
+            await service.resume("r1")
+        assert (refused.value.status, refused.value.kind, refused.value.hint) == (409, "locked", "pause it there first")
+        assert "run r1 is held by pid" in str(refused.value)
+        assert await service.stop("r1", "pause") == "stopping"
+        assert (folder / "pause").exists()
+        await journal.set_state(RunState.PAUSED)
+
+
+async def test_what_was_interrupted_is_taken_up_and_a_broken_journal_is_passed_over(tmp_path: Path) -> None:
+    await told(tmp_path, "gone", [(record("x"), [Told(item="q1")])], state=RunState.RUNNING)
+    await told(tmp_path, "done", [(record("x"), [Told(item="q1")])])
+    (tmp_path / "checkpoints" / "torn").mkdir()
+    (tmp_path / "checkpoints" / "torn" / "journal.sqlite").write_text("no journal")
+    async with serving(tmp_path, max_runs=0) as service:
+        service.orders.add(Order(run_id="first"))
+        assert await service.recover() == ["first", "gone"]
+        assert [order.run_id for order in service.orders.all()] == ["first", "gone"]
+        for name in ("first", "gone"):
+            await service.stop(name, "pause")
+
+
+async def test_a_service_that_closes_begins_nothing_and_keeps_its_orders(tmp_path: Path, slow: dict[str, str]) -> None:
+    async with serving(tmp_path, variables=slow) as service:
+        await service.start(admit(SLOW))
+        await service.start(admit({**DEMO, "run_id": "r2"}))
+        await service.close()
+        await idle(service)
+        assert [order.run_id for order in service.orders.all()] == ["r1", "r2"]
+        assert [order.run_id for order in service.queue] == ["r2"]
+        service.queue.clear()
+    assert (await state_of(tmp_path, "r1"))[0] == "paused"
+    assert not (tmp_path / "results" / "r1" / "report.json").exists(), "the next start goes on and reports"
+    assert not (tmp_path / "checkpoints" / "r2").exists()
+
+
+async def test_a_finished_run_has_its_report_and_its_place_on_the_board(tmp_path: Path) -> None:
+    from bench.report.leaderboard import load_board
+
+    async with serving(tmp_path) as service:
+        name = await service.start(admit(DEMO))
+        await idle(service)
+    assert (tmp_path / "results" / name / "report.md").is_file()
+    assert [place.job.run_id for place in await load_board(tmp_path)] == [name]
+
+
+# ------------------------------------------------------------------------------ over HTTP
+
+
+async def post(visit: Visit, path: str, body: object = None) -> tuple[int, Any]:
+    status, text, _ = await visit.ask("POST", f"/api/v1{path}", data=json.dumps(body if body is not None else {}))
+    return status, json.loads(text)
+
+
+async def settled(visit: Visit) -> None:
+    service = visit.site.site.service
+    assert service is not None
+    await idle(service)
+
+
+async def test_a_run_that_waits_is_found_where_its_answer_pointed_to(tmp_path: Path) -> None:
+    async with visiting(tmp_path, runs=True, max_runs=0) as visit:
+        status, found = await post(visit, "/runs", {**DEMO, "run_id": "r1"})
+        assert (status, found) == (202, {"run_id": "r1", "state": "queued"})
+        row = {
+            "run_id": "r1", "state": "queued", "reason": "waits for its turn", "service": "queued", "planned": 0,
+            "ended": 0, "failed": 0,
+        }  # fmt: skip
+        assert await visit.document("/runs/r1") == row
+        assert (await visit.document("/runs"))["runs"] == [row]
+        status, page = await visit.get("/runs/r1")
+        assert status == 200 and "waits for its turn" in page and 'data-again="1500"' in page
+        status, page = await visit.get("/")
+        assert status == 200 and "waits for its turn" in page and 'action="/runs/r1/pause"' in page
+        for path in ("/runs/r1/items", "/runs/r1/results", "/runs/r1/events"):
+            assert (await visit.get(f"/api/v1{path}"))[0] == 404
+        assert await post(visit, "/runs/r1/pause") == (202, {"run_id": "r1", "state": "not started"})
+        assert (await visit.get("/api/v1/runs/r1"))[0] == 404
+
+
+async def test_a_run_that_failed_before_it_had_a_journal_says_why_and_is_no_error_to_ask_for(tmp_path: Path) -> None:
+    async with visiting(tmp_path, runs=True) as visit:
+        service = visit.site.site.service
+        assert service is not None
+        service.problems["r1"] = "there is no provider nope"
+        (row,) = (await visit.document("/runs"))["runs"]
+        assert (row["state"], row["reason"]) == ("failed", "there is no provider nope")
+        status, page = await visit.get("/runs/r1")
+        assert status == 200 and "there is no provider nope" in page and "data-again" not in page
+        status, page = await visit.get("/")
+        assert 'action="/runs/r1/' not in page, "there is nothing to pause or resume"
+        for action in ("pause", "cancel", "resume"):
+            status, found = await post(visit, f"/runs/r1/{action}")
+            assert (status, found["error"]["kind"]) == (404, "not_found"), action
+
+
+async def test_the_form_of_the_list_starts_a_run_and_shows_it(tmp_path: Path) -> None:
+    async with visiting(tmp_path, runs=True) as visit:
+        assert visit.site.secret is not None
+        status, page = await visit.get("/", headers=visit.cookie)
+        assert status == 200 and visit.site.secret.csrf in page and "<option selected>demo</option>" in page
+        form = [
+            ("csrf_token", visit.site.secret.csrf), ("benchmarks", "demo"), ("providers", "oracle"), ("limit", "2"),
+            ("run_id", "mine"), ("answering_model", ""),
+        ]  # fmt: skip
+        from aiohttp import FormData
+
+        status, _, headers = await visit.ask("POST", "/runs", headers=visit.cookie, data=FormData(form))
+        assert (status, headers["Location"]) == (303, "/runs/mine?queued=1")
+        await settled(visit)
+        assert (await visit.document("/runs/mine"))["state"] == "complete"
+        for name, value, said in (("limit", "x", "limit"), ("providers", "./evil.py:C", "names of known configs")):
+            data = FormData([("csrf_token", visit.site.secret.csrf), (name, value)])
+            status, page, _ = await visit.ask("POST", "/runs", headers=visit.cookie, data=data)
+            assert status == 400 and said in page, page
+
+
+@pytest.mark.parametrize(("action", "place"), [("pause", "/runs/r1"), ("cancel", "/")])
+async def test_the_buttons_of_a_finished_run_lead_back_to_a_page(tmp_path: Path, action: str, place: str) -> None:
+    await told(tmp_path, "r1", [(record("x"), [Told(item="q1")])])
+    async with visiting(tmp_path, runs=True) as visit:
+        assert visit.site.secret is not None
+        data = {"csrf_token": visit.site.secret.csrf}
+        status, _, headers = await visit.ask("POST", f"/runs/r1/{action}", headers=visit.cookie, data=data)
+        assert (status, headers["Location"]) == (303, place)
+        assert (await visit.document("/runs/r1"))["state"] == "complete"
+
+
+async def test_to_resume_a_run_whose_configs_are_gone_is_told_on_its_row(tmp_path: Path) -> None:
+    await told(tmp_path, "r1", [(record("x"), [Told(item="q1")])], state=RunState.PAUSED, planned=2)
+    async with visiting(tmp_path, runs=True) as visit:
+        assert (await post(visit, "/runs/r1/resume"))[0] == 202
+        await settled(visit)
+        (row,) = (await visit.document("/runs"))["runs"]
+        assert row["state"] == "paused" and row["service"].startswith("failed: ")
+        assert (await visit.document("/runs/r1"))["service"] == row["service"]
+        status, page = await visit.get("/runs/r1")
+        assert status == 200 and "failed: " in page and 'action="/runs/r1/resume"' in page
+
+
+async def test_metrics_follow_a_live_run_from_what_the_engine_and_its_journal_know(
+    tmp_path: Path, slow: dict[str, str]
+) -> None:
+    async with visiting(tmp_path, runs=True, variables=slow) as visit:
+        service = visit.site.site.service
+        assert service is not None
+        await post(visit, "/runs", SLOW)
+        texts = []
+        with anyio.fail_after(60):
+            while "r1" in service.active:
+                _, text = await visit.get("/api/v1/metrics")
+                texts.append(text)
+        planned = [text for text in texts if 'bench_run_items_planned{run_id="r1"} ' in text]
+        assert planned, "it was seen while it ran"
+        assert any('bench_run_phases{outcome="ok",phase=' in text for text in planned)
+        assert any("bench_runs_running 1.0" in text for text in planned)
+        _, after = await visit.get("/api/v1/metrics")
+        assert 'run_id="r1"' not in after and "bench_runs_running 0.0" in after
+
+
+# ------------------------------------------------------------------------------ orders on disk
+
+
+def test_orders_of_any_other_shape_are_passed_over(tmp_path: Path) -> None:
+    with Orders.open(tmp_path) as orders:
+        for name, body in (
+            ("torn", "{"), ("list", "[1]"), ("text", '"x"'), ("more", '{"run_id": "a", "number": 1, "x": 2}'),
+            ("none", "{}"), ("climbs", '{"run_id": "../a"}'), ("hidden", '{"run_id": ".a"}'), ("null", "null"),
+            ("number", '{"run_id": 7}'), ("words", '{"run_id": "b", "number": "first"}'),
+        ):  # fmt: skip
+            (orders.folder / f"{name}.json").write_text(body)
+        (orders.folder / "bytes.json").write_bytes(b"\xff\xfe")
+        assert orders.all() == []
+        made = orders.add(Order(run_id="a", request={"limit": 1}))
+        assert made == Order(run_id="a", request={"limit": 1}, number=1)
+        assert orders.all() == [made]
+        orders.add(Order(run_id="a"))
+        assert orders.all() == [Order(run_id="a", number=2)], "one order a run, the newest"
+        orders.drop("nobody")
+
+
+def test_a_workspace_has_one_service_and_the_second_is_told_who_it_is(tmp_path: Path) -> None:
+    import os
+
+    with Orders.open(tmp_path), pytest.raises(BenchError) as refused, Orders.open(tmp_path):
+        pass
+    assert str(refused.value).endswith(f"/checkpoints/.service: the workspace is served by pid {os.getpid()}")
+    assert refused.value.hint == "stop that service first" and refused.value.exit_code == 6
+    with Orders.open(tmp_path):
+        pass

@@ -1,0 +1,215 @@
+"""The stream of events: the present state at once, every change after it, and an end whatever ends it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import anyio
+import pytest
+
+from bench.journal import Event, Journal, RunState
+from bench.model import State
+from bench.web import stream as streaming
+from tests.small_journal import record
+from tests.told_journal import Told, rows_of, told
+from tests.web.workspaces import Visit, visiting
+
+JOB = record("x")
+
+
+@pytest.fixture(autouse=True)
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same stream with shorter pauses."""
+    monkeypatch.setattr(streaming, "EVERY_S", 0.02)
+    monkeypatch.setattr(streaming, "QUIET_S", 0.05)
+    monkeypatch.setattr(streaming, "RESTS", 1)
+
+
+@asynccontextmanager
+async def running(workspace: Path) -> AsyncIterator[Journal]:
+    """A run of three items of which one ended, held by this process."""
+    folder = await told(workspace, "r1", [(JOB, [Told(item="q1")])], state=RunState.RUNNING, planned=3)
+    async with Journal.resume(folder) as journal:
+        await journal.set_state(RunState.RUNNING)
+        yield journal
+
+
+class Messages:
+    """The messages of a stream, one after the other."""
+
+    def __init__(self, answer: aiohttp.ClientResponse) -> None:
+        self.answer = answer
+        self.comments = 0
+
+    async def next(self) -> tuple[str, Any, int] | None:
+        """Kind, data and id; None at the end."""
+        found: dict[str, str] = {}
+        with anyio.fail_after(20):
+            async for raw in self.answer.content:
+                line = raw.decode().rstrip("\n")
+                if line.startswith(":"):
+                    self.comments += 1
+                elif line:
+                    name, _, value = line.partition(": ")
+                    found[name] = value
+                elif found:
+                    return found["event"], json.loads(found["data"]), int(found["id"])
+        return None
+
+
+@asynccontextmanager
+async def listening(visit: Visit, run_id: str = "r1", last: str = "") -> AsyncIterator[Messages]:
+    headers = {**visit.token, **({"Last-Event-ID": last} if last else {})}
+    async with visit.session.get(f"{visit.site.url}/api/v1/runs/{run_id}/events", headers=headers) as answer:
+        assert answer.status == 200
+        assert answer.headers["Content-Type"] == "text/event-stream"
+        assert answer.headers["Cache-Control"] == "no-store"
+        yield Messages(answer)
+
+
+async def test_a_live_run_is_followed_from_its_state_to_its_end(tmp_path: Path) -> None:
+    async with running(tmp_path) as journal, visiting(tmp_path) as visit, listening(visit) as messages:
+        kind, now, _ = await messages.next() or ("", {}, 0)
+        assert (kind, now["run_id"], now["state"], now["service"]) == ("state", "r1", "running", None)
+        assert (now["progress"]["planned"], now["progress"]["ended"]) == (3, 1)
+        for row in rows_of(JOB, Told(item="q2", state=State.INCORRECT)):
+            journal.append(row)
+        await journal.flush()
+        kind, now, _ = await messages.next() or ("", {}, 0)
+        assert (kind, now["progress"]["ended"]) == ("state", 2)
+        assert now["progress"]["jobs"][0]["counts"] == {"correct": 1, "incorrect": 1}
+        journal.append(Event(kind="slow", message="the provider is slow"))
+        await journal.flush()
+        kind, event, number = await messages.next() or ("", {}, 0)
+        assert (kind, event["kind"], event["message"]) == ("event", "slow", "the provider is slow")
+        await journal.set_state(RunState.PAUSED, "asked to")
+        kind, now, at = await messages.next() or ("", {}, 0)
+        assert (kind, now["state"], now["reason"], at) == ("state", "paused", "asked to", number)
+        assert await messages.next() == ("end", {"run_id": "r1", "state": "paused"}, number)
+        assert await messages.next() is None
+
+
+async def test_who_comes_back_gets_what_he_missed_and_nothing_twice(tmp_path: Path) -> None:
+    events = [Event(kind="k", message=f"number {number}") for number in range(5)]
+    await told(tmp_path, "r1", [(JOB, [Told(item="q1")])], more=events)
+    async with visiting(tmp_path) as visit:
+        async with listening(visit) as messages:
+            whole = [one async for one in all_of(messages)]
+        told_of = [(data["message"], number) for kind, data, number in whole if kind == "event"]
+        assert [text for text, _ in told_of] == [f"number {number}" for number in range(5)]
+        async with listening(visit, last=str(told_of[2][1])) as messages:
+            rest = [one async for one in all_of(messages)]
+        assert [data["message"] for kind, data, _ in rest if kind == "event"] == ["number 3", "number 4"]
+        assert [kind for kind, _, _ in rest][-2:] == ["state", "end"]
+
+
+async def all_of(messages: Messages) -> AsyncIterator[tuple[str, Any, int]]:
+    while (one := await messages.next()) is not None:
+        yield one
+
+
+@pytest.mark.parametrize("last", ["x", "-1", "1.5", "9" * 30, "²", " ", "0x1"])
+async def test_a_last_id_that_is_none_begins_at_the_beginning(tmp_path: Path, last: str) -> None:
+    await told(tmp_path, "r1", [(JOB, [Told(item="q1")])], more=[Event(kind="k", message="first")])
+    async with visiting(tmp_path) as visit, listening(visit, last=last.encode().decode("latin-1")) as messages:
+        kind, data, _ = await messages.next() or ("", {}, 0)
+    assert (kind, data["message"]) == ("event", "first")
+
+
+async def test_a_quiet_run_is_known_to_be_there(tmp_path: Path) -> None:
+    async with running(tmp_path) as journal, visiting(tmp_path) as visit, listening(visit) as messages:
+        await messages.next()
+        await anyio.sleep(0.2)
+        await journal.set_state(RunState.COMPLETE)
+        assert [kind async for kind, _, _ in all_of(messages)] == ["state", "end"]
+        assert messages.comments >= 1
+
+
+async def test_a_visitor_who_leaves_stops_his_stream_and_is_no_error(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = 0
+    state = streaming._state
+
+    async def counted(*arguments: Any) -> Any:
+        nonlocal looks
+        looks += 1
+        return await state(*arguments)
+
+    monkeypatch.setattr(streaming, "_state", counted)
+    async with running(tmp_path), visiting(tmp_path) as visit:
+        for _ in range(5):
+            async with listening(visit) as messages:
+                assert (await messages.next() or ("",))[0] == "state"
+                messages.answer.close()
+        with anyio.fail_after(20):
+            before = -1
+            while looks != before:  # until nobody looks any more
+                before = looks
+                await anyio.sleep(0.2)
+        assert (await visit.get("/api/v1/runs/r1"))[0] == 200
+    assert [one for one in caplog.records if one.levelno >= logging.ERROR] == []
+
+
+async def test_a_run_that_is_deleted_under_a_stream_is_told_in_the_stream(tmp_path: Path) -> None:
+    async with visiting(tmp_path) as visit, running(tmp_path):
+        async with listening(visit) as messages:
+            assert (await messages.next() or ("",))[0] == "state"
+            shutil.move(tmp_path / "checkpoints" / "r1", tmp_path / "moved")
+            kind, data, _ = await messages.next() or ("", {}, 0)
+            assert (kind, data["run_id"]) == ("problem", "r1")
+            assert "journal" in data["message"]
+            assert await messages.next() is None, "and the line is closed"
+        shutil.move(tmp_path / "moved", tmp_path / "checkpoints" / "r1")
+
+
+async def test_pages_and_documents_of_a_run_that_is_being_written_are_whole(tmp_path: Path) -> None:
+    """Every document adds up at every moment, and reading changes nothing that a writer has."""
+    stop = anyio.Event()
+
+    async with running(tmp_path) as journal, visiting(tmp_path) as visit, anyio.create_task_group() as writing:
+
+        async def write() -> None:
+            for number in range(2, 400):
+                for row in rows_of(
+                    JOB, Told(item=f"q{number}", state=State.INCORRECT if number % 2 else State.CORRECT)
+                ):
+                    await journal.room()
+                    journal.append(row)
+                await anyio.sleep(0)
+                if stop.is_set():
+                    return
+
+        writing.start_soon(write)
+        ended: list[int] = []
+        for _ in range(12):
+            document = await visit.document("/runs/r1")
+            progress = document["progress"]
+            assert document["state"] == "running" and "pid" in document["holder"]
+            assert progress["ended"] == sum(progress["jobs"][0]["counts"].values())
+            ended.append(progress["ended"])
+            grid = await visit.document("/runs/r1/items?limit=500")
+            assert len({row["item_id"] for row in grid["items"]}) == len(grid["items"]) >= progress["ended"]
+            assert (await visit.get("/runs/r1"))[0] == (await visit.get("/runs/r1/items"))[0] == 200
+            assert (await visit.get("/"))[0] == 200
+        assert ended == sorted(ended)
+        stop.set()
+
+
+async def test_a_look_at_a_run_leaves_its_folder_as_it_was(tmp_path: Path) -> None:
+    folder = await told(tmp_path, "r1", [(JOB, [Told(item="q1")])])
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    async with visiting(tmp_path) as visit:
+        for path in ("/", "/runs/r1", "/runs/r1/items", "/runs/r1/items/q1", "/api/v1/runs/r1/events", "/leaderboard"):
+            assert (await visit.get(path))[0] == 200
+    assert {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix == ".sqlite"} == {
+        name: content for name, content in before.items() if name.endswith(".sqlite")
+    }
+    assert not (tmp_path / "results").exists() and not (tmp_path / "checkpoints" / ".token").exists()
