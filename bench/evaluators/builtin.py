@@ -124,7 +124,7 @@ def _faithfulness(opening: Opening) -> Evaluator:
 
 def _similarity(opening: Opening) -> Evaluator:
     if opening.embedder is None:
-        raise ConfigError("semantic-similarity needs an embedding model", hint="name one with --embedding-model")
+        raise ConfigError("needs an embedding model", hint="name one with --embedding-model")
     return SimilarityEvaluator(embedder=opening.embedder, threshold=opening.number("threshold", 0.8))
 
 

@@ -61,6 +61,9 @@ def open_evaluator(
     name, given = canonical(method), dict(config or {})
     if name == NONE:
         return None
+    if name == CUSTOM:
+        hint = "write evaluation: {method: custom, customEvaluator: ./file.py:Class}"
+        raise ConfigError("the config names no evaluator of its own", where=where, hint=hint)
     if name not in BUILT_IN:
         return _installed(name, given, where)
     built_in = BUILT_IN[name]

@@ -22,7 +22,7 @@ from bench.evaluators.packs import Pack, check_sealed, load_pack
 from bench.plan.overlays import overlay_of
 from bench.plan.prompts import Prompts
 from bench.plan.ranges import Ranges
-from bench.plan.scoring import Scoring
+from bench.plan.scoring import ANY_MODEL, Scoring
 from bench.plan.shape import BenchmarkPlan
 from bench.plan.unfilled import unfilled
 
@@ -77,7 +77,7 @@ def scoring_problems(config: BenchmarkConfig, folder: Path) -> list[ConfigError]
 
     Which models a run names is its own affair: an embedding model counts as given.
     """
-    request = RunRequest(embedding_model="any/any", allow_code_execution=True)
+    request = RunRequest(embedding_model=ANY_MODEL, allow_code_execution=True)
     try:
         pack = pack_of(config, folder)
         prompts = Prompts.of(config, pack=pack, answer_prompt=None, judge_prompts=(), folder=folder)

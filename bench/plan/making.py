@@ -134,7 +134,8 @@ def _jobs(lane: str, benchmark: BenchmarkPlan, request: RunRequest) -> list[Job]
     """One job a combination; without an answer there is nothing to judge, without a judging evaluator no judge."""
     evaluation = benchmark.config.evaluation
     answering = _named(request.answering_model, evaluation.answering_model.model)
-    judging = _named(request.judge_model, evaluation.judge.model) if benchmark.scoring.judging else [NONE]
+    own = benchmark.scoring.judge or evaluation.judge.model
+    judging = _named(request.judge_model, own) if benchmark.scoring.judging else [NONE]
     jobs = [
         Job(lane=lane, answering=reader, judge=judge if reader != NONE else NONE)
         for reader in answering

@@ -11,7 +11,7 @@ The first evaluator decides an item's state; the others are those whose verdicts
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Literal
@@ -19,14 +19,21 @@ from typing import Literal
 from bench.config.benchmark import BenchmarkConfig
 from bench.config.run import RunRequest
 from bench.config.source import Source
-from bench.errors import ConfigError
+from bench.errors import ConfigError, UsageError
 from bench.evaluators import Evaluator, open_evaluator
 from bench.evaluators.packs import Pack
+from bench.evaluators.registry import canonical
 from bench.metrics import Measure, evaluators_needed, open_metrics
 from bench.metrics.select import CUSTOM
 from bench.model import Embedder
 from bench.models import resolve_name
 from bench.plan.prompts import Prompts
+
+JUDGED = ("llm-judge", "rubric", "faithfulness")
+SIMILAR = ("semantic-similarity",)
+NO_MODEL = "none"
+ANY_MODEL = "any/any"
+"""stands for a model that is not chosen yet"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +59,8 @@ class Scoring:
     names: tuple[str, ...]
     judging: tuple[str, ...]
     """the evaluators that ask a judge"""
+    judge: str | None
+    """the judge that a metric's own config names"""
     embedding: str | None
     """full name of the model that evaluators compare with, None = none of them compares by meaning"""
     prompts: Prompts
@@ -65,6 +74,7 @@ class Scoring:
 
         Raises:
             ConfigError: an unknown metric, evaluator, parameter or class, each with its place.
+            UsageError: a flag names another model than a metric's own config.
         """
         entries: Sequence[object] = request.metrics or config.metrics
         places = () if request.metrics else tuple(config.place("metrics", at) for at in range(len(config.metrics)))
@@ -72,7 +82,8 @@ class Scoring:
         dimensions = ("group", *config.fields.metadata)
         metrics = open_metrics(entries, k=k, folder=folder, places=places, dimensions=dimensions)
         specs = tuple(_specs(config, request, metrics, pack))
-        later = Later(resolve_name(request.embedding_model)) if request.embedding_model else None
+        embedding = _model_of(specs, SIMILAR, "embedding-model", [request.embedding_model]) or request.embedding_model
+        later = Later(resolve_name(embedding)) if embedding else None
         opened = _open(specs, prompts, later, request.allow_code_execution)
         return cls(
             metrics=tuple(metrics),
@@ -81,6 +92,7 @@ class Scoring:
             code=dict(_code(specs, entries, folder)),
             names=tuple(one.name for one in opened),
             judging=tuple(one.name for one in opened if one.needs_judge),
+            judge=_model_of(specs, JUDGED, "judge-model", request.judge_model),
             embedding=later.name if later and any(getattr(one, "embedder", None) is later for one in opened) else None,
             prompts=prompts,
             allow_code_execution=request.allow_code_execution,
@@ -157,12 +169,31 @@ def _open(
 def _specs(
     config: BenchmarkConfig, request: RunRequest, metrics: Sequence[Measure], pack: Pack | None
 ) -> list[EvaluatorSpec]:
-    names = list(request.evaluators) or [config.evaluation.method]
+    names = list(dict.fromkeys(map(_spelled, request.evaluators or (config.evaluation.method,))))
     specs = [_own(config, name, pack) for name in names]
+    if request.evaluators:
+        specs = [replace(spec, where=None) for spec in specs]  # the flag's fault is not the file's
     for name, settings in evaluators_needed(metrics).items():
         if name not in names and config.evaluation.method != "none":
             specs.append(_own(config, name, pack, settings))
     return specs
+
+
+def _model_of(
+    specs: Sequence[EvaluatorSpec], methods: Sequence[str], flag: str, given: Sequence[str | None]
+) -> str | None:
+    """The one model that metrics name for these evaluators; it is in their definitions, so no flag names another."""
+    named = [str(spec.config["model"]) for spec in specs if spec.method in methods and "model" in spec.config]
+    models = list(dict.fromkeys(map(resolve_name, named)))
+    if len(models) > 1:
+        raise ConfigError(f"metrics name two models, {models[0]} and {models[1]}", hint="make two runs and compare")
+    if models and any(name not in (None, NO_MODEL, ANY_MODEL) and resolve_name(name) != models[0] for name in given):
+        raise UsageError(f"--{flag}: a metric of this benchmark names {models[0]}", hint="leave the flag out")
+    return next(iter(models), None)
+
+
+def _spelled(name: str) -> str:
+    return name if name.startswith(CUSTOM) else canonical(name)
 
 
 def _own(
@@ -186,7 +217,7 @@ def _own(
         options = config.exact_match.model_dump()
     elif name == "deletion-check" and config.deletion is not None:
         options = {"fuzzy_match": config.deletion.fuzzy_match}
-    elif name in ("llm-judge", "rubric", "faithfulness"):
+    elif name in JUDGED:
         options = {"temperature": config.evaluation.judge.temperature}
         if name == "llm-judge" and pack is not None:
             options["protocol"] = pack.parse
