@@ -2,13 +2,12 @@
 
 A missing environment variable or extra is a note here and an error in ``run``::
 
-    report = check_all(catalog, [Path("configs/providers/x.yaml")])
+    report = check_all(catalog, [Path("configs/providers/x.yaml")], environment)
     report.problems, report.notes
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Literal
 from bench.config.catalog import Catalog
 from bench.config.source import Source, load
 from bench.errors import BenchError, ConfigError, UsageError
+from bench.settings import Environment
 
 Kind = Literal["benchmarks", "providers", "models", "runs"]
 KINDS: tuple[Kind, ...] = ("benchmarks", "providers", "models", "runs")
@@ -49,7 +49,7 @@ class Checked:
         }
 
 
-def check_all(catalog: Catalog, paths: Sequence[Path]) -> Checked:
+def check_all(catalog: Catalog, paths: Sequence[Path], environment: Environment) -> Checked:
     """Check the given files or folders, or every config that the catalog knows.
 
     Raises:
@@ -61,7 +61,7 @@ def check_all(catalog: Catalog, paths: Sequence[Path]) -> Checked:
         found.checked += 1
         try:
             resolved = kind or _kind_of(path)
-            for problem, note in CHECKS[resolved](catalog, path):
+            for problem, note in CHECKS[resolved](catalog, path, environment):
                 found.problems += [problem] if problem else []
                 found.notes += [note] if note else []
         except BenchError as error:
@@ -116,7 +116,7 @@ def _kind_of(path: Path) -> Kind:
 Finding = tuple[BenchError | None, str | None]
 
 
-def _benchmark(catalog: Catalog, path: Path) -> Iterator[Finding]:
+def _benchmark(catalog: Catalog, path: Path, environment: Environment) -> Iterator[Finding]:
     from bench.datasets.validating import validate_benchmark
     from bench.metrics import names, resolve
     from bench.plan.benchmarks import data_problems, scoring_problems
@@ -141,7 +141,7 @@ def _benchmark(catalog: Catalog, path: Path) -> Iterator[Finding]:
         yield from ((error, None) for error in data_problems(found.dataset, catalog.workspace))
 
 
-def _provider(catalog: Catalog, path: Path) -> Iterator[Finding]:
+def _provider(catalog: Catalog, path: Path, environment: Environment) -> Iterator[Finding]:
     from bench.config.provider import load_provider
     from bench.providers.adapters import provider_class
     from bench.providers.facts import variables
@@ -155,18 +155,18 @@ def _provider(catalog: Catalog, path: Path) -> Iterator[Finding]:
             yield (None, f"{path}: {error.hint}") if missing_extra else (error, None)
     yield from ((None, f"{path}: {warning}") for warning in config.warnings)
     for name, needed in variables(config).items():
-        if needed and not (os.environ.get(name) or os.environ.get(f"{name}_FILE")):
+        if needed and not (environment.get(name) or environment.get(f"{name}_FILE")):
             yield None, f"{path}: the environment variable {name} is not set; a run needs it"
 
 
-def _model(catalog: Catalog, path: Path) -> Iterator[Finding]:
+def _model(catalog: Catalog, path: Path, environment: Environment) -> Iterator[Finding]:
     from bench.config.modelfile import read_model_file
 
     read_model_file(path)
     yield None, None
 
 
-def _run(catalog: Catalog, path: Path) -> Iterator[Finding]:
+def _run(catalog: Catalog, path: Path, environment: Environment) -> Iterator[Finding]:
     from bench.config.run import RunRequest
     from bench.plan.providers import load_named
 
@@ -184,7 +184,7 @@ def _run(catalog: Catalog, path: Path) -> Iterator[Finding]:
                 yield ConfigError(error.message, where=source.place((key,)), hint=error.hint), None
 
 
-CHECKS: dict[Kind, Callable[[Catalog, Path], Iterator[Finding]]] = {
+CHECKS: dict[Kind, Callable[[Catalog, Path, Environment], Iterator[Finding]]] = {
     "benchmarks": _benchmark,
     "providers": _provider,
     "models": _model,

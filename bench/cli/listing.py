@@ -18,8 +18,11 @@ if TYPE_CHECKING:
     from bench.config.catalog import Catalog, Entry
 
 KINDS = ("benchmarks", "providers", "metrics", "evaluators", "models", "runs")
-DATA_PATH = re.compile(r"^\s+(?:localPath|local_path)\s*:\s*[\"']?([^\"'#\n]+?)[\"']?\s*(?:#.*)?$", re.MULTILINE)
-LOCAL_PATH = re.compile(r"^\s+path\s*:\s*[\"']?([^\"'#\n]+?)[\"']?\s*(?:#.*)?$", re.MULTILINE)
+USAGE = f"bench list [{'|'.join(KINDS)}] [--tags T] [--json]"
+KEY = r"(?:^[ \t]+|[{,][ \t]*)(?:%s)\s*:\s*[\"']?([^\"'#,}\n]+?)[\"']?\s*(?:[#,}].*)?$"
+"""a key of a block, or of a map in braces"""
+DATA_PATH = re.compile(KEY % "localPath|local_path", re.MULTILINE)
+LOCAL_PATH = re.compile(KEY % "path", re.MULTILINE)
 EXTENDS = re.compile(r"^extends\s*:\s*(\S+)", re.MULTILINE)
 DATA_FILE = re.compile(r'"data_file"\s*:\s*"([^"]+)"')
 GAP = 2
@@ -51,16 +54,23 @@ def read_flags(arguments: Sequence[str]) -> tuple[list[str], frozenset[str]]:
     tokens = list(arguments)
     while tokens:
         token = tokens.pop(0)
-        if token.startswith("--tags"):
-            value = token.partition("=")[2] or (tokens.pop(0) if tokens else "")
-            tags |= {tag for tag in value.split(",") if tag}
+        if token.partition("=")[0] == "--tags":
+            words = [token.partition("=")[2] or _next_word(tokens)]
             while tokens and not tokens[0].startswith("-") and tokens[0] not in KINDS:
-                tags.add(tokens.pop(0))
+                words.append(tokens.pop(0))
+            named = {tag for word in words for tag in word.split(",") if tag}
+            if not named:
+                raise UsageError("--tags needs a value", hint=USAGE)
+            tags |= named
         elif token.removeprefix("--") in KINDS:
             kinds.append(token.removeprefix("--"))
         else:
-            raise UsageError(f'list: unknown "{token}"', hint=f"bench list [{'|'.join(KINDS)}] [--tags T] [--json]")
+            raise UsageError(f'list: unknown "{token}"', hint=USAGE)
     return kinds, frozenset(tags)
+
+
+def _next_word(tokens: list[str]) -> str:
+    return tokens.pop(0) if tokens and not tokens[0].startswith("-") else ""
 
 
 def tagged(rows: Rows, tags: frozenset[str]) -> Rows:
@@ -115,7 +125,7 @@ def benchmarks(workspace: Path) -> Rows:
     catalog = _catalog(workspace)
     entries = [entry for entry in catalog.benchmarks() if not entry.shadowed]
     by_name = {entry.name: entry for entry in entries}
-    problems = {entry.name: entry.problem or _unreadable(entry) for entry in entries}
+    problems = {entry.name: _problem(entry) for entry in entries}
     return [
         {
             "name": entry.name,
@@ -131,10 +141,10 @@ def benchmarks(workspace: Path) -> Rows:
     ]
 
 
-def _unreadable(entry: Entry) -> str | None:
+def _problem(entry: Entry) -> str | None:
     """Why a file of the workspace cannot be read; the shipped ones can."""
-    if entry.builtin:
-        return None
+    if entry.problem or entry.builtin:
+        return entry.problem
     from bench.config.source import Source
     from bench.errors import ConfigError
 
@@ -154,7 +164,8 @@ def _data_state(entry: Entry, by_name: Mapping[str, Entry], roots: Sequence[Path
     match = DATA_PATH.search(text) or LOCAL_PATH.search(text)
     parent = EXTENDS.search(text)
     if match is None and parent is not None and parent[1] in by_name:
-        return _data_state(by_name[parent[1]], by_name, roots)
+        others = {name: one for name, one in by_name.items() if one is not entry}
+        return _data_state(by_name[parent[1]], others, roots)
     if match is not None and any((place / match[1]).is_file() for place in places):
         return "ready"
     return "needs download"
@@ -172,16 +183,16 @@ def providers(workspace: Path) -> Rows:
     built_in: Rows = [
         {"name": name, "kind": "built-in", "description": text, "tags": ["built-in"]} for name, text in BUILT_IN.items()
     ]
-    taken = set(BUILT_IN)
     files: Rows = [
         {
             "name": entry.name,
-            "kind": "broken" if entry.problem else "config",
-            "description": entry.description or entry.problem or entry.display_name,
+            "kind": "broken" if problem else "config",
+            "description": problem or entry.description or entry.display_name,
             "tags": list(entry.tags),
         }
         for entry in entries
-        if entry.name not in taken
+        if entry.name not in BUILT_IN
+        for problem in [_problem(entry)]
     ]
     return [*built_in, *files]
 
@@ -218,7 +229,7 @@ def models(workspace: Path) -> Rows:
     known: Rows = [{"name": name, "description": "built in, no key"} for name in BUILTINS]
     known += [{"name": f"{prefix}/MODEL", "description": text} for prefix, text in prefixes().items()]
     own: Rows = [
-        {"name": f"{entry.name}/", "description": entry.description or entry.problem, "path": str(entry.path)}
+        {"name": f"{entry.name}/", "description": _problem(entry) or entry.description, "path": str(entry.path)}
         for entry in _catalog(workspace).models()
         if not entry.shadowed
     ]

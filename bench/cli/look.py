@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -11,13 +10,11 @@ from cyclopts import Parameter
 
 from bench.cli import console, listing
 from bench.cli.global_flags import command, current
-from bench.errors import ConfigError
 
 if TYPE_CHECKING:
     from bench.config.catalog import Catalog
     from bench.datasets.download import Downloaded
 
-Switch = Annotated[bool, Parameter(negative=())]
 Many = Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())]
 
 
@@ -47,8 +44,10 @@ def validate(paths: list[Path] | None = None, /) -> int:
         Config files, or folders of them.
     """
     from bench.cli.checking import check_all
+    from bench.settings import Environment
 
-    report = check_all(_catalog(), paths or [])
+    environment = Environment.load(current.get().workspace, current.get().env_file)
+    report = check_all(_catalog(), paths or [], environment)
     if current.get().json:
         console.json_value(report.as_json())
     else:
@@ -165,8 +164,3 @@ def _catalog() -> Catalog:
     from bench.config.catalog import Catalog
 
     return Catalog.load(current.get().workspace)
-
-
-def problems_of(error: ConfigError) -> Iterable[ConfigError]:
-    """Every finding of a file."""
-    return error.problems or (error,)

@@ -1,0 +1,255 @@
+"""``bench list``: what there is, at a glance; a file that is broken is listed as broken, never left out."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from bench.cli import listing
+from bench.cli.listing import KINDS, read_flags, tagged
+from bench.cli.look import list_
+from bench.errors import UsageError
+from bench.journal import RunState
+from tests.small_journal import Job, made, record
+
+Bench = Callable[..., Any]
+HINT = "bench list [benchmarks|providers|metrics|evaluators|models|runs] [--tags T] [--json]"
+LOCAL = 'name: {name}\nversion: "1"\ndata: {{type: local, path: ./{data}}}\nschema: {{itemId: id}}\n'
+
+
+def rows(bench: Bench, kind: str, *flags: str) -> dict[str, dict[str, Any]]:
+    found = json.loads(bench("list", kind, "--json", *flags).stdout)[kind]
+    return {row.get("name") or row["run_id"]: row for row in found}
+
+
+def write(folder: Path, kind: str, name: str, text: str) -> Path:
+    path = folder / "configs" / kind / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+# -------------------------------------------------------------------------- flags
+
+
+@pytest.mark.parametrize(
+    ("line", "kinds", "tags"),
+    [
+        ("", [], set()),
+        ("runs", ["runs"], set()),
+        ("--benchmarks", ["benchmarks"], set()),
+        ("--providers models", ["providers", "models"], set()),
+        ("--tags rag", [], {"rag"}),
+        ("--tags=rag,code", [], {"rag", "code"}),
+        ("--tags rag code benchmarks", ["benchmarks"], {"rag", "code"}),
+        ("--tags rag,code runs --tags keyless", ["runs"], {"rag", "code", "keyless"}),
+        ("--tags runs", [], {"runs"}),
+        ("--tags ,rag,", [], {"rag"}),
+    ],
+)
+def test_kinds_and_tags_stand_in_any_order(line: str, kinds: list[str], tags: set[str]) -> None:
+    assert read_flags(line.split()) == (kinds, frozenset(tags))
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("cats", 'list: unknown "cats"'),
+        ("--tag rag", 'list: unknown "--tag"'),
+        ("--tagsrag", 'list: unknown "--tagsrag"'),
+        ("runs --limit", 'list: unknown "--limit"'),
+        ("--tags", "--tags needs a value"),
+        ("--tags=", "--tags needs a value"),
+        ("--tags --json", "--tags needs a value"),
+        ("--tags ,", "--tags needs a value"),
+    ],
+)
+def test_what_is_none_of_them_is_refused_with_what_there_is(line: str, text: str) -> None:
+    with pytest.raises(UsageError) as told:
+        read_flags(line.split())
+    assert (str(told.value), told.value.hint) == (text, HINT)
+
+
+TAGS = some.frozensets(some.sampled_from("abcd"))
+
+
+@given(own=some.lists(TAGS, max_size=5), wanted=TAGS)
+def test_a_row_is_shown_when_it_has_every_tag_that_is_asked_for(
+    own: list[frozenset[str]], wanted: frozenset[str]
+) -> None:
+    given_rows: list[dict[str, object]] = [{"tags": sorted(tags)} for tags in own]
+    assert tagged(given_rows, wanted) == [{"tags": sorted(tags)} for tags in own if wanted <= tags]
+
+
+def test_what_has_no_tags_is_shown_when_none_is_asked_for() -> None:
+    assert tagged([{"name": "x"}], frozenset()) == [{"name": "x"}]
+    assert tagged([{"name": "x"}], frozenset({"a"})) == []
+
+
+# --------------------------------------------------------------------------- show
+
+
+def test_columns_are_aligned_and_cut_to_the_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    given_rows: list[dict[str, object]] = [
+        {"name": "a", "state": "ready", "description": "two\nlines   and more than fits"},
+        {"name": "longer", "state": None, "description": ["x", "y"]},
+        {"name": "m", "state": {"a": 1, "b": 2}, "description": None},
+    ]
+    listing.show("benchmarks", given_rows)
+    assert capsys.readouterr().out == (
+        "benchmarks (3)\n  a       ready  two lines an…\n  longer         x, y\n  m       1 2\n\n"
+    )
+
+
+def test_an_empty_kind_is_its_head(bench: Bench) -> None:
+    assert bench("list", "runs").stdout == "runs (0)\n\n"
+    assert json.loads(bench("list", "runs", "--json").stdout) == {"runs": []}
+
+
+def test_without_a_kind_benchmarks_and_providers_are_listed(bench: Bench) -> None:
+    assert list(json.loads(bench("list", "--json").stdout)) == ["benchmarks", "providers"]
+    shown = bench("list").stdout
+    assert shown.startswith("benchmarks (") and "\nproviders (" in shown
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_both_forms_list_as_many(bench: Bench, kind: str) -> None:
+    count = len(json.loads(bench("list", kind, "--json").stdout)[kind])
+    shown = bench("list", kind).stdout.splitlines()
+    assert shown[0] == f"{kind} ({count})"
+    assert len(shown) == count + 2
+
+
+# -------------------------------------------------------------------------- kinds
+
+
+@pytest.mark.parametrize(
+    ("text", "data", "state"),
+    [
+        (LOCAL.format(name="mine", data="rows.jsonl"), "rows.jsonl", "ready"),
+        (LOCAL.format(name="mine", data="rows.jsonl"), None, "needs download"),
+        (
+            'name: mine\ndata:\n  type: url\n  path: https://x\n  localPath: "rows.jsonl"   # here\n',
+            "rows.jsonl",
+            "ready",
+        ),
+        ("name: mine\ndata:\n  type: url\n  path: https://x/rows.jsonl\n", None, "needs download"),
+        ("name: mine\nextends: demo\n", None, "ready"),
+        ("name: mine\nextends: locomo\n", None, "needs download"),
+        ("name: mine\nextends: nobody\n", None, "needs download"),
+        ("name: mine\nextends: mine\n", None, "needs download"),
+        ("name: mine\ndata: {path: 'rows.jsonl', type: local}\n", "rows.jsonl", "ready"),
+        ("name: mine\nversion: [1\n", None, "broken"),
+        ("- a list\n", None, "broken"),
+    ],
+)
+def test_a_benchmark_is_ready_when_its_data_is_there(
+    bench: Bench, tmp_path: Path, text: str, data: str | None, state: str
+) -> None:
+    path = write(tmp_path, "benchmarks", "mine.yaml", text)
+    if data is not None:
+        (path.parent / data).write_text("{}\n")
+    found = rows(bench, "benchmarks")["mine"]
+    assert (found["state"], found["builtin"]) == (state, False)
+    assert Path(found["path"]).resolve() == path.resolve()
+
+
+@pytest.mark.parametrize(("there", "state"), [(True, "ready"), (False, "data missing")])
+def test_a_manifest_names_the_file_beside_it(bench: Bench, tmp_path: Path, there: bool, state: str) -> None:
+    path = write(
+        tmp_path,
+        "benchmarks/mine",
+        "manifest.json",
+        '{"manifest_version": "1", "name": "mine", "data_file": "d.jsonl"}',
+    )
+    if there:
+        (path.parent / "d.jsonl").write_text("{}\n")
+    assert rows(bench, "benchmarks")["mine"]["state"] == state
+
+
+def test_a_config_of_the_workspace_stands_before_the_shipped_one_of_its_name(bench: Bench, tmp_path: Path) -> None:
+    write(tmp_path, "benchmarks", "demo.yaml", "name: demo\ndescription: mine\nextends: demo\n")
+    assert rows(bench, "benchmarks")["demo"]["description"] == "mine"
+    assert bench("list", "benchmarks").stdout.count("\n  demo ") == 1
+
+
+def test_a_shipped_benchmark_says_what_it_is(bench: Bench) -> None:
+    found = rows(bench, "benchmarks")["demo"]
+    assert (found["displayName"], found["state"], found["builtin"]) == ("Demo", "ready", True)
+    assert "keyless" in found["tags"]
+
+
+def test_tags_choose_over_kinds(bench: Bench) -> None:
+    assert set(rows(bench, "benchmarks", "--tags", "keyless,code")) == {"code-rag"}
+    assert bench("list", "benchmarks", "--tags", "no-such-tag").stdout == "benchmarks (0)\n\n"
+
+
+@pytest.mark.parametrize("kind", ["providers", "models"])
+def test_a_file_that_cannot_be_read_is_shown_with_its_place(bench: Bench, tmp_path: Path, kind: str) -> None:
+    write(tmp_path, kind, "torn.yaml", "name: torn\ndescription: fine\nendpoints: [1\n")
+    (torn,) = [line for line in bench("list", kind).stdout.splitlines() if line.startswith("  torn")]
+    assert "torn.yaml:4:1" in torn and "fine" not in torn
+    assert kind == "models" or torn.split()[1] == "broken"
+
+
+def test_built_in_providers_lead(bench: Bench) -> None:
+    lines = bench("list", "providers").stdout.splitlines()
+    assert [line.split()[0] for line in lines[1:4]] == ["bm25", "full-context", "no-memory"]
+
+
+def test_a_metric_has_its_definition_and_other_names(bench: Bench) -> None:
+    found = rows(bench, "metrics")
+    keys = {"definition", "aliases", "category", "unit", "lower_is_better", "description"}
+    assert all(keys <= set(one) for one in found.values())
+    assert (found["ndcg_at_K"]["definition"], found["ndcg_at_K"]["lower_is_better"]) == ("ndcg@K/1", False)
+    assert found["ndcg_at_K"]["aliases"] == ["retrieval_ndcg_at_K"]
+    assert (found["latency_p50"]["unit"], found["latency_p50"]["lower_is_better"]) == ("ms", True)
+
+
+def test_models_are_prefixes_and_the_files_of_the_workspace(bench: Bench, tmp_path: Path) -> None:
+    write(
+        tmp_path, "models", "local.yaml", "name: local\ndescription: on this desk\ndialect: openai\nbaseUrl: http://x\n"
+    )
+    found = rows(bench, "models")
+    assert found["builtin/extractive"]["description"] == "built in, no key"
+    assert "OPENAI_API_KEY" in found["openai/MODEL"]["description"]
+    assert found["local/"]["description"] == "on this desk"
+
+
+def test_evaluators_say_what_they_do(bench: Bench) -> None:
+    found = rows(bench, "evaluators")
+    assert {"contains", "exact-match", "llm-judge", "custom"} <= set(found)
+    assert all(row["description"] for row in found.values())
+
+
+def test_runs_are_listed_newest_first_with_their_state(bench: Bench, tmp_path: Path) -> None:
+    async def two() -> None:
+        await made(tmp_path, "older", [Job(record=record("x"), values={"q": 1.0})])
+        await made(tmp_path, "newer", [Job(record=record("y"), values={"q": 1.0})], state=RunState.STOPPED)
+
+    anyio.run(two)
+    found = json.loads(bench("list", "runs", "--json").stdout)["runs"]
+    assert [(one["run_id"], one["state"], one["providers"]) for one in found] == [
+        ("newer", "stopped", ["y"]),
+        ("older", "complete", ["x"]),
+    ]
+
+
+def test_the_long_way_to_list_gives_the_same(bench: Bench) -> None:
+    short = bench("list", "evaluators").stdout
+    written = io.StringIO()
+    with contextlib.redirect_stdout(written):
+        assert list_("evaluators") == 0
+    assert written.getvalue() == short
