@@ -1,0 +1,583 @@
+"""Forks, rewinds, late announcements, entries that lie: what an attacker with a key or a folder could try on a log."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tests.receipt.receipt_making as make
+from bench.canonical import digest, dumps, sha256_hex
+from bench.errors import UsageError, VerificationError
+from bench.receipt.findings import Verdict
+from bench.receipt.keyfiles import KeyRefused, SigningKey
+from bench.receipt.keyring import Keyring
+from bench.receipt.keys import new_key, revoke, rotate
+from bench.receipt.log.appending import append
+from bench.receipt.log.check import check_log
+from bench.receipt.log.entries import (
+    AnyEntry,
+    KeyAdded,
+    ReceiptLogged,
+    RunAbandoned,
+    RunStarted,
+    Superseded,
+    write_entry,
+)
+from bench.receipt.log.note import Checkpoint, write_checkpoint
+from bench.receipt.log.store import read_log
+from bench.receipt.publish import NotPublishable, abandon, announce, announcement, publish, retract
+
+AT, HEX = "2026-11-02T00:00:00Z", "ab" * 32
+OTHER_ID = make.RECEIPT_ID[:-1] + "1"
+
+
+@pytest.fixture
+def folder(ring: Keyring) -> Path:
+    return ring.workspace / "results" / "published"
+
+
+def started(run_id: str = "run-1", **changes: Any) -> RunStarted:
+    told: dict[str, Any] = {
+        "index": 0, "at": AT, "run_id": run_id, "plan_digest": HEX, "config_digests": (HEX,), "items_planned": 10,
+        "seed": 0, "code_commit": None, **changes,
+    }  # fmt: skip
+    return RunStarted(**told)
+
+
+def gone(number: int) -> RunAbandoned:
+    return RunAbandoned(index=0, at=AT, run_id=f"run-{number}", reason="too dear")
+
+
+def add(ring: Keyring, folder: Path, *entries: AnyEntry) -> int:
+    return append(folder, entries, ring.trusted(), ring.signing_key("log"), AT).entries[0].index
+
+
+def found(ring: Keyring, folder: Path, since: Path | None = None) -> list[tuple[str, str]]:
+    outcome = check_log(read_log(folder), ring.trusted(), since)
+    return [(str(f.code), f.detail) for f in outcome.findings if f.status != "ok"]
+
+
+def receipt(ring: Keyring, desk: Any, receipt_id: str = make.RECEIPT_ID, **changes: Any) -> Path:
+    """A good receipt under any id, with its items file beside it."""
+    desk.key, desk.folder = ring.signing_key("receipt"), ring.workspace / "out"
+    desk.folder.mkdir(exist_ok=True)
+    rows = make.default_rows()
+    document = make.body(rows)
+    document["receiptId"], document["perQuery"]["file"] = receipt_id, f"{receipt_id}.items.jsonl"
+    for place, value in changes.items():
+        make.change(document, place.replace("__", "."), value)
+    path: Path = desk.folder / f"{receipt_id}.json"
+    path.write_bytes(dumps(make.sign(make.with_digests(document), desk.key)))
+    path.with_name(f"{receipt_id}.items.jsonl").write_bytes(b"".join(dumps(row) + b"\n" for row in rows))
+    return path
+
+
+def judged(ring: Keyring, desk: Any, path: Path, folder: Path) -> tuple[Verdict, list[tuple[str, str]]]:
+    outcome = desk.verify(path, trust=ring.trusted(), log=folder)
+    return outcome.verdict, [
+        (str(f.code), f.detail) for f in outcome.findings if f.check == "log" and f.status == "fail"
+    ]
+
+
+# ------------------------------------------------------------------------- rewinds and forks
+
+
+def resign(ring: Keyring, folder: Path, size: int) -> None:
+    """What the holder of the log key can do: put a checkpoint over any beginning of any entries."""
+    view = read_log(folder)
+    made = Checkpoint(origin="bench.local/log", size=size, root=view.roots([size])[size])
+    (folder / "checkpoint").write_bytes(write_checkpoint(made, ring.signing_key("log")))
+
+
+def cut(folder: Path, size: int) -> None:
+    lines = (folder / "entries.jsonl").read_bytes().splitlines(keepends=True)
+    (folder / "entries.jsonl").write_bytes(b"".join(lines[:size]))
+
+
+def swap(folder: Path) -> None:
+    """Exchange the content of two entries, indices put right."""
+    path = folder / "entries.jsonl"
+    one, two = path.read_bytes().splitlines()[1:3]
+    first, second = json.loads(two) | {"index": 1}, json.loads(one) | {"index": 2}
+    lines = path.read_bytes().splitlines()
+    lines[1:3] = [dumps(first), dumps(second)]
+    path.write_bytes(b"".join(line + b"\n" for line in lines))
+
+
+@pytest.fixture
+def history(ring: Keyring, folder: Path) -> Path:
+    """A key entry and four others, each under a checkpoint of its own."""
+    for number in range(1, 5):
+        add(ring, folder, gone(number))
+    return folder
+
+
+def test_a_rewind_is_told_by_every_checkpoint_that_was_kept(ring: Keyring, history: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    shutil.copy(history / "checkpoint", kept)
+    cut(history, 3)
+    assert found(ring, history)[0] == ("log_size", "the checkpoint covers 5 entries, there are 3")
+    resign(ring, history, 3)
+    assert found(ring, history) == [
+        ("log_inconsistent", "checkpoints/4 saw another history at size 4"),
+        ("log_inconsistent", "checkpoints/5 saw another history at size 5"),
+    ]
+    for size in (4, 5):
+        (history / "checkpoints" / str(size)).unlink()
+    assert found(ring, history) == [], "alone, the shorter log looks whole"
+    assert found(ring, history, kept) == [("log_inconsistent", f"{kept} saw another history at size 5")]
+
+
+def test_a_fork_of_equal_length_is_told_from_the_first_entry_that_differs(ring: Keyring, history: Path) -> None:
+    swap(history)
+    resign(ring, history, 5)
+    swapped = [f"checkpoints/{size} saw another history at size {size}" for size in (2, 3, 4, 5)]
+    assert found(ring, history) == [("log_inconsistent", detail) for detail in swapped]
+
+
+def test_the_head_inside_a_published_receipt_is_a_witness_that_cannot_be_rewound(
+    ring: Keyring, history: Path, desk: Any
+) -> None:
+    stated = {"origin": "bench.local/log", "size": 5, "rootHash": read_log(history).roots([5])[5].hex()}
+    path = receipt(ring, desk, run__log=stated)
+    publish(path, ring, at=AT)
+    assert found(ring, history) == [] and judged(ring, desk, path, history)[1] == []
+    swap(history)
+    resign(ring, history, 6)
+    shutil.rmtree(history / "checkpoints")
+    detail = f"receipts/{make.RECEIPT_ID}.json saw another history at size 5"
+    assert found(ring, history) == [("log_inconsistent", detail)]
+    verdict, told = judged(ring, desk, path, history)
+    assert (verdict, told) == (Verdict.INVALID, [("log_inconsistent", "the run saw another history at size 5")])
+
+
+@pytest.mark.parametrize("head", [{"origin": "other/log"}, {"origin": "other/log", "rootHash": HEX}])
+def test_a_head_of_another_log_says_nothing_of_this_one(
+    ring: Keyring, history: Path, desk: Any, head: dict[str, Any]
+) -> None:
+    path = receipt(ring, desk, run__log={"size": 3, "rootHash": "00" * 32, **head})
+    publish(path, ring, at=AT)
+    assert judged(ring, desk, path, history) == (Verdict.VALID, [])
+    assert found(ring, history) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "detail"),
+    [
+        ("3", lambda old: b"junk", "checkpoints/3: not a signed checkpoint: no text, blank line and signatures"),
+        ("3", lambda old: old.replace(b"bench.local/log", b"x"), "checkpoints/3 is of 'x', not of 'bench.local/log'"),
+        ("4", lambda old: old, "checkpoints/4 holds a checkpoint of size 3"),
+        ("9", lambda old: old.replace(b"\n3\n", b"\n9\n"), "checkpoints/9 saw another history at size 9"),
+    ],
+)
+def test_a_checkpoint_that_was_kept_must_be_what_its_name_says(
+    ring: Keyring, history: Path, name: str, change: Callable[[bytes], bytes], detail: str
+) -> None:
+    folder = history / "checkpoints"
+    (folder / name).write_bytes(change((folder / "3").read_bytes()))
+    assert found(ring, history) == [("log_inconsistent", detail)]
+    with pytest.raises(VerificationError) as caught:
+        add(ring, history, gone(9))
+    assert caught.value.message == f"nothing is appended to a log that does not hold: {detail}"
+    assert (caught.value.where, caught.value.code) == (str(history), "log_inconsistent")
+
+
+def test_a_checkpoint_of_another_log_is_not_compared_with_this_one(
+    ring: Keyring, history: Path, tmp_path: Path
+) -> None:
+    kept = tmp_path / "kept"
+    kept.write_bytes((history / "checkpoint").read_bytes().replace(b"bench.local/log", b"other/log"))
+    assert found(ring, history, kept) == [("log_inconsistent", f"{kept} is of 'other/log', not of 'bench.local/log'")]
+    with pytest.raises(UsageError) as caught:
+        found(ring, history, tmp_path / "none")
+    assert (str(caught.value), caught.value.hint) == (
+        f"no such file: {tmp_path / 'none'}", "name a checkpoint file that you kept",
+    )  # fmt: skip
+
+
+def test_a_log_with_two_names_is_told_by_the_name_that_is_trusted(ring: Keyring, history: Path) -> None:
+    path = ring.trusted_path
+    path.write_text(path.read_text().replace("bench.local/log", "my.other/log"))
+    assert found(ring, history)[0] == ("log_signature", "the checkpoint is of 'bench.local/log', not of 'my.other/log'")
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda lines: [*lines[:2], lines[3], lines[2], lines[4]], ("log_index", "entry 2 says index 3")),
+        (lambda lines: lines[1:], ("log_index", "entry 0 says index 1")),
+        (lambda lines: [*lines[:4], lines[3]], ("log_index", "entry 4 says index 3")),
+        (lambda lines: [*lines[:2], b"", *lines[2:4]], ("log_entry", "entry 2: Expecting value at line 1 column 1")),
+        (lambda lines: [*lines[:4], lines[4][:-1]],
+         ("log_entry", "entry 4: Expecting ',' delimiter at line 1 column 127")),
+        (lambda lines: [*lines[:4], lines[4].replace(b":4,", b":3,")], ("log_index", "entry 4 says index 3")),
+        (lambda lines: [*lines[:4], lines[4].replace(b"run-4", b"run-5")],
+         ("log_root", "the first 5 entries are not those under the checkpoint")),
+        (lambda lines: lines[:4], ("log_size", "the checkpoint covers 5 entries, there are 4")),
+        (lambda lines: [], ("log_size", "the checkpoint covers 5 entries, there are 0")),
+    ],
+)  # fmt: skip
+def test_each_way_to_rewrite_the_entries_is_told_in_words(
+    ring: Keyring, history: Path, change: Callable[[list[bytes]], list[bytes]], expected: tuple[str, str]
+) -> None:
+    path = history / "entries.jsonl"
+    path.write_bytes(b"".join(line + b"\n" for line in change(path.read_bytes().splitlines())))
+    assert found(ring, history)[0] == expected
+
+
+# ------------------------------------------------------------------------- keys that went
+
+
+def test_a_checkpoint_by_a_retired_key_covers_only_what_was_there(ring: Keyring, history: Path) -> None:
+    old = ring.signing_key("log")
+    rotate(ring, old=None, new="second", at=AT)
+    assert found(ring, history) == []
+    view = read_log(history)
+    made = Checkpoint(origin="bench.local/log", size=7, root=view.roots([7])[7])
+    (history / "checkpoint").write_bytes(write_checkpoint(made, old))
+    assert found(ring, history) == [("key_retired", "default does not cover what is at log index 6")]
+    assert check_log(read_log(history), ring.trusted()).verdict is Verdict.UNTRUSTED
+    earlier = Checkpoint(origin="bench.local/log", size=5, root=view.roots([5])[5])
+    (history / "checkpoint").write_bytes(write_checkpoint(earlier, old))
+    assert found(ring, history) == [("log_pending", "2 entries wait for a checkpoint")]
+
+
+def test_a_thief_can_extend_nothing_and_what_he_signed_before_is_told(ring: Keyring, history: Path, desk: Any) -> None:
+    stolen = ring.signing_key("log")
+    path = receipt(ring, desk)
+    new_key(ring, "second", ("receipt", "log"))
+    revoke(ring, "default", from_index=5, reason="laptop stolen", at=AT)
+    with pytest.raises(KeyRefused, match="default is revoked"):
+        append(history, [gone(9)], ring.trusted(), stolen, AT)
+    verdict, _ = judged(ring, desk, path, history)
+    assert verdict is Verdict.UNTRUSTED
+    told = [f.detail for f in desk.verify(path, trust=ring.trusted(), log=history).findings if f.check == "trust"]
+    assert told == ["default was revoked: laptop stolen; not in the log"]
+
+
+def test_a_log_signed_by_a_receipt_key_is_not_a_log(ring: Keyring, history: Path) -> None:
+    new_key(ring, "signer", ("receipt",))
+    key = ring.private_key_of("signer")
+    made = Checkpoint(origin="bench.local/log", size=5, root=read_log(history).roots([5])[5])
+    (history / "checkpoint").write_bytes(write_checkpoint(made, key))
+    assert found(ring, history) == [("key_role", "signer has no role log")]
+
+
+def test_a_key_entry_that_names_another_key_is_told(ring: Keyring, history: Path) -> None:
+    stranger = SigningKey.generate().public
+    own = ring.trusted().keys[0]
+    add(ring, history, KeyAdded(index=0, at=AT, fingerprint=own.fingerprint, public_key=stranger.pem, roles=("log",)))
+    assert found(ring, history) == [("log_entry", "entry 5: the fingerprint is not its key's")]
+
+
+# ------------------------------------------------------------------------- announcements
+
+
+def preregistered(folder: Path, index: int) -> dict[str, Any]:
+    line = (folder / "entries.jsonl").read_bytes().splitlines()[index]
+    return {"logIndex": index, "entrySha256": sha256_hex(line)}
+
+
+def test_an_announcement_that_was_signed_before_the_receipt_counts(ring: Keyring, folder: Path, desk: Any) -> None:
+    index = announce(ring, started()).index
+    path = receipt(ring, desk, run__preregistration=preregistered(folder, index))
+    assert judged(ring, desk, path, folder) == (Verdict.VALID, [])
+    publish(path, ring, at=AT)
+    assert judged(ring, desk, path, folder) == (Verdict.VALID, [])
+
+
+LATE = "announces the run too late to be an announcement"
+
+
+def test_an_announcement_behind_the_receipts_own_entry_is_none(ring: Keyring, folder: Path, desk: Any) -> None:
+    """Its line can be computed before: index, time and content are the signer's to choose."""
+    line = write_entry(started(index=2))
+    path = receipt(ring, desk, run__preregistration={"logIndex": 2, "entrySha256": sha256_hex(line)})
+    document = json.loads(path.read_text())
+    logged = ReceiptLogged(
+        index=0, at=AT, receipt_id=make.RECEIPT_ID, receipt_sha256=digest(document),
+        items_sha256=document["perQuery"]["sha256"], config_digest=document["configDigest"],
+        result_digest=document["resultDigest"], run_id="run-1",
+    )  # fmt: skip
+    assert add(ring, folder, logged) == 1
+    announce(ring, started())
+    assert read_log(folder).lines[2] == line
+    assert judged(ring, desk, path, folder) == (Verdict.INVALID, [("log_mismatch", f"entry 2 {LATE}")])
+
+
+def test_an_announcement_that_no_root_covers_is_none(ring: Keyring, folder: Path, desk: Any) -> None:
+    add(ring, folder, gone(1))
+    with (folder / "entries.jsonl").open("ab") as file:
+        file.write(write_entry(started(index=2)) + b"\n")
+    path = receipt(ring, desk, run__preregistration=preregistered(folder, 2))
+    assert judged(ring, desk, path, folder)[1] == [("log_mismatch", f"entry 2 {LATE}")]
+    assert announcement(folder, "run-1", HEX) is None, "nor does a signer find it"
+    add(ring, folder, gone(2))
+    assert judged(ring, desk, path, folder)[1] == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "index"),
+    [({"run_id": "run-2"}, 1), ({"plan_digest": "cd" * 32}, 1), ({}, 0), ({}, 2), ({}, 2**53 - 1)],
+)
+def test_the_entry_must_announce_this_very_run(
+    ring: Keyring, folder: Path, desk: Any, changes: dict[str, Any], index: int
+) -> None:
+    announce(ring, started(**changes))
+    stated = {"logIndex": index, "entrySha256": preregistered(folder, 1)["entrySha256"]}
+    path = receipt(ring, desk, run__preregistration=stated)
+    expected = ("log_mismatch", f"entry {index} does not announce this run")
+    assert judged(ring, desk, path, folder)[1] == [expected]
+
+
+def test_the_first_covered_announcement_is_the_one_that_a_receipt_states(ring: Keyring, folder: Path) -> None:
+    assert announcement(folder, "run-1", HEX) is None, "there is no log"
+    for _ in range(2):
+        announce(ring, started())
+    stated, head = announcement(folder, "run-1", HEX) or (None, None)
+    assert stated is not None and head is not None
+    assert (stated.log_index, head.size, head.origin) == (1, 2, "bench.local/log")
+    assert head.root_hash == read_log(folder).roots([2])[2].hex()
+    assert announcement(folder, "run-1", "cd" * 32) is announcement(folder, "run-2", HEX) is None
+    (folder / "checkpoint").unlink()
+    assert announcement(folder, "run-1", HEX) is None
+
+
+ATTEMPTS: list[tuple[list[RunStarted | RunAbandoned], bool, str | None]] = [
+    ([], False, None),
+    ([started()], True, None),
+    ([started()], False, "1 runs of this config registered, 0 published, 0 abandoned"),
+    ([started(), gone(1)], False, "1 runs of this config registered, 0 published, 1 abandoned"),
+    ([started(), started("run-2"), gone(2)], True, "2 runs of this config registered, 1 published, 1 abandoned"),
+    (
+        [started(), started("run-2"), started("run-3")],
+        True,
+        "3 runs of this config registered, 1 published, 0 abandoned",
+    ),
+    ([started(), started("run-2", plan_digest="cd" * 32)], True, None),
+    (
+        [started(), started("run-2"), started("run-2")],
+        True,
+        "2 runs of this config registered, 1 published, 0 abandoned",
+    ),
+    ([gone(2), gone(3)], True, None),
+]
+
+
+@pytest.mark.parametrize(("entries", "published", "expected"), ATTEMPTS)
+def test_runs_that_were_announced_and_not_published_are_counted(
+    ring: Keyring, folder: Path, desk: Any, entries: list[AnyEntry], published: bool, expected: str | None
+) -> None:
+    add(ring, folder, *(entries or [gone(9)]))
+    path = receipt(ring, desk)
+    if published:
+        publish(path, ring, at=AT)
+    outcome = desk.verify(path, trust=ring.trusted(), log=folder)
+    told = [f.detail if f.status == "warn" else None for f in outcome.findings if f.check == "runs"]
+    assert told == [expected]
+    assert outcome.verdict is Verdict.VALID
+
+
+# ------------------------------------------------------------------------- entries that lie
+
+
+def logged_as(ring: Keyring, folder: Path, path: Path, **lies: str) -> None:
+    """Put a receipt into the log under an entry that says something else of it."""
+    document = json.loads(path.read_text())
+    told = {
+        "receipt_id": document["receiptId"], "receipt_sha256": digest(document),
+        "items_sha256": document["perQuery"]["sha256"], "config_digest": document["configDigest"],
+        "result_digest": document["resultDigest"], "run_id": document["run"]["runId"], **lies,
+    }  # fmt: skip
+    add(ring, folder, ReceiptLogged(index=0, at=AT, **told))
+    (folder / "receipts").mkdir(exist_ok=True)
+    for file in (path, path.with_name(f"{path.stem}.items.jsonl")):
+        shutil.copy(file, folder / "receipts" / file.name)
+
+
+LIES = [("config_digest", "configDigest"), ("result_digest", "resultDigest"), ("run_id", "runId")]
+
+
+@pytest.mark.parametrize(("field", "shown"), LIES)
+def test_an_entry_says_of_its_receipt_what_the_receipt_says(
+    ring: Keyring, folder: Path, desk: Any, field: str, shown: str
+) -> None:
+    path = receipt(ring, desk)
+    logged_as(ring, folder, path, **{field: HEX})
+    assert found(ring, folder) == [
+        ("log_receipt_mismatch", f"entry 1 states another {shown} than receipts/{make.RECEIPT_ID}.json")
+    ]
+    assert judged(ring, desk, path, folder) == (
+        Verdict.INVALID, [("log_mismatch", f"entry 1 states another {shown}")],
+    )  # fmt: skip
+
+
+def test_an_entry_with_the_hash_of_other_rows_is_told_twice(ring: Keyring, folder: Path, desk: Any) -> None:
+    logged_as(ring, folder, receipt(ring, desk), items_sha256=HEX)
+    assert found(ring, folder) == [
+        ("log_receipt_mismatch", f"entry 1 states another itemsSha256 than receipts/{make.RECEIPT_ID}.json"),
+        ("log_receipt_mismatch", f"receipts/{make.RECEIPT_ID}.items.jsonl is not the items file that was logged"),
+    ]
+
+
+def test_one_id_for_two_receipts_is_told_and_the_first_one_stands_no_more(
+    ring: Keyring, folder: Path, desk: Any
+) -> None:
+    path = receipt(ring, desk)
+    publish(path, ring, at=AT)
+    logged_as(ring, folder, receipt(ring, desk, provider__version="2"))
+    assert ("receipt_id_reused", f"two different receipts {make.RECEIPT_ID} are in the log") in found(ring, folder)
+    path = receipt(ring, desk)
+    verdict, told = judged(ring, desk, path, folder)
+    assert (verdict, told[0][0]) == (Verdict.INVALID, "receipt_id_reused")
+
+
+def test_files_that_are_gone_changed_or_unlisted_are_told_by_name(ring: Keyring, folder: Path, desk: Any) -> None:
+    publish(receipt(ring, desk), ring, at=AT)
+    items = folder / "receipts" / f"{make.RECEIPT_ID}.items.jsonl"
+    whole = items.read_bytes()
+    items.write_bytes(whole + b"\n")
+    name = f"receipts/{make.RECEIPT_ID}.items.jsonl is not the items file that was logged"
+    assert found(ring, folder) == [("log_receipt_mismatch", name)]
+    items.unlink()
+    gone_name = f"receipts/{make.RECEIPT_ID}.json or its items file is not there"
+    assert found(ring, folder) == [("log_receipt_missing", gone_name)]
+    items.write_bytes(whole)
+    (folder / "receipts" / f"{OTHER_ID}.json").write_text("{}")
+    assert found(ring, folder) == [("log_unlisted", f"receipts/{OTHER_ID}.json has no entry")]
+
+
+# ------------------------------------------------------------------------- reruns
+
+
+def rerun_answer(ring: Keyring, desk: Any, path: Path, folder: Path) -> str:
+    return str(desk.verify(path, trust=ring.trusted(), log=folder).checklist["rerun_identical"])
+
+
+def test_a_rerun_that_was_logged_and_stands_makes_a_receipt_defensible(ring: Keyring, folder: Path, desk: Any) -> None:
+    path = receipt(ring, desk)
+    publish(path, ring, at=AT)
+    assert rerun_answer(ring, desk, path, folder) == "no"
+    publish(receipt(ring, desk, OTHER_ID, reproduces=make.RECEIPT_ID), ring, at=AT)
+    assert rerun_answer(ring, desk, path, folder) == "yes"
+    assert rerun_answer(ring, desk, desk.folder / f"{OTHER_ID}.json", folder) == "no", "not the other way round"
+    retract(OTHER_ID, ring, reason="was no rerun", at=AT)
+    assert rerun_answer(ring, desk, path, folder) == "no"
+
+
+def test_a_rerun_is_not_made_by_changing_a_file(ring: Keyring, folder: Path, desk: Any) -> None:
+    path = receipt(ring, desk)
+    publish(path, ring, at=AT)
+    publish(receipt(ring, desk, OTHER_ID), ring, at=AT)
+    file = folder / "receipts" / f"{OTHER_ID}.json"
+    file.write_bytes(file.read_bytes().replace(b'"reproduces":null', b'"reproduces":"%s"' % make.RECEIPT_ID.encode()))
+    assert rerun_answer(ring, desk, path, folder) == "no"
+
+
+def test_a_rerun_is_not_made_by_an_entry_that_nobody_signed(ring: Keyring, folder: Path, desk: Any) -> None:
+    path = receipt(ring, desk)
+    publish(path, ring, at=AT)
+    other = receipt(ring, desk, OTHER_ID, reproduces=make.RECEIPT_ID)
+    before = (folder / "checkpoint").read_bytes()
+    publish(other, ring, at=AT)
+    assert rerun_answer(ring, desk, path, folder) == "yes"
+    (folder / "checkpoint").write_bytes(before)
+    assert rerun_answer(ring, desk, path, folder) == "no"
+
+
+def test_a_rerun_with_another_result_is_none_whatever_its_entry_says(ring: Keyring, folder: Path, desk: Any) -> None:
+    path = receipt(ring, desk)
+    publish(path, ring, at=AT)
+    mine = json.loads(path.read_text())["resultDigest"]
+    other = receipt(ring, desk, OTHER_ID, reproduces=make.RECEIPT_ID, run__seed=5)
+    logged_as(ring, folder, other, result_digest=mine)
+    assert rerun_answer(ring, desk, path, folder) == "no"
+
+
+# ------------------------------------------------------------------------- publishing
+
+
+def test_a_published_receipt_can_still_be_said_to_supersede_an_older_one(
+    ring: Keyring, folder: Path, desk: Any
+) -> None:
+    old, new = receipt(ring, desk), receipt(ring, desk, OTHER_ID)
+    publish(old, ring, at=AT)
+    first = publish(new, ring, at=AT)
+    with pytest.raises(UsageError, match="a reason is missing"):
+        publish(new, ring, at=AT, supersedes=make.RECEIPT_ID)
+    with pytest.raises(UsageError, match=f"receipt {OTHER_ID} cannot take its own place"):
+        publish(new, ring, at=AT, supersedes=OTHER_ID, reason="x")
+    said = publish(new, ring, at=AT, supersedes=make.RECEIPT_ID, reason="a wrong prompt")
+    assert (first.index, said.index, said.fresh) == (2, 3, True)
+    again = publish(new, ring, at=AT, supersedes=make.RECEIPT_ID, reason="a wrong prompt")
+    assert (again.index, again.fresh) == (2, False)
+    assert len(list(read_log(folder).of(Superseded))) == 1
+    verdict, told = judged(ring, desk, old, folder)
+    assert (verdict, told) == (Verdict.SUPERSEDED, [("superseded", f"by {OTHER_ID}: a wrong prompt")])
+    assert judged(ring, desk, new, folder)[0] is Verdict.VALID
+
+
+REASONS: list[tuple[Callable[[Keyring], object], str, str]] = [
+    (lambda ring: retract(OTHER_ID, ring, reason="x", at=AT), f"no receipt {OTHER_ID} in the log",
+     "name the id of a published receipt"),
+    (lambda ring: retract(make.RECEIPT_ID, ring, reason=None, at=AT), "a reason is missing", "--reason TEXT"),
+    (lambda ring: retract(make.RECEIPT_ID, ring, reason=" \n", at=AT), "a reason is missing", "--reason TEXT"),
+    (lambda ring: abandon("run-9", ring, reason="x", at=AT), "run run-9 was never announced in the log",
+     "only --publishable runs are"),
+    (lambda ring: abandon("run-2", ring, reason="", at=AT), "a reason is missing", "--reason TEXT"),
+    (lambda ring: abandon("run-1", ring, reason="x", at=AT),
+     f"run run-1 was not given up: its receipt {make.RECEIPT_ID} is published",
+     f"bench publish --retract {make.RECEIPT_ID} takes the receipt back"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("act", "message", "hint"), REASONS)
+def test_what_cannot_be_said_publicly_is_refused_in_words_and_nothing_is_written(
+    ring: Keyring, folder: Path, desk: Any, act: Callable[[Keyring], object], message: str, hint: str
+) -> None:
+    announce(ring, started())
+    announce(ring, started("run-2"))
+    publish(receipt(ring, desk), ring, at=AT)
+    before = (folder / "entries.jsonl").read_bytes()
+    with pytest.raises(UsageError) as caught:
+        act(ring)
+    assert (str(caught.value), caught.value.hint) == (message, hint)
+    assert (folder / "entries.jsonl").read_bytes() == before
+
+
+@pytest.mark.parametrize("content", [b"{}", b"[]", b"", b'{"receiptId": 7}', b'{"receiptId": "x", "receiptId": "y"}'])
+def test_what_is_no_receipt_is_not_published(ring: Keyring, folder: Path, tmp_path: Path, content: bytes) -> None:
+    add(ring, folder, gone(1))
+    path = tmp_path / "x.json"
+    path.write_bytes(content)
+    with pytest.raises(NotPublishable) as caught:
+        publish(path, ring, at=AT)
+    assert (caught.value.exit_code, caught.value.where) == (5, str(path))
+    assert caught.value.hint == "only a VALID receipt of kind run is published"
+    with pytest.raises(UsageError):
+        publish(tmp_path / "none.json", ring, at=AT)
+
+
+def test_a_crash_between_entry_and_files_is_mended_by_publishing_again(ring: Keyring, folder: Path, desk: Any) -> None:
+    path = receipt(ring, desk)
+    publish(path, ring, at=AT)
+    shutil.rmtree(folder / "receipts")
+    assert found(ring, folder)[0][0] == "log_receipt_missing"
+    assert not publish(path, ring, at=AT).fresh
+    assert found(ring, folder) == []
+    assert not publish(folder / "receipts" / path.name, ring, at=AT).fresh, "from its own place too"
+
+
+def test_a_receipt_is_published_from_the_folder_of_the_log_itself(ring: Keyring, folder: Path, desk: Any) -> None:
+    add(ring, folder, gone(1))
+    (folder / "receipts").mkdir()
+    path = receipt(ring, desk)
+    for file in (path, path.with_name(f"{path.stem}.items.jsonl")):
+        file.rename(folder / "receipts" / file.name)
+    assert publish(folder / "receipts" / path.name, ring, at=AT).fresh
+    assert found(ring, folder) == []
