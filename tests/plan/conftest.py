@@ -1,16 +1,21 @@
-"""A small world whose plans are made and never carried out, with a key for models that nobody calls."""
+"""A small world whose plans are made and never carried out; laws are checked without a clock."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.small_world import World
+
+settings.register_profile("unhurried", deadline=None)
+settings.load_profile("unhurried")
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
+    """Three conversations of three sessions, four questions each, and a key for models that nobody calls."""
     world = World.make(tmp_path, "http://127.0.0.1:9", corpora=3, items=4)
     world.variables["OPENAI_API_KEY"] = "test-key-of-nobody"
     return world

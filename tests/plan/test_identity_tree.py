@@ -1,0 +1,241 @@
+"""What a plan's digest rests on: everything that can change a result, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from bench.plan import Plan, changes
+from tests.small_world import World
+
+BASE: dict[str, object] = {"providers": "faulty", "answering_model": "openai/a"}
+
+
+def plan(world: World, **flags: object) -> Plan:
+    return world.plan(**{**BASE, **flags})
+
+
+def differing(old: Plan, new: Plan) -> list[str]:
+    """The leaves in which two identities differ."""
+    found = [path for path, _, _ in changes(old.identity, new.identity)]
+    assert (old.digest == new.digest) == (not found)
+    return found
+
+
+# ------------------------------------------------------------------------ flags
+
+
+@pytest.mark.parametrize(
+    ("flags", "leaves"),
+    [
+        ({"k": 3}, ["benchmarks.facts.k"]),
+        ({"context_budget": 500}, ["benchmarks.facts.context_budget"]),
+        ({"seed": 7}, ["settings.seed"]),
+        ({"epochs": 2}, ["settings.epochs"]),
+        ({"epochs_reducer": "max"}, ["benchmarks.facts.epochs_reducer"]),
+        ({"track": "vendor"}, ["settings.track"]),
+        ({"allow_code_execution": True}, ["settings.allow_code_execution"]),
+        ({"items": "c0q0"}, ["benchmarks.facts.selected", "settings.selection.items"]),
+        ({"items_of": "c0"}, ["benchmarks.facts.selected", "settings.selection.items_of"]),
+        ({"question_type": "one"}, ["benchmarks.facts.selected", "settings.selection.question_type"]),
+        ({"sample": 5}, ["benchmarks.facts.selected", "settings.selection.sample"]),
+        ({"limit": 5}, ["benchmarks.facts.selected", "settings.selection.limit"]),
+        ({"limit": 50}, ["settings.selection.limit"]),
+        ({"metrics": "mrr"}, ["benchmarks.facts.metric_entries", "benchmarks.facts.metrics.accuracy"]),
+        ({"evaluators": "exact-match"}, ["benchmarks.facts.evaluators[0]"]),
+        ({"answer_prompt": "Say: ${question} ${retrievedContext}"}, ["benchmarks.facts.prompts.answer.default"]),
+        ({"judge_prompt": ["Is ${response} right?"]}, ["benchmarks.facts.prompts.judge.default"]),
+        ({"set": {"faulty.ingest.text": "dated"}}, ["providers.faulty.config_sha256", "providers.faulty.set"]),
+        ({"answering_model": "openai/b"}, ["jobs.facts/faulty|openai/a|none", "models.openai/a"]),
+        ({"providers": "faulty bm25"}, ["jobs.facts/bm25|openai/a|none", "providers.bm25"]),
+    ],
+)
+def test_what_changes_results_changes_the_digest_and_is_named(
+    world: World, flags: dict[str, object], leaves: list[str]
+) -> None:
+    found = differing(plan(world), plan(world, **flags))
+    for leaf in leaves:
+        assert any(path == leaf or path.startswith(f"{leaf}.") for path in found), found
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {"run_id": "another"},
+        {"start": 2, "end": 5},
+        {"shard": "2/3"},
+        {"concurrency": 1},
+        {"ingest_concurrency": 1},
+        {"rate": ["faulty=5/s"]},
+        {"timeout": "5s"},
+        {"max_cost": 1},
+        {"max_time": "1h"},
+        {"max_error_rate": 0.5},
+        {"prices": {"openai/a": {"input": 1, "output": 1}}},
+        {"set": {"faulty.rateLimit.maxRetries": 9}},
+    ],
+)
+def test_what_changes_no_result_changes_no_digest(world: World, flags: dict[str, object]) -> None:
+    one, other = plan(world), plan(world, **flags)
+    kept = [path for path in differing(one, other) if not path.startswith("providers.faulty.set")]
+    assert kept == []
+
+
+# ------------------------------------------------------------------------ files and the environment
+
+
+def edited(name: str, old: str, new: str) -> Callable[[World], None]:
+    def edit(world: World) -> None:
+        path = world.workspace / name
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new))
+
+    return edit
+
+
+FACTS, FAULTY, DATA = "configs/benchmarks/facts.yaml", "configs/providers/faulty.yaml", "datasets/facts.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("edit", "leaves"),
+    [
+        (edited(FACTS, 'version: "1"', 'version: "2"'), {"version", "config_sha256"}),
+        (edited(FACTS, "batchSize: 1", "batchSize: 2"), {"config_sha256"}),
+        (edited(FACTS, "name: facts", "name: facts\ntags: [new]\ndescription: other words"), set()),
+        (edited(DATA, "opens with", "unlocks by"), {"dataset.sha256", "dataset.content_sha256"}),
+        (edited(DATA, '"sessions":', ' "sessions" :'), {"dataset.sha256"}),
+    ],
+)
+def test_a_benchmark_is_its_config_and_its_data(world: World, edit: Callable[[World], None], leaves: set[str]) -> None:
+    before = plan(world)
+    edit(world)
+    assert set(differing(before, plan(world))) == {f"benchmarks.facts.{leaf}" for leaf in leaves}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "changes_it"),
+    [
+        ("path: /v1/search", "path: /v2/search", True),
+        ("on_unknown: reset", "on_unknown: repeat", True),
+        ("timeout: 2000", "timeout: 9000", False),
+        ("type: hosted", "type: hosted\ndescription: other words", False),
+    ],
+)
+def test_a_provider_is_what_it_is_asked_and_how_it_is_read(world: World, old: str, new: str, changes_it: bool) -> None:
+    before = plan(world)
+    edited(FAULTY, old, new)(world)
+    assert (differing(before, plan(world)) == ["providers.faulty.config_sha256"]) is changes_it
+
+
+def test_where_a_service_is_and_what_the_environment_tells_it_are_part_of_the_plan(world: World) -> None:
+    edited(FAULTY, "name: faulty", "name: faulty\nvars: {region: '${REGION:-eu}', fixed: always}")(world)
+    before = plan(world)
+    assert _provider(before)["vars"] == {"region": "eu"}
+    world.variables["REGION"] = "us"
+    assert differing(before, plan(world)) == ["providers.faulty.vars.region"]
+    del world.variables["REGION"]
+    world.variables["FAULT_URL"] = "http://127.0.0.1:10"
+    assert differing(before, plan(world)) == ["providers.faulty.base_url"]
+
+
+def test_a_secret_among_the_variables_of_a_file_is_not_shown(world: World) -> None:
+    key = "sk-proj-" + "a1B2c3D4" * 5
+    edited(FAULTY, "name: faulty", "name: faulty\nvars: {token: '${TOKEN}'}")(world)
+    world.variables["TOKEN"] = key
+    assert key not in json.dumps(plan(world).identity)
+
+
+def test_a_model_is_its_address_its_dialect_and_its_settings(world: World) -> None:
+    before = plan(world)
+    assert before.identity["models"] == {
+        "openai/a": {"base_url": "https://api.openai.com/v1", "dialect": "openai", "settings": None}
+    }
+    world.write("configs/models/openai.yaml", "name: openai\nlimits: {rps: 5}\n")
+    assert differing(before, plan(world)) == []
+    world.write("configs/models/openai.yaml", "name: openai\nmodels: {a: {fixed_temperature: true}}\n")
+    assert [path for path in differing(before, plan(world)) if "settings" in path]
+    world.write("configs/models/openai.yaml", "name: openai\n")
+    world.variables["OPENAI_BASE_URL"] = "http://127.0.0.1:9/v1"
+    assert differing(before, plan(world)) == ["models.openai/a.base_url"]
+
+
+def test_a_key_is_no_part_of_the_plan(world: World) -> None:
+    before = plan(world)
+    world.variables["OPENAI_API_KEY"] = "another-key-of-nobody"
+    assert differing(before, plan(world)) == []
+
+
+def test_a_script_of_replies_is_known_by_its_digest(world: World, tmp_path: Path) -> None:
+    script = tmp_path / "replies.jsonl"
+    script.write_text('{"match": "x", "reply": "y"}\n')
+    world.variables["MEMORYBENCH_SCRIPT"] = str(script)
+    before = plan(world, answering_model="builtin/scripted")
+    script.rename(tmp_path / "moved.jsonl")
+    world.variables["MEMORYBENCH_SCRIPT"] = str(tmp_path / "moved.jsonl")
+    assert differing(before, plan(world, answering_model="builtin/scripted")) == []
+    (tmp_path / "moved.jsonl").write_text('{"match": "x", "reply": "z"}\n')
+    assert differing(before, plan(world, answering_model="builtin/scripted")) == [
+        "models.builtin/scripted.script_sha256"
+    ]
+
+
+def test_the_model_that_evaluators_compare_with_is_part_of_the_plan(world: World) -> None:
+    similar = {"evaluators": "semantic-similarity"}
+    one, other = (plan(world, **similar, embedding_model=f"openai/{name}") for name in "xy")
+    assert differing(one, other) == ["models.openai/x", "models.openai/y"]
+
+
+def test_the_workspace_is_no_part_of_the_plan(tmp_path: Path) -> None:
+    plans = []
+    for name in ("one", "two"):
+        world = World.make(tmp_path / name, "http://127.0.0.1:9", corpora=1, items=2)
+        plans.append(world.plan(providers="faulty bm25"))
+    assert differing(*plans) == []
+
+
+# ------------------------------------------------------------------------ the tree itself
+
+
+def test_jobs_say_what_they_are_and_why_they_are_skipped(world: World) -> None:
+    world.write(
+        "configs/benchmarks/listing.yaml",
+        'name: listing\nversion: "1"\nextends: facts\nrequiredCapabilities: [list_memories]\n',
+    )
+    jobs = plan(world, benchmarks="facts listing", providers="faulty bm25@x").identity["jobs"]
+    assert isinstance(jobs, Mapping)
+    assert {key: job["skipped"] for key, job in jobs.items()} == {
+        "facts/faulty|openai/a|none": None,
+        "facts/bm25@x|openai/a|none": None,
+        "listing/faulty|openai/a|none": "skipped: listing needs list_memories, faulty does not have it",
+        "listing/bm25@x|openai/a|none": None,
+    }
+    assert jobs["facts/bm25@x|openai/a|none"] == {
+        "lane": "facts/bm25@x", "benchmark": "facts", "provider": "bm25@x", "embedding": None, "answering": "openai/a",
+        "judge": "none", "unit": "session", "level": "session", "skipped": None,
+    }  # fmt: skip
+
+
+def test_a_provider_that_cuts_memories_its_own_way_says_so(world: World) -> None:
+    edited(FAULTY, "ingest: {", "ingest: {unit: turn, ")(world)
+    turn, session = plan(world, providers="faulty bm25").lanes
+    assert [(lane.unit, lane.level) for lane in (turn, session)] == [("turn", "turn"), ("session", "session")]
+    edited(FAULTY, "ingest: {unit: turn, ", "ingest: {unit: chunk, chunk: {size: 50, overlap: 5}, ")(world)
+    chunked = plan(world, providers="faulty").lanes[0]
+    assert (chunked.unit, chunked.level, chunked.text) == ("session", "session", None)
+
+
+def test_the_same_flags_give_the_same_tree(world: World) -> None:
+    assert plan(world).identity == plan(world).identity
+    assert json.loads(json.dumps(plan(world).identity)) == plan(world).identity
+
+
+def _provider(found: Plan) -> Mapping[str, object]:
+    providers = found.identity["providers"]
+    assert isinstance(providers, Mapping)
+    one = providers["faulty"]
+    assert isinstance(one, Mapping)
+    return one

@@ -1,0 +1,66 @@
+"""When a job has no headline number."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.model import State
+from bench.plan.validity import invalid_reasons
+
+FOREIGN = "an isolation probe found foreign memories in a namespace"
+
+
+def failed(count: int, planned: int, allowed: str) -> str:
+    return f"{count} of {planned} items failed (error or not_ready): above the allowed {allowed}"
+
+
+@pytest.mark.parametrize(
+    ("states", "planned", "allowed", "reasons"),
+    [
+        ({}, 100, 0.02, ()),
+        ({State.CORRECT: 100}, 100, 0.02, ()),
+        ({State.ERROR: 2}, 100, 0.02, ()),
+        ({State.ERROR: 3}, 100, 0.02, (failed(3, 100, "2 %"),)),
+        ({State.NOT_READY: 3}, 100, 0.02, (failed(3, 100, "2 %"),)),
+        ({State.ERROR: 1, State.NOT_READY: 2}, 100, 0.02, (failed(3, 100, "2 %"),)),
+        ({State.ERROR: 1}, 100, 0.0, (failed(1, 100, "0 %"),)),
+        ({State.ERROR: 100}, 100, 1.0, ()),
+        ({State.ERROR: 1}, 3, 0.333, (failed(1, 3, "33.3 %"),)),
+        ({State.INCORRECT: 100}, 100, 0.0, ()),
+        ({State.UNSCORED: 50, State.UNSUPPORTED: 50}, 100, 0.0, ()),
+        ({State.ERROR: 1}, 0, 0.02, ()),
+    ],
+)
+def test_only_items_that_failed_count_and_only_above_what_is_allowed(
+    states: dict[State, int], planned: int, allowed: float, reasons: tuple[str, ...]
+) -> None:
+    assert invalid_reasons(states, {}, planned, allowed, 0) == reasons
+
+
+@pytest.mark.parametrize(
+    ("kinds", "probes", "invalid"),
+    [({}, 0, False), ({"timeout": 5}, 0, False), ({}, 1, True), ({"contaminated": 1}, 0, True),
+     ({"contaminated": 0}, 0, False), ({"contaminated": 2}, 3, True)],
+)  # fmt: skip
+def test_foreign_memories_make_a_job_invalid_once_whoever_found_them(
+    kinds: dict[str, int], probes: int, invalid: bool
+) -> None:
+    assert invalid_reasons({}, kinds, 100, 0.02, probes) == ((FOREIGN,) if invalid else ())
+
+
+def test_both_reasons_are_given() -> None:
+    found = invalid_reasons({State.ERROR: 9}, {"contaminated": 9}, 10, 0.02, 1)
+    assert found == (failed(9, 10, "2 %"), FOREIGN)
+
+
+@given(errors=st.integers(0, 50), late=st.integers(0, 50), more=st.integers(0, 50), allowed=st.floats(0, 1))
+def test_pending_items_never_make_a_job_invalid_and_more_failures_never_make_it_valid(
+    errors: int, late: int, more: int, allowed: float
+) -> None:
+    states = {State.ERROR: errors, State.NOT_READY: late}
+    now = invalid_reasons(states, {}, 100, allowed, 0)
+    assert bool(now) == ((errors + late) / 100 > allowed)
+    later = invalid_reasons({**states, State.ERROR: errors + more}, {}, 100, allowed, 0)
+    assert not now or later
