@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
@@ -26,6 +26,8 @@ EVERY: Final = _Every.EVERY
 """the step that takes every element"""
 
 Step = str | int | _Every
+NOTHING: Final = object()
+"""what a path gives that leads nowhere; null is a value"""
 
 _PLAIN = re.compile(r"(?:\.[A-Za-z_\u0080-\U0010ffff][\w\u0080-\U0010ffff-]*|\[-?(?:0|[1-9]\d*)\]|\[\*\]|\.\*)*")
 _STEP = re.compile(r"\.\*|\.([^.\[*]+)|\[(-?\d+)\]|\[\*\]")
@@ -41,17 +43,17 @@ class Path:
 
     text: str
     steps: tuple[Step, ...]
+    single: bool = field(init=False)
+    """it can only give one value"""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "single", EVERY not in self.steps)
 
     @property
     def root(self) -> str | None:
         """The first name, which in a request body must be a request variable."""
         first = self.steps[0] if self.steps else None
         return first if isinstance(first, str) else None
-
-    @property
-    def single(self) -> bool:
-        """True when the path can only give one value."""
-        return EVERY not in self.steps
 
     def one(self, value: object) -> object:
         """Give the one value (null counts); PathMissing otherwise."""
@@ -62,28 +64,41 @@ class Path:
 
     def get(self, value: object) -> object | None:
         """Give the one value, or None where it is missing or null."""
-        for step in self.steps:
-            if isinstance(step, str):
-                value = value.get(step) if isinstance(value, Mapping) else None
-            elif isinstance(step, int):
-                inside = isinstance(value, list) and -len(value) <= step < len(value)
-                value = value[step] if inside else None  # type: ignore[index]
-            else:
-                found = self.all(value)
-                return found[0] if len(found) == 1 else None
-            if value is None:
-                return None
-        return value
+        if not self.single:
+            several = self.all(value)
+            return several[0] if len(several) == 1 else None
+        found = self._walk(value)
+        return None if found is NOTHING else found
+
+    def first(self, value: object) -> object | None:
+        """Give the first value of several, or None where there is none."""
+        if not self.single:
+            return next(iter(self.all(value)), None)
+        found = self._walk(value)
+        return None if found is NOTHING else found
 
     def all(self, value: object) -> list[object]:
         """Give every value, in order; an empty list where the path leads to nothing."""
-        if len(self.steps) == 1 and type(value) is dict and type(step := self.steps[0]) is str:
-            # the common case of a field of a row
-            return [value[step]] if step in value else []
+        if self.single:
+            one = self._walk(value)
+            return [] if one is NOTHING else [one]
         found = [value]
         for step in self.steps:
             found = [child for node in found for child in _children(node, step)]
         return found
+
+    def _walk(self, value: object) -> object:
+        """The value at the end of a single path, or NOTHING; what is read once a hit takes no list and no call."""
+        for step in self.steps:
+            if type(value) is dict and type(step) is str:
+                if step not in value:
+                    return NOTHING
+                value = value[step]
+            elif children := _children(value, step):
+                value = children[0]
+            else:
+                return NOTHING
+        return value
 
 
 def _children(node: object, step: Step) -> Sequence[object]:

@@ -12,7 +12,8 @@ All findings of a file come at once, each with ``file:line:column`` and the near
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self, TypeVar
@@ -25,6 +26,7 @@ from bench.config.jsontext import Places, TreePath, parse_json
 from bench.errors import ConfigError
 
 MAX_BYTES = 2_000_000
+_PLACE = re.compile(r"(.+):(\d+):(\d+)", re.DOTALL)
 
 
 class ConfigModel(BaseModel):
@@ -168,6 +170,16 @@ def findings(source: Source, model: type[ConfigModel], error: ValidationError) -
     details = [entry for entry in error.errors() if not _other_branch(source, entry, error.errors())]
     problems = [explain(source, model, entry) for entry in sorted(details, key=line_and_column)]
     return list({str(problem): problem for problem in problems}.values())
+
+
+def in_file_order(problems: Iterable[ConfigError]) -> list[ConfigError]:
+    """The findings of several checks as a reader meets them, line by line; those without a place come last."""
+
+    def place(error: ConfigError) -> tuple[bool, str, int, int]:
+        found = _PLACE.fullmatch(error.where or "")
+        return (False, found[1], int(found[2]), int(found[3])) if found else (True, error.where or "", 0, 0)
+
+    return sorted(problems, key=place)
 
 
 def _other_branch(source: Source, entry: ErrorDetails, every: list[ErrorDetails]) -> bool:

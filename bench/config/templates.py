@@ -125,11 +125,11 @@ def _expression(source: str, names: Collection[str], where: str | None) -> _Slot
 def _split(inner: str) -> list[str]:
     """Cut at ``|`` outside quotes."""
     pieces = [""]
-    for token in _TOKEN.findall(inner):
-        if token == "|":
+    for part in _TOKEN.findall(inner):
+        if part == "|":
             pieces.append("")
         else:
-            pieces[-1] += token
+            pieces[-1] += part
     return [piece.strip() for piece in pieces]
 
 

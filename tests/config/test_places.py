@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.config.benchmark.origin import Origin, merge
-from bench.config.source import MAX_BYTES, ConfigModel, Source, findings, fold, load, show
+from bench.config.source import MAX_BYTES, ConfigModel, Source, findings, fold, in_file_order, load, show
 from bench.config.variables import find_variables, texts
 from bench.errors import ConfigError
 
@@ -265,3 +265,9 @@ def test_every_text_of_a_tree_comes_with_its_path() -> None:
 def test_a_mention_is_upper_case_in_braces(text: str, found: list[tuple[str, str | None]]) -> None:
     assert [(one.name, one.default) for one in find_variables(text)] == found
     assert all(one.path == () for one in find_variables(text))
+
+
+def test_findings_are_sorted_by_line_and_column_as_numbers() -> None:
+    places = ["b.yaml:2:1", "a.yaml:10:1", "a.yaml:9:12", "a.yaml:9:2", None, "a.yaml"]
+    found = in_file_order([ConfigError("x", where=place) for place in places])
+    assert [one.where for one in found] == ["a.yaml:9:2", "a.yaml:9:12", "a.yaml:10:1", "b.yaml:2:1", None, "a.yaml"]

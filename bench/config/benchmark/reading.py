@@ -18,7 +18,7 @@ from bench.config.benchmark.origin import Origin
 from bench.config.jsontext import TreePath
 from bench.config.manifest import PLACES, Manifest
 from bench.config.manifestparts import LlmAsJudge
-from bench.config.source import Source, load
+from bench.config.source import Source, in_file_order, load
 from bench.errors import ConfigError
 
 Find = Callable[[str], Path | None]
@@ -40,7 +40,7 @@ def read_benchmark(path: Path, *, find: Find, workspace: Path | None = None) -> 
     config, problems = _from_manifest(origin) if is_manifest else _from_yaml(origin, workspace)
     problems += problems_of(config)
     if problems:
-        raise ConfigError.of(problems)
+        raise ConfigError.of(in_file_order(problems))
     config._notes = notes_of(config)
     return config
 

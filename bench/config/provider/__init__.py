@@ -33,7 +33,7 @@ from bench.config.provider.sections import (
     Verified,
 )
 from bench.config.provider.traffic import CallPrices, Errors, Limits, RateLimit
-from bench.config.source import ConfigModel, Source, load
+from bench.config.source import ConfigModel, Source, in_file_order, load
 from bench.errors import ConfigError
 
 __all__ = ["ProviderConfig", "load_provider"]
@@ -181,7 +181,7 @@ def load_provider(source: Source | Path) -> ProviderConfig:
         problems += error.problems or (error,)
     problems += problems_of(read, config)
     if problems or config is None:
-        raise ConfigError.of(problems)
+        raise ConfigError.of(in_file_order(problems))
     config._source = read
     config._warnings = tuple(warnings_of(read, config))
     return config

@@ -1,0 +1,268 @@
+"""What a benchmark file must hold beyond its types: each finding in whole, at its place, with what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bench.config.benchmark import BenchmarkConfig
+from bench.config.catalog import Catalog
+from bench.errors import ConfigError
+
+HEAD = 'name: b\nversion: "1"\n'
+DATA = "data: {type: local, path: ./b.jsonl}\n"
+SCHEMA = "schema: {itemId: id, question: q, answer: a, context: {field: c, type: string}}\n"
+EVALUATION = "evaluation: {method: exact-match}\n"
+GOOD = HEAD + DATA + SCHEMA + EVALUATION
+TYPES = "types: fact, when"
+
+Load = Callable[[str], BenchmarkConfig]
+Refused = Callable[[str], list[tuple[str, str]]]
+
+
+@pytest.fixture
+def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Load:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "configs" / "benchmarks"
+    folder.mkdir(parents=True)
+
+    def make(text: str) -> BenchmarkConfig:
+        (folder / "b.yaml").write_text(text, encoding="utf-8")
+        return Catalog.load(tmp_path).read_benchmark(folder / "b.yaml")
+
+    return make
+
+
+@pytest.fixture
+def refused(read: Load) -> Refused:
+    def make(text: str) -> list[tuple[str, str]]:
+        with pytest.raises(ConfigError) as caught:
+            read(text)
+        found = caught.value.problems or (caught.value,)
+        return [(str(one).removeprefix("configs/benchmarks/"), one.hint) for one in found]
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said", "hint"),
+    [
+        ("name: b", "name: c", 'b.yaml:1:1: name "c" must equal the file name "b"', "rename one of the two"),
+        (
+            "question: q, ",
+            "",
+            'b.yaml:4:1: missing field "question" in schema',
+            "name the field that holds the question",
+        ),
+        ("answer: a, ", "", 'b.yaml:4:1: missing field "answer" in schema', "name the field that holds the answer"),
+        (
+            "type: string",
+            "type: array, itemSchema: {role: r}",
+            'b.yaml:4:79: itemSchema needs "content" or "text"',
+            "name the field that holds what was said",
+        ),
+        (
+            "type: string",
+            "type: string, dateField: d",
+            "b.yaml:4:66: a context of type string has no turns and no dates",
+            "use array or object",
+        ),
+        (
+            "type: string",
+            "type: string, itemSchema: {text: t}",
+            "b.yaml:4:66: a context of type string has no turns and no dates",
+            "use array or object",
+        ),
+        ("./b.jsonl", "./b.txt", 'b.yaml:3:1: cannot tell the format of "./b.txt"', "add format: json, jsonl or csv"),
+        (
+            "method: exact-match",
+            "method: custom",
+            "b.yaml:5:14: method custom and customEvaluator need each other",
+            "customEvaluator: ./file.py:Class",
+        ),
+        (
+            "method: exact-match",
+            "method: exact-match, customEvaluator: './e.py:E'",
+            "b.yaml:5:14: method custom and customEvaluator need each other",
+            "customEvaluator: ./file.py:Class",
+        ),
+        (
+            "method: exact-match",
+            "method: deletion-check",
+            "b.yaml:5:14: deletion-check needs the strategy add-delete-verify",
+            "see docs/add-a-benchmark.md",
+        ),
+        (
+            "method: exact-match",
+            "method: token-f1, pack: locomo",
+            'b.yaml:5:32: pack "locomo" has no version',
+            "write NAME@VERSION",
+        ),
+        (
+            EVALUATION,
+            EVALUATION + "questionTypes: [{name: fact}, {name: when}]\ngroups: {g: [fact, wen]}\n",
+            'b.yaml:7:20: group "g" names the unknown type "wen"; did you mean "when"?',
+            TYPES,
+        ),
+        (
+            EVALUATION,
+            EVALUATION + "categories: {1: fact, 2: when}\ngroups: {g: [zzzz]}\n",
+            'b.yaml:7:14: group "g" names the unknown type "zzzz"',
+            TYPES,
+        ),
+        (
+            EVALUATION,
+            EVALUATION + "categories: {1: fact, 2: when}\nabstention: {questionTypes: [fact, fakt]}\n",
+            'b.yaml:7:36: abstention names the unknown type "fakt"; did you mean "fact"?',
+            TYPES,
+        ),
+        (
+            EVALUATION,
+            EVALUATION + "ingestion: {preprocessing: {formatTemplate: '${sesion}'}}\n",
+            'b.yaml:6:29: unknown name "sesion" in template; did you mean "session"?',
+            "names here: date, metadata.*, session, sessionDate, turns",
+        ),
+        (
+            "{method: exact-match}",
+            "{method: exact-match, answerPrompt: {default: '${answer}'}}",
+            'b.yaml:5:50: unknown name "answer" in template',
+            "names here: choices, question, questionDate, retrievedContext, speakerA, speakerB",
+        ),
+        (
+            "{method: exact-match}",
+            "{method: exact-match, answerPrompt: {byQuestionType: {when: '${team}'}}}",
+            'b.yaml:5:67: unknown name "team" in template',
+            "names here: choices, question, questionDate, retrievedContext, speakerA, speakerB",
+        ),
+        (
+            "{method: exact-match}",
+            "{method: llm-judge, judgePrompts: {default: '${context}'}}",
+            'b.yaml:5:48: unknown name "context" in template',
+            "names here: answer, evidence, question, questionDate, questionType, response, rubric",
+        ),
+        (
+            "{method: exact-match}",
+            "{method: llm-judge, judgePrompts: {abstention: '${anwser}'}}",
+            'b.yaml:5:48: unknown name "anwser" in template; did you mean "answer"?',
+            "names here: answer, evidence, question, questionDate, questionType, response, rubric",
+        ),
+    ],
+)
+def test_each_finding_in_whole(refused: Refused, old: str, new: str, said: str, hint: str) -> None:
+    assert old in GOOD
+    assert refused(GOOD.replace(old, new, 1)) == [(said, hint)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("answer: a, ", ""),
+        ("question: q, answer: a, ", ""),
+    ],
+)
+def test_nested_questions_bring_question_and_answer(read: Load, old: str, new: str) -> None:
+    nested = GOOD.replace(old, new, 1).replace(
+        "type: string}", "type: string}, questions: {field: qa, questionField: q}"
+    )
+    assert read(nested).fields.questions is not None
+
+
+@pytest.mark.parametrize("method", ["none", "rubric"])
+def test_what_needs_no_answer_needs_no_field_for_it(read: Load, method: str) -> None:
+    text = GOOD.replace("answer: a, ", "").replace("exact-match", method)
+    assert read(text).fields.answer is None
+
+
+def test_names_of_metadata_are_known_to_a_prompt_that_lists_them(read: Load) -> None:
+    prompt = "{method: exact-match, answerPrompt: {promptFields: [team], default: '${team} ${question}'}}"
+    assert read(GOOD.replace("{method: exact-match}", prompt)).answer_prompt(None) == ("default", "${team} ${question}")
+
+
+def test_a_type_is_checked_only_where_types_are_known(read: Load) -> None:
+    assert read(GOOD + "groups: {g: [anything]}\nabstention: {questionTypes: [whatever]}\n").groups == {
+        "g": ("anything",)
+    }
+
+
+def test_a_file_elsewhere_may_have_any_name(read: Load, tmp_path: Path) -> None:
+    (tmp_path / "draft.yaml").write_text(GOOD, encoding="utf-8")
+    assert Catalog.load(tmp_path).read_benchmark(tmp_path / "draft.yaml").name == "b"
+
+
+def test_every_finding_of_a_file_comes_at_once(refused: Refused) -> None:
+    text = GOOD.replace("name: b", "name: c").replace("./b.jsonl", "./b").replace("answer: a, ", "")
+    text = text.replace("{method: exact-match}", "{method: exact-match, pack: x, answerPrompt: {default: '@gone.txt'}}")
+    assert [said for said, _ in refused(text)] == [
+        'b.yaml:1:1: name "c" must equal the file name "b"',
+        'b.yaml:3:1: cannot tell the format of "./b"',
+        'b.yaml:4:1: missing field "answer" in schema',
+        'b.yaml:5:35: pack "x" has no version',
+        'b.yaml:5:59: the file "gone.txt" is not there',
+    ]
+
+
+# ---------------------------------------------------------------------- notes
+
+
+@pytest.mark.parametrize(
+    ("text", "notes"),
+    [
+        (GOOD, ()),
+        (
+            GOOD + "runtime: {checkpointing: false, resumable: false}\n",
+            (
+                "runtime.checkpointing: false has no effect: a run always has its journal",
+                "runtime.resumable: false has no effect: a run always has its journal",
+            ),
+        ),
+        (
+            GOOD + "ingestion: {preprocessing: {escapeHtml: true}}\n",
+            ("preprocessing.escapeHtml changes the stored text, answers may stop matching: the run is marked altered",),
+        ),
+        (
+            GOOD.replace("type: local, path: ./b.jsonl", "type: url, path: 'https://x.test/b.jsonl'"),
+            ("data.sha256 is not recorded: the file cannot be checked, a result is not publishable",),
+        ),
+        (
+            GOOD.replace(
+                "type: local, path: ./b.jsonl",
+                f"type: huggingface, path: a/b, file: b.json, sha256: '{'a' * 64}', revision: main",
+            ),
+            ('data.revision "main" is a branch, not a commit: it may change',),
+        ),
+        (
+            GOOD.replace(
+                "type: local, path: ./b.jsonl",
+                f"type: huggingface, path: a/b, file: b.json, sha256: '{'a' * 64}', revision: {'0a' * 20}",
+            ),
+            (),
+        ),
+        (
+            GOOD.replace("{method: exact-match}", "{method: llm-judge, judgePrompts: {source: paper, default: x}}"),
+            ("judgePrompts.source is paper, without a pack: the prompts count as custom (fidelity: custom)",),
+        ),
+        (
+            GOOD + "questionTypes: [{name: fact, evaluationPrompt: odd}, {name: when}]\n",
+            ('evaluationPrompt "odd" of fact is not in judgePrompts.byQuestionType: default is used',),
+        ),
+    ],
+)
+def test_what_stops_nothing_is_noted(read: Load, text: str, notes: tuple[str, ...]) -> None:
+    assert read(text).notes == notes
+
+
+@pytest.mark.parametrize(
+    ("text", "marks"),
+    [
+        (GOOD, ()),
+        (GOOD + "ingestion: {preprocessing: {escapeHtml: true}}\n", ("altered",)),
+        (
+            GOOD.replace("type: local, path: ./b.jsonl", "type: url, path: 'https://x.test/b.jsonl'"),
+            ("dataset_unpinned",),
+        ),
+    ],
+)
+def test_what_stands_against_publishing(read: Load, text: str, marks: tuple[str, ...]) -> None:
+    assert read(text).marks == marks
