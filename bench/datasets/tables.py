@@ -54,6 +54,8 @@ def _problem(header: list[str]) -> tuple[str, str] | None:
     repeated = sorted({name for name in header if header.count(name) > 1})
     if repeated:
         return f'the header names "{repeated[0]}" twice', "rename a column"
+    if any("\0" in name for name in header):
+        return "the header holds characters of no name (NUL)", "save the file as UTF-8"
     if not any(header):
         return "the header line is empty", "begin the file with the names of its fields"
     if len(header) == 1 and (";" in header[0] or "\t" in header[0]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,9 @@ import pytest
 from bench.config.benchmark import BenchmarkConfig
 from bench.config.catalog import Catalog
 from bench.datasets import Dataset, open_benchmark
+from bench.datasets import download as download_module
+from tests.datasets.hub import SHA, YAML, Config, Hub
+from tests.local_server import LocalServers
 
 
 class Workspace:
@@ -120,3 +123,41 @@ def row(**changes: object) -> dict[str, object]:
     }
     values.update(changes)
     return values
+
+
+@pytest.fixture
+async def hubs() -> AsyncIterator[Callable[[], Awaitable[tuple[Hub, str]]]]:
+    """Start file servers, each with its address."""
+    servers = LocalServers()
+
+    async def start() -> tuple[Hub, str]:
+        server = Hub()
+        return server, await servers.start(server.file)
+
+    yield start
+    await servers.close()
+
+
+@pytest.fixture
+async def hub(hubs: Callable[[], Awaitable[tuple[Hub, str]]]) -> tuple[Hub, str]:
+    """One file server and its address."""
+    return await hubs()
+
+
+@pytest.fixture
+def config(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Config:
+    """A benchmark whose data is downloaded, without pauses between attempts."""
+    monkeypatch.setattr(download_module, "FIRST_PAUSE_S", 0.01)
+
+    def make(
+        path: str = "acme/set",
+        kind: str = "huggingface",
+        sha: str | None = SHA,
+        file: str = "big.bin.json",
+        revision: str | None = None,
+    ) -> BenchmarkConfig:
+        text = YAML.format(path=path, kind=kind, sha=sha or "null", file=file, revision=revision or "null")
+        workspace.yaml("big", text)
+        return Catalog.load(workspace.root).benchmark("big")
+
+    return make

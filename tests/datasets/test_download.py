@@ -3,109 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Callable
-from pathlib import Path
 
-import aiohttp
 import anyio
 import pytest
-from aiohttp import web
 
-from bench.config.benchmark import BenchmarkConfig
-from bench.config.catalog import Catalog
 from bench.datasets import download as module
-from bench.datasets.download import Downloaded, download, origin_of
-from bench.datasets.fetching import aiohttp_fetch
+from bench.datasets.download import origin_of
 from bench.errors import DataError
 from tests.datasets.conftest import Workspace
-
-BODY = bytes(range(256)) * 4000
-SHA = hashlib.sha256(BODY).hexdigest()
-
-
-class Hub:
-    """A file server with ranges that can break off once, change its file, or refuse."""
-
-    def __init__(self) -> None:
-        self.body = BODY
-        self.etag = '"one"'
-        self.break_after: int | None = None
-        self.status: int | None = None
-        self.requests: list[tuple[str, dict[str, str]]] = []
-
-    async def file(self, request: web.Request) -> web.StreamResponse:
-        self.requests.append((request.path, dict(request.headers)))
-        if self.status is not None:
-            return web.Response(status=self.status)
-        start = self._start(request)
-        headers = {"ETag": self.etag, "Content-Length": str(len(self.body) - start)}
-        if start:
-            headers["Content-Range"] = f"bytes {start}-{len(self.body) - 1}/{len(self.body)}"
-        response = web.StreamResponse(status=206 if start else 200, headers=headers)
-        await response.prepare(request)
-        if self.break_after is not None:
-            await response.write(self.body[start : start + self.break_after])
-            self.break_after = None
-            assert request.transport is not None
-            request.transport.close()
-            return response
-        await response.write(self.body[start:])
-        return response
-
-    def _start(self, request: web.Request) -> int:
-        asked = request.headers.get("Range")
-        same = request.headers.get("If-Range") == self.etag
-        return int(asked.removeprefix("bytes=").rstrip("-")) if asked and same else 0
-
-
-@pytest.fixture
-async def hub() -> AsyncIterator[tuple[Hub, str]]:
-    server = Hub()
-    app = web.Application()
-    app.router.add_get("/{path:.*}", server.file)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    host, port = runner.addresses[0][:2]
-    yield server, f"http://{host}:{port}"
-    await runner.cleanup()
-
-
-@pytest.fixture(autouse=True)
-def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "FIRST_PAUSE_S", 0.01)
-
-
-YAML = """
-name: big
-version: "1"
-data: {{type: {kind}, path: {path}, file: big.bin.json, format: json, sha256: {sha}}}
-schema: {{itemId: id, question: q, answer: a, context: {{field: c, type: string}}}}
-evaluation: {{method: exact-match}}
-metrics: [accuracy]
-"""
-
-
-@pytest.fixture
-def config(workspace: Workspace) -> Callable[..., BenchmarkConfig]:
-    def make(path: str = "acme/set", kind: str = "huggingface", sha: str | None = SHA) -> BenchmarkConfig:
-        workspace.yaml("big", YAML.format(path=path, kind=kind, sha=sha or "null"))
-        return Catalog.load(workspace.root).benchmark("big")
-
-    return make
-
-
-async def run(
-    config: BenchmarkConfig, root: Path, url: str, *, source: str | None = None, token: str | None = None
-) -> Downloaded:
-    values = {"HF_ENDPOINT": url, "HF_TOKEN": token}
-    async with aiohttp.ClientSession() as session:
-        return await download(config, root, fetch=aiohttp_fetch(session), environment=values.get, source=source)
-
-
-def target_of(root: Path) -> Path:
-    return root / "datasets" / "big" / "big.bin.json"
+from tests.datasets.hub import BODY, SHA, run, target_of
 
 
 async def test_a_hub_file_comes_from_the_named_endpoint_with_the_token(hub, config, workspace) -> None:

@@ -1,0 +1,326 @@
+"""Files that are torn, packed, of another encoding or format: each is told with its place, its reason and a way out."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from bench.datasets.arrays import DEEPEST
+from bench.datasets.rows import RowFile
+from bench.errors import BenchError, DataError
+from tests.datasets.conftest import Workspace
+
+ROW = '{"id": "1", "q": "Q?", "a": "A", "c": "C"}'
+TWO = '{"id": "2", "q": "Q?", "a": "A", "c": "C"}'
+UTF8 = "save the file as UTF-8"
+MEND = "mend or remove the row"
+ROWS = "check the file and its format"
+OBJECT = "make each row an object of fields"
+FLAT = "flatten the row"
+LARGE = "write it as text"
+
+TABLE = """
+name: table
+version: "1"
+data: {{type: local, path: ./datasets/{file}}}
+schema: {{itemId: id, question: q, answer: a, context: {{field: c, type: string}}}}
+evaluation: {{method: exact-match}}
+metrics: [accuracy]
+"""
+
+
+def told(workspace: Workspace, file: str, data: bytes) -> tuple[str, str]:
+    """What opening this file as a benchmark says, and the hint; places without the folder."""
+    workspace.yaml("table", TABLE.format(file=file))
+    path = workspace.root / "datasets" / file
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(data)
+    with pytest.raises(BenchError) as caught:
+        workspace.open("table")
+    assert caught.value.exit_code == 2
+    return str(caught.value).replace(f"{path.parent}/", ""), caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("data", "text", "hint"),
+    [
+        ("", "x.json: there are no rows", ROWS),
+        ("\ufeff", "x.json: there are no rows", ROWS),
+        (" \n\t ", "x.json: there are no rows", ROWS),
+        ("[]", "x.json: there are no rows", ROWS),
+        ("\ufeff[ ]\n", "x.json: there are no rows", ROWS),
+        ("5", "x.json: [0]: row is no object: 5", OBJECT),
+        ('"text"', 'x.json: [0]: row is no object: "text"', OBJECT),
+        ("null", "x.json: [0]: row is no object: null", OBJECT),
+        ("[null]", "x.json: [0]: row is no object: null", OBJECT),
+        (f"[{ROW}, 1]", "x.json: [1]: row is no object: 1", OBJECT),
+        (f"[1, {ROW}]", "x.json: [0]: row is no object: 1", OBJECT),
+        (f"[[{ROW}]]", "x.json: [0]: row is no object: a list", OBJECT),
+        (f"[{ROW}", "x.json: [1]: row is torn: premature EOF", MEND),
+        (f"[{ROW},", "x.json: [1]: row is torn: premature EOF", MEND),
+        (f"[{ROW}, {TWO[:-3]}", "x.json: [1]: row is torn: premature EOF", MEND),
+        (f"[{ROW},]", "x.json: [1]: row is torn: unallowed token at this point in JSON text", MEND),
+        (f"[{ROW} {TWO}]", "x.json: [1]: row is torn: after array element, I expect ',' or ']'", MEND),
+        (f"[{ROW}] {ROW}", "x.json: [1]: row is torn: trailing garbage", MEND),
+        ("[{'id': 1}]", "x.json: [0]: row is torn: lexical error: invalid char in json text.", MEND),
+        ('[{"id": NaN}]', "x.json: [0]: row is torn: lexical error: invalid char in json text.", MEND),
+        ("{", "x.json: [0]: row is torn: Expecting property name enclosed in double quotes", MEND),
+        (
+            f"{ROW}\n{TWO}\n",
+            "x.json: [0]: row is torn: Extra data",
+            "set data.format to jsonl if the file has a row a line",
+        ),
+    ],
+)
+def test_a_json_file_that_is_no_array_of_objects(workspace: Workspace, data: str, text: str, hint: str) -> None:
+    assert told(workspace, "x.json", data.encode()) == (text, hint)
+
+
+@pytest.mark.parametrize(
+    ("data", "text", "hint"),
+    [
+        ("", "x.jsonl: there are no rows", ROWS),
+        ("\ufeff\n\r\n  \n", "x.jsonl: there are no rows", ROWS),
+        (f"{ROW}\n{TWO[:20]}", "x.jsonl:2: row is torn: Unterminated string starting at", MEND),
+        (f"{ROW}\n\n{TWO},", "x.jsonl:3: row is torn: Extra data", MEND),
+        (f"{ROW}\r\n5\r\n", "x.jsonl:2: row is no object: 5", OBJECT),
+        (f"{ROW}{TWO}", "x.jsonl:1: row is torn: Extra data", MEND),
+        (f"{ROW}\r{TWO}", "x.jsonl:1: row is torn: Extra data", MEND),
+        (ROW.replace('"C"', "-Infinity"), "x.jsonl:1: row is torn: -Infinity is not JSON", MEND),
+        (ROW.replace("C", "C\tC"), "x.jsonl:1: row is torn: Invalid control character at", MEND),
+        ("\0\0", "x.jsonl:1: row is torn: Expecting value", MEND),
+        (f"[{ROW}]", "x.jsonl:1: row begins a JSON array", "set data.format to json, or write a row a line"),
+        (f"\n [\n{ROW},\n", "x.jsonl:2: row begins a JSON array", "set data.format to json, or write a row a line"),
+    ],
+)
+def test_a_jsonl_file_with_a_line_that_is_no_object(workspace: Workspace, data: str, text: str, hint: str) -> None:
+    assert told(workspace, "x.jsonl", data.encode()) == (text, hint)
+
+
+HEAD = "id,q,a,c\n"
+COMMA = "quote a field that holds a comma or a line end"
+
+
+@pytest.mark.parametrize(
+    ("data", "text", "hint"),
+    [
+        ("", "x.csv: there are no rows", ROWS),
+        (HEAD, "x.csv: there are no rows", ROWS),
+        (f"{HEAD}\n\n", "x.csv: there are no rows", ROWS),
+        ("\ufeff", "x.csv:1: the header line is empty", "begin the file with the names of its fields"),
+        (f"\n{HEAD}1,Q,A,C\n", "x.csv:1: the header line is empty", "begin the file with the names of its fields"),
+        (",,\n1,2,3\n", 'x.csv:1: the header names "" twice', "rename a column"),
+        ("id,q,a,q\n", 'x.csv:1: the header names "q" twice', "rename a column"),
+        ("id;q;a\n1;2;3\n", 'x.csv:1: the header names one field only, "id;q;a"', "separate the fields with commas"),
+        ("id\tq\n1\t2\n", 'x.csv:1: the header names one field only, "id\tq"', "separate the fields with commas"),
+        (
+            "id,q,a,c\r1,Q,A,C\r",
+            "x.csv:1: the header cannot be read: new-line character seen in unquoted field",
+            "end each line with a line feed, and close what is quoted",
+        ),
+        (
+            '"id,q\n',
+            "x.csv:1: the header cannot be read: unexpected end of data",
+            "end each line with a line feed, and close what is quoted",
+        ),
+        (f"{HEAD}1,Q,A\n", "x.csv:2: row has 3 fields, the header names 4", COMMA),
+        (f"{HEAD}1,Q,A,C,D\n", "x.csv:2: row has 5 fields, the header names 4", COMMA),
+        (f'{HEAD}1,Q,A,"two\nlines"\n2,Q\n', "x.csv:4: row has 2 fields, the header names 4", COMMA),
+        (f'{HEAD}1,Q,A,"C\n', "x.csv:2: row is torn: unexpected end of data", MEND),
+        (f'{HEAD}1,Q,A,"C"C\n', "x.csv:2: row is torn: ',' expected after '\"'", MEND),
+        ("id,q,a\n1,Q,A\n", "x.csv:2: c is missing (row 1)", "mend the row, or the config that maps it"),
+    ],
+)
+def test_a_csv_file_that_is_no_table(workspace: Workspace, data: str, text: str, hint: str) -> None:
+    assert told(workspace, "x.csv", data.encode()) == (text, hint)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "file", "text"),
+    [
+        ("utf-16", "x.json", "x.json: [0]: bytes that are not UTF-8"),
+        ("utf-16", "x.jsonl", "x.jsonl:1: bytes that are not UTF-8"),
+        ("utf-16", "x.csv", "x.csv:1: bytes that are not UTF-8"),
+        ("utf-32", "x.csv", "x.csv:1: bytes that are not UTF-8"),
+        ("utf-16-le", "x.json", "x.json: [0]: row is torn: lexical error: invalid char in json text."),
+        ("utf-16-be", "x.json", "x.json: [0]: row is torn: Expecting value"),
+        ("utf-16-le", "x.csv", "x.csv:1: the header holds characters of no name (NUL)"),
+    ],
+)
+def test_wide_encodings_are_no_utf8(workspace: Workspace, encoding: str, file: str, text: str) -> None:
+    data = {"x.json": f"[{ROW}]", "x.jsonl": ROW, "x.csv": f"{HEAD}1,Q,A,C\n"}[file]
+    assert told(workspace, file, data.encode(encoding)) == (text, MEND if "torn" in text else UTF8)
+
+
+@pytest.mark.parametrize(
+    ("file", "data", "text"),
+    [
+        ("x.json", f"[{ROW},{TWO}]".replace("A", "ß", 1), "x.json: [0]: bytes that are not UTF-8"),
+        ("x.json", f"[{ROW},{TWO.replace('A', 'ß')}]", "x.json: [1]: bytes that are not UTF-8"),
+        ("x.json", ROW.replace("A", "ß"), "x.json: [0]: bytes that are not UTF-8"),
+        ("x.jsonl", f"{ROW}\n{TWO.replace('A', 'ß')}", "x.jsonl:2: bytes that are not UTF-8"),
+        ("x.csv", f"{HEAD}1,Q,A,C\n2,Q,ß,C\n", "x.csv:3: bytes that are not UTF-8"),
+        ("x.csv", "id,q,ß,c\n", "x.csv:1: bytes that are not UTF-8"),
+    ],
+)
+def test_latin_1_is_told_at_its_row(workspace: Workspace, file: str, data: str, text: str) -> None:
+    assert told(workspace, file, data.encode("latin-1")) == (text, UTF8)
+
+
+def test_what_was_found_before_the_bad_bytes_is_told_too(workspace: Workspace) -> None:
+    data = f"{HEAD}1,Q,A\n2,Q,A,ß\n3,Q\n".encode("latin-1")
+    text, _ = told(workspace, "x.csv", data)
+    assert text.splitlines() == [
+        "x.csv:2: row has 3 fields, the header names 4",
+        "error: x.csv:3: bytes that are not UTF-8",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("data", "kind", "hint"),
+    [
+        (gzip.compress(ROW.encode()), "gzip", "unpack it"),
+        (b"\x28\xb5\x2f\xfd\x04\x00", "zstd", "unpack it"),
+        (b"PK\x03\x04\x14\x00", "zip", "unpack it"),
+        (b"BZh91AY&SY", "bzip2", "unpack it"),
+        (b"\xfd7zXZ\x00", "xz", "unpack it"),
+        (b"PAR1\x15\x04", "parquet", "convert it to jsonl"),
+    ],
+)
+@pytest.mark.parametrize("file", ["x.json", "x.jsonl", "x.csv"])
+def test_a_packed_file_is_known_by_its_first_bytes(
+    workspace: Workspace, file: str, data: bytes, kind: str, hint: str
+) -> None:
+    assert told(workspace, file, data) == (f"{file}: the file is {kind}, not json, jsonl or csv", hint)
+
+
+def nested(depth: int) -> str:
+    return f'{ROW[:-1]}, "x": {"[" * depth}{"]" * depth}}}'
+
+
+@pytest.mark.parametrize("depth", [DEEPEST // 2 + 100, DEEPEST + 1, 60_000])
+@pytest.mark.parametrize(("file", "place"), [("x.json", "x.json: [1]"), ("x.jsonl", "x.jsonl:2")])
+def test_a_row_nested_too_deep_is_refused_and_crashes_nothing(
+    workspace: Workspace, depth: int, file: str, place: str
+) -> None:
+    deep = nested(depth).replace('"1"', '"3"')
+    data = f"[{ROW},{deep}]" if file == "x.json" else f"{ROW}\n{deep}"
+    assert told(workspace, file, data.encode()) == (f"{place}: row is nested too deep", FLAT)
+
+
+def test_objects_nested_too_deep_are_refused(workspace: Workspace) -> None:
+    deep = '{"a":' * 30_000 + "1" + "}" * 30_000
+    assert told(workspace, "x.json", f"[{deep}]".encode()) == ("x.json: [0]: row is nested too deep", FLAT)
+    assert told(workspace, "x.json", ("[" * 70_000).encode()) == ("x.json: [0]: row is nested too deep", FLAT)
+
+
+def test_a_row_as_deep_as_people_nest_is_read(tmp_path: Path) -> None:
+    for name, data in (("x.json", f"[{nested(200)}]"), ("x.jsonl", nested(200))):
+        (tmp_path / name).write_text(data, encoding="utf-8")
+        (row,) = RowFile.open(tmp_path / name, "json" if name == "x.json" else "jsonl")
+        assert row.values == json.loads(nested(200))
+
+
+def test_brackets_in_a_text_are_no_depth(tmp_path: Path) -> None:
+    said = "[{" * 4 * DEEPEST + '\\"' + "[" * 2 * DEEPEST
+    path = tmp_path / "x.json"
+    path.write_text(f'[{{"id": 1, "c": "{said}", "d": [[1]]}}, {{"id": 2}}]', encoding="utf-8")
+    assert [row.error for row in RowFile.open(path, "json")] == [None, None]
+
+
+@pytest.mark.parametrize("number", ["1e400", "-1e400", "1" + "0" * 400])
+@pytest.mark.parametrize(("file", "place"), [("x.json", "x.json: [0]"), ("x.jsonl", "x.jsonl:1")])
+def test_a_number_beyond_every_double_is_refused(workspace: Workspace, number: str, file: str, place: str) -> None:
+    row = ROW.replace('"A"', number)
+    data = f"[{row}]" if file == "x.json" else row
+    assert told(workspace, file, data.encode()) == (
+        f"{place}: row holds a number beyond the range of a double",
+        LARGE,
+    )
+
+
+@pytest.mark.parametrize(("file", "place"), [("x.json", "x.json: [0]"), ("x.jsonl", "x.jsonl:1")])
+def test_an_integer_that_python_refuses_is_refused_and_crashes_nothing(
+    workspace: Workspace, file: str, place: str
+) -> None:
+    row = ROW.replace('"A"', "9" * 5000)
+    text, _ = told(workspace, file, (f"[{row}]" if file == "x.json" else row).encode())
+    assert text.startswith(f"{place}: row is torn: Exceeds the limit (4300 digits) for integer string conversion")
+
+
+def test_an_exponent_that_no_decimal_can_hold_is_told(workspace: Workspace) -> None:
+    row = ROW.replace('"A"', "1e99999999999999999999")
+    assert told(workspace, "x.json", f"[{row}]".encode()) == (
+        "x.json: [0]: row is torn: a number is out of range",
+        MEND,
+    )
+
+
+@pytest.mark.parametrize(
+    ("file", "data", "places"),
+    [
+        ("x.json", f"[{ROW},{ROW}]", ("x.json: [0]", "x.json: [1]")),
+        ("x.jsonl", f"\n{ROW}\n\n{ROW}", ("x.jsonl:2", "x.jsonl:4")),
+        ("x.csv", f'{HEAD}1,Q,A,"C\n\nC"\n1,Q,A,C\n', ("x.csv:2", "x.csv:5")),
+    ],
+)
+def test_an_id_twice_names_both_rows(workspace: Workspace, file: str, data: str, places: tuple[str, str]) -> None:
+    text, hint = told(workspace, file, data.encode())
+    assert text == f'{places[1]}: item id "1" twice: {workspace.root}/datasets/{places[0]} and {places[1]}'.replace(
+        f"{workspace.root}/datasets/", ""
+    )
+    assert hint == "ids must differ"
+
+
+def test_twenty_findings_are_told_and_no_more(workspace: Workspace) -> None:
+    text, _ = told(workspace, "x.jsonl", b"{}\n" * 50)
+    lines = text.splitlines()
+    assert len(lines) == 20
+    assert lines[0] == "x.jsonl:1: id is missing"
+    assert lines[-1] == "error: x.jsonl:20: id is missing"
+
+
+def test_a_long_value_is_shown_in_a_hundred_characters(workspace: Workspace) -> None:
+    row = ROW.replace('"C"', str([0] * 500))
+    assert told(workspace, "x.jsonl", row.encode())[0] == "x.jsonl:1: c must be text, not: a list (row 1)"
+    row = ROW.replace('"1"', '{"x": 1}')
+    assert told(workspace, "x.jsonl", row.encode())[0] == "x.jsonl:1: id must be an id, not: a map of keys"
+    row = ROW.replace('"Q?"', "1" * 300)
+    text, _ = told(workspace, "x.jsonl", row.encode())
+    assert text == f"x.jsonl:1: q must be text, not: {'1' * 97}... (row 1)"
+
+
+def test_a_file_that_may_not_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError) as caught:
+        RowFile.open(tmp_path, "csv")
+    assert (str(caught.value), caught.value.hint) == (
+        f"{tmp_path}: cannot read the file: Is a directory",
+        "check the path",
+    )
+    with pytest.raises(DataError, match="cannot read the file: No such file or directory"):
+        RowFile.open(tmp_path / "gone.json", "json")
+
+
+@pytest.mark.parametrize(("file", "data"), [("x.json", f"[{ROW}]"), ("x.jsonl", ROW), ("x.csv", f"{HEAD}1,Q,A,C\n")])
+@pytest.mark.parametrize("later", ["", "{", "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]" * 4, "1" * 60, "\n" * 60])
+def test_a_file_that_changed_after_its_check_is_told(workspace: Workspace, file: str, data: str, later: str) -> None:
+    workspace.yaml("table", TABLE.format(file=file))
+    path = workspace.data(file, data)
+    dataset = workspace.open("table")
+    path.write_text(later, encoding="utf-8")
+    with pytest.raises(DataError) as caught:
+        dataset.item("1")
+    assert str(caught.value) == f"{path}: the file has changed since it was checked"
+    assert caught.value.hint == "start again"
+
+
+def test_a_file_that_went_away_after_its_check_is_told(workspace: Workspace) -> None:
+    workspace.yaml("table", TABLE.format(file="x.jsonl"))
+    path = workspace.data("x.jsonl", ROW)
+    dataset = workspace.open("table")
+    path.unlink()
+    with pytest.raises(DataError, match="has changed since it was checked"):
+        dataset.corpus("1")

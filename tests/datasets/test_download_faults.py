@@ -1,0 +1,470 @@
+"""What servers, disks and people do to a download: nothing wrong gets the final name."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from bench.datasets import download as module
+from bench.datasets.digests import Stamp, remembered_sha256
+from bench.datasets.download import origin_of
+from bench.datasets.fetching import Validators
+from bench.datasets.locks import locked
+from bench.errors import DataError
+from tests.datasets.hub import BODY, SHA, left_beside, run, target_of
+
+WRONG = "this is another edition of the file; fetch the right one"
+OTHER = hashlib.sha256(b"other").hexdigest()
+
+
+@contextmanager
+def disk_of(size: int) -> Iterator[None]:
+    """No file may grow beyond so many bytes: what a full disk does, without one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+# ------------------------------------------------------------------ the file given by hand
+
+
+async def test_a_bad_copy_is_kept_aside_and_the_given_file_is_named(config, workspace, tmp_path) -> None:
+    bad = tmp_path / "bad.json"
+    bad.write_bytes(b"other")
+    with pytest.raises(DataError) as caught:
+        await run(config(), workspace.root, "", source=str(bad))
+    rejected = target_of(workspace.root).with_name("big.bin.json.rejected")
+    assert str(caught.value) == f"{bad}: the SHA-256 is {OTHER}, the config expects {SHA}"
+    assert caught.value.hint == f"{WRONG}; a copy is kept as {rejected}"
+    assert rejected.read_bytes() == bad.read_bytes() == b"other"
+    assert left_beside(workspace.root) == [".lock", ".rejected"]
+
+
+async def test_a_bad_copy_leaves_the_good_file_in_its_place(config, workspace, tmp_path) -> None:
+    good, bad = tmp_path / "good.json", tmp_path / "bad.json"
+    good.write_bytes(BODY)
+    bad.write_bytes(b"other")
+    await run(config(), workspace.root, "", source=str(good))
+    for _ in range(2):
+        with pytest.raises(DataError, match=r"bad\.json"):
+            await run(config(), workspace.root, "", source=str(bad))
+    assert target_of(workspace.root).read_bytes() == BODY
+    assert left_beside(workspace.root) == ["", ".checked", ".lock", ".rejected"]
+    assert (await run(config(), workspace.root, "http://127.0.0.1:9")).state == "up to date"
+
+
+async def test_the_file_in_its_place_may_be_given_and_is_checked_where_it_lies(config, workspace) -> None:
+    target = target_of(workspace.root)
+    target.parent.mkdir(parents=True)
+    target.write_bytes(BODY)
+    outcome = await run(config(), workspace.root, "", source=str(target))
+    assert (outcome.state, outcome.size, outcome.sha256) == ("up to date", len(BODY), SHA)
+    target.write_bytes(b"other")
+    with pytest.raises(DataError) as caught:
+        await run(config(), workspace.root, "", source=str(target))
+    assert str(caught.value).startswith(f"{target}: the SHA-256 is {OTHER}")
+    assert caught.value.hint == WRONG
+    assert target.read_bytes() == b"other", "a given file is never altered, and never moved"
+
+
+async def test_a_link_to_the_file_in_its_place_is_that_file(config, workspace, tmp_path) -> None:
+    target, link = target_of(workspace.root), tmp_path / "link.json"
+    target.parent.mkdir(parents=True)
+    target.write_bytes(BODY)
+    link.symlink_to(target)
+    assert (await run(config(), workspace.root, "", source=str(link))).state == "up to date"
+    assert link.is_symlink() and target.read_bytes() == BODY
+
+
+@pytest.mark.parametrize("name", ["gone.json", "."])
+async def test_a_given_file_that_is_not_there_is_named(config, workspace, tmp_path, name) -> None:
+    with pytest.raises(DataError) as caught:
+        await run(config(), workspace.root, "", source=str(tmp_path / name))
+    assert str(caught.value) == f"{tmp_path / name}: the file is not there"
+    assert caught.value.hint == "check --from"
+
+
+async def test_a_copy_over_an_interrupted_download_is_no_part_of_it(
+    hub, config, workspace, tmp_path, monkeypatch
+) -> None:
+    server, url = hub
+    monkeypatch.setattr(module, "ATTEMPTS", 1)
+    server.break_after = 300_000
+    with pytest.raises(DataError):
+        await run(config(), workspace.root, url)
+    large = tmp_path / "large.json"
+    large.write_bytes(b"x" * 400_000)
+    with disk_of(200_000), pytest.raises(OSError):
+        await run(config(), workspace.root, "", source=str(large))
+    assert left_beside(workspace.root) == [".lock", ".part"], "half of a copy, and no note that would resume it"
+    assert (await run(config(), workspace.root, url)).sha256 == SHA
+    assert server.asked[1:] == [None]
+
+
+async def test_without_a_pinned_digest_any_given_file_is_taken(config, workspace, tmp_path) -> None:
+    given = tmp_path / "any.json"
+    given.write_bytes(b"other")
+    outcome = await run(config(sha=None), workspace.root, "", source=str(given))
+    assert (outcome.state, outcome.sha256, outcome.size) == ("copied", OTHER, 5)
+    assert target_of(workspace.root).read_bytes() == b"other"
+
+
+async def test_an_address_may_be_given_and_is_checked_the_same_way(hub, config, workspace) -> None:
+    server, url = hub
+    outcome = await run(config(), workspace.root, "http://127.0.0.1:9", source=f"{url}/mirror/f.json", token="secret")
+    assert (outcome.state, outcome.sha256) == ("downloaded", SHA)
+    path, headers = server.requests[0]
+    assert path == "/mirror/f.json"
+    assert "Authorization" not in headers, "the hub's token is for the hub"
+    server.body = b"other"
+    with pytest.raises(DataError) as caught:
+        await run(config(), workspace.root, "", source=f"{url}/mirror/f.json")
+    assert OTHER in str(caught.value)
+    assert target_of(workspace.root).read_bytes() == BODY
+    assert left_beside(workspace.root) == ["", ".checked", ".lock", ".rejected"]
+
+
+# ------------------------------------------------------------------ what servers answer
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "hint"),
+    [
+        (401, "127.0.0.1 refuses the file (401)", "HF_TOKEN names the token"),
+        (403, "127.0.0.1 refuses the file (403)", "HF_TOKEN names the token"),
+        (404, "127.0.0.1 answers 404 for /datasets/acme/set/resolve/main/big.bin.json", "check data.path"),
+        (410, "127.0.0.1 answers 410 for /datasets/acme/set/resolve/main/big.bin.json", "check data.path"),
+    ],
+)
+async def test_a_refusal_is_told_at_once_with_the_way_around_it(hub, config, workspace, status, said, hint) -> None:
+    server, url = hub
+    server.status = status
+    with pytest.raises(DataError) as caught:
+        await run(config(), workspace.root, url)
+    target = target_of(workspace.root)
+    assert str(caught.value) == f"{said} ({target}, expected sha256 {SHA})"
+    assert caught.value.hint == f"{hint}; bench download big --from FILE takes a copy from elsewhere"
+    assert len(server.requests) == 1
+    assert left_beside(workspace.root) == [".lock"]
+
+
+@pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504])
+async def test_what_may_pass_is_tried_again(hub, config, workspace, status) -> None:
+    server, url = hub
+    server.statuses = [status, status]
+    assert (await run(config(), workspace.root, url)).sha256 == SHA
+    assert len(server.requests) == 3
+
+
+async def test_what_does_not_pass_is_told_after_the_last_attempt(hub, config, workspace) -> None:
+    server, url = hub
+    server.status = 503
+    with pytest.raises(DataError) as caught:
+        await run(config(), workspace.root, url)
+    assert str(caught.value).startswith("127.0.0.1 answers 503 (")
+    assert caught.value.hint.startswith("start it again: it resumes; ")
+    assert len(server.requests) == module.ATTEMPTS
+
+
+async def test_a_redirect_is_followed_and_takes_no_token_along(hubs, config, workspace) -> None:
+    (first, url), (second, other) = await hubs(), await hubs()
+    first.redirect = other
+    outcome = await run(config(), workspace.root, url, token="secret")
+    assert outcome.sha256 == SHA
+    assert first.requests[0][1]["Authorization"] == "Bearer secret"
+    assert "Authorization" not in second.requests[0][1]
+    assert second.requests[0][0] == first.requests[0][0]
+
+
+async def test_a_redirected_download_resumes_at_its_end(hubs, config, workspace) -> None:
+    (first, url), (second, other) = await hubs(), await hubs()
+    first.redirect, second.break_after = other, 300_000
+    assert (await run(config(), workspace.root, url)).sha256 == SHA
+    assert second.asked[0] is None and second.asked[1] is not None
+
+
+async def test_a_circle_of_redirects_ends(hub, config, workspace, monkeypatch) -> None:
+    server, url = hub
+    monkeypatch.setattr(module, "ATTEMPTS", 1)
+    server.redirect = url
+    with pytest.raises(DataError, match=r"cannot reach 127\.0\.0\.1: 0, message"):
+        await run(config(), workspace.root, url)
+    assert left_beside(workspace.root) == [".lock"]
+
+
+async def test_a_server_without_ranges_sends_all_again(hub, config, workspace) -> None:
+    server, url = hub
+    server.ranges, server.break_after = False, 300_000
+    assert (await run(config(), workspace.root, url)).sha256 == SHA
+    assert server.asked[1] is not None
+    assert target_of(workspace.root).stat().st_size == len(BODY)
+
+
+@pytest.mark.parametrize(
+    ("etag", "modified", "resumed"),
+    [
+        ('"one"', None, True),
+        (None, "Wed, 21 Oct 2015 07:28:00 GMT", True),
+        ('W/"one"', "Wed, 21 Oct 2015 07:28:00 GMT", True),
+        ('W/"one"', None, False),
+        (None, None, False),
+    ],
+)
+async def test_only_a_file_that_is_known_to_be_the_same_is_resumed(
+    hub, config, workspace, etag, modified, resumed
+) -> None:
+    server, url = hub
+    server.etag, server.modified, server.break_after = etag, modified, 300_000
+    assert (await run(config(), workspace.root, url)).sha256 == SHA
+    assert (server.asked[1] is not None) == resumed
+
+
+async def test_another_range_than_the_one_asked_for_is_never_appended(hub, config, workspace) -> None:
+    server, url = hub
+    server.break_after, server.skew = 300_000, 5
+    assert (await run(config(), workspace.root, url)).sha256 == SHA
+    assert [asked is None for asked in server.asked] == [True, False, True]
+
+
+async def test_a_range_beyond_the_end_is_fetched_from_zero(hub, config, workspace) -> None:
+    server, url = hub
+    part = target_of(workspace.root).with_name("big.bin.json.part")
+    part.parent.mkdir(parents=True)
+    part.write_bytes(BODY + b"more")
+    Validators(etag='"one"').write(part.with_name("big.bin.json.part.json"))
+    server.statuses = [416]
+    assert (await run(config(), workspace.root, url)).sha256 == SHA
+    assert server.asked == [f"bytes={len(BODY) + 4}-", None]
+
+
+@pytest.mark.parametrize("note", ["", "{", "[]", "{}", '{"etag": ""}', "null"])
+async def test_a_note_that_cannot_be_trusted_means_from_zero(hub, config, workspace, note) -> None:
+    server, url = hub
+    part = target_of(workspace.root).with_name("big.bin.json.part")
+    part.parent.mkdir(parents=True)
+    part.write_bytes(b"of something else")
+    part.with_name("big.bin.json.part.json").write_text(note)
+    assert (await run(config(), workspace.root, url)).sha256 == SHA
+    assert server.asked == [None]
+
+
+async def test_a_part_without_its_note_is_written_over(hub, config, workspace) -> None:
+    server, url = hub
+    part = target_of(workspace.root).with_name("big.bin.json.part")
+    part.parent.mkdir(parents=True)
+    part.write_bytes(BODY[:1000])
+    assert (await run(config(), workspace.root, url)).sha256 == SHA
+    assert server.asked == [None]
+
+
+async def test_a_body_without_a_length_is_taken_whole(hub, config, workspace) -> None:
+    server, url = hub
+    server.chunked = True
+    seen: list[tuple[int, int | None]] = []
+    outcome = await run(config(), workspace.root, url, progress=lambda done, total: seen.append((done, total)))
+    assert outcome.size == len(BODY)
+    assert seen[0] == (0, None) and seen[-1] == (len(BODY), None)
+
+
+async def test_a_body_without_a_length_that_breaks_off_is_no_file(hub, config, workspace) -> None:
+    server, url = hub
+    server.chunked, server.break_after = True, 300_000
+    assert (await run(config(sha=None), workspace.root, url)).size == len(BODY)
+
+
+async def test_a_slow_server_is_waited_for(hub, config, workspace) -> None:
+    server, url = hub
+    server.pause_s = 0.01
+    assert (await run(config(), workspace.root, url)).sha256 == SHA
+    assert len(server.requests) == 1
+
+
+async def test_progress_goes_on_where_the_part_ended(hub, config, workspace) -> None:
+    server, url = hub
+    server.break_after = 300_000
+    seen: list[tuple[int, int | None]] = []
+    await run(config(), workspace.root, url, progress=lambda done, total: seen.append((done, total)))
+    done = [at for at, _ in seen]
+    assert done == sorted(done)
+    assert {total for _, total in seen} == {len(BODY)}
+    assert (done[0], done[-1]) == (0, len(BODY))
+
+
+async def test_an_empty_file_is_a_file(hub, config, workspace) -> None:
+    server, url = hub
+    server.body = b""
+    outcome = await run(config(sha=hashlib.sha256(b"").hexdigest()), workspace.root, url)
+    assert (outcome.state, outcome.size) == ("downloaded", 0)
+
+
+async def test_a_login_page_is_refused_and_kept_for_a_look(hub, config, workspace) -> None:
+    server, url = hub
+    server.body = b"<html>please log in</html>"
+    with pytest.raises(DataError) as caught:
+        await run(config(), workspace.root, url)
+    rejected = target_of(workspace.root).with_name("big.bin.json.rejected")
+    assert str(caught.value).startswith(f"{rejected}: the SHA-256 is ")
+    assert rejected.read_bytes() == server.body
+    assert left_beside(workspace.root) == [".lock", ".rejected"]
+    server.body = BODY
+    assert (await run(config(), workspace.root, url)).state == "downloaded"
+
+
+# ------------------------------------------------------------------ disks, locks, interruptions
+
+
+async def test_a_full_disk_is_no_lost_connection_and_resumes_once_there_is_room(hub, config, workspace) -> None:
+    server, url = hub
+    with disk_of(400_000), pytest.raises(OSError) as caught:
+        await run(config(), workspace.root, url)
+    assert "File too large" in str(caught.value)
+    assert len(server.requests) == 1, "it is not the server's fault, so it is not asked again"
+    assert left_beside(workspace.root) == [".lock", ".part", ".part.json"]
+    part = target_of(workspace.root).with_name("big.bin.json.part").stat().st_size
+    assert (await run(config(), workspace.root, url)).sha256 == SHA
+    assert server.asked == [None, f"bytes={part}-"]
+    assert 0 < part <= 400_000
+
+
+async def test_a_folder_that_cannot_be_made_is_named(hub, config, workspace) -> None:
+    _, url = hub
+    (workspace.root / "datasets").write_text("a file where a folder should be")
+    with pytest.raises(OSError, match="datasets"):
+        await run(config(), workspace.root, url)
+
+
+async def test_a_cancelled_download_resumes(hub, config, workspace) -> None:
+    server, url = hub
+    server.pause_s = 0.02
+
+    def enough(done: int, total: int | None) -> None:
+        if done >= 200_000:
+            scope.cancel()
+
+    with anyio.CancelScope() as scope:
+        await run(config(), workspace.root, url, progress=enough)
+    assert scope.cancelled_caught
+    assert not target_of(workspace.root).exists()
+    server.pause_s = 0
+    assert (await run(config(), workspace.root, url)).sha256 == SHA
+    assert int(str(server.asked[1]).removeprefix("bytes=").rstrip("-")) >= 200_000
+
+
+async def test_a_wrong_file_in_its_place_is_moved_aside_then_fetched(hub, config, workspace) -> None:
+    server, url = hub
+    target = target_of(workspace.root)
+    target.parent.mkdir(parents=True)
+    target.write_bytes(b"other")
+    with pytest.raises(DataError, match=OTHER):
+        await run(config(), workspace.root, url)
+    assert server.requests == []
+    assert left_beside(workspace.root) == [".checked", ".lock", ".rejected"]
+    assert (await run(config(), workspace.root, url)).state == "downloaded"
+    assert target.read_bytes() == BODY
+
+
+async def test_the_digest_is_remembered_until_the_file_changes(hub, config, workspace) -> None:
+    _, url = hub
+    await run(config(), workspace.root, url)
+    target = target_of(workspace.root)
+    note = target.with_name("big.bin.json.checked")
+    known = json.loads(note.read_text())
+    assert known["sha256"] == SHA and known["size"] == len(BODY)
+    for text in ("", "[]", "{}", json.dumps(known | {"size": 1}), json.dumps(known | {"sha256": None})):
+        note.write_text(text)
+        assert (await run(config(), workspace.root, url)).state == "up to date"
+        assert json.loads(note.read_text()) == known, "what cannot be trusted is made again"
+
+
+async def test_a_process_that_holds_the_lock_is_waited_for(hub, config, workspace) -> None:
+    server, url = hub
+    target = target_of(workspace.root)
+    target.parent.mkdir(parents=True)
+    script = (
+        "import fcntl, os, sys; d = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT);"
+        "fcntl.flock(d, fcntl.LOCK_EX); print('held', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", script, str(target.with_name("big.bin.json.lock"))]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None and holder.stdin is not None
+        assert holder.stdout.readline() == "held\n"
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(run, config(), workspace.root, url)
+            await anyio.sleep(0.15)
+            assert server.requests == []
+            holder.kill()
+    assert target.read_bytes() == BODY
+
+
+async def test_a_lock_is_free_again_however_its_holder_ended(tmp_path: Path) -> None:
+    lock = tmp_path / "x.lock"
+    with pytest.raises(RuntimeError, match="in the middle"):
+        async with locked(lock):
+            raise RuntimeError("in the middle")
+    with anyio.fail_after(5):
+        async with locked(lock):
+            pass
+
+
+# ------------------------------------------------------------------ where it comes from
+
+
+@pytest.mark.parametrize(
+    ("changes", "endpoint", "url"),
+    [
+        ({}, None, "https://huggingface.co/datasets/acme/set/resolve/main/big.bin.json"),
+        ({}, "http://mirror:1/", "http://mirror:1/datasets/acme/set/resolve/main/big.bin.json"),
+        (
+            {"file": "data/a b#1.json"},
+            None,
+            "https://huggingface.co/datasets/acme/set/resolve/main/data/a%20b%231.json",
+        ),
+        (
+            {"revision": "refs/pr/1"},
+            None,
+            "https://huggingface.co/datasets/acme/set/resolve/refs%2Fpr%2F1/big.bin.json",
+        ),
+        ({"revision": "ab" * 20}, None, f"https://huggingface.co/datasets/acme/set/resolve/{'ab' * 20}/big.bin.json"),
+        ({"kind": "url", "path": "https://example.org/f.json"}, "http://mirror:1", "https://example.org/f.json"),
+    ],
+)
+def test_the_address_of_a_file(config, changes, endpoint, url) -> None:
+    environment = {"HF_ENDPOINT": endpoint, "HF_TOKEN": "secret"}
+    origin = origin_of(config(**changes), environment.get)
+    assert origin is not None and origin.url == url
+    assert origin.token == (None if changes.get("kind") == "url" else "secret")
+
+
+async def test_local_data_is_told_where_it_belongs(workspace, config) -> None:
+    workspace.manifest("notes")
+    local = workspace.config("notes")
+    with pytest.raises(DataError) as caught:
+        await run(local, workspace.root, "")
+    assert "notes is local data, there is nothing to download" in str(caught.value)
+    assert caught.value.hint == f"put the file at {workspace.root / 'data.jsonl'}, or give --from FILE"
+
+
+def test_another_file_of_the_same_size_and_time_is_checked_anew(workspace) -> None:
+    target = target_of(workspace.root)
+    target.parent.mkdir(parents=True)
+    target.write_bytes(BODY)
+    assert remembered_sha256(target) == SHA
+    stamp = Stamp.of(target)
+    twin = target.with_name("twin")
+    twin.write_bytes(b"x" * len(BODY))
+    os.utime(twin, ns=(stamp.mtime_ns, stamp.mtime_ns))
+    twin.replace(target)
+    assert remembered_sha256(target) == hashlib.sha256(b"x" * len(BODY)).hexdigest()
