@@ -187,6 +187,7 @@ PLACES: Mapping[TreePath, TreePath] = {
     ("data", "sha256"): ("sha256",),
     ("data",): ("data_file",),
     ("memory_metadata",): ("ingestion", "metadata_fields"),
+    ("schema",): ("query",),
     ("schema", "item_id"): ("id_field",),
     ("schema", "question"): ("query", "question_field"),
     ("schema", "answer"): ("query", "expected_answer_field"),

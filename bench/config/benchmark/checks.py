@@ -26,7 +26,7 @@ SUFFIXES = {".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv
 
 def problems_of(config: BenchmarkConfig) -> list[ConfigError]:
     """Every finding, in no special order."""
-    checks = (_name, _schema, _format, _evaluation, _types, _history, _gold, _templates)
+    checks = (_name, _schema, _format, _evaluation, _types, _gold, _templates)
     found = [(config.place(*path), text, hint) for check in checks for path, text, hint in check(config)]
     return [ConfigError(text, where=where, hint=hint) for where, text, hint in found]
 
@@ -51,7 +51,8 @@ def _schema(config: BenchmarkConfig) -> Iterator[Finding]:
         if schema.question is None:
             yield ("schema",), 'missing field "question" in schema', "name the field that holds the question"
         if schema.answer is None and config.evaluation.method not in ANSWERLESS:
-            yield ("schema",), 'missing field "answer" in schema', "name the field that holds the answer"
+            words = '"expected_answer_field" in query' if config.fields_by_name else '"answer" in schema'
+            yield ("schema",), f"missing field {words}", "name the field that holds the answer"
     items = schema.context.item_schema
     if items is not None and items.content is None and items.text is None:
         path = ("schema", "context", "itemSchema")
@@ -97,12 +98,6 @@ def _types(config: BenchmarkConfig) -> Iterator[Finding]:
         if name not in known:
             text = f'abstention names the unknown type "{name}"{did_you_mean(name, known)}'
             yield ("abstention", "questionTypes", index), text, f"types: {', '.join(sorted(known))}"
-
-
-def _history(config: BenchmarkConfig) -> Iterator[Finding]:
-    if config.history.mode != "full" and not config.has_evidence:
-        text = f'mode "{config.history.mode}" keeps evidence sessions, and no field says where the evidence is'
-        yield ("history", "mode"), text, "add answer_session_ids_field, or use mode full"
 
 
 def _gold(config: BenchmarkConfig) -> Iterator[Finding]:
