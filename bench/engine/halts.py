@@ -49,9 +49,14 @@ class Halts:
                 self.live.progress.events.append(f"{job.key}: {failure.message}")
 
     def count_search(self, *, empty: bool, provider: str) -> None:
-        """The circuit breaker: a lane whose first items all find nothing is not worth its money."""
+        """The circuit breaker: a lane whose first items all find nothing is not worth its money; disarmed, it warns."""
         self._searched += 1
         self._found_any |= not empty
-        if not self._found_any and self._searched >= FIRST_ITEMS:
-            text = f"the first {FIRST_ITEMS} searches of {provider} found nothing: look at scoping and index"
+        if self._found_any or self._searched < FIRST_ITEMS:
+            return
+        text = f"the first {FIRST_ITEMS} searches of {provider} found nothing: look at scoping and index"
+        if self.live.plan.request.circuit_breaker:
             self.stop(self.lane.jobs, Failure(kind="circuit_breaker", message=text))
+        elif self._searched == FIRST_ITEMS:
+            self.live.journal.append(Event(kind="nothing_found", scope=self.lane.key, message=text))
+            self.live.progress.events.append(f"{self.lane.key}: {text}")

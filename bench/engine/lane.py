@@ -192,8 +192,8 @@ class OpenLane:
         return self.halts.every or self.live.stopping.asked
 
     def count_search(self, *, empty: bool) -> None:
-        """Tell the circuit breaker, where it is armed."""
-        if self.live.plan.request.circuit_breaker and self.provider.keeps_store:
+        """Tell the circuit breaker; a provider that keeps nothing finds nothing."""
+        if self.provider.keeps_store:
             self.halts.count_search(empty=empty, provider=self.provider.name)
 
     # ---- what workers ask for

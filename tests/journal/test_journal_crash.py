@@ -99,6 +99,25 @@ async def test_a_kill_during_creation_leaves_a_whole_journal_or_none(tmp_path: P
         assert check(folder) == "ok"
 
 
+@pytest.mark.slow
+@pytest.mark.scenario("R2")
+async def test_R2_twenty_kills_while_a_resume_starts_lose_no_finished_phase(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    known = killed_after(folder, "create", 0.1, rows=True)
+    started = time.monotonic()
+    killed_after(folder, "resume", 0.0)
+    whole_s = time.monotonic() - started
+    chance = random.Random(9)
+    for _ in range(20):
+        with running(str(folder), "resume") as process:
+            time.sleep(chance.uniform(0.0, 1.1) * whole_s)
+            process.kill()
+        async with Reader.open(folder) as reader:
+            finished = (await reader.counts())[Phase.SEARCH, "ok"]
+        assert finished >= known
+        known = finished
+
+
 @pytest.mark.scenario("J1")
 async def test_J1_a_full_disk_says_what_is_safe_and_resumes_with_room(tmp_path: Path) -> None:
     folder = tmp_path / "run"

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import Any
 
+import anyio
 import pytest
 
 from bench.errors import IdentityError
-from bench.journal import RunState
+from bench.journal import Reader, RunState
 from bench.model import State
+from bench.report import fold
+from bench.report.tables import overview
+from bench.report.wire import results_json
 from tests.small_world import WAITING, World
 
 Worlds = Callable[..., World]
@@ -21,6 +26,11 @@ async def test_S1_an_outage_gives_no_score(world_of: Worlds) -> None:
     job = outcome.jobs[0]
     assert (outcome.exit_code, job.valid, job.states) == (4, False, {State.ERROR: 6})
     assert world.query(outcome.run_id, "select count(*) from verdict") == [(0,)]
+    told, table = await reported(world, outcome.run_id)
+    assert (told["valid"], told["n_scored"], told["n_planned"]) == (False, 0, 6)
+    assert {one["value"] for one in told["metrics"].values()} == {None}
+    (line,) = [line for line in table if line.startswith("faulty")]
+    assert not any(cell.replace(".", "").isdigit() and "." in cell for cell in line.split()), line
 
 
 async def test_S2_failed_items_stay_in_the_count_and_make_a_job_invalid(world_of: Worlds) -> None:
@@ -30,6 +40,11 @@ async def test_S2_failed_items_stay_in_the_count_and_make_a_job_invalid(world_of
     assert sum(job.states.values()) == job.planned == 20
     assert job.states[State.ERROR] == 4
     assert job.invalid is not None and outcome.exit_code == 4
+    told, _ = await reported(world, outcome.run_id)
+    accuracy = told["metrics"]["accuracy"]
+    assert (accuracy["n"], accuracy["n_failed"], accuracy["value"]) == (16, 4, 1.0)
+    assert accuracy["value_failures_as_zero"] == 16 / 20
+    assert {label: part["n"] for label, part in accuracy["breakdown"]["question_type"].items()} == {"one": 8, "two": 8}
 
 
 async def test_S5_a_judge_that_says_nothing_leaves_the_item_unscored(world_of: Worlds) -> None:
@@ -43,7 +58,10 @@ async def test_S5_a_judge_that_says_nothing_leaves_the_item_unscored(world_of: W
         benchmarks="judged", providers="faulty", answering_model="builtin/extractive", judge_model="openai/stub-echo"
     )
     assert outcome.jobs[0].states == {State.UNSCORED: 3}
-    assert world.query(outcome.run_id, "select count(*) from verdict") == [(3,)]
+    assert world.query(outcome.run_id, "select value, correct, raw from verdict") == [(None, None, '="hm"')] * 3
+    told, _ = await reported(world, outcome.run_id)
+    accuracy = told["metrics"]["accuracy"]
+    assert (accuracy["n"], accuracy["n_excluded"], accuracy["value"]) == (0, 3, None)
 
 
 async def test_S6_a_dead_retrieval_stops_the_job_with_an_explanation(world_of: Worlds) -> None:
@@ -54,6 +72,9 @@ async def test_S6_a_dead_retrieval_stops_the_job_with_an_explanation(world_of: W
     assert 18 <= outcome.jobs[0].states[State.MEASURED] <= 24
     free = await world.run(providers="faulty", circuit_breaker=False)
     assert free.jobs[0].states == {State.MEASURED: 60}
+    async with Reader.open(free.folder) as reader:
+        (job,) = (await fold(reader)).jobs
+    assert "the first 20 searches of faulty found nothing: look at scoping and index" in job.notes
 
 
 async def test_S7_more_hits_than_asked_for_are_cut_and_flagged(world_of: Worlds) -> None:
@@ -71,11 +92,15 @@ async def test_S7_more_hits_than_asked_for_are_cut_and_flagged(world_of: Worlds)
 async def test_S8_duplicate_hits_gain_nothing(world_of: Worlds) -> None:
     world = world_of("search:dup:n=3", corpora=1, items=6)
     outcome = await world.run(providers="faulty", metrics=["ndcg@10", "recall_fraction_at_10"])
-    from bench.journal import Reader
-
-    async with Reader.open(world.workspace / "checkpoints" / outcome.run_id) as reader:
-        columns = [batch async for batch in reader.values("facts/faulty|none|none")]
-    assert all(0 <= value <= 1 for batch in columns for column in batch.values.values() for value in column)
+    world.heal()
+    plain = await world.run(providers="faulty", metrics=["ndcg@10", "recall_fraction_at_10"])
+    values = []
+    for folder in (outcome.folder, plain.folder):
+        async with Reader.open(folder) as reader:
+            (batch,) = [batch async for batch in reader.values("facts/faulty|none|none")]
+        values.append({name: list(column) for name, column in batch.values.items()})
+    assert all(0 <= value <= 1 for column in values[0].values() for value in column)
+    assert values[0] == values[1], "each hit three times is worth what it is worth once"
 
 
 async def test_S11_an_abstention_item_with_nothing_found_is_judged_right(world_of: Worlds) -> None:
@@ -265,14 +290,30 @@ async def test_I4_each_epoch_is_a_call_and_a_row_of_its_own(world_of: Worlds) ->
 
 async def test_I5_two_runs_of_one_plan_share_no_namespace(world_of: Worlds) -> None:
     world = world_of(corpora=2)
-    first, second = await world.run(providers="faulty"), await world.run(providers="faulty")
-    assert first.run_id != second.run_id
+    ids: list[str] = []
+
+    async def run() -> None:
+        ids.append((await world.run(providers="faulty")).run_id)
+
+    async with anyio.create_task_group() as both:
+        both.start_soon(run)
+        both.start_soon(run)
+    assert len(set(ids)) == 2
     assert len(world.control("namespaces?provider=default")) == 4
+
+
+async def reported(world: World, run_id: str) -> tuple[dict[str, Any], list[str]]:
+    """The one job of ``results --json``, and the lines of the tables that people see."""
+    async with Reader.open(world.workspace / "checkpoints" / run_id) as reader:
+        report = await fold(reader)
+    (job,) = results_json(report)["jobs"]  # type: ignore[misc]
+    lines = ["  ".join(map(str, row)) for grid in overview(report) for row in grid.rows]
+    return job, lines
 
 
 async def searches(world: World, run_id: str) -> list[dict[str, object]]:
     """What every search of the one job came to."""
-    from bench.journal import Chain, Reader
+    from bench.journal import Chain
     from bench.model import Phase
     from bench.plan.record import read
 

@@ -10,8 +10,9 @@ from collections.abc import Callable
 import pytest
 
 from bench.errors import DataError, IdentityError, UsageError
-from bench.journal import Reader, RunState
+from bench.journal import Reader, RunState, merge
 from bench.model import State
+from tests.scenarios.program import bench
 from tests.small_world import WAITING, World, ended, kill, wait_for
 
 Worlds = Callable[..., World]
@@ -34,18 +35,28 @@ async def results_of(world: World, run_id: str) -> list[object]:
 async def test_R1_a_resume_that_dies_repeats_nothing_that_was_finished(world_of: Worlds) -> None:
     world = world_of("search:latency:ms=60", corpora=4, items=10)
     flags = {"providers": "faulty", "run_id": "r1", "concurrency": 2}
+
+    def finished() -> set[str]:
+        """The questions whose search is in the journal."""
+        rows = world.query("r1", "select unit from phase where phase = 3 and outcome = 'ok'")
+        return {f"What opens the vault {unit.upper().replace('C', 'K').replace('Q', 'x')}?" for (unit,) in rows}
+
     first = world.start(**flags)
-    wait_for(lambda: world.calls("search") >= 20)
+    wait_for(lambda: world.calls("search") >= 30)
     kill(first)
+    known = finished()
+    assert len(known) >= 20
     second = world.start(resume="r1")
     before = world.calls("search")
     wait_for(lambda: world.calls("search") > before)
     kill(second)
+    known |= finished()
     third = world.start(resume="r1")
     assert ended(third) == 0
     asked = world.control("keys?provider=default&endpoint=search")
     questions = {key: n for key, n in asked.items() if "What opens" in key}
     assert len(questions) == 40
+    assert {key: n for key, n in questions.items() if n > 1 and any(one in key for one in known)} == {}
     assert sum(n > 1 for n in questions.values()) <= 2 * 2 + 2, "only what was in flight may be asked again"
 
 
@@ -76,6 +87,8 @@ async def test_R3_a_killed_run_is_interrupted_and_resumes_without_a_flag(world_o
     kill(process)
     async with Reader.open(world.workspace / "checkpoints" / "r3") as reader:
         assert (await reader.status()).state is RunState.INTERRUPTED
+    (listed,) = json.loads(bench(world.workspace, "list", "runs", "--json", **world.variables).stdout)["runs"]
+    assert (listed["run_id"], listed["state"]) == ("r3", "interrupted")
     outcome = await world.resume("r3")
     assert (outcome.status, outcome.exit_code) == (RunState.COMPLETE, 0)
 
@@ -85,22 +98,26 @@ async def test_R4_a_reordered_dataset_or_another_seed_is_not_the_same_run(world_
     outcome = await world.run(providers="faulty", limit=4)
     with pytest.raises(IdentityError) as seed:
         await world.resume(outcome.run_id, seed=5)
-    assert any("seed" in path for path, _, _ in seed.value.changes)
+    assert ("settings.seed", "0", "5") in seed.value.changes
+    assert seed.value.exit_code == 2
     path = world.workspace / "datasets" / "facts.jsonl"
     path.write_text("".join(reversed(path.read_text().splitlines(keepends=True))))
     with pytest.raises(IdentityError) as changed:
         await world.resume(outcome.run_id)
-    assert any("dataset.sha256" in path for path, _, _ in changed.value.changes)
+    assert "benchmarks.facts.dataset.sha256" in {path for path, _, _ in changed.value.changes}
+    assert "benchmarks.facts.dataset.sha256: " in str(changed.value)
 
 
 async def test_R5_providers_named_in_another_order_keep_their_own_rows(world_of: Worlds) -> None:
-    world = world_of("search:status:code=503,calls=4")
+    world = world_of("search:status:code=400,calls=4,match=What")
     world.provider("second")
     outcome = await world.run(providers=["faulty", "second"], max_error_rate=1)
-    rows = set(world.query(outcome.run_id, "select distinct o.name from phase p join owner o on o.id = p.owner"))
+    kept = """select o.name, p.phase, p.corpus, p.unit, p.attempt, p.outcome, e.data, e.started_us
+        from phase p join owner o on o.id = p.owner join entry e on e.id = p.entry"""
+    rows = set(world.query(outcome.run_id, kept))
     resumed = await world.resume(outcome.run_id, providers=["second", "faulty"])
-    after = set(world.query(outcome.run_id, "select distinct o.name from phase p join owner o on o.id = p.owner"))
-    assert rows == after
+    assert rows < set(world.query(outcome.run_id, kept)), "every row is still its provider's; errors were tried again"
+    assert [job.provider for job in resumed.jobs] == ["second", "faulty"]
     assert all(job.states == {State.MEASURED: 8} for job in resumed.jobs)
 
 
@@ -112,10 +129,12 @@ async def test_R6_two_questions_of_one_text_both_count_and_a_repeated_id_is_refu
     path.write_text(json.dumps(row) + "\n")
     outcome = await world.run(providers="faulty")
     assert outcome.jobs[0].states == {State.MEASURED: 4}
-    row["qa"][1]["id"] = row["qa"][0]["id"]
-    path.write_text(json.dumps(row) + "\n")
-    with pytest.raises(DataError, match="c0q0"):
+    again = {**row, "id": "c1", "qa": [{**row["qa"][0], "q": "What is new?"}]}
+    path.write_text(json.dumps(row) + "\n" + json.dumps(again) + "\n")
+    with pytest.raises(DataError) as refused:
         world.plan(providers="faulty")
+    assert f'item id "c0q0" twice: {path}:1 and {path}:2' in str(refused.value)
+    assert refused.value.exit_code == 2
 
 
 async def test_R7_the_wait_after_a_resume_asks_for_every_job_of_the_corpus(world_of: Worlds) -> None:
@@ -129,6 +148,19 @@ async def test_R7_the_wait_after_a_resume_asks_for_every_job_of_the_corpus(world
     added = world.keys("add")
     assert len(added) == 10
     assert sum(added.values()) <= 11, "each session is added once; the one in doubt is looked up"
+    assert len(world.keys("status")) == 10
+
+
+async def test_R7_a_provider_that_dies_in_the_middle_is_given_each_session_once(world_of: Worlds) -> None:
+    world = world_of("add:status:code=400,skip=6", corpora=1, items=10, sessions=10)
+    world.provider("faulty", extra=WAITING)
+    outcome = await world.run(providers="faulty", run_id="r7", concurrency=1, max_error_rate=1)
+    assert outcome.jobs[0].states == {State.ERROR: 10}
+    assert (world.calls("add"), world.calls("status")) == (7, 0)
+    world.heal()
+    outcome = await world.resume("r7")
+    assert outcome.jobs[0].states == {State.MEASURED: 10}
+    assert sorted(world.keys("add").values()) == [1] * 9 + [2], "the seventh was refused once"
     assert len(world.keys("status")) == 10
 
 
@@ -180,17 +212,31 @@ async def test_R11_a_batch_in_doubt_is_in_the_searched_namespace_once(world_of: 
     assert list(held.values()) == [3]
 
 
+WRONG = "select unit, entry, packed from score where state = 'incorrect' order by unit"
+
+
 async def test_R12_only_errors_are_tried_again_and_every_attempt_is_kept(world_of: Worlds) -> None:
     world = world_of("search:status:code=400,match=What opens the vault K0x[12]", corpora=1, items=10)
+    path = world.workspace / "datasets" / "facts.jsonl"
+    row = json.loads(path.read_text())
+    for wrong in row["qa"][3:6]:
+        wrong["a"] = "something else"
+    path.write_text(json.dumps(row) + "\n")
     outcome = await world.run(providers="faulty", answering_model="builtin/extractive", max_error_rate=1, run_id="r12")
-    assert outcome.jobs[0].states == {State.CORRECT: 8, State.ERROR: 2}
+    assert outcome.jobs[0].states == {State.CORRECT: 5, State.INCORRECT: 3, State.ERROR: 2}
     world.heal()
-    before = world.calls("search")
+    before, wrong_before = world.calls("search"), world.query("r12", WRONG)
     outcome = await world.resume("r12")
     assert world.calls("search") - before == 2
-    assert outcome.jobs[0].states == {State.CORRECT: 10}
+    assert outcome.jobs[0].states == {State.CORRECT: 7, State.INCORRECT: 3}
+    assert world.query("r12", WRONG) == wrong_before
     attempts = world.query("r12", "select unit, max(attempt) from phase where phase = 3 group by unit, owner")
     assert sorted(n for _, n in attempts) == [1] * 8 + [2] * 2
+    ledger = world.query("r12", "select outcome, count(*) from call where endpoint = 'faulty.search' group by outcome")
+    assert dict(ledger)["rejected"] == 2
+    shown = bench(world.workspace, "export", "r12", "--format", "jsonl", **world.variables)
+    rows = [json.loads(line) for line in shown.stdout.splitlines()]
+    assert sorted(one["attempts"]["search"] for one in rows) == [1] * 8 + [2] * 2
 
 
 async def test_R13_ranges_ask_their_own_items_and_a_finished_run_has_nothing_left(world_of: Worlds) -> None:
@@ -200,6 +246,13 @@ async def test_R13_ranges_ask_their_own_items_and_a_finished_run_has_nothing_lef
     assert first.status is RunState.PARTIAL and first.exit_code == 0
     assert [outcome.jobs[0].states for outcome in (first, second)] == [{State.MEASURED: 10}] * 2
     assert world.plan(providers="faulty", start=1, end=10).digest == world.plan(providers="faulty").digest
+    before = world.calls("search")
+    merged = await merge([first.folder, second.folder], world.workspace / "checkpoints/both", run_id="both")
+    assert (merged.state, merged.gaps) == (RunState.COMPLETE, ())
+    again = await world.resume("both")
+    assert (again.exit_code, again.message) == (0, "nothing left to do")
+    assert again.jobs[0].states == {State.MEASURED: 20}
+    assert world.calls("search") == before
     whole = await world.run(providers="faulty")
     before = world.control("stats")["requests"]
     again = await world.resume(whole.run_id)
