@@ -179,9 +179,9 @@ async def _searched_page(reader: Reader, jobs: Sequence[str], wanted: Wanted, *,
 
 
 async def _sorted_page(reader: Reader, job: str, wanted: Wanted, *, after: str, limit: int) -> ItemPage:
-    offset = int(after) if after.isascii() and after.isdigit() and len(after) < 10 else 0
-    if after and not after.isdigit():
-        raise UsageError(f"cursor {after!r} is not one of this list", hint="leave it out to begin at the first item")
+    if after and not (after.isascii() and after.isdigit() and len(after) < 10):
+        raise _foreign(after)
+    offset = int(after or 0)
     columns: list[str | int | None] = [clean(job), wanted.state, await _labels(reader, wanted.question_type)]
     columns += [await _rescored(reader, job), limit + 1, offset]
     if wanted.sort == "type":
@@ -217,12 +217,12 @@ def _unit_of(cursor: str) -> Unit:
     if not cursor:
         return ("", "")
     try:
-        corpus, item = json.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-    except ValueError as error:
+        found = json.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+    except (ValueError, RecursionError) as error:
         raise _foreign(cursor) from error
-    if not isinstance(corpus, str) or not isinstance(item, str):
+    if not isinstance(found, list) or [type(part) for part in found] != [str, str]:
         raise _foreign(cursor)
-    return corpus, item
+    return found[0], found[1]
 
 
 def _foreign(cursor: str) -> UsageError:
