@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 
 from bench.config.benchmark import BenchmarkConfig
+from bench.config.findings import did_you_mean
 from bench.config.templates import Template
 from bench.errors import ConfigError, UsageError
 from bench.evaluators import JudgePrompts
@@ -35,7 +35,7 @@ class ChosenPrompt:
 
     @property
     def sha256(self) -> str:
-        return sha256(self.template.text.encode()).hexdigest()
+        return self.template.sha256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +124,8 @@ def _judges(config: BenchmarkConfig, pack: Pack | None, given: tuple[str, ...], 
         _allow(config.name, "--judge-prompt", own.user_override)
         kind, equals, rest = entry.partition("=")
         typed = bool(equals) and kind in known
+        if equals and not typed and (near := did_you_mean(kind, known)):
+            raise UsageError(f'--judge-prompt: {config.name} has no question type "{kind}"{near}')
         judges[kind if typed else DEFAULT] = read_prompt(rest if typed else entry, folder)
     return judges
 
@@ -132,7 +134,7 @@ def read_prompt(text: str, folder: Path) -> str:
     """Give the text itself, or the content of the file it names (``@file``, or a path that exists).
 
     Raises:
-        ConfigError: ``@file``, or a single word, that is no file.
+        ConfigError: ``@file``, or a single word, that is no file; a file that is no text.
     """
     named = text.removeprefix("@")
     path = folder / named
@@ -141,7 +143,10 @@ def read_prompt(text: str, folder: Path) -> str:
     except (OSError, ValueError):
         is_file = False
     if is_file:
-        return path.read_text(encoding="utf-8")
+        try:
+            return path.read_text(encoding="utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"prompt file {named} is no UTF-8 text", hint="save it as UTF-8") from error
     if text.startswith("@") or not (set(text) & set(" \n{")):
         raise ConfigError(f"no such prompt file: {named}", hint="the path starts at the workspace")
     return text
