@@ -1,0 +1,294 @@
+"""What a journal keeps of each job, so that a report needs neither config nor dataset; and jobs of merged runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from bench.errors import ConfigError, DataError, JournalError
+from bench.model import Phase
+from bench.plan.record import (
+    BUILT_IN_EMBEDDING,
+    EXTRA_KEY,
+    JobRecord,
+    ModelNames,
+    OverlayRecord,
+    cuts_inside_range,
+    dump,
+    joined,
+    read,
+    records,
+)
+from tests.small_world import World
+
+OVERLAY = """
+benchmark: facts
+dataset_sha256: {sha256}
+source: our own audit
+items:
+  - {{id: c0q0, kind: wrong_answer, note: the text says 7, corrected_answer: 7}}
+  - {{id: c1q1, kind: ambiguous}}
+"""
+
+
+def recorded(world: World, **flags: object) -> tuple[JobRecord, ...]:
+    return records(world.plan(**{"providers": "bm25", **flags}))
+
+
+def one(world: World, **flags: object) -> JobRecord:
+    (found,) = recorded(world, **flags)
+    return found
+
+
+def doubted(world: World, text: str = OVERLAY, *, named: str = "audit") -> None:
+    """Give the benchmark an overlay."""
+    dataset = world.plan(providers="bm25").lanes[0].benchmark.dataset
+    world.write("configs/benchmarks/overlays/audit.yaml", text.format(sha256=dataset.sha256))
+    path = world.workspace / "configs/benchmarks/facts.yaml"
+    path.write_text(f"{path.read_text()}overlay: {named}\n")
+
+
+# ------------------------------------------------------------------------ a job
+
+
+def test_a_record_says_what_a_report_shows(world: World) -> None:
+    found = one(world, answering_model="openai/a", k=3, seed=4, epochs=2, track="vendor")
+    assert (found.key, found.lane, found.answer_owner) == (
+        "facts/bm25|openai/a|none",
+        "facts/bm25",
+        "facts/bm25|openai/a",
+    )
+    assert found.owners == (found.lane, found.answer_owner, found.key)
+    assert (found.benchmark, found.benchmark_version, found.benchmark_title) == ("facts", "1", "facts")
+    assert (found.provider, found.provider_type) == ("bm25", "local")
+    assert (found.k, found.seed, found.epochs, found.track, found.epochs_reducer) == (3, 4, 2, "vendor", "mean")
+    assert (found.unit, found.level, found.cluster_by) == ("session", "session", "corpus")
+    assert (found.n_selected, found.n_whole, found.n_items, found.n_planned) == (12, 12, 12, 24)
+    assert [metric.definition for metric in found.metrics] == [
+        "accuracy/1", "hit@5/1", "recall_fraction@10/1", "mrr/1",
+    ]  # fmt: skip
+    assert found.metric_folder == f"{world.workspace}/configs/benchmarks"
+    assert found.evaluators == ("contains",)
+    assert set(found.prompts) == {"answer.default", "judge.default", "judge.abstention"}
+    assert all(len(digest) == 64 for digest in found.prompts.values())
+
+
+def test_digests_are_those_of_the_plan(world: World) -> None:
+    plan = world.plan(providers="faulty")
+    (found,) = records(plan)
+    benchmarks, providers = plan.identity["benchmarks"], plan.identity["providers"]
+    assert isinstance(benchmarks, Mapping) and isinstance(providers, Mapping)
+    assert found.config_sha256 == {
+        "benchmark": benchmarks["facts"]["config_sha256"],
+        "provider": providers["faulty"]["config_sha256"],
+    }
+    size = (world.workspace / "datasets/facts.jsonl").stat().st_size
+    assert found.dataset == {
+        "path": "./datasets/facts.jsonl", **benchmarks["facts"]["dataset"], "bytes": size, "source": None,
+        "license": None,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("flags", "models"),
+    [
+        ({}, ModelNames(embedding=None, answering=None, judge=None)),
+        ({"providers": "faulty"}, ModelNames(embedding=BUILT_IN_EMBEDDING, answering=None, judge=None)),
+        (
+            {"providers": "letta"},
+            ModelNames(embedding="openai/text-embedding-3-small", answering=None, judge=None),
+        ),
+        (
+            {"providers": "vector", "embedding_model": "ollama/nomic"},
+            ModelNames(embedding="ollama/nomic", answering=None, judge=None),
+        ),
+        (
+            {"answering_model": "gpt-4o", "judge_model": "openai/j", "evaluators": "rubric"},
+            ModelNames(embedding=None, answering="openai/gpt-4o", judge="openai/j"),
+        ),
+    ],
+)
+def test_models_are_named_in_full_and_none_where_none_is_asked(
+    world: World, flags: dict[str, object], models: ModelNames
+) -> None:
+    assert one(world, **flags).models == models
+
+
+@pytest.mark.parametrize(
+    ("flags", "selection"),
+    [
+        ({}, {}),
+        ({"start": 2, "end": 7}, {}),
+        ({"limit": 3}, {"limit": 3}),
+        ({"sample": 5, "seed": 0}, {"sample": 5}),
+        ({"sample": 5, "seed": 9}, {"sample": 5, "seed": 9}),
+        ({"seed": 9}, {}),
+        ({"sample": 5, "per_type": True}, {"sample": 5, "per_type": True}),
+        ({"items": "c0q0 c1q0"}, {"items": ["c0q0", "c1q0"]}),
+        ({"items_of": "c1", "question_type": "one"}, {"items_of": ["c1"], "question_type": ["one"]}),
+    ],
+)
+def test_only_filters_that_filter_are_told(
+    world: World, flags: dict[str, object], selection: dict[str, object]
+) -> None:
+    assert one(world, **flags).selection == selection
+
+
+@pytest.mark.parametrize(
+    ("flags", "counts"),
+    [
+        ({"start": 2, "end": 7}, (6, 12)),
+        ({"question_type": "one", "start": 1, "end": 4}, (2, 6)),
+        ({"limit": 3, "start": 5}, (3, 3)),
+        ({"items_of": "c1", "start": 1, "end": 6}, (2, 4)),
+    ],
+)
+def test_items_are_counted_inside_the_range_and_beside_it(
+    world: World, flags: dict[str, object], counts: tuple[int, int]
+) -> None:
+    found = one(world, **flags)
+    assert (found.n_selected, found.n_whole, found.n_items) == (*counts, 12)
+
+
+def test_a_skipped_job_is_recorded_with_its_reason(world: World) -> None:
+    world.write(
+        "configs/benchmarks/listing.yaml",
+        'name: listing\nversion: "1"\nextends: facts\nrequiredCapabilities: [list_memories]\n',
+    )
+    found = recorded(world, benchmarks="facts listing", providers="faulty")
+    assert [job.skipped for job in found] == [None, "skipped: listing needs list_memories, faulty does not have it"]
+
+
+def test_groups_marks_and_breakdowns_are_kept(world: World) -> None:
+    path = world.workspace / "configs/benchmarks/facts.yaml"
+    text = path.read_text().replace("metrics: [accuracy", "metrics: [{name: accuracy, breakdown: [question_type]}")
+    path.write_text(text.replace("batchSize: 1", "batchSize: 1, preprocessing: {escapeHtml: true}")
+                    + "groups: {all: [one, two]}\n")  # fmt: skip
+    found = one(world)
+    assert found.groups == {"all": ("one", "two")}
+    assert found.metrics[0].breakdown == ("question_type",)
+    assert found.marks == ("altered",)
+
+
+# ------------------------------------------------------------------------ doubted golds
+
+
+def test_golds_that_are_doubted_go_with_the_job(world: World) -> None:
+    assert one(world).overlay is None and one(world).suspects == {}
+    doubted(world)
+    found = one(world)
+    assert isinstance(found.overlay, OverlayRecord)
+    assert (found.overlay.name, found.overlay.source) == ("audit", "our own audit")
+    assert found.suspects == {"c0q0": "wrong_answer", "c1q1": "ambiguous"}
+    (lane,) = world.plan(providers="bm25").lanes
+    assert [lane.benchmark.corrected_answer(item) for item in ("c0q0", "c1q1", "c2q2")] == ["7", None, None]
+    assert read({EXTRA_KEY: dump([found])}) == (found,)
+
+
+def test_another_list_of_doubts_is_another_plan(world: World) -> None:
+    before = world.plan(providers="bm25").digest
+    doubted(world)
+    first = world.plan(providers="bm25").digest
+    path = world.workspace / "configs/benchmarks/overlays/audit.yaml"
+    path.write_text(path.read_text() + "\n# a word\n")
+    assert len({before, first, world.plan(providers="bm25").digest}) == 3
+
+
+@pytest.mark.parametrize("named", ["audit", "audit.yaml", "overlays/audit.yaml", "./overlays/audit.yaml"])
+def test_an_overlay_is_named_in_short_or_in_full(world: World, named: str) -> None:
+    doubted(world, named=named)
+    assert one(world).suspects != {}
+
+
+@pytest.mark.parametrize("named", ["audti", "../audit", "/etc/audit.yaml", "elsewhere/audit.yaml"])
+def test_an_overlay_that_is_not_there_or_lies_elsewhere_is_refused(world: World, named: str) -> None:
+    doubted(world, named=named)
+    with pytest.raises(ConfigError, match="there is no overlay overlays/") as caught:
+        one(world)
+    assert caught.value.where is not None and caught.value.where.endswith("facts.yaml:15:1")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("{sha256}", "ab" * 32, f"the overlay is for the dataset {'ab' * 32}, this one is"),
+        ("benchmark: facts", "benchmark: other", "the overlay is for other, not for facts"),
+        ("c0q0", "c9q9", 'facts has no item "c9q9"'),
+        ("c1q1", "c0q0", 'item "c0q0" is listed twice'),
+    ],
+)
+def test_an_overlay_that_does_not_fit_is_refused(world: World, old: str, new: str, message: str) -> None:
+    with pytest.raises((ConfigError, DataError)) as caught:
+        doubted(world, OVERLAY.replace(old, new))
+        one(world)
+    assert caught.value.message.startswith(message)
+    assert caught.value.where is not None and "overlays/audit.yaml:" in caught.value.where
+
+
+# ------------------------------------------------------------------------ through the journal
+
+
+def test_records_survive_the_journal(world: World) -> None:
+    found = recorded(world, providers="bm25 faulty@x vector", answering_model=["openai/a", "none"], sample=5)
+    stored = json.loads(json.dumps({EXTRA_KEY: dump(found)}))
+    assert read(stored) == found
+    assert read({}) == ()
+
+
+def test_a_form_that_this_version_does_not_know_is_the_journals_fault(world: World) -> None:
+    (job,) = dump([one(world)])
+    for broken in ({**job, "k": "ten"}, {name: value for name, value in job.items() if name != "lane"}):
+        with pytest.raises(JournalError, match="in a form that this version cannot read"):
+            read({EXTRA_KEY: [broken]})
+
+
+# ------------------------------------------------------------------------ merged runs
+
+
+def part(
+    job: JobRecord, start: int, end: int, n_selected: int
+) -> tuple[tuple[tuple[int, int], ...], dict[str, object]]:
+    return ((start, end),), {EXTRA_KEY: dump([replace(job, n_selected=n_selected)])}
+
+
+def merged(*parts: object, total: int = 12, shared: Mapping[tuple[str, Phase], int] | None = None) -> list[int]:
+    found = read({EXTRA_KEY: joined(parts, total, shared or {})})  # type: ignore[arg-type]
+    return [job.n_selected for job in found]
+
+
+def test_ranges_of_a_whole_benchmark_add_up_and_what_overlaps_counts_once(world: World) -> None:
+    job = one(world)
+    assert merged(part(job, 1, 6, 6), part(job, 7, 12, 6)) == [12]
+    assert merged(part(job, 1, 6, 6), part(job, 9, 12, 4)) == [10]
+    assert merged(part(job, 1, 8, 8), part(job, 5, 12, 8)) == [12]
+    assert merged(part(job, 1, 6, 6), part(job, 1, 6, 6)) == [6]
+    assert merged(((), {EXTRA_KEY: dump([job])}), part(job, 1, 3, 3)) == [12]
+
+
+def test_a_filter_keeps_its_count_when_nothing_is_missing_and_adds_up_when_something_is(world: World) -> None:
+    job = one(world, question_type="one")
+    assert job.n_whole == 6
+    assert merged(part(job, 1, 6, 3), part(job, 7, 12, 3)) == [6]
+    assert merged(part(job, 1, 6, 3), part(job, 9, 12, 2)) == [5]
+
+
+def test_what_is_chosen_inside_each_range_adds_up_less_what_two_ranges_share(world: World) -> None:
+    job = one(world, limit=3)
+    assert cuts_inside_range(job.selection) and not cuts_inside_range({"question_type": ["one"]})
+    assert merged(part(job, 1, 6, 3), part(job, 7, 12, 3)) == [6]
+    shared = {(job.key, Phase.EVALUATE): 2}
+    assert merged(part(job, 1, 6, 3), part(job, 2, 12, 3), shared=shared) == [4]
+    assert merged(part(job, 1, 6, 3), part(job, 2, 12, 3), shared={(job.lane, Phase.SEARCH): 1}) == [5]
+
+
+def test_each_job_is_joined_with_its_own_parts(world: World) -> None:
+    first, second = recorded(world, providers="bm25 oracle")
+    parts = [
+        (((1, 6),), {EXTRA_KEY: dump([replace(first, n_selected=6), replace(second, n_selected=6)])}),
+        (((7, 9),), {EXTRA_KEY: dump([replace(second, n_selected=3)])}),
+    ]
+    found = read({EXTRA_KEY: joined(parts, 12, {})})
+    assert [(job.key, job.n_selected) for job in found] == [(first.key, 9), (second.key, 9)]
