@@ -45,6 +45,10 @@ class DateReader:
         except (OverflowError, ValueError):
             return None
 
+    def read_cut(self, text: str) -> datetime | None:
+        """Give the instant of a cut-off; None for a number, which is an index (eight digits may be a date)."""
+        return None if text.isdecimal() and len(text) != 8 else self.read(text)
+
 
 @lru_cache(maxsize=4096)
 def _known_forms(text: str, formats: tuple[str, ...]) -> datetime | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from bench.config.benchmark import BenchmarkConfig
 from bench.config.jsonpath import compile_path
@@ -22,7 +23,6 @@ from bench.datasets.place import RowPlace
 from bench.datasets.questions import QuestionReader, RawItem
 from bench.datasets.tables import without_empty_cells
 from bench.datasets.values import id_at
-from bench.errors import DataError
 from bench.model import Corpus, Item, Session
 from bench.values import dataclass
 
@@ -68,6 +68,8 @@ class RowParser:
         corpus = id_at(row, self._corpus_path, place) if self._corpus_path else row_id
         sessions = self.history.read(row, place, row_id)
         items = list(self.questions.read(row, place, row_id))
+        if self.config.visibility is not None:
+            self._check_cuts(items, sessions, place)
         return ParsedRow(id=row_id, corpus=corpus, sessions=sessions, items=items, metadata=self._of_row(row))
 
     def _row_id(self, row: Mapping[str, object], place: RowPlace) -> str:
@@ -129,16 +131,19 @@ class RowParser:
         kept = tuple(session for session in built.corpus.sessions if session.id in wanted)
         return replace(built, corpus=replace(built.corpus, sessions=kept))
 
-    def cut(self, corpus: Corpus, view: str, cut: str, place: RowPlace | None = None) -> Corpus:
+    def _check_cuts(self, items: Sequence[RawItem], sessions: Sequence[RawSession], place: RowPlace) -> None:
+        """A date cuts nothing off a history without dates: it would hide all of it."""
+        dated = any(session.when or any(turn.when for turn in session.turns) for session in sessions)
+        cut = next((item.cut for item in items if item.cut and self.dates.read_cut(item.cut)), None)
+        if cut is not None and sessions and not dated:
+            text = f'sees what was before "{cut}", and no session or turn has a date'
+            raise place.error("", text, hint="give the sessions dates, or make the cut-off an index")
+
+    def cut(self, corpus: Corpus, view: str, cut: str) -> Corpus:
         """What an item with this cut-off sees: sessions before the index or date."""
-        if cut.isdecimal():
-            return replace(corpus, id=view, sessions=_before_index(corpus.sessions, int(cut)))
-        when = self.dates.read(cut)
-        if when is None:
-            text = f'the cut-off "{cut}" of {view} is neither an index nor a date'
-            raise DataError(text, where=str(place) if place else None)
-        seen = tuple(session for session in corpus.sessions if session.when is not None and session.when < when)
-        return replace(corpus, id=view, sessions=seen)
+        when = self.dates.read_cut(cut)
+        before = _before_index(corpus.sessions, int(cut)) if when is None else _before_date(corpus.sessions, when)
+        return replace(corpus, id=view, sessions=before)
 
 
 def _before_index(sessions: tuple[Session, ...], index: int) -> tuple[Session, ...]:
@@ -146,3 +151,11 @@ def _before_index(sessions: tuple[Session, ...], index: int) -> tuple[Session, .
     if len(sessions) != 1:
         return sessions[:index]
     return (replace(sessions[0], turns=sessions[0].turns[:index]),)
+
+
+def _before_date(sessions: tuple[Session, ...], date: datetime) -> tuple[Session, ...]:
+    """The sessions before a date; where the history is one session without a date, its turns before it."""
+    if len(sessions) != 1 or sessions[0].when is not None:
+        return tuple(session for session in sessions if session.when is not None and session.when < date)
+    turns = tuple(turn for turn in sessions[0].turns if turn.when is not None and turn.when < date)
+    return (replace(sessions[0], turns=turns),)

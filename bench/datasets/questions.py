@@ -26,6 +26,8 @@ from bench.datasets.values import choices_of, id_at, list_at, name_of, scalar_te
 from bench.metrics.choices import choice_index
 from bench.model import Deletion
 
+_INDEX_OR_DATE = "count sessions from 0, or see dateFormats in the config"
+
 
 @dataclass(slots=True, kw_only=True)
 class RawItem:
@@ -228,8 +230,9 @@ class QuestionReader:
         path = self.paths.visibility
         value = _first(path, scopes)
         text = None if isinstance(value, bool) else scalar_text(value)
-        if path is not None and value is not None and text is None:
-            raise place.error(name_of(path), "must be an index or a date, not", value)
+        known = text is not None and (text.isdecimal() or self.dates.read_cut(text) is not None)
+        if path is not None and value is not None and not known:
+            raise place.error(name_of(path), "must be an index or a date, not", value, hint=_INDEX_OR_DATE)
         return text
 
     def _deletion(self, row: object, place: RowPlace) -> Deletion | None:
