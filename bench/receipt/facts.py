@@ -264,7 +264,8 @@ def _host(base_url: object) -> str | None:
         return None
     try:
         parts = urlsplit(base_url)
-        return f"{parts.hostname}:{parts.port}" if parts.port else parts.hostname
+        host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+        return f"{host}:{parts.port}" if parts.port else host
     except ValueError:
         return None
 

@@ -1,0 +1,422 @@
+"""The one arithmetic of signing and verifying: folds, what follows from rows, and what cannot be false."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tests.receipt.receipt_making as make
+from bench.receipt.definitions import RATES, Definition, cut_of, read_definition
+from bench.receipt.findings import Finding, Verdict, fail, judge, ok, or_ok, skip, warn, worst
+from bench.receipt.invariants import invariants
+from bench.receipt.items import ItemRow
+from bench.receipt.recompute import Recompute, rebuilt
+from bench.receipt.schema import Body, Score
+from bench.receipt.tally import Places, Tally, dimensions, mean
+from bench.receipt.wire import admit
+
+Json = dict[str, Any]
+
+# ------------------------------------------------------------------------- findings and verdicts
+
+VERDICTS: list[tuple[list[Finding], Verdict, int]] = [
+    ([], Verdict.VALID, 0),
+    ([ok("parse"), skip("log", "no log"), warn("policy", "dirty", "x")], Verdict.VALID, 0),
+    ([fail("policy", "dirty", "x")], Verdict.POLICY, 7),
+    ([fail("log", "superseded", "x"), fail("policy", "dirty", "x")], Verdict.SUPERSEDED, 4),
+    ([fail("log", "superseded", "x"), fail("log", "retracted", "x")], Verdict.RETRACTED, 4),
+    ([fail("trust", "key_unknown", "x"), fail("log", "retracted", "x")], Verdict.UNTRUSTED, 3),
+    ([fail("log", "key_retired", "x")], Verdict.UNTRUSTED, 3),
+    ([fail("trust", "key_revoked", "x")], Verdict.UNTRUSTED, 3),
+    ([fail("trust", "key_role", "x")], Verdict.UNTRUSTED, 3),
+    ([fail("trust", "key_unknown", "x"), fail("digest", "config_digest", "x")], Verdict.INVALID, 5),
+    ([fail("parse", "syntax", "x")], Verdict.INVALID, 5),
+    ([fail("policy", "not_logged", "x"), warn("log", "not_logged", "x")], Verdict.POLICY, 7),
+]
+
+
+@pytest.mark.parametrize(("findings", "verdict", "code"), VERDICTS)
+def test_the_worst_finding_is_the_verdict(findings: list[Finding], verdict: Verdict, code: int) -> None:
+    for order in itertools.permutations(findings):
+        assert judge(order) is verdict
+    assert verdict.exit_code == code
+
+
+def test_verdicts_are_ordered_5_3_4_7_0() -> None:
+    order = [Verdict.INVALID, Verdict.UNTRUSTED, Verdict.RETRACTED, Verdict.SUPERSEDED, Verdict.POLICY, Verdict.VALID]
+    for place, verdict in enumerate(order):
+        assert worst(reversed(order[place:])) is verdict
+    assert worst([]) is Verdict.VALID
+
+
+def test_a_finding_tells_its_code_only_where_there_is_one() -> None:
+    assert ok("parse", "fine").value() == {"id": "parse", "status": "ok", "detail": "fine"}
+    assert warn("log", "not_logged", "x").value() == {
+        "id": "log",
+        "status": "warn",
+        "code": "not_logged",
+        "detail": "x",
+    }
+    assert or_ok("digest", []) == [ok("digest")]
+    assert or_ok("digest", [skip("digest", "x")], "y") == [skip("digest", "x")]
+
+
+# ------------------------------------------------------------------------- definitions
+
+DEFINITIONS: list[tuple[str, Definition]] = [
+    ("mrr/1", Definition(base="mrr", k=None, options={}, version="1")),
+    ("recall_any@10/1", Definition(base="recall_any", k=10, options={}, version="1")),
+    ("ndcg@5[duplicates=first]/2", Definition(base="ndcg", k=5, options={"duplicates": "first"}, version="2")),
+    ("x[a=1,b=2,c]/1", Definition(base="x", k=None, options={"a": "1", "b": "2", "c": ""}, version="1")),
+    ("token_f1.max/1", Definition(base="token_f1.max", k=None, options={}, version="1")),
+    ("a/b/c", Definition(base="a", k=None, options={}, version="b/c")),
+    ("no version", Definition(base="no version", k=None, options={}, version="")),
+    ("mrr@/1", Definition(base="mrr@/1", k=None, options={}, version="")),
+    ("mrr@1234567890/1", Definition(base="mrr@1234567890/1", k=None, options={}, version="")),
+    ("mrr@\u0661/1", Definition(base="mrr@\u0661/1", k=None, options={}, version="")),
+    ("@5/1", Definition(base="@5/1", k=None, options={}, version="")),
+    ("mrr/", Definition(base="mrr/", k=None, options={}, version="")),
+    ("", Definition(base="", k=None, options={}, version="")),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), DEFINITIONS)
+def test_a_definition_is_taken_apart_or_kept_whole(text: str, expected: Definition) -> None:
+    assert read_definition(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "definition", "k"),
+    [
+        ("mrr", "mrr/1", None), ("mrr_at_10", "mrr/1", 10), ("mrr_at_10", "mrr@5/1", 5), ("mrr_at_", "mrr/1", None),
+        ("my_at_3_at_7", "x/1", 7), ("mrr_at_10x", "mrr/1", None), ("mrr_at_\u0661", "mrr/1", None),
+    ],
+)  # fmt: skip
+def test_the_cut_of_a_metric_is_in_its_definition_or_its_name(name: str, definition: str, k: int | None) -> None:
+    assert cut_of(name, read_definition(definition)) == k
+
+
+def test_a_share_is_known_by_its_base_and_its_part_of_a_base() -> None:
+    assert read_definition("accuracy/1").is_rate and read_definition("token_f1.max/1").is_rate
+    assert not read_definition("avg_rank/1").is_rate and not read_definition("accuracyx/1").is_rate
+    assert {"mrr", "ndcg", "hit", "faithfulness"} <= RATES and "avg_retrieval_score" not in RATES
+
+
+# ------------------------------------------------------------------------- tallies
+
+values = st.lists(st.floats(-1e6, 1e6), max_size=8)
+labels = st.sampled_from(["a", "b", "c"])
+
+
+@given(st.lists(st.tuples(st.floats(-1e6, 1e6), labels), max_size=10), st.integers(0, 3), st.integers(0, 3), st.data())
+def test_a_fold_is_blind_to_the_order_of_the_rows(
+    rows: list[tuple[float, str]], failed: int, pending: int, data: st.DataObject
+) -> None:
+    folds = []
+    for order in (rows, data.draw(st.permutations(rows))):
+        tally = Tally()
+        for value, label in order:
+            tally.scored(value, [("type", label)])
+        for _ in range(failed):
+            tally.lost([("type", "a")])
+        folds.append(
+            [tally.fold(name, pending) for name in ("mean", "macro:type", "other")] + [tally.labels_of("type")]
+        )
+    assert folds[0] == folds[1]
+
+
+@given(values, st.integers(0, 5), st.integers(0, 5))
+def test_a_mean_is_the_exact_sum_over_what_was_scored_and_over_what_was_lost_too(
+    told: list[float], failed: int, pending: int
+) -> None:
+    tally = Tally()
+    for value in told:
+        tally.scored(value, [])
+    for _ in range(failed):
+        tally.lost([])
+    lost = len(told) + failed + pending
+    expected = math.fsum(told)
+    assert tally.fold("mean", pending) == (
+        expected / len(told) if told else None, expected / lost if lost else None,
+    )  # fmt: skip
+
+
+def test_a_macro_mean_weighs_every_label_alike_and_counts_its_failures() -> None:
+    tally = Tally()
+    for value, label in [(1.0, "a"), (1.0, "a"), (0.0, "b")]:
+        tally.scored(value, [("type", label), ("other", "x")])
+    tally.lost([("type", "b")])
+    tally.lost([("type", "c")])
+    assert tally.fold("macro:type", 0) == (0.5, math.fsum([1.0, 0.0, 0.0]) / 3)
+    assert tally.fold("macro:other", 0) == (mean(tally.values), mean(tally.values))
+    assert tally.fold("macro:none", 0) == (None, None) == Tally().fold("macro:type", 0)
+    assert tally.fold("other", 5) == (None, None)
+    assert [(name, one.value, one.n) for name, one in tally.labels_of("type").items()] == [("a", 1.0, 2), ("b", 0.0, 1)]
+
+
+def test_a_metric_counts_under_its_breakdown_and_its_macro_dimension() -> None:
+    assert dimensions(["b", "a", "a"], "mean") == ("a", "b")
+    assert dimensions([], "macro:type") == ("type",)
+    assert dimensions(["type", "a"], "macro:type") == ("a", "type")
+    places = Places({"a": "x"})
+    assert places.under(("a", "b")) == [("a", "x"), ("b", "(none)")]
+    assert places.under(("a", "b")) is places.under(("a", "b")), "asked once a row"
+
+
+# ------------------------------------------------------------------------- from rows to totals
+
+
+def told_by_rows(body: Json, rows: list[Json]) -> list[tuple[str, str, str]]:
+    check = Recompute(admit(Body, body))
+    for row in rows:
+        check.add(admit(ItemRow, row))
+    return [(f.status, str(f.code), f.detail) for f in (*check.findings(), *check.hit_findings())]
+
+
+ALL_OK = ("ok", "None", "every total follows from the rows")
+
+
+def changed(change: Callable[[Json, list[Json]], object]) -> list[tuple[str, str, str]]:
+    rows = make.default_rows()
+    body = make.body(rows)
+    change(body, rows)
+    return told_by_rows(body, rows)
+
+
+def score(body: Json, name: str = "recall_at_10") -> Json:
+    found: Json = body["scores"]["judged" if name == "accuracy" else "deterministic"][name]
+    return found
+
+
+TOTALS: list[tuple[Callable[[Json, list[Json]], object], list[tuple[str, str]]]] = [
+    (lambda body, rows: score(body).update(value=0.91), [("score_mismatch",
+    "recall_at_10.value is 0.91, the rows give 0.9")]),
+    (lambda body, rows: score(body).update(value=0.9000000000000001),
+     [("score_mismatch", "recall_at_10.value is 0.9000000000000001, the rows give 0.9")]),
+    (lambda body, rows: score(body).update(value=None), [("score_mismatch",
+    "recall_at_10.value is None, the rows give 0.9")]),
+    (lambda body, rows: score(body).update(valueFailuresAsZero=1),
+     [("score_mismatch", "recall_at_10.valueFailuresAsZero is 1.0, the rows give 0.9")]),
+    (lambda body, rows: score(body).update(n=9),
+     [("count_mismatch", "recall_at_10: the rows give n, nExcluded, nFailed = (10, 0, 0)")]),
+    (lambda body, rows: score(body).update(nExcluded=1),
+     [("count_mismatch", "recall_at_10: the rows give n, nExcluded, nFailed = (10, 0, 0)")]),
+    (lambda body, rows: score(body).update(aggregate="other", value=0.99),
+     [("score_mismatch", "recall_at_10.aggregate is other, recall_any@10/1 folds by mean")]),
+    (lambda body, rows: score(body).update(aggregate="macro:question_type"),
+     [("score_mismatch", "recall_at_10.aggregate is macro:question_type, recall_any@10/1 folds by mean")]),
+    (lambda body, rows: score(body, "accuracy").update(aggregate="other", value=0.99),
+     [("score_mismatch", "accuracy.aggregate is other, accuracy/1 folds by mean")]),
+    (lambda body, rows: score(body, "accuracy").update(value=0.8), [("score_mismatch",
+    "accuracy.value is 0.8, the rows give 0.9")]),
+    (lambda body, rows: score(body)["breakdown"]["question_type"]["single"].update(value=0.5),
+     [("breakdown_mismatch", "recall_at_10.question_type: single")]),
+    (lambda body, rows: score(body)["breakdown"]["question_type"].pop("temporal"),
+     [("breakdown_mismatch", "recall_at_10.question_type: temporal")]),
+    (lambda body, rows: score(body)["breakdown"]["question_type"].update(ghost={"value": None, "n": 0}), []),
+    (lambda body, rows: score(body)["breakdown"].update(corpus={}), [("breakdown_mismatch",
+    "recall_at_10.corpus: (none)")]),
+    (lambda body, rows: body["counts"]["byState"].update(correct=8, partial=1),
+     [("count_mismatch", "counts.byState: the rows give {'correct': 9, 'incorrect': 1}")]),
+    (lambda body, rows: body["counts"].update(errorKinds={"timeout": 0}), []),
+    (lambda body, rows: body["counts"].update(errorKinds={"timeout": 2}),
+     [("count_mismatch", "counts.errorKinds: the rows give {}")]),
+    (lambda body, rows: rows[0]["metrics"].update(mrr=0.5),
+     [("score_mismatch", "item-00000: mrr is 1.0, not 0.5"), ("score_mismatch", "mrr.value is ")]),
+    (lambda body, rows: rows[0]["metrics"].update(mrr=None), [("score_mismatch", "item-00000: mrr is 1.0, not None")]),
+    (lambda body, rows: rows[0]["metrics"].pop("mrr"), [("score_mismatch",
+    "item-00000: it did not fail and lacks mrr")]),
+    (lambda body, rows: rows[0].update(state="error", errorKind="timeout"),
+     [("score_mismatch", f"item-00000: it failed and has {name}") for name in make.DEFINITIONS]),
+    (lambda body, rows: rows[0].update(state="not_ready"),
+     [("score_mismatch", f"item-00000: it failed and has {name}") for name in make.DEFINITIONS]),
+    (lambda body, rows: rows[0].update(retrieved=None), [("score_mismatch", "item-00000: recall_at_5 is ")]),
+    (lambda body, rows: rows[0].update(gold=[]), [("score_mismatch", "item-00000: recall_at_5 is None, not 1.0")]),
+    (lambda body, rows: rows[0].update(retrieved=rows[0]["retrieved"][::-1]),
+     [("score_mismatch", "item-00000: recall_at_5 is 0.0, not 1.0")]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "expected"), TOTALS)
+def test_each_total_that_does_not_follow_is_told_with_both_numbers(
+    change: Callable[[Json, list[Json]], object], expected: list[tuple[str, str]]
+) -> None:
+    found = changed(change)
+    if not expected:
+        assert found == [ALL_OK]
+        return
+    assert {status for status, _, _ in found} == {"fail"}
+    for code, words in expected:
+        assert any(one == code and detail.startswith(words) for _, one, detail in found), (words, found)
+    assert ALL_OK not in found
+
+
+def test_a_row_value_of_another_machines_logarithm_is_close_enough_and_no_more() -> None:
+    def off_by(difference: float) -> list[tuple[str, str, str]]:
+        rows = make.default_rows()
+        rows[2]["metrics"]["ndcg_at_10"] += difference
+        return told_by_rows(make.body(rows), rows)
+
+    assert off_by(9e-13) == [ALL_OK] == off_by(-9e-13)
+    assert [code for _, code, _ in off_by(2e-12)] == ["score_mismatch"]
+
+
+def test_many_wrong_rows_are_told_as_ten_and_a_number() -> None:
+    rows = [make.row(n, 1) for n in range(15)]
+    body = make.body(rows)
+    for row in rows:
+        row["retrieved"] = [["x"]] * 11
+    found = told_by_rows(body, rows)
+    wrong = [detail for _, code, detail in found if code == "score_mismatch"]
+    assert len(wrong) == 11 and wrong[-1] == "and 50 more"
+    over = [detail for _, code, detail in found if code == "invariant_over_k"]
+    assert over[0] == "more than k hits: item-00000" and over[-1] == "more than k hits: and 5 more"
+    assert found[-1] == ("warn", "duplicate_retrieved", "15 items got the same id more than once")
+
+
+@pytest.mark.parametrize(
+    ("retrieved", "repeated"),
+    [
+        ([], False), ([["a"]], False), ([["a"], ["a"]], True), ([["a"], ["b"], ["a"]], True),
+        ([["a", "b"], ["a"]], True),
+        ([["a"], ["a", "b"]], False), ([["a"], ["b"], ["a", "b"]], True), ([[], []], False), ([["a"], []], False),
+    ],
+)  # fmt: skip
+def test_a_hit_that_brings_nothing_new_is_a_duplicate(retrieved: list[list[str]], repeated: bool) -> None:
+    rows = [make.row(0, 1, retrieved=retrieved, gold=[], metrics=dict.fromkeys(make.DEFINITIONS))]
+    found = told_by_rows(make.body(rows), rows)
+    assert (("warn", "duplicate_retrieved", "1 items got the same id more than once") in found) is repeated
+
+
+def test_without_a_k_no_list_is_too_long() -> None:
+    rows = make.default_rows()
+    body = make.body(rows)
+    body["run"]["k"] = None
+    assert told_by_rows(body, rows) == [ALL_OK]
+    body["run"]["k"] = 9
+    assert told_by_rows(body, rows)[1] == ("fail", "invariant_over_k", "more than k hits: item-00000")
+
+
+def test_what_no_row_can_show_is_named_and_not_passed_over() -> None:
+    rows = make.default_rows()
+    for row in rows:
+        row["metrics"]["token_f1"] = 0.5
+    body = make.body(rows)
+    body["scores"]["deterministic"]["token_f1"] = make.score(rows, lambda r: 0.5, "token_f1/1", 10)
+    body["scores"]["judged"]["faithfulness"] = make.score(rows, lambda r: 0.7, "faithfulness/1", 10)
+    assert told_by_rows(body, rows) == [
+        ALL_OK,
+        ("skip", "None", "taken as the signer states it: token_f1, faithfulness"),
+    ]
+
+
+UNKNOWN: list[tuple[str, str]] = [
+    ("mine", "recall_any@10/1"), ("recall_at_10", "recall_any@10/999"), ("recall_at_10", "recall_any@5/1"),
+    ("mrr", "mrr"), ("mrr", "mrr[duplicates=what]/1"), ("mrr", "mrr[nonsense=1]/1"), ("token_f1", "token_f1/1"),
+    ("faithfulness", "faithfulness/1"), ("os.system", "os.system/1"), ("../x.py:Metric", "x/1"), ("", "/1"),
+    ("avg_retrieval_score", "avg_retrieval_score/1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "definition"), UNKNOWN)
+def test_a_receipt_never_chooses_what_is_computed(name: str, definition: str) -> None:
+    told = make.score(make.default_rows(), lambda r: 1.0, definition, 10)
+    assert rebuilt(name, admit(Score, told)) is None
+
+
+@pytest.mark.parametrize(("name", "definition"), [*make.DEFINITIONS.items(), ("accuracy", "accuracy/1")])
+def test_what_rows_show_is_computed_by_the_definition_that_is_stated(name: str, definition: str) -> None:
+    measure = rebuilt(name, admit(Score, make.score(make.default_rows(), lambda r: 1.0, definition, 10)))
+    assert measure is not None and (measure.definition, measure.aggregation) == (definition, "mean")
+
+
+# ------------------------------------------------------------------------- what cannot be false
+
+
+def broken(**changes: Any) -> list[tuple[str, str]]:
+    body = make.body(make.default_rows())
+    for place, value in changes.items():
+        make.change(body, place.replace("__", "."), value)
+    return [(str(f.code), f.detail) for f in invariants(admit(Body, body))]
+
+
+C, R = "invariant_counts", "invariant_rate_range"
+D, J = "scores__deterministic__", "scores__judged__accuracy__"
+TIMES: Json = {"n": 3, "min": 1, "p50": 2, "p95": 3, "p99": 3, "max": 3}
+FALSE: list[tuple[Json, list[tuple[str, str]]]] = [
+    ({}, []),
+    ({"counts__pending": 1, "kind": "partial"},
+     [(C, "counts: 10 ended + 1 pending are not 10 planned"), (C, "perQuery.count: 10 rows for 9 ended items")]),
+    ({"counts__planned": 11}, [
+        (C, "counts: 10 ended + 0 pending are not 11 planned"), (C, "perQuery.count: 10 rows for 11 ended items"),
+        *((C, f"deterministic.{name}: n + nExcluded + nFailed is not 11") for name in make.DEFINITIONS),
+        (C, "judged.accuracy: n + nExcluded + nFailed is not 11"),
+    ]),
+    ({"counts__scored": 9}, [(C, "counts.scored: 9 is not correct + incorrect + partial + abstained")]),
+    ({"counts__errorKinds": {"timeout": 1}}, [(C, "counts.errorKinds: they do not add up to 0 errors")]),
+    ({"perQuery__count": 11}, [(C, "perQuery.count: 11 rows for 10 ended items")]),
+    ({J + "nFailed": 1}, [(C, "judged.accuracy: n + nExcluded + nFailed is not 10")]),
+    ({J + "n": 0, J + "nExcluded": 10, J + "breakdown": {}}, [(C, "judged.accuracy: a value over no items")]),
+    ({J + "value": None}, [(C, "judged.accuracy: no value over 10 items")]),
+    ({J + "value": None, J + "aggregate": "other"}, []),
+    ({J + "breakdown": {}}, []),
+    ({J + "breakdown": {"x": {}}}, [(C, "judged.accuracy: the labels of x do not add up to n")]),
+    ({D + "mrr__value": 1.0000001}, [(R, "deterministic.mrr: a share lies outside 0..1"),
+                                     ("invariant_mrr_le_hit", "mrr 1.0000001 > hit rate at 10 0.9")]),
+    ({D + "mrr__value": -1e-9}, [(R, "deterministic.mrr: a share lies outside 0..1")]),
+    ({D + "mrr__valueFailuresAsZero": 2}, [(R, "deterministic.mrr: a share lies outside 0..1")]),
+    ({J + "breakdown__question_type__single__value": 1.5}, [(R, "judged.accuracy: a share lies outside 0..1")]),
+    ({J + "value": 99, J + "definition": "points/1"}, []),
+    ({D + "recall_at_5__value": 0.95}, [("invariant_recall_monotone", "recall_any@5 0.95 > recall_any@10 0.9")]),
+    ({D + "recall_at_5__value": 0.9 + 1e-13}, []),
+    ({D + "recall_at_5__value": 0.95, D + "recall_at_5__n": 9, D + "recall_at_5__nExcluded": 1,
+      D + "recall_at_5__breakdown": {}}, []),
+    ({D + "recall_at_5__value": 0.95, D + "recall_at_5__aggregate": "macro:question_type"}, []),
+    ({D + "ndcg_at_10__value": 0.95}, [("invariant_ndcg_le_hit", "ndcg@10 0.95 > hit rate 0.9")]),
+    ({D + "ndcg_at_10__value": 0.95, D + "ndcg_at_10__definition": "ndcg@10[duplicates=first]/1"}, []),
+    ({D + "mrr__value": 0.95}, [("invariant_mrr_le_hit", "mrr 0.95 > hit rate at 10 0.9")]),
+    ({D + "mrr__value": 0.95, "run__k": None}, []),
+    ({D + "mrr__value": 0.95, D + "mrr__definition": "mrr@3/1"}, []),
+    ({"scores__measured__search_us": {**TIMES, "min": 3}},
+     [("invariant_percentiles", "search_us: not min <= p50 <= p95 <= p99 <= max")]),
+    ({"scores__measured__search_us": {**TIMES, "n": 0}},
+     [("invariant_percentiles", "search_us: not min <= p50 <= p95 <= p99 <= max")]),
+    ({"scores__measured__search_us": {"n": 0, **dict.fromkeys(["min", "p50", "p95", "p99", "max"])}}, []),
+    ({"scores__measured__search_us": {**TIMES, "p99": None}},
+     [("invariant_percentiles", "search_us: not min <= p50 <= p95 <= p99 <= max")]),
+    ({"scores__measured__ingest_us": {**TIMES, "p95": 2, "p99": 1}},
+     [("invariant_percentiles", "ingest_us: not min <= p50 <= p95 <= p99 <= max")]),
+    ({"ranAt": "2026-11-01T11:00:00.500001Z"}, [("invariant_times", "not ranAt <= finishedAt <= issuedAt")]),
+    ({"ranAt": "2026-11-01T11:00:00.5Z"}, []),
+    ({"finishedAt": "2026-11-01T11:30:00.000001Z"}, [("invariant_times", "not ranAt <= finishedAt <= issuedAt")]),
+    ({"issuedAt": "2025-12-31T23:59:59Z"}, [("invariant_times", "not ranAt <= finishedAt <= issuedAt")]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "expected"), FALSE)
+def test_what_cannot_be_false_is_told_in_words(changes: Json, expected: list[tuple[str, str]]) -> None:
+    assert broken(**changes) == expected
+
+
+def test_a_whole_run_has_nothing_pending() -> None:
+    body = make.body(make.default_rows(), pending=2)
+    assert list(invariants(admit(Body, body))) == []
+    body["kind"] = "run"
+    assert [f.detail for f in invariants(admit(Body, body))] == ["counts.pending: 2 in a receipt of kind run"]
+
+
+def test_recall_is_compared_over_every_pair_of_cuts_and_by_number_not_by_text() -> None:
+    body = make.body(make.default_rows())
+    deterministic = body["scores"]["deterministic"]
+    deterministic["recall_at_100"] = {**deterministic["recall_at_10"], "definition": "recall_any@100/1", "value": 0.6}
+    found = [(str(f.code), f.detail) for f in invariants(admit(Body, body))]
+    assert found == [
+        ("invariant_recall_monotone", "recall_any@5 0.7 > recall_any@100 0.6"),
+        ("invariant_recall_monotone", "recall_any@10 0.9 > recall_any@100 0.6"),
+    ]

@@ -1,0 +1,450 @@
+"""What a receipt says of a run, from what its journal says: each field, and what stands there where nobody knows."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from bench.canonical import digest
+from bench.evaluators.packs import generic_answer
+from bench.http.window import CEILING
+from bench.journal import Resume, RunMeta
+from bench.journal.records import Spent
+from bench.model import Interval, Measurement, Usage
+from bench.plan.record import JobRecord, MetricRecord, ModelNames
+from bench.receipt import schema
+from bench.receipt.facts import Facts, Upstream, by_role
+from bench.receipt.folds import Corpora, Folds, times
+from bench.receipt.place import environment
+from bench.receipt.rows import JournalRow, in_micros
+from bench.receipt.stored import integer, text_or_none, tree
+from bench.receipt.wire import emit
+
+HEX = "ab" * 32
+PROOF = schema.IsolationProof(probed=0, passed=0, failed=0)
+
+
+def metric(name: str, definition: str, category: str = "retrieval") -> MetricRecord:
+    return MetricRecord(name=name, definition=definition, category=category, unit=None, lower_is_better=False)
+
+
+def record(**changes: Any) -> JobRecord:
+    told: dict[str, Any] = {
+        "key": "job", "lane": "lane", "answer_owner": "answers", "benchmark": "demo", "benchmark_version": "1",
+        "benchmark_title": "Demo", "provider": "mem0", "provider_type": "hosted",
+        "models": ModelNames(embedding=None, answering="none", judge="none"), "track": "uniform", "k": 10,
+        "context_budget": None, "epochs": 1, "epochs_reducer": "mean", "seed": 0, "unit": "turn", "level": "turn",
+        "n_selected": 3, "n_whole": 3, "n_items": 3, "metrics": (metric("mrr", "mrr/1"),), "metric_entries": ("mrr",),
+        "metric_folder": "", "evaluators": (), "cluster_by": None, "groups": {}, "selection": {}, "dataset": {},
+        "prompts": {}, "config_sha256": {}, **changes,
+    }  # fmt: skip
+    return JobRecord(**told)
+
+
+def facts(of: JobRecord | None = None, **meta: Any) -> Facts:
+    keys = {name: meta.pop(name) for name in ("told", "reported", "parts", "resumes") if name in meta}
+    return Facts(meta=RunMeta(run_id="r1", plan_digest=HEX, **{"identity": {}, **meta}), record=of or record(), **keys)
+
+
+def provider(**config: Any) -> dict[str, Any]:
+    """The identity of a run whose provider has this config."""
+    return {"identity": {"providers": {"mem0": config}}}
+
+
+# ------------------------------------------------------------------------- loosely typed JSON
+
+
+@pytest.mark.parametrize("value", [None, 1, "x", [], [{}], True])
+def test_what_is_no_object_counts_as_an_empty_one(value: object) -> None:
+    assert tree(value) == {}
+
+
+def test_what_is_of_the_wanted_type_is_kept_and_all_else_is_not_there() -> None:
+    assert tree({"a": 1}) == {"a": 1}
+    assert [integer(value) for value in (7, True, False, "7", 7.0, None, -1)] == [7, 0, 0, 0, 0, 0, -1]
+    assert [text_or_none(value) for value in ("x", "", None, 1, ["x"])] == ["x", None, None, None, None]
+
+
+# ------------------------------------------------------------------------- run
+
+
+def test_a_run_without_any_setting_has_the_defaults() -> None:
+    told = emit(facts().run(PROOF, None))
+    assert told == {
+        "runId": "r1",
+        "planDigest": HEX, "seed": 0, "epochs": 1, "concurrency": 10, "k": 10, "contextBudgetTokens": None,
+        "track": "uniform", "isolation": "probe", "isolationProof": {"probed": 0, "passed": 0, "failed": 0},
+        "preregistration": None, "log": None, "resumes": [], "shards": [],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("stored", "told"), [("auto", CEILING), (1, 1), (64, 64), (0, 10), (None, 10), ("many", 10), (-3, 1), (True, 10)]
+)
+def test_concurrency_is_a_number_and_auto_its_ceiling(stored: object, told: int) -> None:
+    run = facts(extra={"operation": {"concurrency": stored}}).run(PROOF, None)
+    assert run.concurrency == told
+
+
+def test_a_protocol_without_hits_has_no_k() -> None:
+    assert facts(record(k=0)).run(PROOF, None).k is None
+    assert facts(extra={"operation": {"isolation": "full"}}).run(PROOF, None).isolation == "full"
+
+
+@pytest.mark.parametrize(
+    ("ranges", "parts", "shards"),
+    [
+        ((), (), []),
+        (((1, 4),), (), [(1, 1, 1, 4)]),
+        (((5, 9), (1, 4)), (), [(1, 2, 1, 4), (2, 2, 5, 9)]),
+        (((1, 9),), ((7, 9), (1, 3), (1, 3)), [(1, 2, 1, 3), (2, 2, 7, 9)]),
+    ],
+)
+def test_parts_stand_in_order_once_and_those_of_a_merge_count_first(
+    ranges: tuple[tuple[int, int], ...], parts: tuple[tuple[int, int], ...], shards: list[tuple[int, ...]]
+) -> None:
+    run = facts(ranges=ranges, parts=parts).run(PROOF, None)
+    assert [(one.index, one.of, one.from_, one.to) for one in run.shards] == shards
+
+
+def test_each_resume_is_told_with_its_commit_and_version_where_they_are_known() -> None:
+    at = datetime(2026, 11, 1, 10, 0, tzinfo=UTC)
+    stored = (
+        Resume(at=at, data={"code_state": {"commit": "0" * 40}, "versions": {"bench": "0.2"}}),
+        Resume(at=at, data={"code_state": None, "versions": {}}),
+    )
+    told = [emit(one) for one in facts(resumes=stored).run(PROOF, None).resumes]
+    assert told == [
+        {"at": "2026-11-01T10:00:00Z", "codeCommit": "0" * 40, "benchVersion": "0.2"},
+        {"at": "2026-11-01T10:00:00Z", "codeCommit": None, "benchVersion": "unknown"},
+    ]
+
+
+# ------------------------------------------------------------------------- benchmark and provider
+
+
+def test_a_benchmark_that_says_little_is_told_as_unknown() -> None:
+    assert emit(facts().benchmark()) == {
+        "name": "demo", "version": "1", "split": None, "configSha256": "0" * 64,
+        "dataset": {"sha256": "0" * 64, "bytes": 0, "items": 3, "source": "unknown", "license": "unknown"},
+        "selection": {"filter": {}, "limit": None, "sample": None, "order": "dataset"},
+    }  # fmt: skip
+
+
+def test_a_benchmark_that_says_everything_is_told_as_it_says() -> None:
+    told = facts(
+        record(
+            dataset={"sha256": HEX, "bytes": 9, "source": "made here", "license": "MIT", "split": "test"},
+            config_sha256={"benchmark": HEX},
+            selection={"question_type": ["a"], "limit": 5, "sample": 2, "seed": 0, "items": []},
+        )
+    ).benchmark()
+    assert (told.split, told.config_sha256) == ("test", HEX)
+    assert emit(told.dataset) == {"sha256": HEX, "bytes": 9, "items": 3, "source": "made here", "license": "MIT"}
+    assert emit(told.selection) == {"filter": {"question_type": ["a"]}, "limit": 5, "sample": 2, "order": "seeded"}
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("https://api.example.com/v1?key=s3cret", "api.example.com"),
+        ("http://user:s3cret@localhost:8080/x", "localhost:8080"),
+        ("https://[::1]:9/", "[::1]:9"),
+        ("http://h:99999/", None),
+        ("http://[broken/", None),
+        ("", None),
+        (None, None),
+        (7, None),
+        ("no address", None),
+    ],
+)
+def test_an_endpoint_is_told_by_its_host_alone(url: object, host: str | None) -> None:
+    assert facts(**provider(base_url=url)).provider().endpoint_host == host
+
+
+VERSIONS: list[tuple[dict[str, Any], Upstream, str, str]] = [
+    ({}, Upstream(), "unknown", "declared"),
+    ({}, Upstream(version="2"), "2", "declared"),
+    ({}, Upstream(version="2", upstream="9.1"), "9.1", "api"),
+    ({"plugin": {"my-memory": "0.4"}}, Upstream(version="2", upstream="9.1"), "0.4", "package"),
+    ({"plugin": {}}, Upstream(upstream="9.1"), "9.1", "api"),
+    ({"name": "bm25"}, Upstream(upstream="9.1"), "0.7", "package"),
+]
+
+
+@pytest.mark.parametrize(("config", "told", "version", "source"), VERSIONS)
+def test_the_version_of_a_provider_is_that_of_who_knows_it_best(
+    config: dict[str, Any], told: Upstream, version: str, source: str
+) -> None:
+    made = facts(told=told, versions={"bench": "0.7"}, **provider(**config)).provider()
+    assert (made.version, made.version_source) == (version, source)
+
+
+# ------------------------------------------------------------------------- models, prompts, metrics
+
+
+def uses(**names: str | None) -> list[tuple[str, str, str, str | None, object]]:
+    named = ModelNames(**{"embedding": None, "answering": None, "judge": None, **names})
+    meta = {"identity": {"models": {"acme/a": {"settings": {"temperature": 0}}}}, "reported": {"judge": "a-2026"}}
+    made = facts(record(models=named), **meta).models()
+    return [(use.role, use.provider, use.requested, use.reported, dict(use.params)) for use in made]
+
+
+def test_models_are_told_by_role_sorted_and_those_not_used_are_not_there() -> None:
+    assert uses() == [] == uses(answering="none", judge="none", embedding="none")
+    assert uses(judge="acme/a", answering="local", embedding="acme/team/e") == [
+        ("answering", "", "local", None, {}),
+        ("embedding", "acme", "team/e", None, {}),
+        ("judge", "acme", "a", "a-2026", {"temperature": 0}),
+    ]
+    assert uses(embedding="(builtin)") == [("provider-internal", "", "unknown", None, {})]
+
+
+def test_names_that_endpoints_gave_back_are_joined() -> None:
+    assert by_role({"judge": ["b", "a", "b"], "answering": [], "embedding": [""]}) == {"judge": "a, b"}
+
+
+@pytest.mark.parametrize(
+    ("track", "request_", "own", "source"),
+    [
+        ("vendor", {}, True, "vendor"), ("uniform", {"answer_prompt": "x.md"}, True, "custom"),
+        ("uniform", {}, True, "benchmark"), ("uniform", {}, False, "default"),
+        ("vendor", {"answer_prompt": "x.md"}, False, "vendor"),
+    ],
+)  # fmt: skip
+def test_who_wrote_the_answer_prompt_is_told_and_judge_prompts_are_the_benchmarks(
+    track: str, request_: dict[str, Any], own: bool, source: str
+) -> None:
+    from bench.canonical import sha256_hex
+
+    sha = HEX if own else sha256_hex(generic_answer().encode())
+    made = facts(record(track=track, prompts={"judge.default": "cd" * 32, "answer.x": sha}), request=request_).prompts()
+    assert [(one.role, one.sha256, one.source) for one in made] == [
+        ("answer.x", sha, source), ("judge.default", "cd" * 32, "benchmark"),
+    ]  # fmt: skip
+    assert facts().prompts() == ()
+
+
+def test_only_metrics_with_a_score_are_listed_and_sorted() -> None:
+    listed = (
+        metric("z", "z/1", "answer"),
+        metric("a", "a/1", "latency"),
+        metric("m", "m/1", "custom"),
+        metric("b", "b/1"),
+    )
+    assert [use.name for use in facts(record(metrics=listed)).metrics()] == ["b", "m", "z"]
+
+
+def test_what_an_announcement_hashes_is_blind_to_everything_that_only_a_run_knows() -> None:
+    before = facts(**provider(name="bm25"), versions={"bench": "0.7"})
+    after = facts(
+        told=Upstream(version="9"), reported={"judge": "x"}, parts=((1, 2),), versions={"bench": "0.7"},
+        **provider(name="bm25"),
+    )  # fmt: skip
+    assert digest(before.config_tree()) == digest(after.config_tree())
+
+
+# ------------------------------------------------------------------------- what a rerun may give
+
+INEXACT: list[tuple[dict[str, str | None], dict[str, Any], Upstream, str, tuple[str, ...]]] = [
+    ({}, {"name": "bm25", "determinism": "deterministic"}, Upstream(), "exact", ()),
+    ({"answering": "builtin/extractive"}, {"name": "bm25", "determinism": "deterministic"}, Upstream(), "exact", ()),
+    ({"judge": "acme/j"}, {"name": "bm25", "determinism": "deterministic"}, Upstream(), "statistical",
+     ("the judge acme/j may answer otherwise",)),
+    ({"embedding": "e", "answering": "a"}, {"determinism": "deterministic"}, Upstream(version="1"), "statistical",
+     ("the embedding model e may answer otherwise", "the answering model a may answer otherwise")),
+    ({}, {}, Upstream(version="1"), "statistical", ("the provider mem0 does not promise to answer the same again",)),
+    ({}, {"determinism": "seeded"}, Upstream(), "none",
+     ("the provider mem0 does not promise to answer the same again",
+      "nobody said which version of the provider answered")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("names", "config", "told", "kind", "reasons"), INEXACT)
+def test_the_class_of_a_receipt_has_its_reasons(
+    names: dict[str, str | None], config: dict[str, Any], told: Upstream, kind: str, reasons: tuple[str, ...]
+) -> None:
+    models = ModelNames(**{"embedding": None, "answering": None, "judge": None, **names})
+    made = facts(record(models=models), told=told, versions={"bench": "0.7"}, **provider(**config)).reproducibility()
+    assert (made.class_, made.reasons) == (kind, reasons)
+
+
+# ------------------------------------------------------------------------- machine
+
+
+def test_a_machine_that_nobody_described_is_unknown_and_no_zero_is_invented_for_git() -> None:
+    told = emit(environment(RunMeta(run_id="r", plan_digest=HEX, identity={})))
+    assert told == {
+        "python": "unknown", "implementation": "unknown", "platform": "unknown", "cpu": "unknown", "cpuCount": 0,
+        "memoryBytes": 0, "containerImage": None, "containerDigest": None, "lockSha256": None, "packages": {},
+        "git": {"commit": None, "tag": None, "dirty": None}, "codeTreeSha256": "0" * 64, "hostHash": "0" * 16,
+    }  # fmt: skip
+
+
+def test_a_machine_is_told_as_it_was_journaled() -> None:
+    stored = {
+        "python": "3.12", "implementation": "PyPy", "platform": "linux/arm64", "cpu": "x",
+        "cpuCount": 4, "memoryBytes": 5,
+        "containerImage": "i", "containerDigest": "d", "lockSha256": HEX, "packages": {"a": "1"}, "codeTreeSha256": HEX,
+        "hostHash": "1" * 16,
+    }  # fmt: skip
+    git = {"commit": "1" * 40, "tag": "v1", "dirty": True}
+    meta = RunMeta(run_id="r", plan_digest=HEX, identity={}, extra={"environment": stored}, code_state=git)
+    assert emit(environment(meta)) == {**stored, "git": git}
+
+
+# ------------------------------------------------------------------------- folds
+
+
+def row(state: str = "correct", values: dict[str, float | None] | None = None, **item: Any) -> JournalRow:
+    told: Any = {
+        "state": state, "errorKind": None, "labels": {"type": "a"}, "latencyUs": {"search": 5}, "verdicts": [], **item,
+    }  # fmt: skip
+    failed = state in ("error", "not_ready")
+    return JournalRow(item=told, failed=failed, values=values or {}, retries=2, answered_by=item.get("by"))
+
+
+def job(**changes: Any) -> Any:
+    told = {"record": record(), "metrics": {}, "usage": {}, "n_planned": 4, **changes}
+    return SimpleNamespace(**told)
+
+
+def measurement(name: str, **more: Any) -> Measurement:
+    return Measurement(metric=name, definition=f"{name}/1", value=0.5, value_failures_as_zero=0.25, n=2, **more)
+
+
+NO_CORPORA = Corpora(ingest_us=(), searchable_us=(), memories=0, wall_us=0)
+
+
+def test_rows_add_up_to_counts_and_scores() -> None:
+    interval = Interval(low=0.1, high=0.9, level=0.95, method="wilson")
+    folds = Folds.of(job(metrics={"mrr": measurement("mrr", interval=interval, breakdown={"type": {}})}))
+    folds.add(row(values={"mrr": 1.0}))
+    folds.add(row("incorrect", {"mrr": 0.5}, labels={"type": "b"}))
+    folds.add(row("unscored", {"mrr": None}, labels={}, latencyUs={}))
+    folds.add(row("error", errorKind="timeout"))
+    counts = emit(folds.counts(6))
+    assert counts.pop("byState") == {
+        "correct": 1, "incorrect": 1, "partial": 0, "abstained": 0, "error": 1, "not_ready": 0, "unsupported": 0,
+        "unscored": 1, "measured": 0,
+    }  # fmt: skip
+    assert counts == {"planned": 6, "pending": 2, "scored": 2, "errorKinds": {"timeout": 1}, "retries": 8}
+    scores = folds.scores(job(n_planned=6), NO_CORPORA)
+    score = emit(scores.deterministic["mrr"])
+    assert score == {
+        "definition": "mrr/1", "value": 0.75, "valueFailuresAsZero": 0.3, "n": 2, "nExcluded": 1, "nFailed": 3,
+        "aggregate": "mean", "interval": {"low": 0.1, "high": 0.9, "level": 0.95, "method": "wilson"},
+        "breakdown": {"type": {"a": {"value": 1.0, "n": 1}, "b": {"value": 0.5, "n": 1}}},
+    }  # fmt: skip
+    assert scores.judged == {}
+    measured = emit(scores)["measured"]
+    assert measured["search_us"] == {"n": 3, "min": 5, "p50": 5, "p95": 5, "p99": 5, "max": 5}  # type: ignore[index]
+    assert measured["ingest_memories_per_s"] == {"n": 0, "value": None}  # type: ignore[index]
+
+
+def test_models_that_answered_and_judged_are_gathered() -> None:
+    folds = Folds.of(job())
+    verdict = {"class": "judged", "model": "j-2026"}
+    folds.add(
+        row(
+            by="a-2026",
+            verdicts=[verdict, {"class": "judged", "model": None}, {"class": "deterministic", "model": "x"}],
+        )
+    )
+    folds.add(row(by=None, verdicts=[verdict]))
+    assert folds.models == {"answering": {"a-2026"}, "judge": {"j-2026"}}
+
+
+JUDGED: list[tuple[str, str, tuple[str, ...], str, bool]] = [
+    ("mrr", "mrr/1", (), "none", False),
+    ("accuracy", "accuracy/1", ("exact-match",), "none", False),
+    ("accuracy", "accuracy/1", ("exact-match",), "acme/j", False),
+    ("accuracy", "accuracy/1", ("llm-judge",), "none", False),
+    ("accuracy", "accuracy/1", ("llm-judge",), "acme/j", True),
+    ("accuracy", "accuracy/1", ("rubric", "exact-match"), "acme/j", True),
+    ("accuracy", "accuracy/1", ("exact-match", "llm-judge"), "acme/j", False),
+    ("faithfulness", "faithfulness/1", (), "none", True),
+    ("token_f1", "token_f1/1", ("llm-judge",), "acme/j", False),
+]
+
+
+@pytest.mark.parametrize(("name", "definition", "evaluators", "judge", "judged"), JUDGED)
+def test_a_score_in_which_a_model_had_a_part_is_judged(
+    name: str, definition: str, evaluators: tuple[str, ...], judge: str, judged: bool
+) -> None:
+    told = record(
+        metrics=(metric(name, definition, "answer" if name != "mrr" else "retrieval"),), metric_entries=(name,),
+        evaluators=evaluators, models=ModelNames(embedding=None, answering="acme/a", judge=judge),
+    )  # fmt: skip
+    folds = Folds.of(job(record=told))
+    assert [one.name for one in folds.metrics] == [name]
+    assert (name not in folds.row_metrics) is judged
+    scores = folds.scores(job(record=told), NO_CORPORA)
+    assert (list(scores.judged), list(scores.deterministic)) == (([name], []) if judged else ([], [name]))
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ([], (0, None, None, None, None, None)),
+        ([7], (1, 7, 7, 7, 7, 7)),
+        ([2, 1], (2, 1, 1, 2, 2, 2)),
+        ([3, 1, 2], (3, 1, 2, 3, 3, 3)),
+        (list(range(100, 0, -1)), (100, 1, 50, 95, 99, 100)),
+        (list(range(1, 102)), (101, 1, 51, 96, 100, 101)),
+    ],
+)
+def test_percentiles_are_nearest_rank_on_integers(values: list[int], told: tuple[int | None, ...]) -> None:
+    made = times(values)
+    assert (made.n, *made.ordered()) == told
+
+
+def test_a_pace_needs_time_and_a_corpus() -> None:
+    def pace(**told: Any) -> object:
+        return (
+            Corpora(**{"ingest_us": (1, 2), "searchable_us": (), "memories": 30, "wall_us": 2_000_000, **told})
+            .pace()
+            .value
+        )
+
+    assert (pace(), pace(wall_us=0), pace(ingest_us=()), pace(memories=0)) == (15.0, None, None, 0.0)
+
+
+COSTS: list[tuple[dict[str, Spent], int | None, dict[str, int | None]]] = [
+    ({}, 0, {}),
+    ({"judge": Spent(calls=2, cost_usd="0.0000025")}, 2, {"judge": 2}),
+    ({"judge": Spent(calls=2, cost_usd="1.5"), "answering": Spent(calls=1, cost_usd="0.25")}, 1_750_000,
+     {"answering": 250_000, "judge": 1_500_000}),
+    ({"judge": Spent(calls=2, cost_usd="1", unknown_costs=1), "answering": Spent(calls=1, cost_usd="1")}, None,
+     {"answering": 1_000_000, "judge": None}),
+    ({"search": Spent(calls=0, unknown_costs=3)}, 0, {"search": 0}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("usage", "total", "by_role_"), COSTS)
+def test_money_is_whole_micro_dollars_and_unknown_where_any_part_is(
+    usage: dict[str, Spent], total: int | None, by_role_: dict[str, int | None]
+) -> None:
+    cost = Folds.of(job()).scores(job(usage=usage), NO_CORPORA).cost
+    assert (cost.usd_micros, {role: one.usd_micros for role, one in cost.by_role.items()}) == (total, by_role_)
+    assert cost.calls == sum(one.calls for one in usage.values())
+    assert (cost.price_table is None) is not any(one for one in by_role_.values())
+
+
+def test_tokens_of_every_role_add_up() -> None:
+    usage = {
+        "judge": Spent(calls=1, usage=Usage(input_tokens=10, output_tokens=1)),
+        "answering": Spent(calls=1, usage=Usage(input_tokens=20, output_tokens=2)),
+    }
+    cost = Folds.of(job()).scores(job(usage=usage), NO_CORPORA).cost
+    assert (cost.calls, cost.prompt_tokens, cost.completion_tokens) == (2, 30, 3)
+
+
+def test_money_is_rounded_half_to_even_once_over_the_whole_sum() -> None:
+    parts = [Decimal("0.0000004")] * 5
+    assert in_micros(parts) == 2
+    assert [in_micros([Decimal(text)]) for text in ("0.0000005", "0.0000015", "0.0000025", "0")] == [0, 2, 2, 0]
