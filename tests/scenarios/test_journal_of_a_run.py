@@ -14,6 +14,7 @@ import pytest
 from bench.errors import JournalError
 from bench.journal import RunState
 from bench.model import State
+from tests.scenarios.program import clean
 from tests.small_world import DRIVER, World, ended, wait_for
 
 Worlds = Callable[..., World]
@@ -69,6 +70,26 @@ async def test_J3_a_reader_that_holds_on_disturbs_no_run(world_of: Worlds) -> No
     assert ended(process) == 0
     connection.close()
     assert world.query("j3", "select count(*) from phase where phase = 3 and outcome = 'ok'") == [(60,)]
+
+
+def test_J3_two_runs_and_a_watcher_in_one_workspace_lock_nobody_out(world_of: Worlds) -> None:
+    world = world_of("search:latency:ms=20", corpora=2, items=20)
+    command = [sys.executable, "-m", "bench"]
+    surroundings = {"cwd": world.workspace, "env": clean(**world.variables), "text": True}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    flags = ["--benchmarks", "facts", "--providers", "faulty", "--concurrency", "2"]
+    runs = [subprocess.Popen([*command, "run", *flags, "--run-id", name], **surroundings, **pipes) for name in "ab"]
+    wait_for(lambda: (world.workspace / "checkpoints/a/journal.sqlite").exists(), seconds=60)
+    watcher = subprocess.Popen([*command, "status", "a", "--watch", "--json"], **surroundings, **pipes)
+    for process in (*runs, watcher):
+        out, said = process.communicate(timeout=120)
+        assert process.returncode == 0, said
+        assert "locked" not in out + said
+    for name in "ab":
+        assert world.query(name, "select count(*) from phase where outcome = 'ok' and phase = 3") == [(40,)]
+    connection = sqlite3.connect(world.workspace / "results/results.sqlite")
+    assert connection.execute("select count(*) from runs").fetchone() == (2,)
+    connection.close()
 
 
 async def test_J4_a_kill_in_a_storm_of_commits_loses_no_acknowledged_phase(world_of: Worlds) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 
 import pytest
 
@@ -71,6 +73,26 @@ async def test_L7_a_bad_key_stops_its_provider_and_no_other(world_of: Worlds) ->
     assert locked.stopped is not None and locked.pending > 30
     seen = world.control("stats")["providers"]["locked"]["endpoints"]["search"]["statuses"]["401"]
     assert seen <= 4
+
+
+async def test_L6_a_connection_that_nobody_takes_ends_at_its_deadline(world_of: Worlds) -> None:
+    world = world_of(corpora=1, items=3)
+    with ExitStack() as stack:
+        deaf = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        for _ in range(2):  # they fill the queue; who comes later gets no answer at all
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(deaf.getsockname())
+        world.variables["DEAF_URL"] = f"http://127.0.0.1:{deaf.getsockname()[1]}"
+        world.provider("deaf", **{"${FAULT_URL}": "${DEAF_URL}", "timeout: 2000": "timeout: 300"})
+        began = time.monotonic()
+        outcome = await world.run(providers=["deaf", "faulty"], isolation="off", item_timeout=2)
+    deaf_job, healthy = outcome.jobs
+    assert healthy.states == {State.MEASURED: 3}
+    assert deaf_job.states == {State.ERROR: 3}
+    kinds = world.query(outcome.run_id, "select distinct outcome from phase where outcome <> 'ok'")
+    assert kinds == [("timeout",)]
+    assert time.monotonic() - began < 20
 
 
 @pytest.mark.parametrize("code", [400, 404, 422])

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
+import anyio
 import pytest
+from anyio.abc import TaskGroup
 
-from bench.engine import Outcome, Progress, Stop
+from bench.engine import Outcome, Progress, Silent, Stop, execute
 from bench.errors import DataError, UsageError
 from bench.journal import Reader, RunState
-from bench.model import State
+from bench.model import Phase, State
 from tests.small_world import World, ended, kill, wait_for
 
 Worlds = Callable[..., World]
@@ -32,6 +37,55 @@ async def test_C1_a_signalled_run_says_so_and_is_never_complete(world_of: Worlds
         assert f"done paused {code}" in out
         async with Reader.open(world.workspace / f"checkpoints/c1-{run}") as reader:
             assert (await reader.status()).state is RunState.PAUSED
+
+
+class Signalled(Silent):
+    """Sends this process a signal once so many phases are durable, and keeps what was durable by then."""
+
+    def __init__(self, tasks: TaskGroup, number: int, phases: int) -> None:
+        self.tasks, self.number, self.phases = tasks, number, phases
+        self.durable: dict[Phase, int] | None = None
+        self.outcome: Outcome | None = None
+
+    def launched(self, progress: Progress) -> None:
+        (self.lane,) = progress.lanes.values()
+        self.tasks.start_soon(self.watch)
+
+    async def watch(self) -> None:
+        while sum(one.done for one in self.lane.phases.values()) < self.phases:
+            await anyio.sleep(0)
+        self.durable = {phase: one.done for phase, one in self.lane.phases.items()}
+        os.kill(os.getpid(), self.number)
+
+    def stopping(self, reason: Stop, in_flight: int) -> None:
+        assert reason.exit_code == 128 + self.number
+
+    def finished(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+async def test_C1_J6_at_25_moments_a_signal_is_said_and_no_durable_row_is_lost(
+    tmp_path: Path, number: int, code: int
+) -> None:
+    world = World.make(tmp_path, corpora=4, items=10)
+    plan = world.plan(providers="bm25", answering_model="builtin/extractive")
+    moments = random.Random(number)
+    for run in range(25):
+        named = replace(plan, request=plan.request.model_copy(update={"run_id": f"r{run}"}))
+        async with anyio.create_task_group() as tasks:
+            watch = Signalled(tasks, number, moments.randint(0, 110))
+            outcome = await execute(named, environment=world.environment, observer=watch)
+            tasks.cancel_scope.cancel()
+        assert watch.outcome is outcome and watch.durable is not None
+        assert (outcome.exit_code, outcome.stop and outcome.stop.exit_code) == (code, code)
+        pending = outcome.jobs[0].pending
+        assert (outcome.status is RunState.PAUSED) == bool(pending), f"{pending} items are pending"
+        async with Reader.open(outcome.folder) as reader:
+            assert (await reader.status()).state is outcome.status
+            counts = await reader.counts()
+        for phase in (Phase.SEARCH, Phase.ANSWER, Phase.EVALUATE):
+            assert counts.get((phase, "ok"), 0) >= watch.durable[phase]
 
 
 async def test_C2_the_first_signal_is_answered_at_once_and_the_second_ends_the_run(world_of: Worlds) -> None:
