@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -25,7 +26,12 @@ if TYPE_CHECKING:
 
 Kind = Literal["benchmarks", "providers", "models", "runs"]
 
-_KEY = re.compile(r"^([A-Za-z_]\w*)[ ]*:[ ]*(.*?)[ ]*$")
+_LISTED = frozenset({"name", "aliases", "tags", "displayName", "display_name", "description"})
+_KEY = re.compile(r"([A-Za-z_]\w*) *:(?= |$) *(.*?) *")
+_COMMENT = r"(?: +#.*| *)"
+_RESERVED = r"(?!(?:true|false|null)\b)"
+_WORD = rf"(?i:{_RESERVED})[^\W\d_][\w.-]*"
+_LINE = rf"(?i:{_RESERVED})[^\W\d_](?:[^#:]|:(?=\S)|(?<! )#)*?"
 _SUFFIXES = (".yaml", ".yml", ".json")
 
 
@@ -171,12 +177,11 @@ def _shadow(entry: Entry) -> Entry:
 
 
 def _glance(path: Path, kind: Kind, *, builtin: bool) -> Entry:
-    """Read the first keys without a YAML parser: a full load of fifty files would take a second."""
+    """Read the first keys, where it can be without a YAML parser: a full load of fifty files would take a second."""
     fallback = path.parent.name if path.name == "manifest.json" else path.stem
     try:
-        text = path.read_text(encoding="utf-8-sig")
-        keys = json.loads(text) if path.suffix == ".json" else _top_keys(text)
-    except (OSError, ValueError) as error:
+        keys = _keys_of(path, path.read_text(encoding="utf-8-sig"), kind)
+    except (OSError, ValueError, RecursionError, ConfigError) as error:
         return Entry(name=fallback, kind=kind, path=path, builtin=builtin, problem=str(error))
     if not isinstance(keys, dict):
         return Entry(name=fallback, kind=kind, path=path, builtin=builtin, problem="no map of keys")
@@ -192,37 +197,52 @@ def _glance(path: Path, kind: Kind, *, builtin: bool) -> Entry:
     )
 
 
-def _top_keys(text: str) -> dict[str, object]:
-    """The plain keys at column 1 of a YAML file, with texts and lists of texts."""
+def _keys_of(path: Path, text: str, kind: Kind) -> object:
+    if path.suffix == ".json":
+        return json.loads(text)
+    keys = _top_keys(text)
+    if keys is None or ("name" not in keys and kind != "runs"):  # a file of runs has no name inside
+        from bench.config.source import show
+        from bench.config.yamltext import parse_yaml
+
+        return parse_yaml(text, show(path))[0]
+    return keys
+
+
+def _top_keys(text: str) -> dict[str, object] | None:
+    """The listed keys at column 1 with plain texts or lists of words; None for a file that writes them otherwise."""
     found: dict[str, object] = {}
-    last: str | None = None
-    for line in text.splitlines():
-        if match := _KEY.match(line):
-            last = match[1]
-            found.setdefault(last, _plain(match[2]))
-        elif (last is not None and found[last] in ("", None)) or isinstance(found.get(last or ""), list):
-            item = re.match(r"^\s*-\s+(.*?)\s*$", line)
-            if item and last is not None:
-                known = found[last]
-                found[last] = [*(known if isinstance(known, list) else []), _plain(item[1])]
-            elif line.strip() and not line.lstrip().startswith("#"):
-                last = None
+    for key, value, below in _listed(text.splitlines()):
+        plain = _plain(value, below)
+        if plain is None or key in found:
+            return None
+        found[key] = plain
     return found
 
 
-def _plain(text: str) -> object:
-    """A scalar or a flow list of scalars, as far as a glance needs it."""
-    if text.startswith("["):
-        inner = text[1:].split("]")[0]
-        return [_plain(part.strip()) for part in inner.split(",") if part.strip()]
-    if text[:1] in "'\"" and text[:1]:
-        end = text.find(text[0], 1)
-        return text[1:end] if end > 0 else text[1:]
-    return re.split(r"\s+#", text)[0].strip()
+def _listed(lines: list[str]) -> Iterator[tuple[str, str, list[str]]]:
+    """Each listed key with the rest of its line and the lines that belong to it."""
+    for at, line in enumerate(lines):
+        match = _KEY.fullmatch(line)
+        if match is not None and match[1] in _LISTED:
+            inside = takewhile(lambda one: one[:1] in ("", " ", "-", "#"), lines[at + 1 :])
+            yield match[1], match[2], [one for one in inside if one.strip() and not one.strip().startswith("#")]
+
+
+def _plain(text: str, below: list[str]) -> object | None:
+    """One line, or a list of words in one line or below; None for anything that takes a parser."""
+    words = re.fullmatch(rf"\[ *(?:({_WORD}(?: *, *{_WORD})*) *)?\]{_COMMENT}", text)
+    if words is not None and not below:
+        return [part.strip() for part in (words[1] or "").split(",") if part.strip()]
+    if re.fullmatch(_COMMENT, text) and below:
+        parts = [re.fullmatch(rf" *- +({_WORD}){_COMMENT}", line) for line in below]
+        return [part[1] for part in parts if part] if all(parts) else None
+    line = re.fullmatch(rf"(?:({_LINE})|'([^']*)'|\"([^\"\\\\]*)\"){_COMMENT}", text)
+    return None if line is None or below else next(part for part in line.groups() if part is not None)
 
 
 def _text(value: object) -> str | None:
-    return value if isinstance(value, str) and value and value not in (">", "|", ">-", "|-") else None
+    return value if isinstance(value, str) and value else None
 
 
 def _texts(value: object) -> tuple[str, ...]:

@@ -1,0 +1,280 @@
+"""Every config by name: the workspace first, a glance that says what a full read would, and one broken file alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ruamel.yaml import YAML
+from ruamel.yaml.compat import StringIO
+
+from bench.config.catalog import Catalog, Entry, Kind, _glance, builtin_root
+from bench.config.source import Source
+from bench.errors import ConfigError, UsageError
+
+KINDS: tuple[Kind, ...] = ("benchmarks", "providers", "models", "runs")
+SHIPPED = builtin_root() / "configs"
+
+
+def glance(path: Path, text: str, kind: Kind = "providers") -> Entry:
+    path.write_text(text, encoding="utf-8")
+    return _glance(path, kind, builtin=False)
+
+
+def read(path: Path) -> dict[str, object]:
+    """What a full read says of the keys that are listed."""
+    tree = Source.read(path).tree
+
+    def texts(key: str) -> tuple[str, ...]:
+        value = tree.get(key)
+        parts = value if isinstance(value, list) else [value]
+        return tuple(part for part in parts if isinstance(part, str) and (part or isinstance(value, list)))
+
+    name = tree.get("name")
+    shown = {key: tree.get(key) for key in ("displayName", "description")}
+    return {
+        "name": name if isinstance(name, str) and name else path.stem,
+        "aliases": texts("aliases"),
+        "tags": texts("tags"),
+        "display_name": shown["displayName"]
+        if isinstance(shown["displayName"], str) and shown["displayName"]
+        else None,
+        "description": shown["description"] if isinstance(shown["description"], str) and shown["description"] else None,
+    }
+
+
+def seen(entry: Entry) -> dict[str, object]:
+    return {key: getattr(entry, key) for key in ("name", "aliases", "tags", "display_name", "description")}
+
+
+# --------------------------------------------------------------------- glance
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for kind in ("benchmarks", "providers", "models") for path in sorted((SHIPPED / kind).glob("*.yaml"))],
+    ids=lambda path: path.stem,
+)
+def test_a_glance_at_a_shipped_file_says_what_a_full_read_says(path: Path) -> None:
+    if not path.stem.endswith(".compose"):
+        assert seen(_glance(path, "providers", builtin=True)) == read(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("name: a\n", {"name": "a"}),
+        ("name: 'a'  # why\n", {"name": "a"}),
+        ('name: "a"\n', {"name": "a"}),
+        ("name: a # why\n", {"name": "a"}),
+        ("name: a#b\n", {"name": "a#b"}),
+        ("name:   a   \n", {"name": "a"}),
+        ('"name": a\n', {"name": "a"}),
+        ("{name: a, tags: [x]}\n", {"name": "a", "tags": ("x",)}),
+        ("name: &n a\ndescription: *n\n", {"name": "a", "description": "a"}),
+        ("name: 5\n", {"name": "x"}),
+        ("name: true\n", {"name": "x"}),
+        ("name: ~\n", {"name": "x"}),
+        ("name: ''\n", {"name": "x"}),
+        ("tags: [a]\n", {"tags": ("a",)}),
+        ("name: a\nother:\n  name: b\n  tags: [no]\n", {"name": "a"}),
+        ("name: a\ndescription: one\n  two\n", {"name": "a", "description": "one two"}),
+        ("name: a\ndescription: >-\n  one\n  two\n", {"name": "a", "description": "one two"}),
+        ("name: a\ndescription: |\n  one\n", {"name": "a", "description": "one\n"}),
+        ('name: a\ndescription: it\'s "so": [x] {y}\n', None),
+        (
+            'name: a\ndescription: it\'s "so" [x] {y} http://x\n',
+            {"name": "a", "description": 'it\'s "so" [x] {y} http://x'},
+        ),
+        ("name: a\ndescription: 'it''s'\n", {"name": "a", "description": "it's"}),
+        ('name: a\ndescription: "a \\"b\\""\n', {"name": "a", "description": 'a "b"'}),
+        ('name: a\ndescription: " a "\n', {"name": "a", "description": " a "}),
+        ("name: a\ntags: [a, b , c]\n", {"name": "a", "tags": ("a", "b", "c")}),
+        ("name: a\ntags: [a,\n  b]\n", {"name": "a", "tags": ("a", "b")}),
+        ("name: a\ntags: ['a, b', \"c\"]  # d\n", {"name": "a", "tags": ("a, b", "c")}),
+        ("name: a\ntags:\n  - a\n  # why\n\n  - b # c\n", {"name": "a", "tags": ("a", "b")}),
+        ("name: a\ntags:\n- a\n- b\ntype: x\n", {"name": "a", "tags": ("a", "b")}),
+        ("name: a\ntags:\n  - 'b c'\n", {"name": "a", "tags": ("b c",)}),
+        ("name: a\ntags: [a, 5, true]\n", {"name": "a", "tags": ("a",)}),
+        ("name: a\ntags: word\n", {"name": "a", "tags": ("word",)}),
+        ("name: a\ntags: []\naliases:\n", {"name": "a"}),
+        ("name: a\naliases: [b.c, d-e_f]\n", {"name": "a", "aliases": ("b.c", "d-e_f")}),
+        ("name: a\ndisplayName: Ünï Cödé 2\n", {"name": "a", "display_name": "Ünï Cödé 2"}),
+        ("# head\n---\nname: a\n", {"name": "a"}),
+    ],
+)
+def test_a_glance_at_anything_says_what_a_full_read_says(
+    tmp_path: Path, text: str, expected: dict[str, object] | None
+) -> None:
+    path = tmp_path / "x.yaml"
+    entry = glance(path, text)
+    if expected is None:
+        assert entry.problem is not None and entry.name == "x"
+        return
+    rest: dict[str, object] = {"name": "x", "aliases": (), "tags": (), "display_name": None, "description": None}
+    assert seen(entry) == rest | expected == read(path)
+    assert entry.problem is None
+
+
+LINES = st.text(
+    st.characters(codec="utf-8", exclude_categories=["Cs", "Cc", "Zl", "Zp"], exclude_characters="\ufeff\ufffe\uffff")
+)
+
+
+@given(
+    st.fixed_dictionaries(
+        {"name": LINES, "aliases": st.lists(LINES, max_size=3), "tags": st.lists(LINES, max_size=3) | LINES},
+        optional={"description": LINES, "displayName": LINES},
+    ),
+    st.booleans(),
+)
+def test_whatever_a_writer_writes_is_seen_in_a_glance(
+    tmp_path_factory: pytest.TempPathFactory, tree: dict[str, object], flow: bool
+) -> None:
+    writer = YAML(typ="safe", pure=True)
+    writer.default_flow_style = flow
+    out = StringIO()
+    writer.dump(tree, out)
+    path = tmp_path_factory.mktemp("c") / "x.yaml"
+    assert seen(glance(path, out.getvalue())) == read(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("x.yaml", b"name: [\n", "expected the node content"),
+        ("x.yaml", b"- a\n", "no map of keys"),
+        ("x.yaml", b"", "no map of keys"),
+        ("x.yaml", b"name: \xff\n", "utf-8"),
+        ("x.yaml", b"name: a\nname: b\n", 'repeated key "name"'),
+        ("x.json", b"{", "Expecting property name"),
+        ("x.json", b"[]", "no map of keys"),
+        ("x.json", b"[" * 100_000, "recursion"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_listed_with_the_reason(
+    tmp_path: Path, name: str, content: bytes, problem: str
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    entry = _glance(path, "providers", builtin=False)
+    assert entry.name == "x"
+    assert entry.problem is not None and problem in entry.problem
+
+
+def test_a_file_of_a_run_has_the_name_of_the_file(tmp_path: Path) -> None:
+    assert glance(tmp_path / "nightly.yaml", "benchmarks: [demo]\n", "runs").name == "nightly"
+
+
+# -------------------------------------------------------------------- catalog
+
+
+def put(root: Path, kind: Kind, name: str, text: str | None = None) -> Path:
+    path = root / "configs" / kind / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"name: {Path(name).stem}\n" if text is None else text, encoding="utf-8")
+    return path
+
+
+def own(catalog: Catalog, kind: Kind) -> list[str]:
+    return [entry.name for entry in catalog.entries(kind) if not entry.builtin]
+
+
+def test_the_files_of_each_kind_are_listed_by_name_whatever_the_case(tmp_path: Path) -> None:
+    for name in ("b.yaml", "A.yml", "c.json", ".hidden.yaml", "c.compose.yaml", "readme.md"):
+        put(tmp_path, "providers", name, '{"name": "c"}' if name == "c.json" else None)
+    put(tmp_path, "benchmarks", "deep/manifest.json", '{"name": "deep"}')
+    put(tmp_path, "benchmarks", "deep/other.json", '{"name": "other"}')
+    put(tmp_path, "providers", "deep/manifest.json", '{"name": "no"}')
+    catalog = Catalog.load(tmp_path)
+    assert own(catalog, "providers") == ["A", "b", "c"]
+    assert own(catalog, "benchmarks") == ["deep"]
+    assert own(catalog, "models") == own(catalog, "runs") == []
+
+
+def test_an_empty_workspace_has_what_ships(tmp_path: Path) -> None:
+    catalog = Catalog.load(tmp_path)
+    assert {"demo", "locomo", "longmemeval"} <= {entry.name for entry in catalog.benchmarks()}
+    assert {"chroma", "mem0"} <= {entry.name for entry in catalog.providers()}
+    assert [entry.name for entry in catalog.models()] == ["vllm"]
+    assert all(entry.builtin and not entry.shadowed for kind in KINDS for entry in catalog.entries(kind))
+    assert len(catalog.runs()) == 2
+
+
+def test_the_checkout_as_workspace_lists_each_file_once() -> None:
+    catalog = Catalog.load(builtin_root())
+    for kind in KINDS:
+        paths = [entry.path for entry in catalog.entries(kind)]
+        assert len(paths) == len(set(paths))
+
+
+def test_a_name_wins_over_an_alias(tmp_path: Path) -> None:
+    put(tmp_path, "providers", "one.yaml", "name: one\naliases: [two]\n")
+    put(tmp_path, "providers", "two.yaml")
+    assert Catalog.load(tmp_path).find("providers", "TWO").name == "two"
+
+
+def test_a_name_that_two_files_claim_is_an_error_that_names_both(tmp_path: Path) -> None:
+    one = put(tmp_path, "providers", "one.yaml", "name: one\naliases: [same]\n")
+    two = put(tmp_path, "providers", "two.yaml", "name: two\naliases: [SAME]\n")
+    with pytest.raises(ConfigError) as caught:
+        Catalog.load(tmp_path).find("providers", "same")
+    assert str(caught.value) == f'two providers answer to "same": {one} and {two}'
+    assert caught.value.hint == "rename one of them"
+
+
+def test_a_shadowed_file_is_listed_and_never_found(tmp_path: Path) -> None:
+    mine = put(tmp_path, "providers", "chroma.yaml", "name: Chroma\n")
+    catalog = Catalog.load(tmp_path)
+    assert catalog.find("providers", "chroma").path == mine
+    listed = [(entry.builtin, entry.shadowed) for entry in catalog.providers() if entry.name.lower() == "chroma"]
+    assert listed == [(False, False), (True, True)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "said", "hint"),
+    [
+        (
+            "providers",
+            "chrmoa",
+            'there is no provider "chrmoa"; did you mean "chroma"?',
+            "bench list providers shows the known ones",
+        ),
+        ("benchmarks", "zzzzzz", 'there is no benchmark "zzzzzz"', "bench list benchmarks shows the known ones"),
+        (
+            "runs",
+            "nightli",
+            'there is no run "nightli"; did you mean "nightly"?',
+            "bench list runs shows the known ones",
+        ),
+    ],
+)
+def test_a_name_that_nobody_has(tmp_path: Path, kind: Kind, name: str, said: str, hint: str) -> None:
+    put(tmp_path, "runs", "nightly.yaml", "benchmarks: [demo]\n")
+    with pytest.raises(UsageError) as caught:
+        Catalog.load(tmp_path).find(kind, name)
+    assert (str(caught.value), caught.value.hint) == (said, hint)
+
+
+def test_a_provider_is_loaded_by_alias(tmp_path: Path) -> None:
+    put(tmp_path, "providers", "mine.yaml", "name: mine\ntype: local\nadapter: builtin:bm25\naliases: [Ours]\n")
+    assert Catalog.load(tmp_path).provider("OURS").name == "mine"
+
+
+def test_a_benchmark_extends_one_that_is_known_by_alias_and_none_that_two_claim(tmp_path: Path) -> None:
+    put(tmp_path, "benchmarks", "child.yaml", "extends: LongMemEval-S\nname: child\n")
+    assert (
+        Catalog.load(tmp_path).benchmark("child").data.local_path == "datasets/longmemeval/longmemeval_s_cleaned.json"
+    )
+    put(tmp_path, "benchmarks", "child.yaml", "extends: nobody-s\nname: child\n")
+    with pytest.raises(ConfigError, match='extends "nobody-s", which no benchmark is called'):
+        Catalog.load(tmp_path).benchmark("child")
+
+
+def test_the_shipped_json_files_are_what_a_json_reader_reads() -> None:
+    for path in SHIPPED.rglob("manifest.json"):
+        tree = json.loads(path.read_text(encoding="utf-8"))
+        assert _glance(path, "benchmarks", builtin=True).name == tree["name"] == path.parent.name
