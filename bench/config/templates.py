@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 
 from bench.config.filters import FILTERS, Filter, make_filter, text_of
 from bench.config.findings import did_you_mean
@@ -47,17 +48,18 @@ class Template:
 
     text: str
     parts: tuple[str | _Slot, ...] = field(compare=False)
+    names: frozenset[str] = field(compare=False)
+    """the names that are used"""
+    sha256: str = field(compare=False)
+    """of the text with its placeholders in place"""
     where: str | None = None
 
     @classmethod
     def parse(cls, text: str, names: Collection[str], *, where: str | None = None) -> Template:
         """Parse; ``names`` may hold ``metadata.*``. ConfigError for an unknown name, filter or any code."""
-        return cls(text=text, parts=tuple(_parts(text, names, where)), where=where)
-
-    @property
-    def names(self) -> frozenset[str]:
-        """The names that are used."""
-        return frozenset(part.name for part in self.parts if isinstance(part, _Slot))
+        parts = tuple(_parts(text, names, where))
+        used = frozenset(part.name for part in parts if isinstance(part, _Slot))
+        return cls(text=text, parts=parts, names=used, sha256=sha256(text.encode()).hexdigest(), where=where)
 
     @property
     def needed(self) -> frozenset[str]:
@@ -66,7 +68,7 @@ class Template:
 
     def render(self, values: Mapping[str, object]) -> str:
         """Fill in the values; ConfigError for one that is missing and has no default."""
-        return "".join(part if isinstance(part, str) else self._fill(part, values) for part in self.parts)
+        return "".join([part if isinstance(part, str) else self._fill(part, values) for part in self.parts])
 
     def _fill(self, slot: _Slot, values: Mapping[str, object]) -> str:
         value = slot.fill(values.get(slot.name))

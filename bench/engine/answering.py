@@ -64,5 +64,8 @@ def _values(chosen: ChosenPrompt, corpus: Corpus, item: Item, context: Context) 
         "retrievedContext": context.text,
         "choices": "\n".join(item.choices) or None,
     }
+    names = chosen.template.names
+    if names <= ours.keys():
+        return ours
     metadata = {fold(name): value for name, value in {**corpus.metadata, **item.metadata}.items()}
-    return {name: ours[name] if name in ours else metadata.get(fold(name)) for name in chosen.template.names}
+    return {name: ours[name] if name in ours else metadata.get(fold(name)) for name in names}

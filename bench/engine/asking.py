@@ -58,7 +58,7 @@ class Asked:
     epoch: int
     deadline: float | None
     """instant of the event loop's clock by which its phases must have ended"""
-    memo: Memo = field(default_factory=dict)
+    memo: Memo = field(default_factory=list)
 
     async def run(self) -> bool:
         """Do what is missing; True when everything there is to do is done and nothing failed."""

@@ -62,7 +62,7 @@ class Evaluated:
         )
 
 
-Memo = dict[tuple[str, str], Completion]
+Memo = list[tuple[str, Prompt, Completion]]
 """what judges said of one item in one epoch: the same question to the same judge is not paid twice"""
 
 
@@ -78,10 +78,11 @@ class OnceJudge:
         return self.judge.name
 
     async def ask(self, prompt: Prompt) -> Completion:
-        key = self.name, repr(prompt)
-        if key not in self.memo:
-            self.memo[key] = await self.judge.ask(prompt)
-        return self.memo[key]
+        known = next((said for judge, asked, said in self.memo if judge == self.name and asked == prompt), None)
+        if known is None:
+            known = await self.judge.ask(prompt)
+            self.memo.append((self.name, prompt, known))
+        return known
 
 
 async def evaluate(

@@ -181,7 +181,7 @@ class Foreign:
             await self._judge(job, ready, item, found, said)
 
     async def _judge(self, job: Job, ready: Ready, item: Item, found: SearchResult, said: AnswerResult | None) -> None:
-        done = await self.lane.live.attempt(lambda: evaluate(self.lane, job, ready, item, 1, found, said, {}))
+        done = await self.lane.live.attempt(lambda: evaluate(self.lane, job, ready, item, 1, found, said, []))
         key = self._key(item, job.key, Phase.EVALUATE)
         if done.value is not None:
             self.lane.live.journal.append(done.value.entry(key, done, generation=0))

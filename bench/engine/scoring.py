@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
+from functools import cache
 
 from bench.datasets import gold_ids
 from bench.engine.live import Failure
@@ -135,11 +136,13 @@ def _times(found: SearchResult, said: AnswerResult | None) -> dict[str, int]:
     phases: dict[str, Mapping[str, int]] = {"search": found.times_us}
     if said is not None:
         phases["answer"] = said.times_us
-    return {
-        phase if part == "total" else f"{phase}.{part}": spent
-        for phase, parts in phases.items()
-        for part, spent in parts.items()
-    }
+    return {_spent_in(phase, part): spent for phase, parts in phases.items() for part, spent in parts.items()}
+
+
+@cache
+def _spent_in(phase: str, part: str) -> str:
+    """How metrics name a part of a phase; there are ten names."""
+    return phase if part == "total" else f"{phase}.{part}"
 
 
 def _tokens(said: AnswerResult | None) -> dict[str, int | None]:

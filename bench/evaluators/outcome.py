@@ -9,6 +9,7 @@ Example::
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from bench.model import State, Verdict
 
@@ -31,6 +32,7 @@ _UNKNOWN = re.compile(
 )
 
 
+@lru_cache(maxsize=64)  # every judge of an answer asks
 def is_refusal(answer: str) -> bool:
     """Whether an answer declines to answer: it is empty, or *begins* by saying that it is not known.
 

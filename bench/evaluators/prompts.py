@@ -11,7 +11,6 @@ Example::
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -58,7 +57,7 @@ class JudgePrompt:
 
     @property
     def sha256(self) -> str:
-        return _sha256(self.template.text)
+        return self.template.sha256
 
     @property
     def asks_for_json(self) -> bool:
@@ -118,11 +117,6 @@ def _as_data(value: str | None, closing: re.Pattern[str] | None) -> str | None:
 def _closing_tags(text: str) -> re.Pattern[str] | None:
     tags = sorted(set(_CLOSING_TAG.findall(text)))
     return re.compile(rf"</(?=\s*(?:{'|'.join(map(re.escape, tags))})\s*>)") if tags else None
-
-
-@lru_cache(maxsize=256)
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 @lru_cache(maxsize=256)

@@ -62,7 +62,7 @@ def as_map(value: object, where: str) -> Mapping[str, object]:
     Raises:
         MappingError: it is none.
     """
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         raise MappingError(f"{where}: expected an object; got {shown(value)}")
     return value
 

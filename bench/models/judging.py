@@ -66,7 +66,7 @@ def strict_object(text: str, schema: Mapping[str, object]) -> Mapping[str, objec
 
 def fits(value: object, schema: object) -> bool:
     """Check the part of JSON Schema that verdicts use: type, enum, const, bounds, properties, required, items."""
-    if not isinstance(schema, Mapping):
+    if not isinstance(schema, (dict, Mapping)):
         return True
     if not _fits_type(value, schema.get("type")) or not _fits_bounds(value, schema):
         return False
@@ -80,17 +80,16 @@ def fits(value: object, schema: object) -> bool:
 
 
 def _fits_type(value: object, wanted: object) -> bool:
-    if wanted is None:
-        return True
-    names = wanted if isinstance(wanted, list | tuple) else [wanted]
-    if isinstance(value, bool):
-        return "boolean" in names
-    return any(isinstance(value, TYPES.get(str(name), ())) for name in names)
+    """Types are exact: what ``json`` reads has no other, and true is no number."""
+    if isinstance(wanted, str):
+        return type(value) in TYPES.get(wanted, ())
+    return wanted is None or (isinstance(wanted, (list, tuple)) and any(_fits_type(value, name) for name in wanted))
 
 
 def _fits_bounds(value: object, schema: Mapping[str, object]) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if type(value) not in TYPES["number"]:
         return True
+    assert isinstance(value, int | float)
     low, high = schema.get("minimum"), schema.get("maximum")
     if value != value or (isinstance(low, int | float) and value < low):
         return False

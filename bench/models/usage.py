@@ -103,10 +103,10 @@ def _usage(*, sent: int, received: int, cache_read: int = 0, cache_write: int = 
 
 
 def _child(tree: object, key: str) -> Mapping[str, object]:
-    value = tree.get(key) if isinstance(tree, Mapping) else None
+    value = tree.get(key) if isinstance(tree, dict) else None
     if value is None:
         return {}
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         raise MappingError(f"usage: {key} is no object but {str(value)[:80]!r}")
     return value
 

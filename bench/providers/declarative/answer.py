@@ -113,6 +113,8 @@ def kind_of(value: object) -> str:
 
 def as_ids(value: object) -> list[str]:
     """Ids out of a value: text, number, or a list of them."""
+    if isinstance(value, str):
+        return [value]
     if isinstance(value, list):
         return [found for inner in value for found in as_ids(inner)]
     if value is None or isinstance(value, bool | dict):

@@ -125,15 +125,15 @@ class HitReading:
 
     def _hit(self, answer: Answer, row: object, rank: int, known: Sent) -> Hit:
         content = self._content(answer, row)
-        own = as_ids(next(iter(self.id.path.all(row)), None))
+        own = as_ids(self.id.path.first(row))
         metadata = row.get("metadata") if isinstance(row, dict) else None
         return Hit(
             id=own[0] if own else str(rank),
             content=content,
-            score=self._score(answer, row),
+            score=None if self.score is None or self.kind == "rank" else self._score(answer, self.score, row),
             source_ids=self.sources.of_row(row, content, known),
-            when=self._when(answer, row),
-            chunks=self._chunks(row),
+            when=None if self.when is None else _when(answer, self.when, row),
+            chunks=() if self.chunks is None else _chunks(self.chunks, row),
             metadata=metadata if isinstance(metadata, dict) else {},
         )
 
@@ -141,7 +141,10 @@ class HitReading:
         """The first path that has text; present and empty is empty, absent everywhere is an error."""
         present = False
         for field in self.contents:
-            parts = [part for part in field.path.all(row) if part is not None]
+            found = field.path.all(row)
+            if len(found) == 1 and isinstance(found[0], str) and found[0]:
+                return found[0]
+            parts = [part for part in found if part is not None]
             if any(isinstance(part, dict | list) for part in parts):
                 raise answer.error(field, f"is no text but {kind_of(parts[0])}")
             present = present or bool(parts)
@@ -153,11 +156,8 @@ class HitReading:
             raise answer.error(f"{self.contents[0].key} {names}", "nothing there")
         return ""
 
-    def _score(self, answer: Answer, row: object) -> float | None:
-        if self.score is None or self.kind == "rank":
-            return None
-        found = self.score.path.all(row)
-        value = found[0] if found else None
+    def _score(self, answer: Answer, field: Field, row: object) -> float | None:
+        value = field.path.first(row)
         if value is None:
             return None
         try:
@@ -165,23 +165,8 @@ class HitReading:
         except ValueError:
             number = math.nan
         if not math.isfinite(number):
-            raise answer.error(self.score, f"is no finite number but {compact(value)}")
+            raise answer.error(field, f"is no finite number but {compact(value)}")
         return _transformed(number, self.transform)
-
-    def _when(self, answer: Answer, row: object) -> datetime | None:
-        found = self.when.path.all(row) if self.when else []
-        if self.when is None or not found or found[0] is None:
-            return None
-        try:
-            return as_instant(found[0])
-        except (ValueError, OverflowError, OSError) as error:
-            raise answer.error(self.when, f"is no date: {compact(found[0])}") from error
-
-    def _chunks(self, row: object) -> tuple[str, ...]:
-        found = self.chunks.path.all(row) if self.chunks else []
-        if len(found) == 1 and isinstance(found[0], list):
-            found = found[0]
-        return tuple(_chunk(part) for part in found if part is not None)
 
 
 def _field(key: str, text: str | None) -> Field | None:
@@ -204,6 +189,23 @@ def _transformed(score: float, transform: Transform) -> float | None:
             return -score
         case "1/(1+x)":
             return None if score == -1 else 1 / (1 + score)
+
+
+def _when(answer: Answer, field: Field, row: object) -> datetime | None:
+    value = field.path.first(row)
+    if value is None:
+        return None
+    try:
+        return as_instant(value)
+    except (ValueError, OverflowError, OSError) as error:
+        raise answer.error(field, f"is no date: {compact(value)}") from error
+
+
+def _chunks(field: Field, row: object) -> tuple[str, ...]:
+    found = field.path.all(row)
+    if len(found) == 1 and isinstance(found[0], list):
+        found = found[0]
+    return tuple(_chunk(part) for part in found if part is not None)
 
 
 def _chunk(part: object) -> str:

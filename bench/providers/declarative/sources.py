@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
 
 from bench.config.jsonpath import Path, compile_path
 from bench.config.provider.answers import IdForm, SearchResponse
@@ -16,6 +17,8 @@ from bench.providers.declarative.answer import Answer, as_ids
 from bench.providers.declarative.variables import BENCH_ID, HASHES, known_ids
 from bench.values import dataclass
 
+REMEMBERED = 64
+"""namespaces whose ids are kept at hand"""
 DEFAULT_FORMS = (IdForm(metadata=BENCH_ID), IdForm(field="$.id"))
 
 
@@ -45,6 +48,8 @@ class Sources:
     key: str
     hashes: bool
     """contents must be remembered by hash"""
+    _sent: dict[str, Sent] = field(default_factory=dict, repr=False, compare=False)
+    """by namespace: every question of a corpus asks for the same"""
 
     @classmethod
     def of(cls, response: SearchResponse, at: str) -> Sources:
@@ -61,15 +66,23 @@ class Sources:
         )
 
     def known(self, space: Space) -> Sent:
-        """Look up once an answer what was sent."""
-        return Sent(known_ids(space.captures), space.captures)
+        """Give what was sent to a namespace."""
+        sent = self._sent.get(space.namespace)
+        if sent is None or sent.captures is not space.captures:
+            if len(self._sent) >= REMEMBERED:
+                self._sent.clear()
+            sent = self._sent[space.namespace] = Sent(known_ids(space.captures), space.captures)
+        return sent
 
     def of_row(self, row: object, content: str, known: Sent) -> tuple[str, ...]:
         """Ids of the memories a row stands for, in order, without repeats; empty = unmapped."""
         for form in self.forms:
-            found = [one for one in form(row, content, known) if one in known.ids]
-            if found:
-                return tuple(dict.fromkeys(found))
+            found = form(row, content, known)
+            if not found:
+                continue
+            ours = [one for one in found if one in known.ids]
+            if ours:
+                return tuple(dict.fromkeys(ours))
         return ()
 
     def require_some(self, answer: Answer, hits: Sequence[Hit], known: Sent) -> None:
@@ -100,12 +113,12 @@ def _form(form: IdForm) -> Form:
 
 
 def _ids(path: Path, row: object) -> list[str]:
-    return [one for value in path.all(row) for one in as_ids(value)]
+    return as_ids(path.first(row)) if path.single else [one for value in path.all(row) for one in as_ids(value)]
 
 
 def _metadata(row: object) -> Mapping[str, object]:
-    found = row.get("metadata") if isinstance(row, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
+    found = row.get("metadata") if isinstance(row, dict) else None
+    return found if isinstance(found, dict) else {}
 
 
 def _map(known: Sent, name: str) -> Mapping[str, object]:

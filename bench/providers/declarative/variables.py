@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Literal
 
 from bench.model import Memory, Message, Query, Space
@@ -40,7 +41,7 @@ def of_space(space: Space, constants: Mapping[str, str], *, threaded: bool) -> d
         "benchmarkId": space.benchmark,
         "corpusId": space.corpus,
         "attempt": space.attempt,
-        "runUuid": str(uuid.uuid5(uuid.NAMESPACE_URL, space.namespace)),
+        "runUuid": _uuid(space.namespace),
     }
     if threaded:
         values["sessionId"] = space.namespace
@@ -55,6 +56,11 @@ def batch_key(space: Space, memories: Sequence[Memory]) -> str:
 def own_uuid(namespace: str, memory_id: str) -> str:
     """A UUID for services that take no other id."""
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{namespace}\n{memory_id}"))
+
+
+@lru_cache(maxsize=256)
+def _uuid(namespace: str) -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, namespace))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
