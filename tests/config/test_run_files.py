@@ -1,0 +1,210 @@
+"""What a run is asked to do: each key under its flag's name, and what a key may hold."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.config.run import Experiment, MetricChoice, Operation, RunRequest, new_run_id
+from bench.config.source import Source, load
+from bench.errors import ConfigError, UsageError
+from bench.model import Phase
+
+
+def of(**flags: object) -> RunRequest:
+    return RunRequest.combine(None, flags)
+
+
+def file(text: str) -> RunRequest:
+    return load(Source.parse(text, Path("nightly.yaml")), RunRequest)
+
+
+def refused(text: str) -> list[tuple[str, str]]:
+    with pytest.raises(ConfigError) as caught:
+        file(text)
+    return [(str(one), one.hint) for one in caught.value.problems or (caught.value,)]
+
+
+def test_nothing_asked_is_the_demo_with_the_defaults() -> None:
+    request = RunRequest()
+    assert (request.benchmarks, request.providers, request.answering_model, request.metrics) == ((), (), (), ())
+    assert (request.k, request.limit, request.sample, request.seed, request.epochs) == (None, None, None, 0, 1)
+    assert (request.concurrency, request.max_error_rate, request.track) == (10, 0.02, "uniform")
+    assert (request.isolation, request.cleanup, request.circuit_breaker) == ("probe", "corpus", True)
+    assert request.phases == tuple(Phase)
+    assert (request.sign, request.download, request.publishable, request.allow_code_execution) == (False,) * 4
+
+
+def test_the_two_halves_share_no_key_and_are_the_whole() -> None:
+    experiment, operation = set(Experiment.model_fields), set(Operation.model_fields)
+    assert experiment & operation == set()
+    assert experiment | operation == set(RunRequest.model_fields)
+    assert set(RunRequest().operation()) == operation
+
+
+@pytest.mark.parametrize(
+    ("flag", "given", "value"),
+    [
+        ("benchmarks", "a b,c", ("a", "b", "c")),
+        ("benchmarks", "", ()),
+        ("benchmarks", [" a ", "b,,c"], ("a", "b", "c")),
+        ("providers", ["p@one", "p@two"], ("p@one", "p@two")),
+        ("question_type", "single hop", ("single hop",)),
+        ("question_type", ["1", "a, b"], ("1", "a, b")),
+        ("judge_prompt", "temporal=when.txt", ("temporal=when.txt",)),
+        ("set", "p.a=1", {"p.a": "1"}),
+        ("set", ["p.a=1", "p.b = x=y "], {"p.a": "1", "p.b": "x=y"}),
+        ("set", {"p.a": 1}, {"p.a": 1}),
+        ("set", [], {}),
+        ("label", ["team=red", "team=blue"], {"team": "blue"}),
+        ("phases", "ingest,index", (Phase.INGEST, Phase.INDEX)),
+        ("concurrency", "auto", "auto"),
+        ("concurrency", 1, 1),
+        ("max_time", "90", 90.0),
+        ("max_time", "90s", 90.0),
+        ("max_time", " 1.5h ", 5400.0),
+        ("max_time", "2d", 172800.0),
+        ("max_time", 7, 7.0),
+        ("timeout", "15m", 900.0),
+        ("metrics", "mrr, hit_at_5", (MetricChoice(name="mrr"), MetricChoice(name="hit_at_5"))),
+        ("metrics", ["mrr hit_at_5"], (MetricChoice(name="mrr"), MetricChoice(name="hit_at_5"))),
+        (
+            "metrics",
+            [{"name": "mrr", "breakdown": ["x"]}, "map"],
+            (MetricChoice(name="mrr", breakdown=("x",)), MetricChoice(name="map")),
+        ),
+        ("shard", "2/8", "2/8"),
+        ("run_id", "_a.B-9", "_a.B-9"),
+        ("run_id", "a" * 100, "a" * 100),
+        ("max_error_rate", 0, 0.0),
+        ("max_error_rate", 1, 1.0),
+    ],
+)
+def test_what_a_flag_may_hold(flag: str, given: object, value: object) -> None:
+    assert getattr(of(**{flag: given}), flag) == value
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ({"set": ["novalue"]}, "--set: expected NAME=VALUE, got 'novalue'"),
+        ({"label": ["a=1", "b"]}, "--label: expected NAME=VALUE, got 'b'"),
+        ({"max_time": "soon"}, "--max-time: expected a time such as 90s, 15m or 6h, got 'soon'"),
+        ({"max_time": "-5"}, "--max-time: expected a time such as 90s, 15m or 6h, got '-5'"),
+        ({"max_time": "1w"}, "--max-time: expected a time such as 90s, 15m or 6h, got '1w'"),
+        ({"max_time": "0"}, "--max-time: Input should be greater than 0"),
+        ({"rate": ["p=fast"]}, "--rate: p=fast: expected R/s or R/m, for example chroma.search=50/s"),
+        ({"rate": ["p=0/s"]}, "--rate: p=0/s: expected R/s or R/m, for example chroma.search=50/s"),
+        ({"rate": ["p=5/h"]}, "--rate: p=5/h: expected R/s or R/m, for example chroma.search=50/s"),
+        ({"rate": ["p=-1/s"]}, "--rate: p=-1/s: expected R/s or R/m, for example chroma.search=50/s"),
+        ({"run_id": "../x"}, "--run-id: a run id is 1 to 100 of A-Z a-z 0-9 . _ - and begins with no dot"),
+        ({"run_id": ""}, "--run-id: a run id is 1 to 100 of A-Z a-z 0-9 . _ - and begins with no dot"),
+        ({"shard": "1/2", "start": 3}, "flags: --shard and --start/--end say the same thing: give one"),
+        ({"shard": "1/2", "end": 3}, "flags: --shard and --start/--end say the same thing: give one"),
+        ({"start": 5, "end": 2}, "flags: --end 2 lies before --start 5"),
+        ({"k": 0}, "--k: Input should be greater than or equal to 1"),
+        ({"limit": "x"}, "--limit: Input should be a valid integer, unable to parse string as an integer"),
+        ({"max_error_rate": 1.01}, "--max-error-rate: Input should be less than or equal to 1"),
+        ({"max_cost": 0}, "--max-cost: Input should be greater than 0"),
+        ({"isolation": "none"}, "--isolation: Input should be 'off', 'probe' or 'full'"),
+        ({"nonsense": 1}, "--nonsense: Extra inputs are not permitted"),
+    ],
+)
+def test_a_flag_that_cannot_be_carried_out(flags: dict[str, object], said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        of(**flags)
+    assert str(caught.value) == said
+
+
+@pytest.mark.parametrize(("start", "end"), [(1, 1), (None, 3), (3, None), (2, 9)])
+def test_a_range_may_be_open_or_one_item(start: int | None, end: int | None) -> None:
+    request = of(start=start, end=end)
+    assert (request.start, request.end) == (start, end)
+
+
+def test_a_rate_is_read_a_second() -> None:
+    assert of(rate=["a=50/s", "b.search=600/m", "c = 0.5 / s "]).rates_per_s() == {"a": 50, "b.search": 10, "c": 0.5}
+
+
+def test_a_flag_that_was_not_given_leaves_what_lies_below() -> None:
+    below = of(k=7, seed=3, label=["a=1"])
+    assert RunRequest.combine(below, {"k": None, "seed": 0, "label": None}) == of(k=7, seed=0, label=["a=1"])
+    assert RunRequest.combine(below, {}) == below
+
+
+def test_what_was_never_said_stays_unsaid() -> None:
+    """A resume tells a default from a choice by it."""
+    assert RunRequest.combine(of(k=7), {"seed": None}).model_fields_set == {"k"}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (
+            "concurency: 3\n",
+            'nightly.yaml:1:1: unknown field "concurency"; did you mean "concurrency"?',
+        ),
+        ("maxTime: soon\n", "nightly.yaml:1:1: maxTime: expected a time such as 90s, 15m or 6h, got 'soon'"),
+        ("rate: {p: fast}\n", "nightly.yaml:1:1: rate: p=fast: expected R/s or R/m, for example chroma.search=50/s"),
+        (
+            "metrics: [{name: x, configs: {}}]\n",
+            'nightly.yaml:1:21: unknown field "configs" in metrics[0]; did you mean "config"?',
+        ),
+        ("shard: half\n", "nightly.yaml:1:1: shard must match pattern '^\\d+/\\d+$', not \"half\""),
+        ("start: 5\nend: 2\n", "nightly.yaml:1:1: --end 2 lies before --start 5"),
+    ],
+)
+def test_a_mistake_in_a_file_stands_at_its_line(text: str, found: str) -> None:
+    assert [said for said, _ in refused(text)] == [found]
+
+
+def test_a_file_may_spell_its_keys_either_way() -> None:
+    one = file("answering_model: builtin/extractive\nmax_time: 6h\ncontextBudget: 100\n")
+    two = file("answeringModel: [builtin/extractive]\nmaxTime: 21600\ncontext_budget: 100\n")
+    assert one == two and one.answering_model == ("builtin/extractive",)
+
+
+@pytest.mark.parametrize("name", ["model-comparison", "provider-comparison"])
+def test_the_shipped_runs_load(root: Path, name: str) -> None:
+    request = load(Source.read(root / "configs" / "runs" / f"{name}.yaml"), RunRequest)
+    assert request.benchmarks and request.providers
+
+
+VALUES = st.fixed_dictionaries(
+    {},
+    optional={
+        "benchmarks": st.lists(st.from_regex(r"[a-z]{1,5}", fullmatch=True), max_size=3),
+        "k": st.integers(1, 100),
+        "seed": st.integers(-5, 5),
+        "set": st.dictionaries(
+            st.from_regex(r"[a-z]\.[a-z]", fullmatch=True), st.integers() | st.text(max_size=4), max_size=2
+        ),
+        "max_time": st.sampled_from(["6h", "15m", 3.5]),
+        "phases": st.sampled_from(["ingest", "ingest,index", list(Phase)]),
+        "metrics": st.sampled_from(["mrr", ["mrr", "map"], [{"name": "x", "config": {"a": 1}}]]),
+        "concurrency": st.sampled_from([1, "auto"]),
+        "question_type": st.lists(st.text(min_size=1, max_size=5), max_size=2),
+    },
+)
+
+
+@given(VALUES)
+def test_a_request_survives_the_journal_with_what_was_said(values: dict[str, object]) -> None:
+    request = of(**values)
+    stored = request.model_dump(mode="json", exclude_unset=True)
+    again = RunRequest.model_validate(stored)
+    assert again == request and again.model_fields_set == request.model_fields_set
+
+
+@given(VALUES, VALUES)
+def test_flags_laid_over_a_file_win_key_by_key(below: dict[str, object], above: dict[str, object]) -> None:
+    assert RunRequest.combine(of(**below), above) == of(**{**below, **above})
+
+
+def test_a_run_id_begins_with_its_day() -> None:
+    assert new_run_id(date(2026, 11, 7), "4f9c0a1b") == "20261107-4f9c0a1b"
+    assert of(run_id=new_run_id(date(2026, 11, 7), "4f9c0a1b")).run_id is not None
