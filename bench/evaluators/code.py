@@ -28,18 +28,30 @@ from bench.model import Hit, ScoredItem, Verdict
 
 _FENCE = re.compile(r"```(?:python|py)?\s*\n(.*?)```", re.DOTALL)
 _LIMITED = """\
-import resource, sys
+import os, resource, sys, traceback, types
 for kind, most in ((resource.RLIMIT_CPU, {cpu_s}), (resource.RLIMIT_AS, {memory}),
                    (resource.RLIMIT_FSIZE, 1 << 20), (resource.RLIMIT_NPROC, 16), (resource.RLIMIT_CORE, 0)):
     try:
         resource.setrlimit(kind, (most, most))
     except ValueError:
         pass
-with open("candidate.py", encoding="utf-8") as file:
-    source = file.read()
-exec(compile(source, "candidate.py", "exec"), {{"__name__": "__main__"}})
+sys.modules["__main__"] = types.ModuleType("__main__")
+names = vars(sys.modules["__main__"])
+for name, role in (("candidate", "candidate"), ("tests", "__main__")):
+    with open(name + ".py", encoding="utf-8") as file:
+        source = file.read()
+    names["__name__"] = role
+    try:
+        exec(compile(source, name + ".py", "exec"), names)
+    except SystemExit as error:
+        by_unittest = traceback.extract_tb(error.__traceback__)[-1].filename.endswith("unittest/main.py")
+        if error.code or not by_unittest:
+            raise
+os._exit({passed})
 """
 MEMORY = 512 << 20
+PASSED = 93
+"""exit code of a child that came to its end: an answer that ends the process by itself has not"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +70,7 @@ class CodeEvaluator:
         tests = item.metadata.get("tests")
         if not isinstance(tests, str) or not tests.strip():
             return verdict(self.name, None, self.threshold, refused=False, reason="no_tests")
-        passed = await passes(f"{code_of(answer)}\n\n{tests}\n", time_limit_s=self.time_limit_s)
+        passed = await passes(code_of(answer), tests, time_limit_s=self.time_limit_s)
         return verdict(self.name, float(passed), self.threshold, refused=False)
 
 
@@ -68,12 +80,13 @@ def code_of(answer: str) -> str:
     return "\n".join(blocks) if blocks else answer
 
 
-async def passes(source: str, *, time_limit_s: float) -> bool:
-    """Run one Python source to its end; True when it exits with 0 in time."""
+async def passes(code: str, tests: str, *, time_limit_s: float) -> bool:
+    """Run code and then its tests, which see its names; True when both come to their end in time."""
     with tempfile.TemporaryDirectory(prefix="bench-code-") as folder:
-        await anyio.Path(folder, "candidate.py").write_text(source, encoding="utf-8")
-        script = _LIMITED.format(cpu_s=max(1, round(time_limit_s)), memory=MEMORY)
-        return await _run([sys.executable, "-I", "-B", "-c", script], Path(folder), time_limit_s) == 0
+        for name, source in (("candidate", code), ("tests", tests)):
+            await anyio.Path(folder, f"{name}.py").write_text(source, encoding="utf-8", errors="surrogatepass")
+        script = _LIMITED.format(cpu_s=max(1, round(time_limit_s)), memory=MEMORY, passed=PASSED)
+        return await _run([sys.executable, "-I", "-B", "-c", script], Path(folder), time_limit_s) == PASSED
 
 
 async def _run(command: list[str], folder: Path, time_limit_s: float) -> int | None:

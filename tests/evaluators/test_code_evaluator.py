@@ -29,13 +29,69 @@ async def test_code_that_passes_its_tests_is_correct() -> None:
     assert (await run("def add(a, b) return", "assert True")).value == 0
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "import sys\nsys.exit(0)",
+        "import sys\nsys.exit()",
+        "raise SystemExit(0)",
+        "import os\nos._exit(0)",
+        "def add(a, b):\n    raise SystemExit(0)",
+        "import os\ndef add(a, b):\n    os._exit(0)",
+        "import os, signal\nos.kill(os.getpid(), signal.SIGTERM)",
+        "\ud800",
+        "",
+    ],
+)
+async def test_an_answer_that_ends_before_its_tests_do_is_wrong(answer: str) -> None:
+    assert (await run(answer, "assert add(1, 2) == 3")).value == 0
+
+
+async def test_what_an_answer_does_as_a_program_is_not_done() -> None:
+    guarded = "import sys\ndef add(a, b):\n    return a + b\nif __name__ == '__main__':\n    sys.exit(1)"
+    assert (await run(guarded, "assert add(1, 2) == 3")).value == 1
+
+
+@pytest.mark.parametrize(("wanted", "value"), [(3, 1.0), (4, 0.0)])
+async def test_tests_may_be_those_of_unittest(wanted: int, value: float) -> None:
+    tests = (
+        "import unittest\nclass Adds(unittest.TestCase):\n"
+        f"    def test_it(self):\n        self.assertEqual(add(1, 2), {wanted})\n"
+        "if __name__ == '__main__':\n    unittest.main()"
+    )
+    assert (await run(ADD, tests)).value == value
+
+
+async def test_tests_are_code_of_their_own() -> None:
+    """An answer that leaves a bracket open does not swallow them, and a future import may stand in either."""
+    assert (await run("def add(a, b): return (a + b", "assert add(1, 2) == 3")).value == 0
+    future = "from __future__ import annotations\n"
+    assert (await run(future + "def add(a: int, b: int) -> int: return a + b", future + "assert add(1, 2) == 3")).value
+
+
+@pytest.mark.parametrize("tests", [None, "", "  \n", 5, ["assert True"]])
+async def test_an_item_without_tests_in_words_is_not_scored(tests: object) -> None:
+    found = await run(ADD, tests)
+    assert (found.value, found.correct, found.reason) == (None, None, "no_tests")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are looked up in /proc")
+async def test_what_a_child_starts_ends_with_it(tmp_path: Path) -> None:
+    told = tmp_path / "pid"
+    start = "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])"
+    assert (
+        await run(f"import subprocess, sys\n{start}\nopen({str(told)!r}, 'w').write(str(child.pid))", "1")
+    ).value == 1
+    status = Path(f"/proc/{told.read_text()}/stat")
+    until = time.monotonic() + 10
+    while status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z":
+        assert time.monotonic() < until, "it still runs"
+        time.sleep(0.02)
+
+
 async def test_code_is_not_run_without_permission() -> None:
     with pytest.raises(Unsupported, match="code-correctness"):
         await run(ADD, "assert add(1, 2) == 3", allowed=False)
-
-
-async def test_an_item_without_tests_is_not_scored() -> None:
-    assert (await run(ADD, None)).reason == "no_tests"
 
 
 async def test_an_endless_loop_is_ended() -> None:
@@ -46,7 +102,10 @@ async def test_an_endless_loop_is_ended() -> None:
 
 async def test_the_child_sees_no_environment_and_stands_in_an_empty_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMORYBENCH_PROBE", "secret")
-    tests = "import os\nassert 'MEMORYBENCH_PROBE' not in os.environ\nassert os.listdir('.') == ['candidate.py']"
+    tests = (
+        "import os\nassert 'MEMORYBENCH_PROBE' not in os.environ\n"
+        "assert sorted(os.listdir('.')) == ['candidate.py', 'tests.py']"
+    )
     assert (await run("x = 1", tests)).value == 1
 
 
@@ -58,3 +117,5 @@ async def test_memory_is_limited(tmp_path: Path) -> None:
 def test_code_outside_a_fence_is_taken_whole() -> None:
     assert code_of("x = 1") == "x = 1"
     assert code_of(ADD) == "def add(a, b):\n    return a + b\n"
+    assert code_of("```\na = 1\n```\ntext\n```py\nb = 2\n```") == "a = 1\n\nb = 2\n"
+    assert code_of("```javascript\nlet a\n```") == "```javascript\nlet a\n```"
