@@ -186,4 +186,5 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise KeyRefused("key_unreadable", error.strerror or "cannot be read", where=str(path)) from error
+        hint = "name a key file that can be read; bench keys new makes a key"
+        raise KeyRefused("key_unreadable", error.strerror or "cannot be read", where=str(path), hint=hint) from error

@@ -104,7 +104,8 @@ class TrustStore:
         try:
             file = admit(TrustedFile, parse_file(path))
         except OSError as error:
-            raise KeyRefused("key_unreadable", error.strerror or "cannot be read", where=str(path)) from error
+            told = error.strerror or "cannot be read"
+            raise KeyRefused("key_unreadable", told, where=str(path), hint="name a trusted.json") from error
         except (CanonicalError, Misfit) as error:
             raise KeyRefused("key_unreadable", str(error), where=str(path), hint="restore the file") from error
         _refuse_bad_keys(file.keys, path)
