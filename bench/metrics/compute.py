@@ -7,19 +7,18 @@ Example::
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from bench.errors import EvaluatorFailed
 from bench.metrics.fold import item_metrics
-from bench.metrics.protocol import Measure
+from bench.metrics.protocol import LARGEST, Measure
 from bench.model import Row
 
 
 def values(metrics: Sequence[Measure], row: Row) -> dict[str, float | None]:
     """Every item metric's value of a row, None = does not apply.
 
-    Raises EvaluatorFailed where a metric raises or gives NaN or infinity: an error of that item.
+    Raises EvaluatorFailed where a metric gives NaN, infinity or more: an error of that item.
     """
     return {metric.name: value(metric, row) for metric in item_metrics(metrics)}
 
@@ -27,6 +26,6 @@ def values(metrics: Sequence[Measure], row: Row) -> dict[str, float | None]:
 def value(metric: Measure, row: Row) -> float | None:
     """One metric's value of a row."""
     found = metric.score(row)
-    if found is not None and not math.isfinite(found):
+    if found is not None and not abs(found) <= LARGEST:
         raise EvaluatorFailed(f"metric {metric.name} gave {found} for item {row.item_id}")
     return found

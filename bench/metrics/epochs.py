@@ -1,7 +1,7 @@
 """Repeats of one item become one row before anything is folded.
 
-An item has a value when one of its epochs has; it is failed when no epoch gave a value of any metric and
-one of them failed.
+An item has a value when one of its epochs has; it is failed when none of them ended. What was spent is added up
+over all epochs, failed ones too: a repeat costs as much as the first.
 
 Example::
 
@@ -13,17 +13,19 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Literal
 
 from bench.metrics.facts import FoldRow
-from bench.model import FAILED_STATES
+from bench.model import FAILED_STATES, State
 
 Reducer = Literal["mean", "mode", "max"]
 
 
-def reduced(rows: Iterable[FoldRow], names: Sequence[str], reducer: Reducer) -> tuple[list[FoldRow], dict[str, float]]:
-    """One row an item, and for each metric the mean within-item standard deviation."""
+def reduced(
+    rows: Iterable[FoldRow], names: Sequence[str], reducer: Reducer, added: Collection[str] = ()
+) -> tuple[list[FoldRow], dict[str, float]]:
+    """One row an item, and for each metric the mean within-item standard deviation; ``added`` names the sums."""
     repeats: dict[tuple[str, str], list[FoldRow]] = {}
     for row in rows:
         repeats.setdefault((row[1], row[0]), []).append(row)
@@ -35,7 +37,11 @@ def reduced(rows: Iterable[FoldRow], names: Sequence[str], reducer: Reducer) -> 
         for name, column in zip(names, columns, strict=True):
             if len(column) > 1:
                 deviations[name].append(statistics.stdev(column))
-        items.append(_one(epochs, [reduce(column, reducer) for column in columns]))
+        values = [
+            _spent(epochs, place) if name in added else reduce(columns[place], reducer)
+            for place, name in enumerate(names)
+        ]
+        items.append(_one(epochs, values))
     return items, {name: math.fsum(found) / len(found) for name, found in deviations.items() if found}
 
 
@@ -60,6 +66,14 @@ def _column(epochs: Sequence[FoldRow], place: int) -> list[float]:
     return [value for value in found if value is not None]
 
 
+def _spent(epochs: Sequence[FoldRow], place: int) -> float | None:
+    """The sum over all epochs; None where one that ended is unknown."""
+    if any(not row[5] or row[5][place] is None for row in epochs if not _failed(row)):
+        return None
+    known = [value for row in epochs if row[5] and (value := row[5][place]) is not None]
+    return math.fsum(known) if known else None
+
+
 def _one(epochs: Sequence[FoldRow], values: list[float | None]) -> FoldRow:
     ended = [row for row in epochs if not _failed(row)]
     state = _most_common([row[3] for row in ended]) if ended else _most_common([row[3] for row in epochs])
@@ -68,5 +82,6 @@ def _one(epochs: Sequence[FoldRow], values: list[float | None]) -> FoldRow:
 
 
 def _most_common(states: Sequence[str | None]) -> str | None:
+    """Of a tie, the state that is not correct, then the first by name."""
     counts = Counter(states)
-    return min(counts, key=lambda state: (-counts[state], state or ""))
+    return min(counts, key=lambda state: (-counts[state], state == State.CORRECT, state or ""))

@@ -18,7 +18,7 @@ from bench.metrics.cells import Cell, Pool, by_label, has_dimension, poured
 from bench.metrics.epochs import Reducer, reduced
 from bench.metrics.facts import FoldRow, JobFacts
 from bench.metrics.protocol import Measure
-from bench.metrics.rules import MEAN, Folded, Sample
+from bench.metrics.rules import MEAN, Folded, PerCorrect, Sample, Total
 from bench.metrics.spending import WHOLE_JOB, cost_of
 from bench.model import Measurement, State
 from bench.stats import Tally
@@ -68,7 +68,8 @@ def fold(
     facts, options = job or JobFacts(), Options(by=tuple(by), clustered=clustered, level=level, seed=seed)
     spread: dict[str, float] = {}
     if epochs > 1 and not isinstance(rows, Pool):
-        rows, spread = reduced(rows, [m.name for m in items], epochs_reducer)
+        added = {m.name for m in items if isinstance(m.arithmetic.fold, Total | PerCorrect)}
+        rows, spread = reduced(rows, [m.name for m in items], epochs_reducer, added)
     pool = rows if isinstance(rows, Pool) else poured(rows, len(items), clustered=clustered)
     cells = pool.cells()
     places = {column.name: place for place, column in enumerate(items)}
@@ -120,6 +121,7 @@ def _of_parts(metric: Measure, columns: Sequence[Column], cells: Sequence[Cell],
         n_excluded=sum(reasons.values()),
         n_failed=first.n_failed,
         unit=metric.unit,
+        method=_method(metric, JobFacts())[0],
         excluded_reasons=dict(sorted(reasons.items())),
     )
 
@@ -213,7 +215,8 @@ def _of_corpora(metric: Measure, job: JobFacts, options: Options) -> Measurement
 
 def _measurement(metric: Measure, sample: Sample, reasons: Counter[str], unknown: int, job: JobFacts) -> Measurement:
     folded = metric.arithmetic.fold.fold(sample)
-    if unknown and metric.counts_unknown and not sample.values and not sample.failed_values.exact_total:
+    known = sample.values or sample.failed_values.exact_total or any(sample.extra)
+    if unknown and metric.counts_unknown and not known:
         folded = Folded(value=None)  # nothing that has a price is known: never 0
     method, estimated = _method(metric, job)
     n_unknown = unknown if metric.counts_unknown else 0
@@ -241,7 +244,9 @@ def _measurement(metric: Measure, sample: Sample, reasons: Counter[str], unknown
 
 
 def _method(metric: Measure, job: JobFacts) -> tuple[str | None, bool]:
-    """How tokens were counted, or which table priced them."""
+    """How tokens were counted, which table priced them, or whose arithmetic it is."""
+    if metric.arithmetic.method is not None:
+        return metric.arithmetic.method(), False
     if metric.unit == "USD":
         return job.price_method, False
     if metric.unit == "tokens":

@@ -12,7 +12,7 @@ import difflib
 import re
 from collections.abc import Iterable
 
-_CUT = re.compile(r"(?P<base>.+)_at_(?P<k>[0-9]+|k)")
+_CUT = re.compile(r"(?P<base>.+)_at_(?P<k>[0-9]{1,9}|k)")
 
 
 def canonical(name: str) -> str:

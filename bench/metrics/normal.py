@@ -12,6 +12,7 @@ import functools
 import re
 import string
 import unicodedata
+from collections.abc import Iterable
 from typing import Literal, cast
 
 _WHITE = re.compile(r"[\s\ufeff]+")
@@ -26,6 +27,11 @@ def as_text(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return value if isinstance(value, str) else str(value)
+
+
+def several(given: str | Iterable[object]) -> Iterable[object]:
+    """Many ids or texts; one that stands alone is a list of one, not of its letters."""
+    return (given,) if isinstance(given, str) else given
 
 
 def normal_form(

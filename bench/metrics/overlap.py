@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from bench.metrics.normal import as_text
 from bench.metrics.protocol import Arithmetic, Entry, Parameter
@@ -76,13 +77,14 @@ def sacrebleu_corpus(predictions: Sequence[object], references: Sequence[object]
     return float(sacrebleu.corpus_bleu(*pairs).score) / 100
 
 
-def sacrebleu_signature() -> str:
-    """What sacreBLEU says of its own settings; stored beside the number."""
-    from sacrebleu.metrics.bleu import BLEU
+def signature(variant: str) -> str:
+    """What sacreBLEU says of its settings, or NLTK's version; stored beside the number. Nothing is imported for it."""
+    from importlib.metadata import version
 
-    metric = BLEU()
-    metric.corpus_score(["a"], [["a"]])
-    return str(metric.get_signature())
+    if variant in _WEIGHTS:
+        return f"nltk:{version('nltk')}"
+    effective = "no" if variant == "sacrebleu_corpus" else "yes"
+    return f"nrefs:var|case:mixed|eff:{effective}|tok:13a|smooth:exp|version:{version('sacrebleu')}"
 
 
 def _sentence(variant: str) -> Compare:
@@ -93,9 +95,11 @@ def _sentence(variant: str) -> Compare:
 
 def _bleu(k: int | None, params: Mapping[str, object]) -> Arithmetic:
     variant = str(params["variant"])
+    method = functools.partial(signature, variant)
     if variant != "sacrebleu_corpus":
-        return compared(_sentence(variant))
+        return replace(compared(_sentence(variant)), method=method)
     return Arithmetic(
+        method=method,
         of_row=lambda row: None,
         of_inputs=sacrebleu_corpus,
         parts={part: functools.partial(_corpus_part, place) for place, part in enumerate(_PARTS)},
@@ -108,18 +112,18 @@ _PARTS = ("answer_tokens", "reference_tokens", *(f"matched_{n}" for n in _ORDERS
 
 
 @functools.lru_cache(maxsize=16)
-def _counts(prediction: str, reference: str) -> tuple[float, ...]:
-    """The counts of one pair, in the order of ``_PARTS``; corpus BLEU is a function of their sums."""
+def _counts(prediction: str, references: tuple[str, ...]) -> tuple[float, ...]:
+    """The counts of one answer, in the order of ``_PARTS``; corpus BLEU is a function of their sums."""
     import sacrebleu
 
-    found = sacrebleu.sentence_bleu(prediction, [reference])
+    found = sacrebleu.sentence_bleu(prediction, references)
     return (found.sys_len, found.ref_len, *found.counts, *found.totals)
 
 
 def _corpus_part(place: int, row: Row) -> float | None:
     if row.prediction is None or not row.references:
         return None
-    return float(_counts(row.prediction, row.references[0])[place])
+    return float(_counts(row.prediction, row.references)[place])
 
 
 def _of_counts(sums: Sequence[float]) -> float:

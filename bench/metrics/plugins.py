@@ -90,6 +90,8 @@ def load_file(reference: str, *, folder: Path, where: str | None = None) -> type
     if not file_name or not class_name.isidentifier():
         raise ConfigError(f"{reference}: expected ./file.py:Class", where=where, hint="name the file and its class")
     path = (folder / file_name).resolve()
+    if path.suffix != ".py":
+        raise ConfigError(f"{reference}: {path.name} is no Python file", where=where, hint="name ./file.py:Class")
     if not path.is_file():
         raise ConfigError(
             f"{reference}: no file {path.name} in {folder}", where=where, hint="paths start at the config"

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 
+from bench.errors import ConfigError
 from bench.model import Usage
 
 Prices = Mapping[str, Mapping[str, object]]
@@ -32,7 +33,7 @@ def cost(
     at: str | datetime,
     prices: Prices | None = None,
 ) -> Decimal | None:
-    """USD of one call; None without usage, price or provider, or when more was cached than sent."""
+    """USD of one call; None without usage, price or provider, when a count is none, or more was cached than sent."""
     counts = _counts(usage)
     if counts is None:
         return None
@@ -62,10 +63,17 @@ def _counts(usage: Usage | Mapping[str, object] | None) -> _Counts | None:
     given = usage if isinstance(usage, Mapping) else {name: getattr(usage, name) for name in names}
     if not any(given.get(name) is not None for name in ("input_tokens", "output_tokens")):
         return None
-    total, read, write, output = (int(str(given.get(name) or 0)) for name in names)
-    if min(total, read, write, output) < 0 or read + write > total:
+    numbers = [_count(given.get(name)) for name in names]
+    total, read, write, output = (number or 0 for number in numbers)
+    if None in numbers or read + write > total:
         return None
     return _Counts(fresh=total - read - write, cache_read=read, cache_write=write, output=output)
+
+
+def _count(value: object) -> int | None:
+    """Tokens as a whole number, 0 where nothing is said; None for what is no count."""
+    text = str(value or 0).removesuffix(".0")
+    return int(text) if text.isascii() and text.isdigit() else None
 
 
 def _by_own_prices(counts: _Counts, prices: Mapping[str, object]) -> Decimal | None:
@@ -81,8 +89,19 @@ def _by_own_prices(counts: _Counts, prices: Mapping[str, object]) -> Decimal | N
         if rate is None and tokens:
             return None
         if rate is not None:
-            total += Decimal(str(rate)) * tokens / PER
+            total += _rate(rate) * tokens / PER
     return total
+
+
+def _rate(value: object) -> Decimal:
+    """USD per million tokens, as a config writes it."""
+    try:
+        rate = Decimal(str(value))
+    except InvalidOperation:
+        rate = Decimal("NaN")
+    if not rate.is_finite() or rate < 0:
+        raise ConfigError(f"prices: {value!r} is no price", hint="write USD per million tokens, for example 0.15")
+    return rate
 
 
 def _by_table(counts: _Counts, provider: str, model: str, at: datetime) -> Decimal | None:

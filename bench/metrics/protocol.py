@@ -20,12 +20,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol, runtime_checkable
 
+from bench.metrics.names import or_list
 from bench.metrics.rules import MEAN, FoldRule
 from bench.model import Row
 
 Category = Literal["retrieval", "answer", "performance", "cost", "custom"]
 Cut = Literal["required", "optional", "none"]
 Scope = Literal["item", "corpus", "parts"]
+
+LARGEST = 1e100
+"""beyond it a value is as little a number as infinity: its square, and the sum of many, leave the range of a double"""
 
 
 @runtime_checkable
@@ -50,22 +54,36 @@ class Metric(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """One option of a metric; ``choices`` closes a text option."""
+    """One option of a metric: one of its ``choices``, a number ``within`` a range, a switch, or else a text."""
 
     default: object
     choices: tuple[str | None, ...] = ()
+    within: tuple[float, float] | None = None
 
     def accepts(self, value: object) -> bool:
-        """Right type and, where closed, one of the choices."""
+        """The right type, and where closed, one of the choices or in the range."""
+        if value is None or isinstance(value, bool):
+            return type(value) is type(self.default)
         if self.choices:
-            return value in self.choices
-        if isinstance(self.default, bool):
-            return isinstance(value, bool)
-        if isinstance(self.default, float):
-            return isinstance(value, int | float) and not isinstance(value, bool)
-        if self.default is None:
-            return value is None or isinstance(value, str | int | float)
-        return isinstance(value, type(self.default))
+            return isinstance(value, str | int) and str(value) in self.choices
+        if self.within is not None:
+            return isinstance(value, int | float) and self.within[0] <= value <= self.within[1]
+        return isinstance(value, str) and not isinstance(self.default, bool)
+
+    def read(self, value: object) -> object:
+        """An accepted value in its one spelling, so that the definition has one too: 1 is 1.0, or the choice "1"."""
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            return value
+        return str(value) if self.choices else float(value)
+
+    @property
+    def allowed(self) -> str:
+        """What it takes, for a hint."""
+        if self.choices:
+            return or_list(choice for choice in self.choices if choice is not None)
+        if self.within is not None:
+            return f"a number in {self.within[0]:g}..{self.within[1]:g}"
+        return "true or false" if isinstance(self.default, bool) else "a text"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +100,8 @@ class Arithmetic:
     fold: FoldRule = MEAN
     evaluators: tuple[str, ...] = ()
     """evaluators whose verdicts it reads, beside the benchmark's first"""
+    method: Callable[[], str] | None = None
+    """whose arithmetic it is and with which settings, stored beside the number"""
     absent: str = ""
     """why a finished item has no value; empty = the item says it (retrieval metrics), or it does not apply"""
 
@@ -163,10 +183,6 @@ class Measure:
     def score(self, row: Row) -> float | None:
         """The row's value, None = not scored."""
         return self.arithmetic.of_row(row)
-
-    def aggregate(self, values: Sequence[float]) -> float | None:
-        """One number of many."""
-        return self.arithmetic.fold.plain(values)
 
     @property
     def explained_by_rows(self) -> bool:

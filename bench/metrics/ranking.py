@@ -12,8 +12,11 @@ Example::
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+
+from bench.metrics.normal import several
 
 Ids = Iterable[object]
 
@@ -32,10 +35,10 @@ class Ranking:
 
     @classmethod
     def of(
-        cls, retrieved: Iterable[object], relevant: Mapping[object, float] | Ids, *, collapse: bool = False
+        cls, retrieved: str | Iterable[object], relevant: Mapping[object, float] | Ids, *, collapse: bool = False
     ) -> Ranking | None:
         """Walk the list; None when nothing is relevant. ``collapse`` drops repeats before any cut."""
-        return cls.of_slots([slot_ids(entry) for entry in retrieved], graded(relevant), collapse=collapse)
+        return cls.of_slots([slot_ids(entry) for entry in several(retrieved)], graded(relevant), collapse=collapse)
 
     @classmethod
     def of_slots(
@@ -89,10 +92,12 @@ def slot_ids(entry: object) -> tuple[str, ...]:
 
 
 def graded(relevant: Mapping[object, float] | Ids) -> dict[str, float]:
-    """Id -> grade; a grade of 0 or less is not relevant."""
-    if isinstance(relevant, Mapping):
-        return {str(i): float(grade) for i, grade in relevant.items() if grade > 0}
-    return {str(i): 1.0 for i in relevant}
+    """Id -> grade; a grade of 0 or less is not relevant. Raises ValueError for a grade that is not finite."""
+    if not isinstance(relevant, Mapping):
+        return {str(i): 1.0 for i in several(relevant)}
+    if not all(map(math.isfinite, relevant.values())):
+        raise ValueError("a grade that is not finite")
+    return {str(i): float(grade) for i, grade in relevant.items() if grade > 0}
 
 
 def without_repeats(slots: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:

@@ -11,20 +11,18 @@ Example::
 from __future__ import annotations
 
 import functools
-import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import cast
 
-from bench.errors import ConfigError, EvaluatorFailed, UnknownMetric
-from bench.metrics import latency, overlap, plugins, retrieval, similarity, spending, text, verdicts
+from bench.errors import UnknownMetric
+from bench.metrics import citing, latency, overlap, plugins, retrieval, similarity, spending, text, verdicts
 from bench.metrics.names import canonical, near, or_list, split_cut
-from bench.metrics.protocol import Arithmetic, Entry, Measure, Metric, MetricInfo
-from bench.metrics.rules import MEAN, Own
-from bench.model import Row
+from bench.metrics.plugged import from_plugin
+from bench.metrics.protocol import Entry, Measure, MetricInfo
 
 GROUP = "bench.metrics"
-FAMILIES = (retrieval, text, overlap, similarity, verdicts, latency, spending)
+EXAMPLE = 'write "ndcg_at_10", or give k'
+FAMILIES = (retrieval, text, overlap, similarity, verdicts, citing, latency, spending)
 
 Params = Mapping[str, object]
 
@@ -79,9 +77,10 @@ class Registry:
             entry, preset = self._known[spelled]
             return Request(spelled, entry, None, preset)
         base, k = split_cut(spelled)
+        spelled = with_cut(base, k)
         found = self._known.get(base) if k is not None else self._dotted(spelled)
         if k == 0:
-            raise UnknownMetric(f'metric "{spelled}": K must be 1 or more')
+            raise UnknownMetric(f'metric "{spelled}": K must be 1 or more', hint=EXAMPLE)
         if found is None or (k is not None and found[0].cut == "none"):
             return None
         return Request(spelled, found[0], k, found[1])
@@ -104,14 +103,19 @@ class Registry:
         if entry.cut == "none":
             return None
         if isinstance(request.k, int) and asked not in (None, request.k):
-            raise UnknownMetric(f'metric "{request.name}": k is {asked}, but the name says {request.k}')
+            raise UnknownMetric(
+                f'metric "{request.name}": k = {asked!r}, but the name says {request.k}',
+                hint="leave k out, or choose the name that says it",
+            )
         cut: object = request.k if isinstance(request.k, int) else asked
         if cut is None and entry.cut == "required":
             cut = default_k
         if cut is None and (entry.cut == "required" or request.k == "k"):
             raise UnknownMetric(f'metric "{request.name}" needs K', hint=f'write "{entry.name}_at_10", or give k')
         if cut is not None and (not isinstance(cut, int) or isinstance(cut, bool) or cut < 1):
-            raise UnknownMetric(f'metric "{request.name}": K must be a whole number of 1 or more, not {cut!r}')
+            raise UnknownMetric(
+                f'metric "{request.name}": K must be a whole number of 1 or more, not {cut!r}', hint=EXAMPLE
+            )
         return cut
 
     def measure(
@@ -130,7 +134,7 @@ class Registry:
         checked = self._checked(request, given)
         arithmetic = entry.build(k, checked)
         return Measure(
-            name=request.name[: -len("k")] + str(k) if request.k == "k" else request.name,
+            name=f"{request.name[: -len('k')]}{k}" if request.k == "k" else request.name,
             definition=entry.definition(k, checked),
             category=entry.category,
             unit=entry.unit,
@@ -155,15 +159,15 @@ class Registry:
                 hint = f"did you mean {or_list(close)}?" if close else "it takes no parameters"
                 raise UnknownMetric(f'metric "{request.name}" has no parameter "{key}"', hint=hint)
             if not parameter.accepts(value):
-                allowed = (
-                    or_list(str(c) for c in parameter.choices if c is not None) or type(parameter.default).__name__
+                raise UnknownMetric(
+                    f'metric "{request.name}": {key} = {value!r} is not allowed', hint=f"use {parameter.allowed}"
                 )
-                raise UnknownMetric(f'metric "{request.name}": {key} = {value!r} is not allowed', hint=f"use {allowed}")
             if key in request.preset and request.preset[key] != value:
                 raise UnknownMetric(
-                    f'metric "{request.name}": {key} = {value!r}, but the name says {request.preset[key]!r}'
+                    f'metric "{request.name}": {key} = {value!r}, but the name says {request.preset[key]!r}',
+                    hint=f"leave {key} out, or choose the name that says it",
                 )
-            checked[key] = value
+            checked[key] = parameter.read(value)
         return checked
 
     def _installed(self, name: str, params: dict[str, object], breakdown: tuple[str, ...]) -> Measure:
@@ -222,49 +226,6 @@ class Registry:
 def with_cut(name: str, k: int | str | None) -> str:
     """``name_at_k`` where there is a K."""
     return name if k is None else f"{name}_at_{k}"
-
-
-def from_plugin(
-    loaded: object, params: Params, *, label: str, name: str | None = None, breakdown: tuple[str, ...] = ()
-) -> Measure:
-    """Dress a plug-in's class or instance as a ``Measure``; a ConfigError names what it lacks."""
-    try:
-        metric = loaded(**params) if isinstance(loaded, type) else loaded
-    except TypeError as error:
-        raise ConfigError(f"metric {label}: {error}", hint="check its config: keys are its parameters") from error
-    lacking = [part for part in ("name", "definition", "score") if not hasattr(metric, part)]
-    if lacking:
-        raise ConfigError(f"metric {label} has no {lacking[0]}", hint="see docs: what a metric plug-in must have")
-    plugin = cast("Metric", metric)
-    aggregate = getattr(metric, "aggregate", None)
-    return Measure(
-        name=name or canonical(plugin.name),
-        definition=plugin.definition,
-        category=getattr(metric, "category", "custom"),
-        unit=getattr(metric, "unit", None),
-        lower_is_better=bool(getattr(metric, "lower_is_better", False)),
-        params=getattr(metric, "params", params),
-        arithmetic=Arithmetic(
-            of_row=guarded(plugin, label),
-            of_inputs=getattr(metric, "score_inputs", None),
-            fold=MEAN if aggregate is None else Own(aggregate),
-        ),
-        breakdown=breakdown,
-    )
-
-
-def guarded(metric: Metric, label: str) -> Callable[[Row], float | None]:
-    """The plug-in's ``score``; what it returns must be a finite number or None."""
-
-    def score(row: Row) -> float | None:
-        value: object = metric.score(row)
-        if value is None:
-            return None
-        if not isinstance(value, int | float) or not math.isfinite(value):
-            raise EvaluatorFailed(f"metric {label} returned {value!r} for item {row.item_id}")
-        return float(value)
-
-    return score
 
 
 @functools.cache

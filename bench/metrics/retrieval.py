@@ -131,8 +131,8 @@ def _built(formula: Formula) -> Callable[[int | None, Params], Arithmetic]:
 
 
 def mean_score(scores: Sequence[float | None]) -> float | None:
-    """The mean of the provider's scores, None unless every hit has one."""
-    known = [s for s in scores if s is not None]
+    """The mean of the provider's scores, None unless every hit has one; NaN and infinity are none."""
+    known = [s for s in scores if s is not None and math.isfinite(s)]
     return math.fsum(known) / len(known) if known and len(known) == len(scores) else None
 
 

@@ -57,12 +57,6 @@ class FoldRule(Protocol):
     @property
     def dimension(self) -> str | None: ...
     def fold(self, sample: Sample) -> Folded: ...
-    def plain(self, values: Sequence[float]) -> float | None: ...
-
-
-def mean_of(values: Sequence[float], n: int) -> float | None:
-    """fsum(values) / n, None when n is 0."""
-    return math.fsum(values) / n if n else None
 
 
 def share(total: float, n: int) -> float | None:
@@ -78,9 +72,6 @@ class Mean:
     failures_as_zero: bool = True
     name: str = "mean"
     dimension: str | None = None
-
-    def plain(self, values: Sequence[float]) -> float | None:
-        return mean_of(values, len(values) * self.scale)
 
     def fold(self, sample: Sample) -> Folded:
         values, everything = sample.values, sample.values.n + sample.n_failed
@@ -101,15 +92,12 @@ class Macro:
     def name(self) -> str:
         return f"macro:{self.dimension}"
 
-    def plain(self, values: Sequence[float]) -> float | None:
-        return mean_of(values, len(values))
-
     def fold(self, sample: Sample) -> Folded:
         groups = [sample.groups[label] for label in sorted(sample.groups)]
         means = [g.values.total / g.values.n for g in groups if g.values]
         zeros = [g.values.total / (g.values.n + g.n_failed) for g in groups if g.values.n + g.n_failed]
         found = stats.interval_macro_of([g.values for g in groups], sample.level)
-        return Folded(value=mean_of(means, len(means)), as_zero=mean_of(zeros, len(zeros)), interval=found)
+        return Folded(value=stats.mean(means), as_zero=stats.mean(zeros), interval=found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +109,6 @@ class Percentile:
     name: str = "other"
     dimension: str | None = None
 
-    def plain(self, values: Sequence[float]) -> float | None:
-        found = stats.percentile(values, self.p)
-        return None if found is None else found / self.scale
-
     def fold(self, sample: Sample) -> Folded:
         n = sample.values.n
         if n > stats.ORDER_STATISTIC_FROM:
@@ -135,9 +119,13 @@ class Percentile:
         notes = []
         if self.p == 99 and 0 < n < 100:
             notes.append("p99 of n<100 is the maximum")
-        if 0 < n < 200:
+        if found is not None and n < 200:
             notes.append("interval is descriptive: n < 200")
-        return Folded(value=self.plain(values), interval=scaled(found, self.scale), note="; ".join(notes))
+        return Folded(value=self._at(values), interval=scaled(found, self.scale), note="; ".join(notes))
+
+    def _at(self, values: Sequence[float]) -> float | None:
+        found = stats.percentile(values, self.p)
+        return None if found is None else found / self.scale
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,16 +136,14 @@ class Spread:
     name: str = "other"
     dimension: str | None = None
 
-    def plain(self, values: Sequence[float]) -> float | None:
-        return mean_of(values, len(values) * self.scale)
-
     def fold(self, sample: Sample) -> Folded:
         values = sample.values.ordered()
         points = {f"p{p}": stats.percentile(values, p) for p in (50, 90, 95, 99)}
         points["max"] = values[-1] if values else None
         note = ", ".join(f"{name} {v / self.scale:g}" for name, v in points.items() if v is not None)
         found = stats.interval_of(sample.values, sample.level)
-        return Folded(value=self.plain(values), interval=scaled(found, self.scale), note=note)
+        value = share(sample.values.total, sample.values.n * self.scale)
+        return Folded(value=value, interval=scaled(found, self.scale), note=note)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,9 +152,6 @@ class Total:
 
     name: str = "other"
     dimension: str | None = None
-
-    def plain(self, values: Sequence[float]) -> float | None:
-        return math.fsum(values) if values else None
 
     def fold(self, sample: Sample) -> Folded:
         if not (sample.values or sample.failed_values or sample.extra):
@@ -184,9 +167,6 @@ class PerCorrect:
     name: str = "other"
     dimension: str | None = None
 
-    def plain(self, values: Sequence[float]) -> float | None:
-        return None
-
     def fold(self, sample: Sample) -> Folded:
         spent = Total().fold(sample).value
         if spent is None or not sample.n_correct:
@@ -200,9 +180,6 @@ class PerSecond:
 
     name: str = "other"
     dimension: str | None = None
-
-    def plain(self, values: Sequence[float]) -> float | None:
-        return None
 
     def fold(self, sample: Sample) -> Folded:
         if not sample.values or not sample.wall_us:
@@ -219,11 +196,16 @@ class Own:
     name: str = "other"
     dimension: str | None = None
 
-    def plain(self, values: Sequence[float]) -> float | None:
-        return self.function(values)
-
     def fold(self, sample: Sample) -> Folded:
-        return Folded(value=self.function(sample.values.ordered()) if sample.values else None)
+        if not sample.values:
+            return Folded(value=None)
+        try:
+            found: object = self.function(sample.values.ordered())
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            return Folded(value=None, note=f"its aggregate failed: {type(error).__name__}: {error}")
+        if found is None or (isinstance(found, int | float) and math.isfinite(found)):
+            return Folded(value=None if found is None else float(found))
+        return Folded(value=None, note=f"its aggregate gave {found!r}")
 
 
 def scaled(found: Interval | None, scale: int) -> Interval | None:

@@ -9,7 +9,7 @@ Example::
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
@@ -17,14 +17,31 @@ from typing import cast
 from bench.errors import ConfigError, UnknownMetric
 from bench.metrics import plugins
 from bench.metrics.names import canonical, near, or_list
+from bench.metrics.plugged import from_plugin
 from bench.metrics.protocol import Arithmetic, Measure
-from bench.metrics.registry import from_plugin, registry
+from bench.metrics.registry import registry
 from bench.metrics.rules import Macro
 from bench.metrics.verdicts import METHODS, value_of
 
 CUSTOM = "custom:"
 """before the ``./file.py:Class`` of an evaluator beside a config"""
 KEYS = ("name", "method", "config", "breakdown", "evaluator")
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, str) or (isinstance(value, list | tuple) and all(map(_is_text, value)))
+
+
+SHAPES: Mapping[str, tuple[Callable[[object], bool], str]] = {
+    "method": (_is_text, "a text"),
+    "config": (lambda value: isinstance(value, Mapping), "a map"),
+    "breakdown": (_are_texts, "a list of dimensions"),
+    "evaluator": (_is_text, "./file.py:Class"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +73,10 @@ class MetricSpec:
             )
         if not isinstance(given.get("name"), str):
             raise ConfigError("a metric needs a name", where=where, hint="write a name, or {name: ...}")
+        for key, (fits, shape) in SHAPES.items():
+            if given.get(key) is not None and not fits(given[key]):
+                text = f'metric "{given["name"]}": {key} = {given[key]!r} is not {shape}'
+                raise ConfigError(text, where=where, hint=f"a metric has {', '.join(KEYS)}")
         breakdown = given.get("breakdown") or ()
         return cls(
             name=cast("str", given["name"]),
@@ -121,26 +142,29 @@ def _open(spec: MetricSpec, k: int, folder: Path, dimensions: Sequence[str] | No
             raise ConfigError(f'metric "{spec.name}": unknown breakdown "{dimension}"', where=spec.where, hint=hint)
     if spec.evaluator is not None:
         return _from_file(spec, folder, breakdown)
-    name, params = spec.name, dict(spec.config)
-    if spec.method is not None and canonical(spec.method) != "custom":
-        name = _with_method(spec)
-    metric = registry().measure(name, params, default_k=k, breakdown=breakdown)
+    name = spec.name if spec.method is None else _with_method(spec, spec.method)
+    metric = registry().measure(name, dict(spec.config), default_k=k, breakdown=breakdown)
     return over(metric, breakdown) if breakdown else metric
 
 
-def _with_method(spec: MetricSpec) -> str:
-    """``accuracy`` by ``llm_judge`` is ``accuracy.llm_judge``."""
-    method, base = canonical(spec.method or ""), canonical(spec.name)
+def _with_method(spec: MetricSpec, given: str) -> str:
+    """``accuracy`` by ``llm_judge`` is ``accuracy.llm_judge``; a name of ours is what it is by ``custom`` too."""
+    method, base = canonical(given), canonical(spec.name)
     taken = registry().take_apart(base)
     if taken is not None and taken.entry.dotted == "method":
         if method not in METHODS:
             close = near(method, METHODS) or list(METHODS)[:3]
             raise UnknownMetric(
-                f'metric "{spec.name}": unknown method "{spec.method}"',
+                f'metric "{spec.name}": unknown method "{given}"',
                 where=spec.where,
                 hint=f"did you mean {or_list(close)}?",
             )
         return base if "." in base else f"{base}.{method}"
+    if method == "custom":
+        if taken is None:
+            hint = "name its class: evaluator: ./file.py:Class"
+            raise UnknownMetric(f'metric "{spec.name}": method custom needs an evaluator', where=spec.where, hint=hint)
+        return base
     if taken is not None and taken.entry.dotted is not None:
         return f"{base}.{method}"
     raise UnknownMetric(

@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from bench.metrics.normal import as_text, normal_form
+from bench.metrics.normal import as_text, normal_form, several
 from bench.metrics.protocol import Arithmetic, Entry, Parameter
 from bench.metrics.verdicts import value_of
 
@@ -22,24 +22,37 @@ _WORDS = re.compile(r"\w+")
 
 
 def cosine(a: Sequence[float], b: Sequence[float]) -> float:
-    """Cosine of two vectors of one dimension, -1..1; a zero vector gives 0."""
+    """Cosine of two vectors of one dimension, -1..1; a zero vector gives 0.
+
+    Raises ValueError for vectors that do not pair or are not finite.
+    """
     if len(a) != len(b):
         raise ValueError(f"vectors of {len(a)} and {len(b)} dimensions")
+    if not all(map(math.isfinite, (*a, *b))):
+        raise ValueError("a vector that is not finite")
+    a, b = _scaled(a), _scaled(b)
     top = math.fsum(x * y for x, y in zip(a, b, strict=True))
     bottom = math.sqrt(math.fsum(x * x for x in a)) * math.sqrt(math.fsum(y * y for y in b))
     return max(-1.0, min(1.0, top / bottom)) if bottom else 0.0
 
 
+def _scaled(vector: Sequence[float]) -> list[float]:
+    """Shifted by a power of two, so that no square leaves the range of a double: the cosine stays the same."""
+    exponent = math.frexp(max(map(abs, vector), default=0.0))[1]
+    return [math.ldexp(x, -exponent) for x in vector]
+
+
 def deletion_check(
-    deleted: object, texts: Sequence[object], *, fuzzy_match: bool = False, fuzzy_threshold: float = 0.8
+    deleted: object, texts: str | Iterable[object], *, fuzzy_match: bool = False, fuzzy_threshold: float = 0.8
 ) -> float | None:
     """1 if nothing of ``deleted`` leaks into a text, else 0; None when there is nothing to look for."""
+    places = [as_text(text) for text in several(texts) if text is not None]
     if fuzzy_match:
-        return _fuzzy(as_text(deleted), [as_text(t) for t in texts], fuzzy_threshold)
-    wanted = normal_form(as_text(deleted))
+        return _fuzzy("" if deleted is None else as_text(deleted), places, fuzzy_threshold)
+    wanted = "" if deleted is None else normal_form(as_text(deleted))
     if not wanted:
         return None
-    return float(not any(wanted in normal_form(as_text(text)) for text in texts))
+    return float(not any(wanted in normal_form(text) for text in places))
 
 
 def _fuzzy(deleted: str, texts: Sequence[str], threshold: float) -> float | None:
@@ -62,7 +75,7 @@ def _semantic(k: int | None, params: Mapping[str, object]) -> Arithmetic:
 def _deletion(k: int | None, params: Mapping[str, object]) -> Arithmetic:
     fuzzy, threshold = bool(params["fuzzy_match"]), float(str(params["fuzzy_threshold"]))
 
-    def of_inputs(deleted: object, texts: Sequence[object]) -> float | None:
+    def of_inputs(deleted: object, texts: str | Iterable[object]) -> float | None:
         return deletion_check(deleted, texts, fuzzy_match=fuzzy, fuzzy_threshold=threshold)
 
     return Arithmetic(
@@ -82,6 +95,6 @@ ENTRIES = (
         summary="1 if nothing of the deleted text is left in hits or answer",
         category="answer",
         build=_deletion,
-        parameters={"fuzzy_match": Parameter(default=False), "fuzzy_threshold": Parameter(default=0.8)},
+        parameters={"fuzzy_match": Parameter(default=False), "fuzzy_threshold": Parameter(default=0.8, within=(0, 1))},
     ),
 )

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from bench.metrics.normal import (
     as_text,
@@ -20,6 +20,7 @@ from bench.metrics.normal import (
     locomo_tokens,
     mem0_tokens,
     normal_form,
+    several,
     squad_tokens,
 )
 from bench.metrics.protocol import Arithmetic, Entry, Parameter
@@ -42,10 +43,12 @@ ABSENT = ("no information available", "not mentioned")
 """LoCoMo's two phrases for a question whose answer is not in the conversation"""
 
 
-def best(compare: Compare, prediction: object, references: Sequence[object]) -> float | None:
-    """The maximum over the references, None when none can be compared."""
+def best(compare: Compare, prediction: object, references: str | Iterable[object]) -> float | None:
+    """The maximum over the references, None when none can be compared; None is no text."""
+    if prediction is None:
+        return None
     text = as_text(prediction)
-    scores = [compare(text, as_text(reference)) for reference in references]
+    scores = [compare(text, as_text(reference)) for reference in several(references) if reference is not None]
     return max((s for s in scores if s is not None), default=None)
 
 
@@ -53,14 +56,11 @@ def compared(compare: Compare) -> Arithmetic:
     """The arithmetic of a metric that compares two texts."""
 
     def of_inputs(
-        prediction: object, reference: object = None, references: Sequence[object] | None = None
+        prediction: object, reference: object = None, references: str | Iterable[object] | None = None
     ) -> float | None:
         return best(compare, prediction, [reference] if references is None else references)
 
-    def of_row(row: Row) -> float | None:
-        return None if row.prediction is None else best(compare, row.prediction, row.references)
-
-    return Arithmetic(of_row=of_row, of_inputs=of_inputs)
+    return Arithmetic(of_row=lambda row: best(compare, row.prediction, row.references), of_inputs=of_inputs)
 
 
 def normal_options(params: Params) -> Callable[[str], str]:
@@ -159,7 +159,7 @@ def token_f1(k: int | None, params: Params) -> Arithmetic:
 
 def locomo_category(category: object, question_type: str | None) -> str | None:
     """LoCoMo's category number from the dataset's own field, or from the name of the type."""
-    if category is not None and as_text(category) in "12345":
+    if category is not None and as_text(category) in LOCOMO_TYPES.values():
         return as_text(category)
     return LOCOMO_TYPES.get((question_type or "").replace("_", "-").lower())
 
@@ -184,18 +184,15 @@ def locomo_qa_score(k: int | None, params: Params) -> Arithmetic:
     def of_inputs(
         prediction: object,
         reference: object = None,
-        references: Sequence[object] | None = None,
+        references: str | Iterable[object] | None = None,
         category: object = fixed,
     ) -> float | None:
-        golds: Sequence[object] = ([reference] if references is None else references) or [""]
-        return best(lambda p, r: locomo_qa(as_text(category), p, r), prediction, golds)
+        kind = as_text(category)
+        golds = [""] if kind == "5" else [reference] if references is None else references
+        return best(lambda p, r: locomo_qa(kind, p, r), prediction, golds)
 
     def of_row(row: Row) -> float | None:
         category = locomo_category(row.category if fixed is None else fixed, row.labels.get("question_type"))
-        if row.prediction is None or category is None:
-            return None
-        if not row.references and category != "5":
-            return None
         return of_inputs(row.prediction, references=row.references, category=category)
 
     return Arithmetic(of_row=of_row, of_inputs=of_inputs)
@@ -203,10 +200,12 @@ def locomo_qa_score(k: int | None, params: Params) -> Arithmetic:
 
 def answer_length(k: int | None, params: Params) -> Arithmetic:
     """Characters of the answer."""
-    return Arithmetic(
-        of_row=lambda row: None if row.prediction is None else float(len(row.prediction)),
-        of_inputs=lambda prediction: float(len(as_text(prediction))),
-    )
+    return Arithmetic(of_row=lambda row: length(row.prediction), of_inputs=length)
+
+
+def length(prediction: object) -> float | None:
+    """Characters; None where there is no answer."""
+    return None if prediction is None else float(len(as_text(prediction)))
 
 
 ENTRIES = (
@@ -242,7 +241,7 @@ ENTRIES = (
         category="answer",
         build=locomo_qa_score,
         aliases={"locomo_f1": {}},
-        parameters={"category": Parameter(default=None)},
+        parameters={"category": Parameter(default=None, choices=(None, *LOCOMO_TYPES.values()))},
     ),
     Entry(
         name="answer_length",

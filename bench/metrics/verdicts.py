@@ -10,10 +10,10 @@ Example::
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
-from bench.metrics.normal import as_text
 from bench.metrics.protocol import Arithmetic, Entry, Parameter
 from bench.metrics.rules import MEAN, FoldRule, Macro
 from bench.model import SCORED_STATES, Row, State, Verdict
@@ -71,34 +71,51 @@ def correct_of(row: Row, evaluator: str | None, threshold: float | None = None) 
     return verdict.value >= threshold and not (verdict.abstained and row.answerable)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """What a plain row may say of one judged item: the inputs of every metric of this family."""
+
+    correct: bool | None = None
+    value: float | None = None
+    answerable: bool = True
+    adversarial: bool = False
+    abstained: bool = False
+    faithfulness: float | None = None
+
+
+def from_inputs(of_judged: Callable[[Judged], float | None]) -> Callable[..., float | None]:
+    """The same arithmetic from named inputs; a name that is none of them is refused."""
+
+    @functools.wraps(Judged, updated=())
+    def of_inputs(**inputs: object) -> float | None:
+        return of_judged(Judged(**inputs))  # type: ignore[arg-type]
+
+    return of_inputs
+
+
+def share_of(correct: bool | None) -> float | None:
+    """1 or 0, None = not scored."""
+    return None if correct is None else float(correct)
+
+
 def _accuracy(params: Params, fold: FoldRule = MEAN, *, adversarial: bool = True) -> Arithmetic:
     method, threshold = params.get("method"), params.get("threshold")
     evaluator = None if method is None else METHODS[str(method)]
     limit = None if threshold is None else float(str(threshold))
 
-    def of_inputs(
-        correct: bool | None = None,
-        value: float | None = None,
-        answerable: bool = True,
-        adversarial_item: bool = False,
-        abstained: bool = False,
-        **_: object,
-    ) -> float | None:
-        if adversarial_item and not adversarial:
+    def of_judged(one: Judged) -> float | None:
+        if one.adversarial and not adversarial:
             return None
-        if limit is not None and value is not None:
-            return float(value >= limit and not (abstained and answerable))
-        return None if correct is None else float(correct)
+        if limit is not None and one.value is not None:
+            return float(one.value >= limit and not (one.abstained and one.answerable))
+        return share_of(one.correct)
 
     def of_row(row: Row) -> float | None:
-        if row.adversarial and not adversarial:
-            return None
-        correct = correct_of(row, evaluator, limit)
-        return None if correct is None else float(correct)
+        return None if row.adversarial and not adversarial else share_of(correct_of(row, evaluator, limit))
 
     return Arithmetic(
         of_row=of_row,
-        of_inputs=lambda adversarial=False, **rest: of_inputs(adversarial_item=adversarial, **rest),
+        of_inputs=from_inputs(of_judged),
         fold=fold,
         evaluators=() if evaluator is None else (evaluator,),
         absent="" if adversarial else "adversarial",
@@ -111,101 +128,59 @@ def _correctness(k: int | None, params: Params) -> Arithmetic:
     def of_row(row: Row) -> float | None:
         return value_of(row, evaluator) if row.state in SCORED_STATES else None
 
-    return Arithmetic(of_row=of_row, of_inputs=_value_or_correct, evaluators=() if evaluator is None else (evaluator,))
+    def of_judged(one: Judged) -> float | None:
+        return share_of(one.correct) if one.value is None else float(one.value)
 
-
-def _value_or_correct(value: float | None = None, correct: bool | None = None, **_: object) -> float | None:
-    if value is not None:
-        return float(value)
-    return None if correct is None else float(correct)
+    return Arithmetic(
+        of_row=of_row, of_inputs=from_inputs(of_judged), evaluators=() if evaluator is None else (evaluator,)
+    )
 
 
 def _abstention(k: int | None, params: Params) -> Arithmetic:
-    def of_inputs(correct: bool | None = None, answerable: bool = True, **_: object) -> float | None:
-        return None if answerable or correct is None else float(correct)
+    def of_judged(one: Judged) -> float | None:
+        return None if one.answerable else share_of(one.correct)
 
     return Arithmetic(
-        of_row=lambda row: of_inputs(correct=correct_of(row, None), answerable=row.answerable),
-        of_inputs=of_inputs,
+        of_row=lambda row: of_judged(Judged(correct=correct_of(row, None), answerable=row.answerable)),
+        of_inputs=from_inputs(of_judged),
         absent="answerable",
     )
 
 
 def _over_abstention(k: int | None, params: Params) -> Arithmetic:
-    def of_inputs(
-        correct: bool | None = None, answerable: bool = True, abstained: bool = False, **_: object
-    ) -> float | None:
-        return None if not answerable or correct is None else float(abstained)
+    def of_judged(one: Judged) -> float | None:
+        return float(one.abstained) if one.answerable and one.correct is not None else None
 
     def of_row(row: Row) -> float | None:
         refused = row.abstained or row.state is State.ABSTAINED
-        return of_inputs(correct=correct_of(row, None), answerable=row.answerable, abstained=refused)
+        return of_judged(Judged(correct=correct_of(row, None), answerable=row.answerable, abstained=refused))
 
-    return Arithmetic(of_row=of_row, of_inputs=of_inputs, absent="unanswerable")
+    return Arithmetic(of_row=of_row, of_inputs=from_inputs(of_judged), absent="unanswerable")
 
 
 def _faithfulness(k: int | None, params: Params) -> Arithmetic:
     def of_row(row: Row) -> float | None:
         return next((v.faithfulness for v in row.verdicts if v.faithfulness is not None), None)
 
-    def of_inputs(faithfulness: float | None = None, **_: object) -> float | None:
-        return None if faithfulness is None else float(faithfulness)
-
-    return Arithmetic(of_row=of_row, of_inputs=of_inputs, absent="no_faithfulness")
-
-
-_CITATION = re.compile(
-    r"(?:\b(?P<source>[^\W\d_]+\s+\d+[\w/-]*)\s*,?\s*)?(?:\b(?:sections?|sec|ss?|articles?|arts?|para)\b\.?|§+)\s*"
-    r"(?P<place>\d+[a-z]?(?:\s*\(\s*\w+\s*\))*)",
-    re.IGNORECASE,
-)
-
-
-def citations(text: str) -> list[str]:
-    """Statutory citations in one normal form: ``Act 12, s. 4 (2)`` and ``act 12 section 4(2)`` are ``act12:4(2)``."""
-    found = []
-    for match in _CITATION.finditer(text):
-        source = re.sub(r"\s+", "", match["source"] or "").lower()
-        place = re.sub(r"\s+", "", match["place"]).lower()
-        found.append(f"{source}:{place}")
-    return found
-
-
-def _cites(prediction: str, reference: str) -> float | None:
-    expected, given = citations(reference), citations(prediction)
-    if not expected:
-        return None
-    bare = {c.partition(":")[2] for c in given}
-    return float(all(c in given or (c.startswith(":") and c[1:] in bare) for c in expected))
-
-
-def _citation(k: int | None, params: Params) -> Arithmetic:
-    def of_inputs(
-        prediction: object, reference: object = None, references: Sequence[object] | None = None
-    ) -> float | None:
-        golds = [reference] if references is None else references
-        scores = [_cites(as_text(prediction), as_text(gold)) for gold in golds]
-        return max((s for s in scores if s is not None), default=None)
-
-    def of_row(row: Row) -> float | None:
-        custom = verdict_of(row, "custom")
-        if custom is not None:
-            return custom.value
-        return None if row.prediction is None else of_inputs(row.prediction, references=row.references)
-
-    return Arithmetic(of_row=of_row, of_inputs=of_inputs)
+    return Arithmetic(of_row=of_row, of_inputs=from_inputs(lambda one: one.faithfulness), absent="no_faithfulness")
 
 
 METHOD = Parameter(default=None, choices=(*METHODS, None))
 CHOICE = {
     "method": METHOD,
-    "threshold": Parameter(default=None),
+    "threshold": Parameter(default=None, within=(0, 1)),
     "model": Parameter(default=None),
 }
 
 
 def _by_method(name: str) -> Callable[[Params], str]:
-    return lambda params: name if params["method"] is None else f"{name}.{params['method']}"
+    """Every spelling of a method is one definition: that of the evaluator."""
+
+    def define(params: Params) -> str:
+        method = params["method"]
+        return name if method is None else f"{name}.{METHODS[str(method)].replace('-', '_')}"
+
+    return define
 
 
 def _accuracy_entry(
@@ -280,12 +255,5 @@ ENTRIES = (
         summary="share of the answer's statements that the retrieved memories support",
         category="answer",
         build=_faithfulness,
-    ),
-    Entry(
-        name="citation_accuracy",
-        summary="1 if the answer cites what the reference cites, after normalisation",
-        category="answer",
-        build=_citation,
-        aliases={"legal_citation_accuracy": {}},
     ),
 )

@@ -104,6 +104,8 @@ def metric_json(one: Measurement) -> dict[str, object]:
     }
     if one.unit is not None:
         found |= {"unit": one.unit, "n_unknown": one.n_unknown, "method": one.method, "estimated": one.estimated}
+    elif one.method is not None:
+        found["method"] = one.method
     if one.excluded_reasons:
         found["excluded"] = dict(sorted(one.excluded_reasons.items()))
     if one.note:
