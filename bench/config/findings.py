@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import types
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal, Union, get_args, get_origin
@@ -138,7 +139,7 @@ def _wrong_type(path: TreePath, wanted: str, value: object, where: str) -> Confi
 def _other(path: TreePath, error: ErrorDetails, where: str) -> ConfigError:
     text = error["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
     if error["type"] not in ("value_error", "both_spellings"):
-        text = text.replace("Input should be", "must be").replace("String should", "must")
+        text = re.sub(r"^(Input|String|Value|List|Tuple|Dictionary) should", "must", text)
         return ConfigError(
             f"{name_of(path)} {text}, not {quote(error['input'])}", where=where, hint="correct the value"
         )

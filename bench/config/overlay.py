@@ -27,7 +27,7 @@ def _text(value: object) -> object:
 
 
 Text = Annotated[str, BeforeValidator(_text)]
-Filled = Annotated[str, BeforeValidator(_text), Field(min_length=1)]
+Filled = Annotated[str, Field(min_length=1), BeforeValidator(_text)]
 
 
 class DoubtedItem(ConfigModel):
