@@ -50,8 +50,9 @@ async def receipts_document(site: Site) -> Json:
 
 
 def _files(workspace: Path) -> list[Path]:
-    results = workspace / "results"
-    return list(dict.fromkeys(sorted(results.glob("*/receipts/*.json"), key=lambda path: path.parts[-3] != PUBLISHED)))
+    """The receipts, those of the public log first."""
+    found = [path for path in (workspace / "results").glob("*/receipts/*.json") if path.is_file()]
+    return sorted(found, key=lambda path: (path.parts[-3] != PUBLISHED, path))
 
 
 async def verified(place: str, names: Sequence[str]) -> Json:

@@ -1,0 +1,420 @@
+"""The small pieces that every page is made of: ids, texts, times, tokens, admitted requests, scales, charts."""
+
+from __future__ import annotations
+
+import os
+import stat
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.errors import BenchError, ConfigError, DiskFull, IdentityError, JournalError, Locked, UsageError
+from bench.report.tables import HIDDEN, visible
+from bench.settings import Environment
+from bench.web import text
+from bench.web.admission import admit
+from bench.web.charts import Measured, intervals, latencies, pace, scatter
+from bench.web.charts.frontier import LABEL_CHARS
+from bench.web.charts.scales import from_zero, nice_top, over, plain
+from bench.web.faults import Busy, NotFound, Refused, status_of
+from bench.web.ids import BadId, check_path, item_of, run_id, slug_of
+from bench.web.kept import SMALL_ITEMS, patience, stamp_of
+from bench.web.render import query_of
+from bench.web.serving import is_loopback, learn_secrets
+from bench.web.times import PARTS, histogram, spread
+from bench.web.tokens import SHORTEST, Secret, same
+
+# ------------------------------------------------------------------------------ ids
+
+ANY = st.text(st.characters(exclude_categories=[]), max_size=40)
+
+
+@given(ANY)
+def test_any_item_id_is_one_plain_segment_and_comes_back(item: str) -> None:
+    slug = slug_of(item)
+    assert item_of(slug) == item
+    assert quote(slug, safe="") == slug.replace("~", "~") and "/" not in slug
+    check_path(f"/runs/r1/items/{slug}")
+
+
+@pytest.mark.parametrize("slug", ["~A", "~AAAAA", "~_w", "~ä", "~wCA", "~//79"])
+def test_a_slug_that_stands_for_no_text_is_refused(slug: str) -> None:
+    with pytest.raises(BadId) as refused:
+        item_of(slug)
+    assert str(refused.value) == "this is no item id"
+    assert refused.value.hint == "ids are letters, digits, dot, dash and underscore"
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", ".x", "a/b", "a b", "ä", "a" * 101, "a\n", "C:"])
+def test_a_name_that_is_no_safe_segment_is_no_run_id(name: str) -> None:
+    with pytest.raises(BadId, match="this is no run id"):
+        run_id(name)
+
+
+@pytest.mark.parametrize("name", ["a", "20261128-4f9c", "A.b_c-d", "x" * 100, "7"])
+def test_a_safe_segment_is_a_run_id(name: str) -> None:
+    assert run_id(name) == name
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/..", "/a/../b", "/a/./b", "//", "/a//b", "/a/", "/%2e%2e/x", "/a%2fb", "/a%5cb", "/%00", "/a%0a", "/%7f",
+     "/C:/x", "/c:%5cx", "/%252e", "/a%25b", "", "a", "http://x/", "*", "/a/%2e"],
+)  # fmt: skip
+def test_a_path_that_could_mean_another_place_is_refused(path: str) -> None:
+    with pytest.raises(BadId):
+        check_path(path)
+
+
+@pytest.mark.parametrize("path", ["/", "/runs", "/runs/a.b", "/x?a=../../b&c=%2e%2e/%00", "/%C3%A4", "/..."])
+def test_a_plain_path_passes_whatever_its_query(path: str) -> None:
+    check_path(path)
+
+
+# ------------------------------------------------------------------------------ texts
+
+
+@given(ANY)
+def test_visible_text_obeys_nothing_and_keeps_what_can_be_read(value: str) -> None:
+    shown = visible(value)
+    assert not HIDDEN.search(shown)
+    assert visible(shown) == shown
+    kept = HIDDEN.sub("", value)
+    assert [sign for sign in kept if sign not in shown] == []
+
+
+def test_hidden_characters_show_their_codes_and_layout_stays() -> None:
+    assert visible("a\x1b[1m\tb\nc\u202e\ud800\r") == "a\\x1b[1m\tb\nc\\u202e\\ud800\\x0d"
+
+
+NUMBERS = {
+    "1,234": (1234, "1 234"), "zero": (0, "0"), "share": (0.23125, "0.2313"), "large": (123456.7, "123 457"),
+    "true": (True, "–"), "none": (None, "–"), "text": ("7", "–"), "negative": (-0.5, "-0.5000"),
+    "edge": (1000.0, "1 000"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", NUMBERS)
+def test_numbers_are_shown_as_far_as_they_are_read(case: str) -> None:
+    value, shown = NUMBERS[case]
+    assert text.number(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0.5, "50 %"), (0, "0 %"), (1, "100 %"), (None, "–"), ("x", "–"), (0.005, "0 %"), (0.126, "13 %")],
+)
+def test_shares_are_percents(value: object, shown: str) -> None:
+    assert text.share(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(None, "–"), ("0", "0"), ("1.50000", "1.5"), (2, "2"), ("0.00012", "0.0001"), ("1234.5", "1234.5")],
+)
+def test_money_that_is_not_known_is_no_zero(value: object, shown: str) -> None:
+    assert text.usd(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("us", "shown"),
+    [(0, "0 µs"), (999, "999 µs"), (1000, "1 ms"), (1500, "1.5 ms"), (999_499, "999 ms"), (999_500, "1 s"),
+     (999_999, "1 s"), (1_500_000, "1.5 s"), (119_000_000, "119 s"), (120_000_000, "2.0 min"), (None, "–"), ("x", "–")],
+)  # fmt: skip
+def test_a_duration_has_three_digits_in_a_fitting_unit(us: object, shown: str) -> None:
+    assert text.duration(us) == shown
+
+
+@given(st.integers(0, 10**12))
+def test_no_duration_is_written_in_powers_of_ten(us: int) -> None:
+    assert "e" not in text.duration(us)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(0.25, "250 ms"), (90, "90 s"), (None, "–"), ("x", "–"), (600, "10.0 min")]
+)
+def test_seconds_are_durations(value: object, shown: str) -> None:
+    assert text.seconds(value) == shown
+
+
+def test_instants_are_utc_to_the_second() -> None:
+    assert text.instant(datetime(2026, 1, 2, 3, 4, 5, 999, tzinfo=UTC)) == "2026-01-02 03:04:05 UTC"
+    assert (text.instant("2026"), text.instant(None), text.instant("")) == ("2026", "–", "–")
+
+
+@pytest.mark.parametrize(
+    ("past", "shown"),
+    [("2026-01-10T12:00:00+00:00", "now"), ("2026-01-10T11:59:01Z", "now"), ("2026-01-10T11:59:00Z", "1 min"),
+     ("2026-01-10T10:00:00Z", "2 h"), ("2026-01-07T12:00:00Z", "3 d"), ("2026-01-10T13:00:00Z", "now")],
+)  # fmt: skip
+def test_an_age_is_told_in_its_largest_unit(past: str, shown: str) -> None:
+    assert text.age(past, datetime(2026, 1, 10, 12, tzinfo=UTC)) == shown
+
+
+def test_an_age_of_nothing_is_none() -> None:
+    assert text.age(None, datetime(2026, 1, 10, tzinfo=UTC)) == "–"
+
+
+def test_a_query_string_holds_what_is_not_empty() -> None:
+    assert query_of({"a": "x y", "b": "", "c": None, "d": 0}, a="<&>", e="é") == "a=%3C%26%3E&d=0&e=%C3%A9"
+    assert query_of({"cursor": "x"}, cursor="") == ""
+
+
+# ------------------------------------------------------------------------------ times
+
+
+@given(st.lists(st.dictionaries(st.sampled_from(PARTS), st.integers(0, 10**10)), min_size=1, max_size=30))
+def test_the_spread_of_times_lies_among_them(sample: list[dict[str, int]]) -> None:
+    found = spread(sample, count=1000)
+    assert (found["n"], found["n_sampled"]) == (1000, len(sample))
+    for part in PARTS:
+        column = [times.get(part, 0) for times in sample]
+        half, slow = found["p50"][part], found["p95"][part]  # type: ignore[index]
+        assert half in column and slow in column and half <= slow
+        assert sum(value <= half for value in column) >= len(column) / 2
+
+
+@given(st.lists(st.integers(0, 10**11), max_size=60))
+def test_the_bins_of_a_histogram_touch_and_hold_their_values(column: list[int]) -> None:
+    bins = histogram(column)
+    assert all(one[1] == other[0] for one, other in pairwise(bins))
+    for start, end, count in bins[:-1]:
+        assert sum(start <= value < end for value in column) == count
+    assert not bins or (bins[0][2] > 0 and bins[-1][2] > 0)
+
+
+def test_nothing_timed_has_no_bins() -> None:
+    assert histogram([]) == []
+
+
+# ------------------------------------------------------------------------------ tokens
+
+
+def test_a_token_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "token"
+    made, read = Secret.at(path), Secret.at(path)
+    assert made.fresh and not read.fresh and made.token == read.token and len(made.token) >= SHORTEST
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert made.token not in repr(made)
+    assert len({made.token, made.cookie, made.csrf, made.cookie_name}) == 4
+    assert (
+        read.opens(made.token) and not read.opens(made.token[:-1]) and not read.opens("") and not read.opens("\ud800")
+    )
+
+
+TOO_SHORT = "the token is too short: at least 32 random bytes"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(b"", TOO_SHORT), (b"x" * 42, TOO_SHORT), (b" " * 50, TOO_SHORT), (b"\xff" * 50, "the token file cannot be read")],
+)  # fmt: skip
+def test_a_token_file_that_holds_none_is_a_config_error_at_its_place(
+    tmp_path: Path, content: bytes, message: str
+) -> None:
+    path = tmp_path / "token"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError) as refused:
+        Secret.at(path)
+    assert (refused.value.message, refused.value.where) == (message, str(path))
+    assert path.read_bytes() == content
+
+
+def test_a_token_file_that_cannot_be_made_or_read_says_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(ConfigError, match="the token file cannot be made: Not a directory"):
+        Secret.at(tmp_path / "file" / "deep" / "token")
+    with pytest.raises(ConfigError, match="the token file cannot be read"):
+        Secret.at(tmp_path)
+
+
+def test_texts_are_the_same_only_when_they_are(tmp_path: Path) -> None:
+    assert same("x", "x")
+    for other in (None, "", "y", b"x", 7, "\ud800", ["x"]):
+        assert not same(other, "x")
+
+
+def test_what_is_named_like_a_secret_is_redacted_and_names_of_files_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    from bench.events import redact
+
+    monkeypatch.setenv("OTHER_PASSWORD", "hunter-two-and-more")
+    monkeypatch.setenv("SHORT_KEY", "abc")
+    values = {"X_API_KEY": "value-of-the-api-key", "Y_KEY_FILE": "/run/place-of-the-key", "PLAIN": "plain-old-value"}
+    learn_secrets(Environment(values=values))
+    for secret in ("hunter-two-and-more", "value-of-the-api-key"):
+        assert secret not in redact(f"see {secret}!")
+    assert redact("abc /run/place-of-the-key plain-old-value") == "abc /run/place-of-the-key plain-old-value"
+    assert "SHORT_KEY" in os.environ
+
+
+@pytest.mark.parametrize(
+    ("host", "own"),
+    [("127.0.0.1", True), ("127.8.8.8", True), ("::1", True), ("localhost", True), ("LocalHost", True),
+     ("0.0.0.0", False), ("::", False), ("192.168.1.1", False), ("example.org", False), ("", False), ("localhost.evil", False)],
+)  # fmt: skip
+def test_only_loopback_addresses_are_this_machine_alone(host: str, own: bool) -> None:
+    assert is_loopback(host) is own
+
+
+# ------------------------------------------------------------------------------ errors as answers
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (UsageError("x"), 400), (ConfigError("x"), 400), (BadId("x"), 400), (NotFound("x"), 404), (Busy("x"), 503),
+        (Refused(418, "k", "m", "h"), 418), (IdentityError("x"), 409), (Locked("x"), 409), (DiskFull("x"), 507),
+        (JournalError("x"), 500), (BenchError("x"), 500),
+    ],
+)  # fmt: skip
+def test_each_kind_of_error_has_a_status_that_fits(error: BenchError, status: int) -> None:
+    assert status_of(error) == status
+
+
+# ------------------------------------------------------------------------------ admitted requests
+
+REFUSED = {
+    "an unknown flag": ({"nope": 1}, "nope"),
+    "a command": ({"on_end": "rm -rf /"}, "on_end is for the command line only"),
+    "a command, in another case": ({"onEnd": "rm"}, "on_end is for the command line only"),
+    "and with dashes": ({"on-end": "rm"}, "on_end is for the command line only"),
+    "a key": ({"key": "/root/key"}, "key is for the command line only"),
+    "calibration": ({"judge_calibration": True}, "judge_calibration is for the command line only"),
+    "a download": ({"download": True}, "download is for the command line only"),
+    "shards": ({"shards": 4}, "shards is for the command line only"),
+    "a file for a provider": ({"providers": ["./x.yaml"]}, "providers takes names of known configs, never files"),
+    "a hidden name": ({"benchmarks": [".x"]}, "benchmarks takes names of known configs, never files"),
+    "code for an evaluator": ({"evaluators": ["a.py:B"]}, "evaluators takes names of known configs, never files"),
+    "a metric from a file": ({"metrics": ["./m.py:M"]}, "metrics takes names of known metrics, never files"),
+    "a metric that climbs": ({"metrics": ["..x"]}, "metrics takes names of known metrics, never files"),
+    "a metric's method": ({"metrics": [{"name": "a", "method": "m.py:M"}]}, "metrics takes names of known metrics"),
+    "an address": ({"set": {"x.connection.baseUrl": "y"}}, "set cannot change x.connection.baseUrl"),
+    "an adapter inside a part": ({"set": {"x.vars.adapter": "y"}}, "set cannot change x.vars.adapter"),
+    "no part at all": ({"set": {"x": "y"}}, "x"),
+    "a prompt's file": ({"answer_prompt": "prompts/a.txt"}, "prompts take a text with its placeholders"),
+    "a prompt by at": ({"answer_prompt": "@a\n${question}"}, "prompts take a text with its placeholders"),
+    "a judge's prompt of a kind": ({"judge_prompt": ["temporal=a.txt"]}, "prompts take a text with its placeholders"),
+    "a judge's prompt": ({"judge_prompt": ["a.txt"]}, "prompts take a text with its placeholders"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_only_the_command_line_may_ask_for_is_refused_by_name(case: str) -> None:
+    flags, said = REFUSED[case]
+    with pytest.raises(UsageError) as refused:
+        admit(flags)
+    assert said in str(refused.value)
+    if "nope" not in flags and case != "no part at all":
+        assert refused.value.hint == "start this run with bench run"
+
+
+ADMITTED: dict[str, dict[str, object]] = {
+    "nothing": {},
+    "names": {"benchmarks": ["demo"], "providers": ["bm25", "vector@big"], "evaluators": ["exact-match"]},
+    "metrics": {"metrics": ["accuracy", "ndcg@10", {"name": "accuracy", "method": "llm_judge"}]},
+    "settings": {"set": {"x.ingest.batch": 4, "x.wait.timeout_s": 3, "x.vars.a": "b", "x.rateLimit.maxRetries": 1}},
+    "a prompt in two lines": {"answer_prompt": "Say:\nyes"},
+    "a prompt with a placeholder": {"answer_prompt": "Answer ${question}"},
+    "a judge's prompts": {"judge_prompt": ["temporal=Is ${answer} right?", "Is\n${answer} = ${expected}?"]},
+    "numbers": {"limit": 3, "concurrency": 4, "k": 5, "seed": 7},
+}
+
+
+@pytest.mark.parametrize("case", ADMITTED)
+def test_what_a_form_may_ask_for_is_admitted_as_it_is(case: str) -> None:
+    given_names = set(ADMITTED[case])
+    assert admit(ADMITTED[case]).model_fields_set >= given_names
+
+
+# ------------------------------------------------------------------------------ scales and charts
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (0.0, "0"),
+        (0.625, "0.625"),
+        (12.5, "12.5"),
+        (2500.0, "2500"),
+        (9999.4, "9999"),
+        (9999.6, "10 000"),
+        (12345.0, "12 345"),
+    ],
+)
+def test_ticks_are_written_without_powers_of_ten(value: float, shown: str) -> None:
+    assert plain(value) == shown
+
+
+@given(st.floats(1e-3, 1e7))
+def test_no_tick_of_any_scale_is_written_in_powers_of_ten(value: float) -> None:
+    for scale in (from_zero(value), over([value, value * 3])):
+        assert all("e" not in tick.text for tick in scale.ticks)
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, float("inf"), float("nan")])
+def test_what_is_no_size_ends_at_one(value: float) -> None:
+    assert nice_top(value) == 1.0
+
+
+def test_values_beyond_an_end_stand_at_it() -> None:
+    scale = from_zero(1.0)
+    assert (scale.at(-5.0), scale.at(0.5), scale.at(7.0)) == (0, 50, 100)
+
+
+def test_an_interval_may_reach_beyond_the_values_and_one_without_bounds_is_a_dot() -> None:
+    rows = [Measured(name="a", value=0.5, low=-0.5, high=2.0, group="g", n=7), Measured(name="b", value=0.0)]
+    chart = intervals(rows, title="t")
+    assert chart is not None
+    one, other = chart.rows
+    assert (one.low, one.dot, one.high) == (0, 25, 100)
+    assert one.about == "a, g: 0.5000 [-0.500, 2.000], n = 7"
+    assert (other.low, other.high, other.about) == (None, None, "b: 0.0000")
+
+
+def test_long_names_are_cut_in_a_plot_and_whole_in_its_words() -> None:
+    name = "x" * (LABEL_CHARS + 5)
+    chart = scatter([(name, 12_345.0, 0.5), ("b", 1.0, 0.25)], title="t", takes="ms")
+    assert chart is not None and chart.logarithmic
+    point = next(one for one in chart.points if one.label != "b")
+    assert point.label == "x" * (LABEL_CHARS - 1) + "…" and point.about == f"{name}: 0.5000 at 12 345"
+
+
+def test_the_frontier_is_drawn_in_steps_from_the_cheapest() -> None:
+    chart = scatter([("a", 1.0, 0.2), ("b", 2.0, 0.4), ("c", 3.0, 0.1)], title="t", takes="ms")
+    assert chart is not None
+    assert [point.label for point in sorted(chart.points, key=lambda one: one.x) if point.best] == ["a", "b"]
+    assert chart.path.startswith("M") and chart.path.count("H") == chart.path.count("V") == 1
+
+
+def test_nothing_timed_or_ended_is_no_chart() -> None:
+    assert latencies([], title="t") is None and latencies([("a", {"histogram": []})], title="t") is None
+    assert pace([], title="t") is None and pace([("a", 0, [(1.0, 1)])], title="t") is None
+
+
+def test_latencies_of_any_span_have_few_ticks_and_bars_inside() -> None:
+    sample = [{"total": 10**power} for power in range(1, 10)]
+    chart = latencies([("a", spread(sample, 9))], title="t")
+    assert chart is not None and 2 <= len(chart.ticks) <= 5
+    (row,) = chart.rows
+    assert all(bar.left >= 0 and bar.left + bar.width <= 100.01 and 0 < bar.height <= 100 for bar in row.bars)
+    assert row.about == "a: half took 100 ms or less, 95 % 16.7 min or less, n = 9"
+
+
+# ------------------------------------------------------------------------------ stamps and patience
+
+
+def test_large_runs_are_not_waited_for() -> None:
+    assert patience(SMALL_ITEMS) > 1 > patience(SMALL_ITEMS + 1)
+
+
+def test_a_stamp_of_what_is_not_there_or_empty_is_nothing(tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()
+    assert stamp_of(tmp_path / "nope", tmp_path / "empty") == ((0, 0), (0, 0))
+    (tmp_path / "full").write_text("x")
+    ((at, size),) = stamp_of(tmp_path / "full")
+    assert at > 0 and size == 1
