@@ -129,7 +129,7 @@ async def corpora_of(reader: Reader, item: str) -> list[str]:
 async def sampled_times(reader: Reader, owner: str, phase: Phase) -> tuple[int, list[Mapping[str, int]]]:
     """How many times a phase ended well, and the times of up to ``SAMPLE`` of them, spread evenly."""
     count = int((await _all(reader, "times_count", clean(owner), PHASES[phase]))[0][0])
-    every = max(1, count // SAMPLE)
+    every = max(1, -(-count // SAMPLE))
     rows = await _all(reader, "times", clean(owner), PHASES[phase], every, SAMPLE)
     return count, [json.loads(row[0]) for row in rows]
 
@@ -222,7 +222,7 @@ def _unit_of(cursor: str) -> Unit:
         raise _foreign(cursor) from error
     if not isinstance(found, list) or [type(part) for part in found] != [str, str]:
         raise _foreign(cursor)
-    return found[0], found[1]
+    return clean(found[0]), clean(found[1])
 
 
 def _foreign(cursor: str) -> UsageError:
