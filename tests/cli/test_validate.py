@@ -56,6 +56,66 @@ def test_every_wrong_metric_is_told_once(bench: Bench, tmp_path: Path) -> None:
     assert sorted(error["where"].rpartition("b.yaml:")[2] for error in errors) == ["6:11", "6:20", "6:85"]
 
 
+def test_metrics_are_told_beside_what_makes_the_file_no_config(bench: Bench, tmp_path: Path) -> None:
+    metrics = "[acuracy, {nme: mrr}, {name: ndcg_at_10, config: {gian: 1}}, {name: mrr, breakdown: x}, map]\ntagz: [x]"
+    path = write(tmp_path, metrics=metrics)
+    errors = json.loads(bench("validate", str(path), "--json", check=2).stdout)["errors"]
+    assert sorted((error["where"].rpartition("b.yaml:")[2], error["message"]) for error in errors) == [
+        ("6:11", 'unknown metric "acuracy"; did you mean "accuracy" or "accuracy_macro"?'),
+        ("6:21", 'missing field "name" in metrics[1]'),
+        ("6:22", 'unknown field "nme" in metrics[1]; did you mean "name"?'),
+        ("6:32", 'metric "ndcg_at_10" has no parameter "gian"'),
+        ("6:84", 'metrics[3].breakdown must be a list, not "x"'),
+        ("7:1", 'unknown field "tagz"; did you mean "tags"?'),
+    ]
+
+
+@pytest.mark.parametrize("text", ["- a\n", "name: [\n", "metrics: 5\n", "metrics: [5, null]\n"])
+def test_a_file_without_readable_metrics_is_told_without_them(bench: Bench, tmp_path: Path, text: str) -> None:
+    path = write(tmp_path)
+    path.write_text(text)
+    assert 'metric "' not in bench("validate", str(path), check=2).stderr
+
+
+def test_a_name_that_no_item_fills_is_told_where_the_data_is_at_hand(bench: Bench, tmp_path: Path) -> None:
+    prompt = "{method: exact-match, answerPrompt: {default: '${speakerA} ${question}'}}"
+    path = write(tmp_path, evaluation=prompt)
+    said = 'the answer prompt "default" needs ${speakerA}, which no item of b has'
+    refused = bench(*RUN, check=2).stderr
+    assert f"b.yaml:5:50: {said}" in refused
+    assert refused.splitlines()[0] in bench("validate", str(path), check=2).stderr
+    (path.parent / "b.jsonl").unlink()
+    assert said not in bench("validate", str(path), check=None).stderr
+
+
+def test_the_config_of_an_evaluator_beside_the_file_reaches_it(bench: Bench, tmp_path: Path) -> None:
+    metrics = "[accuracy, {name: strictly, method: custom, evaluator: './mine.py:Mine', config: {strict: true}}]"
+    path = write(tmp_path, metrics=metrics)
+    (path.parent / "mine.py").write_text(
+        "from bench.model import Verdict\n\n\nclass Mine:\n"
+        "    def __init__(self, strict=False):\n        self.strict = strict\n\n"
+        "    async def evaluate(self, item, answer, hits, judge):\n"
+        "        return Verdict(evaluator='mine', value=0.25 if self.strict else 1.0, correct=False)\n"
+    )
+    run = (
+        "run",
+        "--benchmarks",
+        "b",
+        "--providers",
+        "bm25",
+        "--answering-model",
+        "builtin/extractive",
+        "--display",
+        "none",
+    )
+    bench(*run, "--run-id", "r")
+    (job,) = json.loads(bench("results", "r", "--json").stdout)["jobs"]
+    assert job["metrics"]["strictly"]["value"] == 0.25
+    path.write_text(path.read_text().replace("strict:", "stirct:"))
+    refused = bench("validate", str(path), check=2).stderr
+    assert "b.yaml:6:21: evaluator ./mine.py:Mine: " in refused and "stirct" in refused
+
+
 def test_what_a_run_would_take_validates(bench: Bench, tmp_path: Path) -> None:
     metrics = "[{name: accuracy, breakdown: [category, team, group]}, semantic_similarity, accuracy.llm_judge]"
     path = write(tmp_path, metrics=metrics)
