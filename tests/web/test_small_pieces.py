@@ -255,7 +255,8 @@ def test_what_is_named_like_a_secret_is_redacted_and_names_of_files_are_not(monk
 @pytest.mark.parametrize(
     ("host", "own"),
     [("127.0.0.1", True), ("127.8.8.8", True), ("::1", True), ("localhost", True), ("LocalHost", True),
-     ("0.0.0.0", False), ("::", False), ("192.168.1.1", False), ("example.org", False), ("", False), ("localhost.evil", False)],
+     ("0.0.0.0", False), ("::", False), ("192.168.1.1", False), ("example.org", False), ("", False),
+     ("localhost.evil", False)],
 )  # fmt: skip
 def test_only_loopback_addresses_are_this_machine_alone(host: str, own: bool) -> None:
     assert is_loopback(host) is own

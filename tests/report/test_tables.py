@@ -1,0 +1,409 @@
+"""Reports as tables: what stands in a cell, which jobs share a table, how wide it is, and all its forms."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.journal import RunState
+from bench.journal.records import Spent
+from bench.metrics.overlay import GoldScores
+from bench.model import Interval, Measurement, State, Usage
+from bench.plan.record import ModelNames, OverlayRecord
+from bench.report.fold import IsolationProof, JobReport, Report
+from bench.report.page import grids_page, results_page
+from bench.report.publish import report_markdown
+from bench.report.rendering import CSV_HEAD, csv_text, markdown
+from bench.report.tables import HIDDEN, Grid, breakdown, job_texts, matrix, number, overview, safe_row, with_interval
+from bench.report.wire import done_job, metric_json, report_json, results_json
+from tests.small_journal import measuring, record
+
+SPAN = Interval(low=0.25, high=0.75, level=0.95, method="wilson")
+
+
+def measured(metric: str = "accuracy", value: float | None = 0.5, n: int = 4, **more: object) -> Measurement:
+    plain = Measurement(
+        metric=metric, definition=f"{metric}/1", value=value, value_failures_as_zero=value, n=n,
+        interval=SPAN if value is not None else None,
+    )  # fmt: skip
+    return replace(plain, **more)  # type: ignore[arg-type]
+
+
+def typed(sizes: Mapping[str, int], value: float = 0.5) -> Mapping[str, Mapping[str, Measurement]]:
+    return {"question_type": {label: measured(n=n, value=value if n else None) for label, n in sizes.items()}}
+
+
+def job(
+    provider: str = "x",
+    *,
+    of: Mapping[str, object] | None = None,
+    metrics: tuple[Measurement, ...] | None = None,
+    **more: object,
+) -> JobReport:
+    found = (measured(),) if metrics is None else metrics
+    plain = JobReport(
+        record=record(provider, **(of or {})), n_planned=4, counts={State.CORRECT: 2, State.INCORRECT: 2},
+        error_kinds={}, metrics={one.metric: one for one in found}, spent={}, isolation=IsolationProof(level="probe"),
+    )  # fmt: skip
+    return replace(plain, **more)  # type: ignore[arg-type]
+
+
+def report(*jobs: JobReport, status: RunState = RunState.COMPLETE) -> Report:
+    return Report(run_id="r1", status=status, reason="", plan_digest="d" * 64, gaps=(), jobs=jobs)
+
+
+# ------------------------------------------------------------------------------ cells
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (None, None, "-"), (0.5, None, "0.5000"), (1.0, None, "1.0000"), (-1.0, None, "-1.0000"), (1.25, None, "1.2"),
+        (160.04, None, "160.0"), (0.0, "USD", "0"), (0.0001234, "USD", "0.000123"), (12.5, "USD", "12.5"),
+        (100.0, "USD", "100"), (3.14159, "ms", "3.14"), (99.994, "ms", "99.99"), (1234.5, "ms", "1234"),
+        (7.0, "ms", "7.00"),         (0.5, "tokens", "0.5000"), (1500.0, "tokens", "1500.0"),
+    ],
+)  # fmt: skip
+def test_a_number_has_the_digits_of_its_unit(value: float | None, unit: str | None, text: str) -> None:
+    assert number(value, unit) == text
+
+
+def test_a_value_stands_with_its_interval_where_it_has_one() -> None:
+    assert with_interval(measured()) == "0.5000 [0.2500, 0.7500]"
+    assert with_interval(measured(interval=None)) == "0.5000"
+    assert with_interval(measured(value=None)) == "-"
+    money = measured("cost_total", 0.25, unit="USD", interval=replace(SPAN, low=0.1))
+    assert with_interval(money) == "0.25 [0.1, 0.75]"
+
+
+@given(st.lists(st.one_of(st.none(), st.booleans(), st.floats(allow_nan=False), st.integers(), st.text(max_size=8))))
+def test_no_cell_of_a_csv_is_a_formula_and_numbers_stay_numbers(cells: list[object]) -> None:
+    for before, after in zip(cells, safe_row(cells), strict=True):
+        if isinstance(before, str):
+            assert isinstance(after, str) and not after.startswith(("=", "+", "-", "@", "\t", "\r"))
+            assert after in (before, f"'{before}")
+        else:
+            assert after is before
+
+
+# ------------------------------------------------------------------------------ overview
+
+
+def test_the_overview_shows_value_interval_both_denominators_and_what_was_lost() -> None:
+    one = measured(value_failures_as_zero=0.25, n_failed=4, n_excluded=3, breakdown=typed({"b": 1, "a": 3}))
+    other = measured(value=0.75)
+    (grid,) = overview(report(job(metrics=(one,), counts={State.CORRECT: 2}), job("y", metrics=(other,))))
+    assert grid.title == "facts 1 | k=10 | models: acme/m1"
+    assert grid.head == ("provider", "accuracy", "failures as 0", "n", "failed", "excl.", "a", "b")
+    assert grid.rows == (
+        ("x", "0.5000 [0.2500, 0.7500]", "0.2500", "4", "4 (2 open)", "3", "0.5000", "0.5000"),
+        ("y", "0.7500 [0.2500, 0.7500]", "0.7500", "4", "0", "0", "-", "-"),
+    )
+    assert grid.right == (1, 2, 3, 4, 5, 6, 7)
+
+
+def test_models_have_a_column_where_they_differ() -> None:
+    names = [
+        ModelNames(embedding=None, answering="acme/m1", judge=None),
+        ModelNames(embedding="(builtin)", answering=None, judge="acme/j"),
+        ModelNames(embedding="acme/e", answering="acme/m1", judge=None),
+    ]
+    (grid,) = overview(report(*(job(of={"models": one}) for one in names)))
+    assert grid.head[:2] == ("provider", "models") and "models:" not in grid.title
+    assert [row[1] for row in grid.rows] == ["acme/m1", "none, judge acme/j", "acme/m1, embedding acme/e"]
+    assert grid.right[0] == 2
+
+
+NO_NUMBER = {
+    "INVALID": ({"invalid": ("too many",), "counts": {State.ERROR: 3}}, "4 (1 open)", ("x: INVALID, too many",)),
+    "skipped": ({"of": {"skipped": "no key"}, "counts": {}, "n_planned": 0}, "0", ()),
+    "-": ({"metrics": (), "counts": {}}, "4 (4 open)", ()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("why", NO_NUMBER)
+def test_a_job_without_a_number_says_why_and_what_failed(why: str) -> None:
+    changes, failed, notes = NO_NUMBER[why]
+    (grid,) = overview(report(job(**changes), job("y", metrics=(measured(breakdown=typed({"a": 4})),))))  # type: ignore[arg-type]
+    assert grid.rows[0][:6] == ("x", why, "-", "0", failed, "0")
+    assert grid.rows[0][6:] == ("",) * (len(grid.head) - 6)
+    assert grid.notes == notes
+
+
+def test_a_title_says_selection_track_state_and_clusters() -> None:
+    of = {"selection": {"limit": 20, "items": ["a", "b"]}, "track": "vendor", "cluster_by": "corpus"}
+    (grid,) = overview(report(job(of=of), status=RunState.PAUSED))
+    assert grid.title == (
+        "facts 1 | k=10 | limit=20, items=a b | partial (paused) | track vendor | 95 % intervals over corpus clusters "
+        "| models: acme/m1"
+    )
+    (grid,) = overview(report(job(of={"cluster_by": "corpus"}, metrics=(measured(interval=None),))))
+    assert "clusters" not in grid.title
+
+
+def test_benchmarks_tracks_and_headlines_never_share_a_table() -> None:
+    jobs = [
+        job("a"), job("b", of={"benchmark": "tales"}), job("c", of={"track": "vendor"}), job("d"),
+        job("e", metrics=(measured("mrr"),)), job("f", invalid=("bad",)),
+    ]  # fmt: skip
+    grids = overview(report(*jobs))
+    assert [[row[0] for row in grid.rows] for grid in grids] == [["a", "d", "f"], ["b"], ["c"], ["e"]]
+
+
+def test_a_retrieval_only_job_with_answer_metrics_is_told_what_they_need() -> None:
+    of = {"models": ModelNames(embedding=None, answering=None, judge=None), **measuring("accuracy", "hit_at_5")}
+    (grid,) = overview(report(job(of=of, notes=("k is large",)), job("y", of=of)))
+    assert grid.notes == ("retrieval only: answer metrics need --answering-model", "x: k is large")
+
+
+@pytest.mark.parametrize(("width", "shown"), [(300, 6), (114, 2), (70, 0), (10, 0)])
+def test_as_many_types_are_shown_as_fit_the_largest_first_and_the_rest_is_told(width: int, shown: int) -> None:
+    sizes = {f"type-{at}-name": at for at in range(1, 9)}
+    (grid,) = overview(report(job(metrics=(measured(breakdown=typed(sizes)),))), width=width)
+    assert len(grid.head) - 6 == shown
+    assert list(grid.head[6:]) == [f"type-{at}-name" for at in range(8, 8 - shown, -1)]
+    assert grid.notes == ("bench results r1 --by question_type shows all 8 types",)
+
+
+def test_types_without_a_value_or_a_name_take_no_column() -> None:
+    (grid,) = overview(report(job(metrics=(measured(breakdown=typed({"a": 2, "b": 0, "(none)": 2})),))))
+    assert grid.head[6:] == ("a",) and grid.notes == ()
+
+
+def test_a_width_counts_every_line() -> None:
+    assert Grid(title="t", head=("a", "bb"), rows=(("cccc", "d"),)).width == 4 + 3 + 2 + 3
+
+
+# ------------------------------------------------------------------------------ matrix and breakdown
+
+
+def test_the_matrix_is_every_metric_by_every_job() -> None:
+    jobs = [
+        job("x", metrics=(measured(), measured("latency_p50", 12.0, unit="ms"))),
+        job("y", metrics=(measured("mrr", 0.25), measured(value=None, n=0))),
+        job("z", metrics=(measured(),), invalid=("bad",)),
+    ]
+    first, second = matrix(report(*jobs))
+    assert first.head == ("metric", "x", "z") and first.right == (1, 2)
+    assert first.rows == (("accuracy", "0.5000", "-"), ("latency_p50 (ms)", "12.00", "-"))
+    assert second.rows == (("mrr", "0.2500"), ("accuracy", "-"))
+
+
+def test_a_matrix_that_is_too_wide_is_parted_by_jobs_and_none_is_lost() -> None:
+    jobs = [job(f"provider-number-{at}") for at in range(7)]
+    grids = matrix(report(*jobs), width=60)
+    assert [name for grid in grids for name in grid.head[1:]] == [f"provider-number-{at}" for at in range(7)]
+    assert all(grid.width <= 60 or len(grid.head) == 2 for grid in grids)
+    assert len(matrix(report(jobs[0]), width=5)) == 1
+
+
+def test_jobs_are_told_apart_by_the_models_in_which_they_differ() -> None:
+    def of(embedding: str | None, answering: str | None, judge: str | None = None) -> JobReport:
+        return job(of={"models": ModelNames(embedding=embedding, answering=answering, judge=judge)})
+
+    assert job_texts([of(None, "m1"), of(None, "m2")]) == ["x / m1", "x / m2"]
+    assert job_texts([of("e1", "m1"), of(None, "m1")]) == ["x", "x"], "a provider without embedding is no difference"
+    assert job_texts([of("e1", "m1"), of("e2", None, "j")]) == ["x / e1 / m1 / none", "x / e2 / none / j"]
+
+
+def test_a_breakdown_is_labels_by_jobs() -> None:
+    jobs = [
+        job("x", metrics=(measured(breakdown=typed({"a": 3, "b": 1})),)),
+        job("y", metrics=(measured(breakdown=typed({"b": 2}, 0.75)),)),
+        job("z", metrics=(measured(breakdown=typed({"a": 1})),), invalid=("bad",)),
+        job("w"),
+    ]
+    (grid,) = breakdown(report(*jobs), "question_type")
+    assert grid.title == "facts: accuracy by question_type"
+    assert grid.head == ("question_type", "n", "x", "y")
+    assert grid.rows == (("a", "3", "0.5000", "-"), ("b", "1", "0.5000", "0.7500"))
+    assert breakdown(report(*jobs), "speaker") == []
+
+
+# ------------------------------------------------------------------------------ markdown, csv, html
+
+HOSTILE = ("a|b", "<script>alert(1)</script>", "[x](javascript:alert(1))", "![x](http://evil)", "`code`", "**bold**",
+           "line\nbreak\r\n# head", "\x1b[31m\u202e", "&lt;", "=1+1", "[0.1, 0.2]")  # fmt: skip
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_markdown_cells_are_text_on_one_line(text: str) -> None:
+    from markdown_it import MarkdownIt
+
+    grid = Grid(title=text, head=("a", "b"), rows=((text, "1"),), right=(1,), notes=(text,))
+    made = markdown(grid)
+    assert not HIDDEN.search(made)
+    page = MarkdownIt("commonmark").enable("table").render(made)
+    tags = Tags()
+    tags.feed(page)
+    assert tags.names <= {"h3", "table", "thead", "tbody", "tr", "th", "td", "ul", "li"}, tags.names
+    assert tags.names >= {"h3", "table", "ul"} and page.count("<td") == 2
+    visible = " ".join(text.replace("\r", "\\x0d").split())
+    for sign, code in (("\x1b", "\\x1b"), ("\u202e", "\\u202e")):
+        visible = visible.replace(sign, code)
+    assert tags.text.count(visible) == 3, tags.text
+
+
+class Tags(HTMLParser):
+    """The tags of a page, and its text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.names.add(tag)
+        assert not [name for name, _ in attributes if name.startswith("on")]
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_markdown_says_which_columns_are_numbers() -> None:
+    grid = Grid(title="t", head=("a", "b"), rows=(("x", "1"),), right=(1,), notes=("n",))
+    assert markdown(grid) == "### t\n\n| a | b |\n| --- | ---: |\n| x | 1 |\n\n- n\n"
+    assert markdown(replace(grid, notes=())) == "### t\n\n| a | b |\n| --- | ---: |\n| x | 1 |\n"
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_static_page_shows_text_as_text_and_asks_nobody(text: str) -> None:
+    grid = Grid(title=text, head=(text, "b"), rows=((text, "1"),), right=(1,), notes=(text,))
+    page = grids_page(text, [grid])
+    assert (
+        not HIDDEN.search(page)
+        and "default-src 'none'" in page
+        and "http" not in page.replace("http-equiv", "").replace("http://evil", "")
+    )
+    tags = Tags()
+    tags.feed(page)
+    assert not tags.names & {"script", "img", "a", "link", "iframe"}
+    shown = text.replace("\x1b", "\\x1b").replace("\u202e", "\\u202e").replace("\r", "\\x0d")
+    assert tags.text.count(shown) == 6, "title, heading, grid, column, cell and note"
+
+
+def test_the_page_of_a_run_holds_all_its_tables() -> None:
+    page = results_page(report(job(metrics=(measured(breakdown=typed({"a": 4})),))))
+    assert page.count("<table>") == 3 and "<h1>Run r1</h1>" in page and page.count("<td class='number'>") >= 8
+
+
+def test_csv_has_a_line_a_metric_and_label_with_unrounded_values() -> None:
+    third = measured(
+        value=1 / 3, n_failed=1, n_excluded=2, breakdown={"question_type": {"=x": measured(interval=None)}}
+    )
+    of = {"models": ModelNames(embedding="acme/e", answering="acme/m1", judge="acme/j")}
+    head, *rows = csv.reader(io.StringIO(csv_text(report(job(of=of, metrics=(third,)))), newline=""))
+    assert tuple(head) == CSV_HEAD
+    assert rows == [
+        ["facts", "x", "acme/e", "acme/m1", "acme/j", "uniform", "True", "accuracy", "accuracy/1", "", "",
+         "0.3333333333333333", "0.3333333333333333", "4", "2", "1", "0.25", "0.75"],
+        ["facts", "x", "acme/e", "acme/m1", "acme/j", "uniform", "True", "accuracy", "accuracy/1", "question_type",
+         "'=x", "0.5", "0.5", "4", "0", "0", "", ""],
+    ]  # fmt: skip
+
+
+def test_the_markdown_report_begins_with_its_state() -> None:
+    text = report_markdown(report(job(), status=RunState.STOPPED))
+    assert text.startswith("# Run r1\n\nState: stopped, numbers may still move. Plan `dddddddddddddddd`.\n")
+    assert "State: complete. Plan" in report_markdown(report(job()))
+
+
+# ------------------------------------------------------------------------------ json
+
+
+def test_a_measurement_says_how_money_and_tokens_were_counted() -> None:
+    money = measured(
+        "cost_total", 1.5, unit="USD", n_unknown=2, method="prices", note="at least", excluded_reasons={"b": 1, "a": 2}
+    )
+    assert metric_json(money) == {
+        "definition": "cost_total/1", "value": 1.5, "value_failures_as_zero": 1.5, "n": 4, "n_excluded": 0,
+        "n_failed": 0, "interval": {"low": 0.25, "high": 0.75, "level": 0.95, "method": "wilson"}, "breakdown": {},
+        "unit": "USD", "n_unknown": 2, "method": "prices", "estimated": False, "excluded": {"a": 2, "b": 1}, "note": "at least",
+    }  # fmt: skip
+    plain = metric_json(measured(interval=None, breakdown=typed({"a": 1})))
+    assert set(plain) == {
+        "definition", "value", "value_failures_as_zero", "n", "n_excluded", "n_failed", "interval", "breakdown",
+    }  # fmt: skip
+    assert plain["interval"] is None
+    assert plain["breakdown"]["question_type"]["a"]["n"] == 1  # type: ignore[index]
+
+
+SPENT = Spent(
+    calls=2, errors=1, usage=Usage(input_tokens=5, output_tokens=1, total_tokens=6), cost_usd="0.5", unknown_costs=1
+)
+
+
+def rich() -> Report:
+    of = measuring("accuracy", "latency_p50", "cost_total")
+    metrics = (measured(), measured("latency_p50", 3.0, unit="ms"), measured("cost_total", 0.1, unit="USD"))
+    one = job(
+        of=of, metrics=metrics, spent={"lane-x": {"embedding": SPENT}, "job-x": {"embedding": SPENT}}, notes=("n",)
+    )
+    return report(
+        one, job("y", of=of, metrics=metrics, counts={State.ERROR: 1}, error_kinds={"timeout": 1}, invalid=("bad",))
+    )
+
+
+def test_results_say_of_each_job_what_was_planned_how_it_ended_and_what_it_took() -> None:
+    found = results_json(rich())
+    assert [found[name] for name in ("run_id", "status", "partial")] == ["r1", "complete", False]
+    jobs = found["jobs"]
+    assert isinstance(jobs, list)
+    first, second = jobs
+    assert set(first) >= {
+        "benchmark", "provider", "models", "track", "n_planned", "n_scored", "n_pending", "counts", "valid", "metrics",
+        "error_kinds", "usage", "isolation", "notes", "skipped", "selection", "k", "invalid",
+    }  # fmt: skip
+    assert (first["n_planned"], first["n_scored"], first["n_pending"], first["counts"]) == (
+        4, 4, 0, {"correct": 2, "incorrect": 2},
+    )  # fmt: skip
+    assert first["usage"]["embedding"]["calls"] == 4 and first["usage"]["embedding"]["cost_usd"] == "1.0"
+    assert set(first["usage"]) == {"answering", "judge", "embedding", "provider"}
+    assert first["usage"]["judge"]["calls"] == 0
+    assert (second["valid"], second["invalid"], second["error_kinds"], second["n_pending"]) == (
+        False, ["bad"], {"timeout": 1}, 3,
+    )  # fmt: skip
+
+
+def test_what_must_repeat_and_what_was_measured_stand_apart() -> None:
+    found = report_json(rich())
+    results, taken = found["results"], found["measured"]
+    assert isinstance(results, dict) and isinstance(taken, dict)
+    assert set(results) == {"plan_digest", "partial", "jobs"}
+    assert set(taken) == {"run_id", "status", "reason", "gaps", "jobs"}
+    for fixed, timed in zip(results["jobs"], taken["jobs"], strict=True):
+        assert set(fixed["metrics"]) == {"accuracy"} and set(timed["metrics"]) == {"latency_p50", "cost_total"}
+        assert not {"usage", "isolation", "notes"} & set(fixed)
+        assert set(timed) == {"benchmark", "provider", "metrics", "usage", "isolation", "notes"}
+    text = str(results)
+    assert "r1" not in text, "the id of a run is no result"
+
+
+def test_the_last_event_of_a_run_carries_each_jobs_headline() -> None:
+    first, second = (done_job(one) for one in rich().jobs)
+    headline = first["headline"]
+    assert isinstance(headline, dict)
+    assert (headline["metric"], headline["value"], second["headline"]) == ("accuracy", 0.5, None)
+    assert set(first) >= {"benchmark", "provider", "models", "n_planned", "counts", "valid", "usage", "n_pending"}
+
+
+def test_an_overlay_is_told_with_its_scores_and_a_score_above_the_ceiling() -> None:
+    overlay = OverlayRecord(name="audit", sha256="0" * 64, source="us", items={"q1": "wrong", "q2": "vague"})
+    scores = GoldScores(raw=0.9, corrected=0.7, ceiling=0.8, n=10, n_listed=2)
+    one = job(of={"overlay": overlay}, gold={"accuracy": scores})
+    jobs = results_json(report(one, job("y")))["jobs"]
+    assert isinstance(jobs, list)
+    assert jobs[0]["gold"] == {
+        "overlay": "audit", "sha256": "0" * 64, "source": "us", "n_listed": 2,
+        "metrics": {
+            "accuracy": {"raw": 0.9, "corrected": 0.7, "ceiling": 0.8, "n": 10, "n_listed": 2, "above_ceiling": True}
+        },
+    }  # fmt: skip
+    assert "gold" not in jobs[1]
