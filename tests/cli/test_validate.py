@@ -62,10 +62,10 @@ def test_metrics_are_told_beside_what_makes_the_file_no_config(bench: Bench, tmp
     errors = json.loads(bench("validate", str(path), "--json", check=2).stdout)["errors"]
     assert sorted((error["where"].rpartition("b.yaml:")[2], error["message"]) for error in errors) == [
         ("6:11", 'unknown metric "acuracy"; did you mean "accuracy" or "accuracy_macro"?'),
-        ("6:21", 'missing field "name" in metrics[1]'),
-        ("6:22", 'unknown field "nme" in metrics[1]; did you mean "name"?'),
+        ("6:20", 'missing field "name" in metrics[1]'),
+        ("6:21", 'unknown field "nme" in metrics[1]; did you mean "name"?'),
         ("6:32", 'metric "ndcg_at_10" has no parameter "gian"'),
-        ("6:84", 'metrics[3].breakdown must be a list, not "x"'),
+        ("6:83", 'metrics[3].breakdown must be a list, not "x"'),
         ("7:1", 'unknown field "tagz"; did you mean "tags"?'),
     ]
 
