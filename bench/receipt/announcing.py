@@ -22,7 +22,7 @@ from bench.receipt.facts import Facts
 from bench.receipt.keyring import Keyring, ask_passphrase
 from bench.receipt.log.entries import RunStarted
 from bench.receipt.publish import announce
-from bench.receipt.stored import text_or_none
+from bench.receipt.stored import commit_or_none
 from bench.receipt.wire import admit, emit, stamp
 
 
@@ -45,7 +45,7 @@ def announcement_of(plan: Plan, meta: RunMeta) -> Announcement:
         config_digests=tuple(sorted({digest(Facts(meta=meta, record=job).config_tree()) for job in jobs})),
         items_planned=sum(job.n_selected * job.epochs for job in jobs),
         seed=plan.request.seed,
-        code_commit=text_or_none(meta.code_state.get("commit")),
+        code_commit=commit_or_none(meta.code_state.get("commit")),
     )
     return Announcement(workspace=plan.workspace, started=started)
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from bench.errors import VerificationError
 from bench.journal import CorpusKind, Reader
 from bench.plan.record import JobRecord
@@ -24,7 +26,7 @@ from bench.receipt.items import ItemsWriter
 from bench.receipt.place import environment
 from bench.receipt.rows import item_rows
 from bench.receipt.schema import Body, items_file_name
-from bench.receipt.wire import stamp
+from bench.receipt.wire import misfit_of, stamp
 from bench.report import JobReport
 
 
@@ -88,8 +90,11 @@ async def build(reader: Reader, job: JobReport, order: Order) -> Draft:
         body = await _compose(reader, job, order, items)
         for broken in invariants(body):
             raise Refused(str(broken.code), broken.detail)
-    except BaseException:
+    except BaseException as error:
         items.unlink(missing_ok=True)
+        if isinstance(error, ValidationError):  # the journal holds what no receipt may say
+            misfit = misfit_of(error)
+            raise Refused(misfit.code, f"{error.title}: {misfit.message}") from error
         raise
     return Draft(body=body, items=items)
 

@@ -20,7 +20,7 @@ from bench.plan.record import BUILT_IN_EMBEDDING, JobRecord
 from bench.providers.names import BUILT_IN
 from bench.receipt import schema
 from bench.receipt.digests import config_tree
-from bench.receipt.stored import NO_DIGEST, UNKNOWN, integer, text_or_none, tree
+from bench.receipt.stored import NO_DIGEST, UNKNOWN, commit_or_none, integer, text_or_none, tree
 from bench.receipt.wire import stamp
 
 BUILT_IN_MODELS = "builtin/"
@@ -244,7 +244,7 @@ def _resume(stored: StoredResume) -> schema.Resume:
     code, versions = tree(stored.data.get("code_state")), tree(stored.data.get("versions"))
     return schema.Resume(
         at=stamp(stored.at),
-        code_commit=text_or_none(code.get("commit")),
+        code_commit=commit_or_none(code.get("commit")),
         bench_version=str(versions.get("bench") or UNKNOWN),
     )
 

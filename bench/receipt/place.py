@@ -12,7 +12,7 @@ from typing import cast
 
 from bench.journal import RunMeta
 from bench.receipt import schema
-from bench.receipt.stored import NO_DIGEST, UNKNOWN, integer, text_or_none, tree
+from bench.receipt.stored import NO_DIGEST, UNKNOWN, commit_or_none, integer, text_or_none, tree
 
 
 def environment(meta: RunMeta) -> schema.Environment:
@@ -36,7 +36,7 @@ def environment(meta: RunMeta) -> schema.Environment:
 def _git(meta: RunMeta) -> schema.Git:
     code = meta.code_state
     return schema.Git(
-        commit=text_or_none(code.get("commit")),
+        commit=commit_or_none(code.get("commit")),
         tag=text_or_none(code.get("tag")),
         dirty=cast("bool | None", code.get("dirty")),
     )

@@ -5,6 +5,7 @@ tree(meta.extra.get("operation")).get("concurrency")
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import cast
 
@@ -25,3 +26,8 @@ def integer(value: object) -> int:
 def text_or_none(value: object) -> str | None:
     """A text that says something."""
     return value if isinstance(value, str) and value else None
+
+
+def commit_or_none(value: object) -> str | None:
+    """A whole commit hash; what an image build may declare instead, a short one or a branch, names no commit."""
+    return value if isinstance(value, str) and re.fullmatch("[0-9a-f]{40}", value) else None

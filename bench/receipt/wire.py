@@ -100,7 +100,12 @@ def admit(model: type[Document], value: object) -> Document:
     try:
         return model.model_validate(value, by_alias=True, by_name=False)
     except ValidationError as error:
-        raise Misfit([_problem(dict(detail)) for detail in error.errors(include_url=False)]) from None
+        raise misfit_of(error) from None
+
+
+def misfit_of(error: ValidationError) -> Misfit:
+    """The same problems under our codes."""
+    return Misfit([_problem(dict(detail)) for detail in error.errors(include_url=False)])
 
 
 def emit(document: BaseModel) -> dict[str, object]:

@@ -1,0 +1,277 @@
+"""Journals that no receipt can be made of, secrets in odd places, full disks: refused in words, nothing left."""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tests.receipt.receipt_making as make
+from bench.errors import VerificationError
+from bench.events import redactor
+from bench.journal import Reader, RunMeta
+from bench.receipt.announcing import announcement_of
+from bench.receipt.build import Draft, Order, Refused, build, refusal
+from bench.receipt.items import ItemsWriter
+from bench.receipt.keyring import Keyring
+from bench.receipt.log.check import check_log
+from bench.receipt.log.store import read_log
+from bench.receipt.place import environment
+from bench.receipt.schema import Body
+from bench.receipt.secrecy import learn_secrets, refuse_secrets
+from bench.receipt.sign import Request, _verify_own, sign_run
+from bench.receipt.signature import sign
+from bench.receipt.stored import commit_or_none
+from bench.receipt.trusted import TrustStore
+from bench.receipt.wire import admit
+from bench.report import fold
+from bench.settings import Environment
+from tests.receipt.receipt_making import run_demo
+
+AT = "2027-01-01T00:00:00Z"
+
+
+@pytest.fixture(autouse=True)
+def forget() -> Iterator[None]:
+    """What one test teaches the redactor no other one shall know."""
+    yield
+    redactor.__init__()  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("declared", "told"),
+    [
+        ("0123456789abcdef" * 2 + "01234567", True), ("abc1234", False), ("main", False), ("", False), (None, False),
+        ("A" * 40, False), ("0" * 64, False), ("0" * 40 + "\n", False), (7, False), ("g" * 40, False),
+    ],
+)  # fmt: skip
+def test_only_a_whole_hash_names_a_commit(declared: object, told: bool) -> None:
+    assert commit_or_none(declared) == (declared if told else None)
+    meta = RunMeta(run_id="r", plan_digest="0" * 64, identity={}, code_state={"commit": declared})
+    assert environment(meta).git.commit == (declared if told else None)
+
+
+async def test_a_run_of_an_image_that_declares_half_a_commit_is_announced_and_signed(ring: Keyring) -> None:
+    from bench.config.catalog import Catalog
+    from bench.config.run import RunRequest
+    from bench.engine.codestate import CodeState
+    from bench.engine.meta import run_meta
+    from bench.plan import make_plan
+
+    around = Environment.load(ring.workspace)
+    plan = make_plan(Catalog.load(ring.workspace), RunRequest(benchmarks=("demo",), providers=("bm25",)), around)
+    meta = run_meta(plan, "r1", CodeState(commit="abc1234", source="declared"))
+    assert announcement_of(plan, meta).started.code_commit is None
+
+
+ODD: list[tuple[dict[str, Any], str]] = [
+    ({"plan_digest": "not hex"}, "Run: plan_digest: String should match pattern '^(?:[0-9a-f]{64})$'"),
+    ({"run_id": ""}, "Run: run_id: String should have at least 1 character"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), ODD)
+async def test_a_journal_that_says_what_no_receipt_may_say_is_refused_and_leaves_nothing(
+    ring: Keyring, tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    run = await run_demo(ring.workspace, "r1", limit=2)
+    folder = tmp_path / "out"
+    folder.mkdir()
+    async with Reader.open(run) as reader:
+        job = (await fold(reader)).jobs[0]
+        reader.meta = replace(reader.meta, **changes)
+        with pytest.raises(Refused) as caught:
+            await build(reader, job, Order(receipt_id=make.RECEIPT_ID, folder=folder, issued_at=AT))
+    assert (caught.value.code, caught.value.message, caught.value.exit_code) == ("field_value", message, 4)
+    assert list(folder.iterdir()) == []
+
+
+async def test_a_receipt_that_breaks_an_invariant_is_refused_before_it_is_signed(ring: Keyring, tmp_path: Path) -> None:
+    run = await run_demo(ring.workspace, "r1", limit=2)
+    async with Reader.open(run) as reader:
+        job = (await fold(reader)).jobs[0]
+        with pytest.raises(Refused) as caught:
+            await build(
+                reader,
+                job,
+                Order(receipt_id=make.RECEIPT_ID, folder=tmp_path / "config", issued_at="1999-01-01T00:00:00Z"),
+            )
+    assert (caught.value.code, caught.value.message) == ("invariant_times", "not ranAt <= finishedAt <= issuedAt")
+    assert list((tmp_path / "config").glob("*.jsonl")) == []
+
+
+async def test_each_refusal_has_its_code_words_and_hint_and_the_first_one_wins(ring: Keyring, tmp_path: Path) -> None:
+    run = await run_demo(ring.workspace, "r1", limit=2)
+    async with Reader.open(run) as reader:
+        job = (await fold(reader)).jobs[0]
+    order = Order(receipt_id=make.RECEIPT_ID, folder=tmp_path, issued_at=AT)
+
+    def told(one: Any, **changes: Any) -> tuple[str, str] | None:
+        found = refusal(one, replace(order, **changes))
+        return (found.code, found.message) if found else None
+
+    skipped = replace(job, record=replace(job.record, skipped="the provider cannot delete"))
+    bad = replace(job, invalid=("3 of 4 items failed", "no key"))
+    dirty = replace(bad, error_kinds={"contaminated": 1})
+    assert told(job) is None
+    assert told(skipped) == ("zero_items", "the provider cannot delete")
+    assert told(replace(job, n_planned=0)) == ("zero_items", "no item was planned")
+    assert told(dirty) == ("isolation_failed", "a probe found foreign memories in a namespace")
+    assert told(bad) == ("job_invalid", "3 of 4 items failed; no key")
+    assert told(replace(job, counts={})) == ("zero_items", "no item has ended yet")
+    assert told(replace(job, n_planned=5)) == ("job_partial", "3 items are pending")
+    assert told(job, gaps=True) == ("job_partial", "a range of items was never run")
+    assert told(replace(job, n_planned=5), gaps=True, allow_partial=True) is None
+
+
+async def test_what_does_not_verify_is_not_handed_out(ring: Keyring, desk: Any) -> None:
+    document = make.with_digests(make.body(make.default_rows()))
+    document["resultDigest"] = "00" * 32
+    path = desk.write(document, make.default_rows())
+    with pytest.raises(VerificationError) as caught:
+        _verify_own(path, desk.key)
+    assert caught.value.code == "result_digest"
+    assert str(caught.value) == f"{path}: the receipt does not verify: resultDigest does not follow from the receipt"
+    assert not path.exists()
+    path.write_text(json.dumps(sign(make.with_digests(document), desk.key)))
+    _verify_own(path, desk.key)
+    assert path.exists()
+
+
+# ------------------------------------------------------------------------- secrets
+
+
+def draft(tmp_path: Path, rows: list[dict[str, Any]], **changes: Any) -> Draft:
+    body = make.body(rows)
+    for place, value in changes.items():
+        make.change(body, place.replace("__", "."), value)
+    items = tmp_path / "x.items.jsonl"
+    with ItemsWriter(items) as writer:
+        for row in rows:
+            writer.add(row)  # type: ignore[arg-type]
+    return Draft(body=admit(Body, make.with_digests(body)), items=items)
+
+
+SECRETS = ["open-sesame", 'pa"ss\\wo"rd', "p\u00e4ssw\u00f6rd", "two words", "slash/and+plus=", "\\\\unc\\share"]
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+@pytest.mark.parametrize(
+    "name", ["MY_API_KEY", "my_token", "DB_PASSWORD", "X_SECRET", "A_PASSPHRASE", "CREDENTIALS", "PASSWD"]
+)
+def test_a_secret_is_found_in_receipt_and_rows_however_json_spells_it(tmp_path: Path, secret: str, name: str) -> None:
+    learn_secrets(Environment(values={name: secret, "PATH": "item-00001"}), None, [])
+    refuse_secrets(draft(tmp_path, make.default_rows()))
+    (tmp_path / "x.items.jsonl").unlink()
+    with pytest.raises(Refused) as caught:
+        refuse_secrets(draft(tmp_path, make.default_rows(), provider__endpointHost=f"see {secret}"))
+    assert (caught.value.code, caught.value.message) == (
+        "secret_in_receipt", "the value of a configured secret occurs in the receipt",
+    )  # fmt: skip
+    (tmp_path / "x.items.jsonl").unlink()
+    rows = make.default_rows()
+    rows[2]["answer"] = f"it is {secret}!"
+    with pytest.raises(Refused) as caught:
+        refuse_secrets(draft(tmp_path, rows))
+    assert caught.value.message == "the value of a configured secret occurs in line 3 of the items file"
+    assert secret not in str(caught.value)
+
+
+@pytest.mark.parametrize(("name", "value"), [("PATH", "open-sesame"), ("KEYBOARD", "open-sesame"), ("A_KEY", "short")])
+def test_what_is_not_named_like_a_secret_or_is_a_common_word_is_none(name: str, value: str) -> None:
+    learn_secrets(Environment(values={name: value}), None, [])
+    assert not redactor.holds_secret(f"it says {value} here")
+
+
+# ------------------------------------------------------------------------- disks
+
+
+class FullSpool(io.BytesIO):
+    """A disk without room."""
+
+    def write(self, data: Any) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_spool_that_finds_no_room_is_told_by_the_items_file(tmp_path: Path) -> None:
+    path = tmp_path / "x.items.jsonl"
+    with pytest.raises(OSError, match="No space left") as caught, ItemsWriter(path) as writer:
+        writer._spool.close()
+        writer._spool = FullSpool()
+        writer.add(make.row(1, 1))  # type: ignore[arg-type]
+    assert (caught.value.filename, caught.value.errno, path.exists()) == (str(path), errno.ENOSPC, False)
+
+
+async def test_signing_that_cannot_write_its_receipt_leaves_no_rows_behind(ring: Keyring, tmp_path: Path) -> None:
+    run = await run_demo(ring.workspace, "r1", limit=2)
+    shut = tmp_path / "file"
+    shut.write_text("")
+    request = Request(output=shut / "out", environment=Environment())
+    with pytest.raises(NotADirectoryError) as caught:
+        await sign_run(run, ring.signing_key("receipt"), request)
+    assert caught.value.filename == str(shut / "out")
+
+
+# ------------------------------------------------------------------------- odd logs
+
+
+def test_a_pinned_key_reads_a_log_of_any_name_and_heads_are_compared_by_that_name(ring: Keyring, desk: Any) -> None:
+    from bench.receipt.publish import publish
+
+    desk.key = ring.signing_key("receipt")
+    path = desk.good(run__log={"origin": "bench.local/log", "size": 1, "rootHash": "00" * 32})
+    folder = ring.workspace / "results" / "published"
+    publish(desk.good(), ring, at=AT)
+    pinned = TrustStore.pin([desk.key.public])
+    assert check_log(read_log(folder), pinned).verdict.exit_code == 0
+    (folder / "receipts" / "other.json").write_bytes(path.read_bytes())
+    path = desk.good(run__log={"origin": "bench.local/log", "size": 1, "rootHash": "00" * 32})
+    (folder / "receipts" / "other.json").write_bytes(path.read_bytes())
+    found = [(f.code, f.detail) for f in check_log(read_log(folder), pinned).findings]
+    assert ("log_inconsistent", "receipts/other.json saw another history at size 1") in found
+    (folder / "checkpoint").write_bytes(b"junk")
+    codes = {f.code for f in check_log(read_log(folder), pinned).findings}
+    assert {"log_signature", "log_inconsistent"} <= codes
+
+
+@pytest.mark.parametrize(
+    "head",
+    [{"size": 1, "rootHash": "zz" * 32}, {"size": -1, "rootHash": "00" * 32}, {"size": 9, "rootHash": "00" * 32}],
+)
+def test_a_head_in_an_unread_receipt_that_is_no_head_is_another_history(
+    ring: Keyring, desk: Any, head: dict[str, Any]
+) -> None:
+    from bench.receipt.publish import publish
+
+    desk.key = ring.signing_key("receipt")
+    publish(desk.good(), ring, at=AT)
+    folder = ring.workspace / "results" / "published"
+    odd = folder / "receipts" / "odd.json"
+    odd.write_text(json.dumps({"run": {"log": {"origin": "bench.local/log", **head}}}))
+    found = [(f.code, f.detail) for f in check_log(read_log(folder), ring.trusted()).findings]
+    assert ("log_inconsistent", f"receipts/odd.json saw another history at size {head['size']}") in found
+
+
+NO_HEADS = [
+    "{", "[]", "{}", '{"run": 1}', '{"run": {"log": []}}', '{"run": {"log": {"size": "1"}}}',
+    '{"run": {"log": {"origin": "bench.local/log", "size": 1, "rootHash": "00"}}}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("content", NO_HEADS)
+def test_what_holds_no_head_is_only_unlisted(ring: Keyring, desk: Any, content: str) -> None:
+    from bench.receipt.publish import publish
+
+    desk.key = ring.signing_key("receipt")
+    publish(desk.good(), ring, at=AT)
+    folder = ring.workspace / "results" / "published"
+    (folder / "receipts" / "odd.json").write_text(content)
+    found = [(f.code, f.detail) for f in check_log(read_log(folder), ring.trusted()).findings]
+    assert found == [("log_unlisted", "receipts/odd.json has no entry")]
