@@ -107,7 +107,7 @@ async def chosen_targets(
         raise UsageError("RUN_ID:PROVIDER and --providers name the same thing", hint="give one of them")
     if not pairs and not (providers and benchmark):
         raise UsageError("what is to be compared?", hint=hint)
-    if len(pairs or providers) < 2:
+    if len(pairs or set(providers)) < 2:
         raise UsageError("a comparison needs two sides", hint="name a second one")
     if pairs:
         return [(Target.parse(text), None) for text in pairs]

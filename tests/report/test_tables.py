@@ -325,7 +325,8 @@ def test_a_measurement_says_how_money_and_tokens_were_counted() -> None:
     assert metric_json(money) == {
         "definition": "cost_total/1", "value": 1.5, "value_failures_as_zero": 1.5, "n": 4, "n_excluded": 0,
         "n_failed": 0, "interval": {"low": 0.25, "high": 0.75, "level": 0.95, "method": "wilson"}, "breakdown": {},
-        "unit": "USD", "n_unknown": 2, "method": "prices", "estimated": False, "excluded": {"a": 2, "b": 1}, "note": "at least",
+        "unit": "USD", "n_unknown": 2, "method": "prices", "estimated": False,
+        "excluded": {"a": 2, "b": 1}, "note": "at least",
     }  # fmt: skip
     plain = metric_json(measured(interval=None, breakdown=typed({"a": 1})))
     assert set(plain) == {

@@ -1,0 +1,340 @@
+"""A comparison as tables, sentences and gates: what is said of rows that say little, and what is left out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bench.errors import UsageError
+from bench.model import Interval, State, Verdict
+from bench.plan.record import ModelNames
+from bench.report.choosing import Target, chosen_targets, sides_of
+from bench.report.compare import compare_sides
+from bench.report.compareview import HEAD, comparison_grids, comparison_json, comparison_markdown, conclusions
+from bench.report.comparison import Comparisons, Row
+from bench.report.headlines import headlines, shown_metrics
+from bench.report.regression import gated
+from bench.report.sides import Side, judge_noise
+from bench.report.summary import rebuild
+from bench.report.verdicts import conclusion
+from bench.stats import Comparison
+from tests.small_journal import Job, made, measuring, record
+from tests.told_journal import Told, told
+
+ITEMS = [f"q{at:03d}" for at in range(60)]
+GOOD: Mapping[str, float] = {name: float(at % 4 != 0) for at, name in enumerate(ITEMS)}
+BAD: Mapping[str, float] = {name: float(at % 4 == 0) for at, name in enumerate(ITEMS)}
+TYPES = {name: f"t{at % 2}" for at, name in enumerate(ITEMS)}
+
+
+def job(provider: str, values: Mapping[str, float | None], **changes: object) -> Job:
+    own = {name: changes.pop(name) for name in ("types", "more", "corpora", "planned") if name in changes}
+    return Job(record=record(provider, **changes), values=values, **own)  # type: ignore[arg-type]
+
+
+async def sides(workspace: Path, *jobs: Job) -> list[Side]:
+    await made(workspace, "r", list(jobs))
+    targets = [Target(run="r", provider="", job=one.record.key) for one in jobs]
+    return (await sides_of(workspace, targets, benchmark=None))[0]
+
+
+async def compared(workspace: Path, *jobs: Job, metrics: Sequence[str] = (), force: bool = False) -> Comparisons:
+    return compare_sides([await sides(workspace, *jobs)], metrics=metrics, force=force)
+
+
+# ------------------------------------------------------------------------------ grids
+
+
+async def test_two_grids_a_pair_the_question_first_then_what_was_looked_at_besides(tmp_path: Path) -> None:
+    found = await compared(tmp_path, job("x", GOOD, types=TYPES), job("y", BAD, types=TYPES))
+    asked, besides = comparison_grids(found)
+    assert asked.title == "facts 1 | A = x (run r), B = y (run r)"
+    assert asked.head == besides.head == HEAD
+    (row,) = asked.rows
+    assert (
+        row[:5] == ("accuracy", "60", "0.7500", "0.2500", "+0.5000") and row[7] == "A higher" and row[10] == "45/15/0"
+    )
+    assert besides.title == "exploratory | 2 rows, corrected among themselves"
+    assert [line[0] for line in besides.rows] == ["  t0", "  t1"]
+    assert asked.notes[0] == "verdict on accuracy: A higher"
+    assert asked.notes[1].startswith("like for like: yes, ") and asked.notes[1].endswith(" checks agree")
+    assert "A is better on 45: q001, q002, q003, q005, q006 and 40 more" in asked.notes
+    assert any("Holm over 1 headline and, apart, 2 exploratory rows" in note for note in asked.notes)
+
+
+async def test_several_headlines_name_their_metric_at_each_label(tmp_path: Path) -> None:
+    changes = measuring("accuracy", "mrr")
+    jobs = [job(p, v, types=TYPES, more={"mrr": v}, **changes) for p, v in (("x", GOOD), ("y", BAD))]
+    found = await compared(tmp_path, *jobs, metrics=["mrr", "accuracy", "mrr"])
+    asked, besides = comparison_grids(found)
+    assert [row[0] for row in asked.rows] == ["mrr", "accuracy"]
+    assert {row[0] for row in besides.rows} == {"mrr: t0", "mrr: t1", "accuracy: t0", "accuracy: t1"}
+    assert found.family_size == {"headline": 2, "exploratory": 4}
+
+
+async def test_rows_that_no_item_fills_are_named_and_take_no_line(tmp_path: Path) -> None:
+    changes = measuring("accuracy", "mrr", "cost_total")
+    found = await compared(tmp_path, *(job(p, v, **changes) for p, v in (("x", GOOD), ("y", BAD))))
+    (asked,) = [grid for grid in comparison_grids(found) if grid.rows]
+    assert [row[0] for row in asked.rows] == ["accuracy"]
+    (pair,) = found.comparisons
+    assert pair.notes == ("not paired, no value an item: cost_total",)
+    assert any(row.metric == "mrr" and not row.found.n for row in pair.rows)
+
+
+async def test_left_out_items_are_told_by_side_and_reason(tmp_path: Path) -> None:
+    a, b = {**GOOD, "q000": None}, dict(list(BAD.items())[:50])
+    found = await compared(tmp_path, job("x", a), job("y", b, planned=60), force=True)
+    (asked,) = comparison_grids(found)
+    assert "items: A 60, B 60, paired 49; left out of A: error=1, not_in_this_run=0" not in asked.notes
+    assert any(
+        note.startswith("items: A 60, B 60, paired 49; left out of A: error=1; of B: pending=10")
+        for note in asked.notes
+    )
+    assert asked.title.startswith("NOT LIKE FOR LIKE | ")
+    assert any(note.startswith("NOT LIKE FOR LIKE: ") and "items: A has" in note for note in asked.notes)
+    assert all(text.startswith("NOT LIKE FOR LIKE, do not quote: ") for text in conclusions(found))
+    assert comparison_markdown(found).startswith(
+        "# Comparison\n\n**NOT LIKE FOR LIKE: forced. Do not quote these numbers as a comparison.**\n"
+    )
+
+
+async def test_items_that_only_the_other_run_has_are_no_items_of_this_one(tmp_path: Path) -> None:
+    found = await compared(tmp_path, job("x", dict(list(GOOD.items())[:50])), job("y", BAD), force=True)
+    assert found.comparisons[0].items.excluded == {"a": {"not_in_this_run": 10}, "b": {}}
+
+
+async def test_few_clusters_say_that_nothing_could_have_been_found(tmp_path: Path) -> None:
+    corpora = {name: f"c{at % 4}" for at, name in enumerate(ITEMS)}
+    jobs = [job(p, v, types=TYPES, corpora=corpora, cluster_by="corpus") for p, v in (("x", GOOD), ("y", BAD))]
+    found = await compared(tmp_path, *jobs)
+    asked, besides = comparison_grids(found)
+    assert any("the smallest p that so few clusters can give: 0.12" in note for note in asked.notes)
+    assert any("over 4 clusters (corpus)" in note for note in asked.notes)
+    assert any("so no row tested by them could pass: ask for one with --metric" in note for note in besides.notes)
+    (text,) = conclusions(found)
+    assert "over 60 paired items in 4 clusters (corpus)" in text
+    assert "with so few clusters no difference gives a p below 0.125" in text
+
+
+async def test_models_that_differ_by_design_are_told(tmp_path: Path) -> None:
+    other = ModelNames(embedding="acme/e", answering="acme/m1", judge=None)
+    found = await compared(tmp_path, job("x", GOOD), job("y", BAD, models=other))
+    notes = comparison_grids(found)[0].notes
+    assert "differs by design: embedding model: A has none, B has acme/e" in notes
+    assert not any("differs by design: provider:" in note for note in notes), "that is what is compared"
+
+
+async def test_conclusions_of_several_benchmarks_name_theirs(tmp_path: Path) -> None:
+    tales = {"benchmark": "tales", "lane": "tales", "answer_owner": "tales"}
+    jobs = [job("x", GOOD), job("y", BAD)]
+    others = [job(p, v, key=f"tales-{p}", **tales) for p, v in (("x", GOOD), ("y", BAD))]
+    groups = [await sides(tmp_path / "1", *jobs), await sides(tmp_path / "2", *others)]
+    found = compare_sides(groups)
+    assert [text.partition(":")[0] for text in conclusions(found)] == ["facts", "tales"]
+    assert [one.is_against_first for one in found.comparisons] == [True, True]
+    text = comparison_markdown(found)
+    assert text.startswith("# Comparison\n\n### Conclusion\n") and "**" not in text
+
+
+async def test_times_and_units_are_shown_in_theirs(tmp_path: Path) -> None:
+    changes = measuring("latency_mean", "tokens_context")
+    slow = {name: 2_000_000.0 + at for at, name in enumerate(ITEMS)}
+    fast = {name: 1_000_000.0 + at for at, name in enumerate(ITEMS)}
+    few, many = dict.fromkeys(ITEMS, 1500.0), {name: 3000.0 + at for at, name in enumerate(ITEMS)}
+    jobs = [
+        job("x", slow, more={"tokens_context": few}, **changes),
+        job("y", fast, more={"tokens_context": many}, **changes),
+    ]
+    asked, besides = comparison_grids(await compared(tmp_path, *jobs))
+    assert asked.rows[0][:5] == ("latency_mean (ms)", "60", "2000", "1000", "+100 %")
+    assert besides.rows[0][0] == "tokens_context (tokens)" and besides.rows[0][4].startswith("-1529")
+
+
+async def test_nothing_that_pairs_concludes_nothing_and_says_what_was_left_out(tmp_path: Path) -> None:
+    nothing: Mapping[str, float | None] = dict.fromkeys(ITEMS[:3])
+    found = await compared(tmp_path, job("x", nothing), job("y", dict(list(GOOD.items())[:3])), force=True)
+    (text,) = conclusions(found)
+    assert text.startswith("NOT LIKE FOR LIKE, do not quote: Nothing can be concluded about accuracy: ")
+    assert "no item is scored on both sides (0 paired items" in text and "error" in text
+    assert comparison_grids(found)[0].rows[0][1:8] == ("0", "-", "-", "-", "-", "-", "not testable")
+
+
+async def test_a_comparison_of_nothing_and_of_one_side_is_refused(tmp_path: Path) -> None:
+    (side,) = await sides(tmp_path, job("x", GOOD))
+    for groups in ([], [[]], [[side]], [[side], [side]]):
+        with pytest.raises(UsageError) as refused:
+            compare_sides(groups)
+        assert (str(refused.value), refused.value.hint) == ("a comparison needs two sides", "name two RUN_ID:PROVIDER")
+
+
+async def test_a_side_against_itself_is_never_better(tmp_path: Path) -> None:
+    (side,) = await sides(tmp_path, job("x", GOOD))
+    (row,) = compare_sides([[side, side]]).comparisons[0].rows
+    assert (row.found.delta, row.found.p, row.better) == (0.0, 1.0, None)
+
+
+# ------------------------------------------------------------------------------ which metrics
+
+
+async def test_a_metric_is_found_by_any_of_its_names_and_refused_with_what_there_is(tmp_path: Path) -> None:
+    changes = measuring("accuracy", "ndcg_at_10", "latency_p50")
+    a, b = await sides(tmp_path, job("x", GOOD, **changes), job("y", BAD, **changes))
+    assert shown_metrics(a, b, ["nDCG@10", "ndcg", "ACCURACY"]) == ["ndcg_at_10", "accuracy"]
+    assert shown_metrics(a, b, []) == ["accuracy", "ndcg_at_10", "latency_p50"]
+    with pytest.raises(UsageError) as refused:
+        shown_metrics(a, b, ["mrr"])
+    assert str(refused.value) == "the metric mrr is not on both sides of facts"
+    assert refused.value.hint == "both have: accuracy, ndcg_at_10, latency_p50; bench rescore adds metrics"
+    other = replace(b, measures={})
+    with pytest.raises(UsageError) as refused:
+        shown_metrics(a, other, ["accuracy"])
+    assert refused.value.hint == "both have: none; bench rescore adds metrics"
+    assert shown_metrics(a, other, []) == []
+
+
+async def test_the_question_is_the_first_metric_that_applies_on_both_sides(tmp_path: Path) -> None:
+    changes = measuring("accuracy", "mrr")
+    silent = ModelNames(embedding=None, answering=None, judge=None)
+    measured: Mapping[str, float | None] = dict.fromkeys(ITEMS)
+    jobs = [job(p, measured, models=silent, more={"mrr": GOOD}, **changes) for p in ("x", "y")]
+    a, b = await sides(tmp_path / "1", *jobs)
+    assert headlines(["accuracy", "mrr"], a, b, wanted=()) == ["accuracy"], "no value at all: the first stays"
+    assert headlines([], a, b, wanted=()) == []
+    assert headlines(["mrr", "accuracy"], a, b, wanted=["x"]) == ["mrr", "accuracy"]
+    answered = [replace(one, record=replace(one.record, models=ModelNames(embedding=None, answering="acme/m1", judge=None)))
+                for one in jobs]  # fmt: skip
+    a, b = await sides(tmp_path / "2", *answered)
+    assert headlines(["accuracy", "mrr"], a, b, wanted=()) == ["accuracy"], (
+        "answers that nobody could score stay the question"
+    )
+
+
+# ------------------------------------------------------------------------------ gates
+
+
+def row(**changes: object) -> Row:
+    found = Comparison(n=50, excluded=0, a=0.7, b=0.5, delta=0.2, p=0.01, mde=0.05, test="paired_t")
+    plain = Row(
+        metric="accuracy", definition="accuracy/1", dimension=None, label=None, lower_is_better=False, unit=None,
+        is_ratio=False, family="headline", found=found, p_holm=0.01,
+    )  # fmt: skip
+    return replace(plain, **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("delta", "lower", "points", "missed"),
+    [
+        (0.2, False, 19.9, True), (0.2, False, 20, False), (0.2, False, 25, False), (-0.2, False, 0, False),
+        (0.0, False, 0, False), (0.3, False, 30, False), (0.8 - 0.5, False, 30, False), (-0.2, True, 10, True),
+        (0.2, True, 0, False), (1e-15, False, 0, False),
+    ],
+)  # fmt: skip
+async def test_a_gate_is_missed_by_more_than_was_allowed(
+    tmp_path: Path, delta: float, lower: bool, points: float, missed: bool
+) -> None:
+    found = await compared(tmp_path, job("x", GOOD), job("y", BAD))
+    (pair,) = found.comparisons
+    changed = row(found=replace(row().found, delta=delta), lower_is_better=lower)
+    (one,) = gated(replace(found, comparisons=(replace(pair, rows=(changed,)),)), points)
+    assert one.missed is missed
+    assert one.text.startswith("regression: " if missed else "no regression: ")
+
+
+async def test_a_gate_says_the_difference_its_interval_and_what_was_allowed(tmp_path: Path) -> None:
+    found = await compared(tmp_path, job("x", GOOD), job("y", BAD))
+    (pair,) = found.comparisons
+    span = Interval(low=0.1, high=0.3, level=0.95, method="t")
+    shown = row(found=replace(row().found, interval=span))
+    (one,) = gated(replace(found, comparisons=(replace(pair, rows=(shown,)),)), 5)
+    assert one.text == (
+        "regression: accuracy of y (run r) against x (run r): A - B = +0.2 [0.1, 0.3], allowed 5 points"
+    )
+    nothing = row(found=Comparison(n=0, excluded=3, note="no item is scored on both sides"), p_holm=None)
+    (one,) = gated(replace(found, comparisons=(replace(pair, rows=(nothing,)),)), 5)
+    assert one.missed
+    assert one.text == "gate missed: accuracy of y (run r) against x (run r): no item is scored on both sides"
+    later = replace(found, comparisons=(replace(pair, is_against_first=False),))
+    assert list(gated(later, 0)) == [], "only the first side named is a baseline"
+
+
+# ------------------------------------------------------------------------------ names and settings
+
+
+async def test_a_target_and_what_was_chosen_for_it(tmp_path: Path) -> None:
+    await made(tmp_path, "r1", [job("x", GOOD), job("y", BAD)])
+    await rebuild(tmp_path)
+    pairs = await chosen_targets(tmp_path, ["r1:x", "r1:y"], benchmark=None, providers=())
+    assert [(target.run, target.provider, target.job, chosen) for target, chosen in pairs] == [
+        ("r1", "x", None, None), ("r1", "y", None, None),
+    ]  # fmt: skip
+    named = await chosen_targets(tmp_path, [], benchmark="facts", providers=("y", "x"))
+    assert [(target.run, target.job) for target, _ in named] == [("r1", "job-y"), ("r1", "job-x")]
+    assert all(chosen is not None and chosen.benchmark == "facts" for _, chosen in named)
+    with pytest.raises(UsageError) as refused:
+        await chosen_targets(tmp_path, [], benchmark="facts", providers=("x", "x"))
+    assert "second" in refused.value.hint
+
+
+async def test_a_run_without_the_job_says_which_it_has(tmp_path: Path) -> None:
+    await made(tmp_path, "r1", [job("x", GOOD)])
+    await made(tmp_path, "r2", [])
+    for text, said, hint in (
+        ("r1:z", "run r1 has no job z", "its jobs: facts x x"), ("r2:x", "run r2 has no job x", "its jobs: none"),
+        ("r1:x:acme/m9", "run r1 has no job x", "its jobs: facts x x"),
+    ):  # fmt: skip
+        with pytest.raises(UsageError) as refused:
+            await sides_of(tmp_path, [Target.parse(text)], benchmark=None)
+        assert (str(refused.value), refused.value.hint) == (said, hint)
+
+
+async def test_sides_without_a_common_benchmark_are_one_group_that_is_refused(tmp_path: Path) -> None:
+    await made(tmp_path, "r1", [job("x", GOOD)])
+    await made(tmp_path, "r2", [job("y", BAD, benchmark="tales")])
+    groups = await sides_of(tmp_path, [Target.parse("r1:x"), Target.parse("r2:y")], benchmark=None)
+    with pytest.raises(UsageError, match="benchmark: A has facts, B has tales"):
+        compare_sides(groups)
+
+
+async def test_the_noise_of_a_judge_is_the_larger_of_its_two_errors(tmp_path: Path) -> None:
+    from bench.journal import Event, Reader
+
+    models = ModelNames(embedding=None, answering="acme/m1", judge="acme/j")
+    own = record("x", models=models)
+
+    def calibrated(judge: str, fpr: object, fnr: object) -> Event:
+        return Event(kind="judge_calibration", data={"judge": judge, "fpr": fpr, "fnr": fnr})
+
+    events = [
+        calibrated("acme/other", {"value": 0.9}, {"value": 0.9}), calibrated("acme/j", {"value": 0.1}, {"value": None}),
+        calibrated("acme/j", {"value": 0.05}, {"value": 0.2}), calibrated("acme/j", "x", None),
+        Event(kind="odd", data={"judge": "acme/j", "fpr": {"value": 1.0}}),
+    ]  # fmt: skip
+    folder = await told(tmp_path, "r", [(own, [Told(item="q")])], more=events)
+    async with Reader.open(folder) as reader:
+        assert await judge_noise(reader, own) == 0.2
+        assert await judge_noise(reader, record("x")) is None, "no judge"
+        assert await judge_noise(reader, replace(own, models=replace(models, judge="acme/new"))) is None
+
+
+async def test_reasons_of_items_without_a_value_are_their_states(tmp_path: Path) -> None:
+    none = Verdict(evaluator="exact-match", value=None, correct=None)
+    ended = [
+        ("q1", State.CORRECT, "ok", {"accuracy": 1.0}), ("q2", State.ERROR, "timeout", {}),
+        ("q3", State.NOT_READY, "not_ready", {}), ("q4", State.UNSUPPORTED, "unsupported", {}),
+        ("q5", State.UNSCORED, "ok", {"accuracy": None}), ("q6", State.MEASURED, "ok", {"accuracy": None}),
+    ]  # fmt: skip
+    items = [Told(item=n, state=s, outcome=o, values=v, verdicts=(none,)) for n, s, o, v in ended]
+    right = [Told(item=name) for name, *_ in ended]
+    await told(tmp_path, "r", [(record("x"), items), (record("y"), right)])
+    targets = [Target.parse("r:x"), Target.parse("r:y")]
+    (pair,) = compare_sides(await sides_of(tmp_path, targets, benchmark=None), force=True).comparisons
+    assert pair.items.excluded == {
+        "a": {"error": 1, "not_applicable": 1, "not_ready": 1, "unscored": 1, "unsupported": 1}, "b": {},
+    }  # fmt: skip
+    assert json.loads(json.dumps(comparison_json(compare_sides([[pair.b, pair.b]]))))["forced"] is False
+    assert len(conclusion(pair)) == 1

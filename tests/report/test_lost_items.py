@@ -1,0 +1,184 @@
+"""Lost items: each has one reason, the reasons add up, whoever asks and however it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bench.errors import UsageError
+from bench.journal import Reader
+from bench.metrics.loss import LossKind
+from bench.model import State, Verdict
+from bench.plan.record import ModelNames, OverlayRecord
+from bench.report.failures import Losses, lost_items
+from bench.report.failureview import SHOWN_ITEMS, losses_grids, losses_json
+from tests.small_journal import record
+from tests.told_journal import RIGHT, WRONG, Told, told
+
+JUDGED = Verdict(evaluator="llm-judge", value=0.0, correct=False, judged=True)
+WRONGLY = Told(item="q", state=State.INCORRECT, verdicts=(WRONG,), values={"accuracy": 0.0})
+
+
+def wrong(**more: object) -> Told:
+    return replace(WRONGLY, **more)  # type: ignore[arg-type]
+
+
+REASONS: dict[str, tuple[Told, str | None]] = {
+    "an error": (Told(item="q", state=State.ERROR, outcome="timeout", message="late"), "error"),
+    "an index that never was ready": (Told(item="q", state=State.NOT_READY, outcome="not_ready"), "not_ready"),
+    "what a provider cannot do": (Told(item="q", state=State.UNSUPPORTED, outcome="unsupported"), "unsupported"),
+    "no verdict": (wrong(state=State.UNSCORED, verdicts=(replace(WRONG, value=None, correct=None),)), "unscored"),
+    "right": (Told(item="q"), None),
+    "not ended": (Told(item="q", state=None), None),
+    "a judge against an exact match": (wrong(verdicts=(RIGHT, JUDGED)), "judge_disagreement"),
+    "no evidence named": (wrong(gold=()), "no_evidence_known"),
+    "a system without ids": (wrong(retrieved=None), "no_evidence_known"),
+    "evidence that was not sent": (wrong(not_ingested=("s1",)), "not_ingested"),
+    "some evidence that was not sent": (wrong(gold=("s1", "s2"), not_ingested=("s2",)), "not_ingested"),
+    "nothing found": (wrong(retrieved=[["s7"]]), "not_retrieved"),
+    "nothing returned": (wrong(retrieved=[], hits=[]), "not_retrieved"),
+    "found beyond k": (wrong(retrieved=[["s7"]], beyond=[["s1"]], context_hits=1), "below_cut"),
+    "found and dropped by the budget": (wrong(retrieved=[["s7"], ["s1"]], context_hits=1), "below_cut"),
+    "in the context": (wrong(retrieved=[["s7"], ["s1"]], context_hits=2), "answer_wrong"),
+    "partly in the context": (wrong(gold=("s1", "s2"), retrieved=[["s1"], ["s2"]], context_hits=1), "answer_wrong"),
+    "a refusal": (wrong(state=State.ABSTAINED), "answer_wrong"),
+    "half right": (wrong(state=State.PARTIAL), "answer_wrong"),
+    "measured and found": (wrong(state=State.MEASURED, answer=None, verdicts=()), None),
+    "measured and not found": (
+        wrong(state=State.MEASURED, answer=None, verdicts=(), retrieved=[["s7"]]), "not_retrieved",
+    ),
+}  # fmt: skip
+
+
+async def losses(
+    workspace: Path, items: Sequence[Told], *, kinds: Sequence[str] | None = None, **changes: object
+) -> Losses:
+    folder = await told(workspace, "r", [(record("p", **changes), items)])
+    async with Reader.open(folder) as reader:
+        return await lost_items(reader, kinds=kinds)
+
+
+@pytest.mark.parametrize("case", REASONS)
+async def test_an_item_is_lost_for_one_reason(tmp_path: Path, case: str) -> None:
+    item, kind = REASONS[case]
+    (job,) = (await losses(tmp_path, [item])).jobs
+    assert [str(one.loss.kind) for one in job.items] == ([] if kind is None else [kind])
+    assert job.counts == ({} if kind is None else {LossKind(kind): 1})
+    if case.startswith("partly"):
+        assert job.items[0].loss.partial_evidence
+    elif kind == "answer_wrong":
+        assert not job.items[0].loss.partial_evidence
+
+
+async def test_the_reasons_of_all_items_add_up_to_those_that_are_not_right(tmp_path: Path) -> None:
+    items = [replace(item, item=f"q{at:02d}") for at, (item, _) in enumerate(REASONS.values())]
+    (job,) = (await losses(tmp_path, items)).jobs
+    assert sum(job.counts.values()) == len(job.items) == sum(kind is not None for _, kind in REASONS.values())
+    order = list(LossKind)
+    assert list(job.counts) == sorted(job.counts, key=order.index)
+
+
+async def test_a_doubted_gold_goes_before_what_was_retrieved(tmp_path: Path) -> None:
+    overlay = OverlayRecord(name="audit", sha256="0" * 64, source="us", items={"q": "wrong"})
+    (job,) = (await losses(tmp_path, [wrong(retrieved=[])], overlay=overlay)).jobs
+    assert [str(one.loss.kind) for one in job.items] == ["gold_suspect"]
+
+
+async def test_judges_of_one_answer_and_epochs_of_one_item_can_disagree(tmp_path: Path) -> None:
+    def by(judge: str, *verdicts: Verdict) -> tuple[object, list[Told]]:
+        models = ModelNames(embedding=None, answering="acme/m1", judge=judge)
+        own = record("p", key=f"job-{judge}", lane="lane", answer_owner="answers", models=models)
+        right = all(verdict.correct for verdict in verdicts)
+        return own, [Told(item="q", verdicts=verdicts) if right else wrong(verdicts=verdicts)]
+
+    agreed = replace(JUDGED, value=1.0, correct=True)
+    folder = await told(tmp_path, "two", [by("a", JUDGED), by("b", agreed)])  # type: ignore[list-item]
+    async with Reader.open(folder) as reader:
+        first, second = (await lost_items(reader)).jobs
+    assert (first.counts, second.counts) == ({LossKind.JUDGE_DISAGREEMENT: 1}, {})
+    epochs = [wrong(verdicts=(JUDGED,)), Told(item="q", epoch=2, verdicts=(agreed,))]
+    (job,) = (await losses(tmp_path, epochs, epochs=2)).jobs
+    assert [(one.epoch, str(one.loss.kind)) for one in job.items] == [(1, "judge_disagreement")]
+    same = [wrong(verdicts=(JUDGED,)), wrong(epoch=2, verdicts=(JUDGED,))]
+    (job,) = (await losses(tmp_path / "same", same, epochs=2)).jobs
+    assert [(one.epoch, str(one.loss.kind)) for one in job.items] == [(1, "answer_wrong"), (2, "answer_wrong")]
+
+
+MIXED = [
+    Told(item="q1", state=State.ERROR, outcome="timeout", message="late"),
+    Told(item="q2", state=State.ERROR, outcome="timeout", message="late"),
+    Told(item="q3", state=State.ERROR, outcome="network", message="gone"),
+    wrong(item="q4", retrieved=[], hits=[]),
+    wrong(item="q5"),
+]
+
+
+async def test_only_the_kinds_that_were_asked_for_are_listed_and_all_are_counted(tmp_path: Path) -> None:
+    for kinds, names in (
+        (["error"], ["q1", "q2", "q3"]), (["answer_wrong,not_retrieved"], ["q4", "q5"]),
+        ([], ["q1", "q2", "q3", "q4", "q5"]),         (["error", "answer_wrong"], ["q1", "q2", "q3", "q5"]), (["unscored"], []),
+    ):  # fmt: skip
+        place = tmp_path / "-".join(names or ["none"])
+        (job,) = (await losses(place, MIXED, kinds=kinds)).jobs
+        assert [one.item for one in job.items] == names
+        assert job.counts == {LossKind.ERROR: 3, LossKind.NOT_RETRIEVED: 1, LossKind.ANSWER_WRONG: 1}
+
+
+async def test_names_of_which_there_is_nothing_are_refused_with_what_there_is(tmp_path: Path) -> None:
+    folder = await told(tmp_path, "r", [(record("p"), MIXED), (record("q"), MIXED)])
+    async with Reader.open(folder) as reader:
+        with pytest.raises(UsageError) as refused:
+            await lost_items(reader, kinds=["error", "nope"])
+        assert str(refused.value) == '"nope" is no kind of loss'
+        assert refused.value.hint == f"known: {', '.join(LossKind)}"
+        for names in ({"provider": "z"}, {"benchmark": "tales"}, {"benchmark": "facts", "provider": "z"}):
+            with pytest.raises(UsageError) as refused:
+                await lost_items(reader, **names)
+            assert (str(refused.value), refused.value.hint) == (
+                "run r has no such job", "it has: facts x p, facts x q",
+            )  # fmt: skip
+        assert [job.record.provider for job in (await lost_items(reader, provider="q")).jobs] == ["q"]
+        assert len((await lost_items(reader, benchmark="FACTS")).jobs) == 2
+
+
+async def test_the_document_tells_each_item_and_each_text_once(tmp_path: Path) -> None:
+    found = losses_json(await losses(tmp_path, MIXED))
+    (job,) = found["jobs"]  # type: ignore[misc, attr-defined]
+    assert (found["run_id"], job["n_lost"], job["counts"]) == (
+        "r", 5, {"error": 3, "not_retrieved": 1, "answer_wrong": 1},
+    )  # fmt: skip
+    assert job["models"] == {"embedding": None, "answering": "acme/m1", "judge": None}
+    assert [(one["loss"], one["error"], one["text"], one["count"]) for one in job["reasons"]] == [
+        ("error", "timeout", "late", 2), ("error", "network", "gone", 1),
+    ]  # fmt: skip
+    first, *_, last = job["items"]
+    assert (first["item_id"], first["error"], first["retrieved"], first["answer"]) == (
+        "q1", {"kind": "timeout", "message": "late"}, None, None,
+    )  # fmt: skip
+    assert last == {
+        "item_id": "q5", "corpus": "c", "epoch": 1, "question_type": "one", "state": "incorrect",
+        "loss": "answer_wrong", "partial_evidence": False, "error": None, "question": "Where?", "expected": ["Oslo"], "answer": "Oslo",
+        "evidence": ["s1"], "retrieved": [["s1"]], "reason": None,
+    }  # fmt: skip
+
+
+async def test_grids_count_first_and_then_list_and_say_what_they_leave_out(tmp_path: Path) -> None:
+    many = [wrong(item=f"q{at:03d}", question="so long a question " * 20) for at in range(SHOWN_ITEMS + 3)]
+    found = await losses(tmp_path, [*many, Told(item="q900", state=State.ERROR, outcome="timeout", message="late")])
+    counts, *rest = losses_grids(found, cut=True)
+    assert counts.title == "lost items of r, each counted once"
+    assert counts.head == ("benchmark", "provider", "models", "lost", "error", "answer_wrong")
+    assert counts.rows == (("facts", "p", "acme/m1", "44", "1", "43"),) and counts.right == (3, 4, 5)
+    items = rest[-1]
+    assert len(items.rows) == SHOWN_ITEMS and all(len(row) == len(items.head) for row in items.rows)
+    assert any("4 more" in note for note in items.notes)
+    whole = losses_grids(found, cut=False)[-1]
+    assert max(len(cell) for row in items.rows for cell in row) < max(len(cell) for row in whole.rows for cell in row)
+
+
+async def test_nothing_lost_is_one_line_of_zeros(tmp_path: Path) -> None:
+    (grid,) = losses_grids(await losses(tmp_path, [Told(item="q")]))
+    assert grid.rows == (("facts", "p", "acme/m1", "0"),)
