@@ -1,0 +1,321 @@
+"""Turns and sessions of a row: which key is what, what must be there, and how a history is laid out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from bench.datasets import Dataset
+from bench.errors import BenchError
+from bench.model import Session
+from tests.datasets.conftest import Workspace
+
+HEAD = """
+name: t
+version: "1"
+data: {type: local, path: ./datasets/t.json}
+schema:
+  itemId: id
+  question: q
+  answer: a
+"""
+TAIL = "evaluation: {method: exact-match}\nmetrics: [accuracy]\n"
+KEYED = "  context: {field: talk, type: object}\n"
+LISTED = "  context: {field: talk, type: array%s}\n"
+SCHEMA = ", itemSchema: {%s}"
+
+
+def opened(workspace: Workspace, context: str, talk: object, *, extra: str = "", **more: object) -> Dataset:
+    workspace.yaml("t", HEAD + context + TAIL + extra)
+    workspace.data("t.json", [{"id": "r", "q": "?", "a": "!", "talk": talk, **more}])
+    return workspace.open("t")
+
+
+def sessions(workspace: Workspace, context: str, talk: object, **more: object) -> Sequence[Session]:
+    return opened(workspace, context, talk, **more).corpus("r").sessions  # type: ignore[arg-type]
+
+
+def refusal(workspace: Workspace, context: str, talk: object, **more: object) -> str:
+    with pytest.raises(BenchError) as caught:
+        opened(workspace, context, talk, **more)  # type: ignore[arg-type]
+    assert caught.value.hint
+    return str(caught.value).removeprefix(f"{workspace.root}/datasets/")
+
+
+def said(*texts: str) -> list[dict[str, str]]:
+    return [{"speaker": "A", "text": text} for text in texts]
+
+
+# ------------------------------------------------------------------ turns
+
+
+@pytest.mark.parametrize(
+    ("turn", "expected"),
+    [
+        ({"role": "user", "content": "C"}, ("user", None, "C", None)),
+        ({"speaker": "Ann", "text": "T"}, (None, "Ann", "T", None)),
+        ({"role": "user", "speaker": "Ann", "content": "C", "text": "T"}, ("user", "Ann", "C", None)),
+        ({"text": "T"}, (None, None, "T", None)),
+        ({"text": "T", "caption": "a cat"}, (None, None, "T", "a cat")),
+        ({"text": "T", "blip_caption": "a dog", "caption": "a cat"}, (None, None, "T", "a dog")),
+        ({"text": "T", "blip_caption": None, "caption": "a cat"}, (None, None, "T", "a cat")),
+        ({"text": "T", "caption": ""}, (None, None, "T", None)),
+        ({"content": "", "text": "T"}, (None, None, "", None)),
+        ({"content": None, "text": "T"}, (None, None, "T", None)),
+        ("bare", (None, None, "bare", None)),
+    ],
+)
+def test_the_usual_names_are_read_where_none_are_given(workspace: Workspace, turn: object, expected: object) -> None:
+    (session,) = sessions(workspace, LISTED % "", [[turn]])
+    (found,) = session.turns
+    assert (found.role, found.speaker, found.text, found.caption) == expected
+
+
+def test_only_what_is_mapped_is_read(workspace: Workspace) -> None:
+    schema = SCHEMA % "content: $.body.words, speaker: from, caption: '$.media[0].alt', dialogId: key"
+    turn = {
+        "body": {"words": "W"},
+        "from": "Ann",
+        "media": [{"alt": "a cat"}],
+        "key": 7,
+        "role": "user",
+        "content": "C",
+    }
+    (session,) = sessions(workspace, LISTED % schema, [[turn]])
+    (found,) = session.turns
+    assert (found.id, found.role, found.speaker, found.text, found.caption) == ("7", None, "Ann", "W", "a cat")
+
+
+NO_DATE = "at: talk[0][1].at is no date that can be read"
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"words": ...}, "words: talk[0][1].words is missing"),
+        ({"words": ..., "word": "x"}, 'words: talk[0][1].words is missing; did you mean "word"?'),
+        ({"words": None}, "words: talk[0][1].words is null"),
+        ({"words": ["x"]}, "words: talk[0][1].words must be text, not: a list"),
+        ({"role": 1}, "role: talk[0][1].role must be text, not: 1"),
+        ({"role": ...}, "role: talk[0][1].role is missing"),
+        ({"role": None}, "role: talk[0][1].role is null"),
+        ({"role": ..., "rule": "user"}, 'role: talk[0][1].role is missing; did you mean "rule"?'),
+        ({"alt": 5}, "alt: talk[0][1].alt must be text, not: 5"),
+        ({"key": True}, "key: talk[0][1].key must be an id, not: true"),
+        ({"key": ""}, 'key: talk[0][1].key must be an id, not: ""'),
+        ({"key": {}}, "key: talk[0][1].key must be an id, not: a map of keys"),
+        ({"key": None}, "key: talk[0][1].key is null"),
+        ({"key": ...}, "key: talk[0][1].key is missing"),
+        ({"at": ..., "alt": ...}, "at: talk[0][1].at is missing"),
+        ({"at": None}, "at: talk[0][1].at is null"),
+        ({"at": "soon"}, f'{NO_DATE}: "soon"'),
+        ({"at": ""}, f'{NO_DATE}: ""'),
+        ({"at": [1]}, f"{NO_DATE}: a list"),
+    ],
+)
+def test_a_turn_that_lacks_what_is_mapped(workspace: Workspace, changes: dict[str, object], text: str) -> None:
+    schema = SCHEMA % "content: words, role: role, dialogId: key, date: at, caption: alt"
+    whole = {"role": "user", "words": "x", "key": 1, "at": "2024-01-01", "alt": "a cat"}
+    turn = {name: value for name, value in (whole | changes).items() if value is not ...}
+    assert refusal(workspace, LISTED % schema, [[whole, turn]]) == f"t.json: [0].talk[0][1].{text} (row r)"
+
+
+@pytest.mark.parametrize(("turn", "shown"), [(5, "5"), (None, "null"), ([], "a list"), (True, "true")])
+def test_what_is_no_turn(workspace: Workspace, turn: object, shown: str) -> None:
+    text = f"t.json: [0].talk[0][1]: talk[0][1] must be a turn, not: {shown} (row r)"
+    assert refusal(workspace, LISTED % "", [[said("x")[0], turn]]) == text
+
+
+def test_of_two_mapped_names_of_a_person_one_is_enough(workspace: Workspace) -> None:
+    schema = SCHEMA % "content: content, role: role, speaker: name"
+    turns = [{"role": "user", "content": "x"}, {"name": "Ann", "content": "y"}]
+    (session,) = sessions(workspace, LISTED % schema, [turns])
+    assert [(turn.role, turn.speaker) for turn in session.turns] == [("user", None), (None, "Ann")]
+    text = refusal(workspace, LISTED % schema, [[*turns, {"content": "z"}]])
+    assert text == "t.json: [0].talk[0][2].role: talk[0][2].role is missing (row r)"
+
+
+def test_a_mapped_key_that_no_turn_has_is_told_at_its_place_in_the_config(workspace: Workspace) -> None:
+    schema = SCHEMA % "content: content, caption: $.captain, role: role"
+    with pytest.raises(BenchError) as caught:
+        opened(workspace, LISTED % schema, [[{"role": "user", "content": "x", "caption": "c"}]])
+    text = f"no turn of {workspace.root}/datasets/t.json has what itemSchema.caption names"
+    assert f'{text}; did you mean "caption"?' in str(caught.value)
+    assert str(caught.value).startswith(f"{workspace.root}/configs/benchmarks/t.yaml:9:")
+    assert caught.value.hint == "correct the path, or remove it"
+
+
+def test_a_file_without_turns_says_nothing_about_their_keys(workspace: Workspace) -> None:
+    schema = SCHEMA % "content: content, caption: $.captain"
+    assert opened(workspace, LISTED % schema, [[], []]).counts.turns == 0
+    assert opened(workspace, LISTED % schema, [["bare text"]]).counts.turns == 1
+
+
+def test_a_removed_field_is_as_good_as_not_there_and_words_cannot_go(workspace: Workspace) -> None:
+    extra = "ingestion: {preprocessing: {removeFields: [role, mood]}}\n"
+    schema = SCHEMA % "content: content, role: role"
+    turn = {"role": "user", "content": "x", "mood": "fine"}
+    (session,) = sessions(workspace, LISTED % schema, [[turn]], extra=extra)
+    assert (session.turns[0].role, session.turns[0].text) == (None, "x")
+    extra = "ingestion: {preprocessing: {removeFields: [content]}}\n"
+    text = refusal(workspace, LISTED % schema, [[turn]], extra=extra)
+    assert text == "t.json: [0].talk[0][0].content: talk[0][0].content is missing (row r)"
+
+
+# ------------------------------------------------------------------ sessions
+
+
+def test_keyed_sessions_go_by_number_and_foreign_keys_are_none(workspace: Workspace) -> None:
+    talk = {
+        "session_10": said("ten"),
+        "session_2": said("two"),
+        "session_1": said("one"),
+        "session_x": "no session",
+        "a session_3": 5,
+        "session_2_summary": "nor this",
+        "session_4_date_time": "a date without a session",
+    }
+    found = sessions(workspace, KEYED, talk)
+    assert [session.id for session in found] == ["session_1", "session_2", "session_10"]
+    assert [session.turns[0].id for session in found] == ["session_1#1", "session_2#1", "session_10#1"]
+    assert [session.when for session in found] == [None] * 3
+
+
+def test_keyed_sessions_with_dates_go_by_date(workspace: Workspace) -> None:
+    talk = {
+        "session_1": said("later"),
+        "session_1_date_time": "8 May, 2023",
+        "session_2": said("earlier"),
+        "session_2_date_time": "7 May, 2023",
+        "session_3": said("the same day, later in the file"),
+        "session_3_date_time": "7 May, 2023",
+    }
+    found = sessions(workspace, KEYED, talk)
+    assert [(session.id, session.date_text) for session in found] == [
+        ("session_2", "7 May, 2023"),
+        ("session_3", "7 May, 2023"),
+        ("session_1", "8 May, 2023"),
+    ]
+
+
+def test_the_patterns_of_keys_are_ones_own(workspace: Workspace) -> None:
+    context = '  context: {field: talk, type: object, sessionPattern: "day (*)", datePattern: "on_*."}\n'
+    talk = {
+        "day (2)": said("b"),
+        "day (1)": said("a"),
+        "on_1.": "2024-01-02",
+        "on_2.": "2024-01-01",
+        "day 3": said("c"),
+    }
+    assert [session.id for session in sessions(workspace, context, talk)] == ["day (2)", "day (1)"]
+
+
+@pytest.mark.parametrize(
+    ("talk", "text"),
+    [
+        ([], "talk: talk must be an object, not: a list (row r)"),
+        (None, "talk: talk is null (row r)"),
+        ({"session_1": None}, "talk.session_1: talk.session_1 must be a list of turns, not: null (row r)"),
+        ({"session_1": {}}, "talk.session_1: talk.session_1 must be a list of turns, not: a map of keys (row r)"),
+        ({"session_1": [5]}, "talk.session_1[0]: talk.session_1[0] must be a turn, not: 5 (row r)"),
+        (
+            {"session_1": [], "session_1_date_time": "soon"},
+            'talk.session_1_date_time: talk.session_1_date_time is no date that can be read: "soon" (row r)',
+        ),
+        (
+            {"session_1": [], "session_1_date_time": "2024-01-01", "session_2": []},
+            "talk.session_2: talk.session_2 has no date, other sessions of the corpus have one"
+            ' (session "session_2") (row r)',
+        ),
+        (
+            {"session_1": [], "session_1_date_time": None, "session_2": [], "session_2_date_time": "2024-01-01"},
+            "talk.session_1: talk.session_1 has no date, other sessions of the corpus have one"
+            ' (session "session_1") (row r)',
+        ),
+    ],
+)
+def test_what_is_no_keyed_history(workspace: Workspace, talk: object, text: str) -> None:
+    assert refusal(workspace, KEYED, talk) == f"t.json: [0].{text}"
+
+
+PARALLEL = ", dateField: dates, sessionIdField: ids"
+
+
+@pytest.mark.parametrize(
+    ("dates", "ids", "text"),
+    [
+        (["2024-01-01"], ["a", "b"], "dates: dates has 1 entries for 2 sessions (row r)"),
+        (["2024-01-01"] * 3, ["a", "b"], "dates: dates has 3 entries for 2 sessions (row r)"),
+        (["2024-01-01"] * 2, ["a"], "ids: ids has 1 entries for 2 sessions (row r)"),
+        (["2024-01-01"] * 2, [], "ids: ids has 0 entries for 2 sessions (row r)"),
+        ("2024-01-01", ["a", "b"], 'dates: dates must be a list, not: "2024-01-01" (row r)'),
+        (None, ["a", "b"], "dates: dates is null (row r)"),
+        (["2024-01-01", None], ["a", "b"], "dates[1]: dates[1] is null, a date is needed (row r)"),
+        (["2024-01-01", 7], ["a", "b"], "dates[1]: dates[1] is no date that can be read: 7 (row r)"),
+        (["2024-01-01", {}], ["a", "b"], "dates[1]: dates[1] is no date that can be read: a map of keys (row r)"),
+        (["2024-01-01"] * 2, ["a", None], "ids[1]: ids[1] must be a session id, not: null (row r)"),
+        (["2024-01-01"] * 2, ["a", ""], 'ids[1]: ids[1] must be a session id, not: "" (row r)'),
+        (["2024-01-01"] * 2, ["a", True], "ids[1]: ids[1] must be a session id, not: true (row r)"),
+        (["2024-01-01"] * 2, [["a"], "b"], "ids[0]: ids[0] must be a session id, not: a list (row r)"),
+    ],
+)
+def test_lists_beside_the_sessions_must_fit_them(workspace: Workspace, dates: object, ids: object, text: str) -> None:
+    found = refusal(workspace, LISTED % PARALLEL, [said("x"), said("y")], dates=dates, ids=ids)
+    assert found == f"t.json: [0].{text}"
+
+
+def test_numeric_session_ids_become_text(workspace: Workspace) -> None:
+    dates = ["2024-01-02", "2024-01-01"]
+    found = sessions(workspace, LISTED % PARALLEL, [said("x"), said("y")], dates=dates, ids=[7, 1.50])
+    assert [session.id for session in found] == ["1.5", "7"]
+
+
+def test_objects_are_sessions_of_one_turn_with_their_own_id_and_date(workspace: Workspace) -> None:
+    schema = SCHEMA % "content: content, role: role, id: key, date: at"
+    turns = [
+        {"key": "m2", "at": "2024-01-02", "role": "user", "content": "second"},
+        {"key": "m1", "at": "2024-01-01 10:00", "role": "user", "content": "first"},
+    ]
+    found = sessions(workspace, LISTED % schema, turns)
+    assert [(session.id, session.date_text, len(session.turns)) for session in found] == [
+        ("m1", "2024-01-01 10:00", 1),
+        ("m2", "2024-01-02", 1),
+    ]
+    assert [session.turns[0].id for session in found] == ["m1#1", "m2#1"]
+    assert [session.turns[0].when for session in found] == [None, None], "the date is the session's"
+
+
+def test_a_turn_that_names_itself_keeps_its_name_in_a_session_of_one(workspace: Workspace) -> None:
+    schema = SCHEMA % "content: content, dialogId: key"
+    (session,) = sessions(workspace, LISTED % schema, [{"key": "D1:1", "content": "x"}])
+    assert (session.id, session.turns[0].id) == ("session_1", "D1:1")
+
+
+def test_texts_are_simple_content(workspace: Workspace) -> None:
+    found = sessions(workspace, LISTED % "", ["one", "", "three"])
+    assert [(session.id, session.turns[0].text) for session in found] == [("r.1", "one"), ("r.2", ""), ("r.3", "three")]
+
+
+def test_an_empty_history_is_a_corpus_that_sends_nothing(workspace: Workspace) -> None:
+    for context, talk in ((LISTED % "", []), (KEYED, {})):
+        dataset = opened(workspace, context, talk)
+        assert (dataset.counts.sessions, dataset.counts.memories, dataset.counts.corpora) == (0, 0, 1)
+        assert [dataset.memories("r", unit=unit) for unit in ("session", "turn", "corpus")] == [[], [], []]
+
+
+def test_a_session_of_no_turns_is_counted_and_sends_nothing(workspace: Workspace) -> None:
+    dataset = opened(workspace, LISTED % "", [said("x"), [], []])
+    assert dict(dataset.counts.flags) == {"session_empty": 2}
+    assert [len(dataset.memories("r", unit=unit)) for unit in ("session", "turn", "corpus")] == [1, 1, 1]
+
+
+def test_what_is_no_list_of_sessions(workspace: Workspace) -> None:
+    assert (
+        refusal(workspace, LISTED % "", {"a": 1}) == "t.json: [0].talk: talk must be a list, not: a map of keys (row r)"
+    )
+    assert (
+        refusal(workspace, LISTED % "", [5]) == "t.json: [0].talk[0]: talk[0] must be a list of turns, not: 5 (row r)"
+    )
+    text = "t.json: [0].talk: talk must be text, not: a list (row r)"
+    assert refusal(workspace, "  context: {field: talk, type: string}\n", ["x"]) == text
