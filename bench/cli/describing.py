@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,23 +25,23 @@ Switch = Annotated[bool, Parameter(negative=())]
 def describe(
     name: str,
     *,
-    items: Switch = False,
     memories: Switch = False,
     selection: SelectionFlags | None = None,
 ) -> int:
     """What a benchmark, provider, metric or run is, what its numbers mean and what it needs.
 
+    With --items: JSON lines of what a run would ask, of the items that are named or of all.
+
     Parameters
     ----------
     name
         A name of bench list.
-    items
-        JSON lines: what a run would ask.
     memories
         JSON lines: what a run would ingest.
     """
-    if items or memories:
-        _stream(name, selection or SelectionFlags(), memories=memories)
+    chosen = selection or SelectionFlags()
+    if memories or chosen.items is not None:
+        _stream(name, replace(chosen, items=chosen.items or None), memories=memories)
         return 0
     found = _described(name)
     if current.get().json:
@@ -141,11 +142,12 @@ def _metric(catalog: Catalog, name: str) -> Mapping[str, object]:
 
     from bench.errors import UnknownMetric
     from bench.metrics import resolve
+    from bench.providers.names import BUILT_IN
 
     try:
         return asdict(resolve(name))
     except UnknownMetric as problem:
-        known = [entry.name for entry in (*catalog.benchmarks(), *catalog.providers())]
+        known = [*BUILT_IN, *(entry.name for entry in (*catalog.benchmarks(), *catalog.providers()))]
         near = get_close_matches(name, known, n=1)
         hint = f'did you mean "{near[0]}"?' if near else "bench list shows what there is"
         raise UsageError(f'nothing is called "{name}"', hint=hint) from problem

@@ -61,9 +61,9 @@ def validate(paths: list[Path] | None = None, /) -> int:
 
 def schema(kind: Literal["benchmark", "manifest", "provider", "run", "receipt", "event"], /) -> int:
     """JSON Schema of a file kind: editors complete and check YAML with it."""
-    from bench.cli.schemas import schema_of
+    from bench.cli.schemas import editors_schema
 
-    console.json_value(schema_of(kind))
+    console.json_value(editors_schema(kind))
     return 0
 
 

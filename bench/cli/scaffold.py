@@ -15,12 +15,13 @@ from typing import Literal
 
 from bench.errors import UsageError
 
+LONGEST_VARIABLE = 40
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 PROVIDER = """# A memory system behind HTTP: what is sent, and where the answers stand. See docs/add-a-provider.md
 apiVersion: bench/v1
-name: {name}
-displayName: {name}
+name: {quoted}
+displayName: {quoted}
 description: One sentence about it
 type: hosted
 
@@ -82,12 +83,14 @@ def write_new(kind: Literal["provider", "benchmark"], name: str, *, data: Path |
     """
     if not NAME.fullmatch(name):
         raise UsageError(f'"{name}" is no name', hint="lower case letters, digits, dots, dashes and underscores")
+    from bench.datasets.starting import quoted
+
     guesses: tuple[str, ...] = ()
     if kind == "provider" and data is not None:
         raise UsageError("--from takes the data of a benchmark", hint="leave it out for a provider")
     if kind == "provider":
-        variable = re.sub(r"[^A-Z0-9]", "_", name.upper())
-        files = [(workspace / "configs" / "providers" / f"{name}.yaml", PROVIDER.format(name=name, variable=variable))]
+        text = PROVIDER.format(quoted=quoted(name), variable=_variable(name))
+        files = [(workspace / "configs" / "providers" / f"{name}.yaml", text)]
     else:
         from bench.datasets.starting import new_benchmark
 
@@ -100,3 +103,9 @@ def write_new(kind: Literal["provider", "benchmark"], name: str, *, data: Path |
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     return Written(path=files[0][0], guesses=guesses)
+
+
+def _variable(name: str) -> str:
+    """The beginning of a provider's variables: a letter first, and short enough for a name."""
+    words = re.sub(r"[^A-Z0-9]", "_", name.upper())[:LONGEST_VARIABLE]
+    return words if words[0].isalpha() else f"P_{words}"

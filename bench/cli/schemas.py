@@ -8,10 +8,14 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 Kind = Literal["benchmark", "manifest", "provider", "run", "receipt", "event"]
+TIMES = ("maxTime", "timeout", "itemTimeout")
+PAIRS = ("set", "rate", "label", "minScore")
+SHORT: dict[str, dict[str, Any]] = {"WaitBlock": {"const": "sentinel"}, "MetricChoice": {"type": "string"}}
+"""what may stand for a whole block"""
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def schema_of(kind: Kind) -> dict[str, object]:
+def schema_of(kind: Kind) -> dict[str, Any]:
     """The schema of one kind, draft 2020-12."""
     if kind == "event":
         return {"$schema": DRAFT, **_events()}
@@ -25,6 +29,60 @@ def schema_of(kind: Kind) -> dict[str, object]:
     if kind == "run":
         _add_flags(schema)
     return {"$schema": DRAFT, **schema}
+
+
+def editors_schema(kind: Kind) -> dict[str, object]:
+    """The schema of one kind as files are really written: either spelling of a key, one entry where a list may stand.
+
+    It lets pass whatever the program reads, so that an editor marks nothing that is right; ``bench validate`` is exact.
+    """
+    schema: dict[str, Any] = schema_of(kind)
+    if kind in ("event", "receipt"):  # written by the program, in one way
+        return schema
+    if kind == "run":
+        _as_typed(schema["properties"])
+    blocks: dict[str, dict[str, Any]] = schema.get("$defs", {})
+    for block in blocks.values():
+        if kind == "benchmark":  # a file that extends another one says only what differs
+            block.pop("required", None)
+        _write_freely(block)
+    _write_freely(schema)
+    for name in SHORT.keys() & blocks.keys():
+        blocks[name] = {"anyOf": [SHORT[name], blocks[name]]}
+    return schema
+
+
+def _as_typed(keys: dict[str, dict[str, Any]]) -> None:
+    """Texts that stand for times and maps in a run file, as they do on the command line."""
+    text: dict[str, Any] = {"type": "string"}
+    for name in (*TIMES, *PAIRS):
+        ways = [text] if name in TIMES else [text, {"type": "array", "items": text}]
+        keys[name] = {"anyOf": [keys[name], *ways], "description": keys[name].get("description", "")}
+
+
+def _write_freely(part: dict[str, Any]) -> None:
+    keys = {key: _one_or_list(inner) for key, inner in part.get("properties", {}).items()}
+    if keys:
+        part["properties"] = {name: inner for key, inner in keys.items() for name in _spellings(key)}
+    needed = [{"anyOf": [{"required": [name]} for name in _spellings(key)]} for key in part.pop("required", ())]
+    if needed:
+        part["allOf"] = needed
+
+
+def _spellings(key: str) -> dict[str, None]:
+    from pydantic.alias_generators import to_snake
+
+    return dict.fromkeys((key, to_snake(key)))
+
+
+def _one_or_list(schema: dict[str, Any]) -> dict[str, Any]:
+    """An entry may stand for a list of one, also for each list of a map."""
+    if isinstance(schema.get("additionalProperties"), dict):
+        return {**schema, "additionalProperties": _one_or_list(schema["additionalProperties"])}
+    ways = schema.get("anyOf", [schema])
+    single = [way["items"] for way in ways if way.get("type") == "array" and "items" in way]
+    about = {name: value for name, value in schema.items() if name in ("title", "description", "default")}
+    return {**about, "anyOf": [*ways, *single]} if single else schema
 
 
 def _add_flags(schema: dict[str, Any]) -> None:

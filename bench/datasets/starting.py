@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,10 +26,12 @@ _HISTORIES = ("sessions", "haystack_sessions", "conversation", "content", "conte
 _DATES = ("dates", "haystack_dates", "session_dates", "timestamps")
 _SESSION_IDS = ("session_ids", "haystack_session_ids")
 _TYPES = ("question_type", "type", "category", "kind")
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+_SPECIAL = ("true", "false", "null", "yes", "no", "on", "off", "y", "n")
 _NESTED = ("qa", "qa_pairs", "questions", "queries")
 
 SAMPLE = """# A benchmark: what is remembered, what is asked, how it is judged. See docs/add-a-benchmark.md
-name: {name}
+name: {quoted}
 description: One sentence about it
 version: "1"            # raise it when items or protocol change
 
@@ -111,9 +114,9 @@ def config_text(name: str, path: str, row: Mapping[str, object]) -> str:
     kind = _first(row, _TYPES)
     answered = bool(_first(questions if questions is not None else row, _ANSWERS))
     return SAMPLE.format(
-        name=name,
+        quoted=quoted(name),
         path=json.dumps(path),
-        id=_first(row, _IDS) or _quoted(next(iter(row))),
+        id=_first(row, _IDS) or quoted(next(iter(row))),
         ask=_nested(nested or "", questions) if questions is not None else _flat(row),
         context=_context(row, history),
         metadata=f"  metadata:\n    questionType: {kind}\n" if kind and questions is None else "",
@@ -158,7 +161,7 @@ def _context(row: Mapping[str, object], history: str) -> str:
     value = row.get(history)
     kind = "object" if isinstance(value, Mapping) else "array" if isinstance(value, list) else "string"
     dates, ids = _first(row, _DATES, list), _first(row, _SESSION_IDS, list)
-    lines = [f"    field: {_quoted(history)}\n", f"    type: {kind}\n"]
+    lines = [f"    field: {quoted(history)}\n", f"    type: {kind}\n"]
     if kind == "array":
         lines += [f"    dateField: {dates}\n"] if dates else []
         lines += [f"    sessionIdField: {ids}\n"] if ids else []
@@ -184,9 +187,10 @@ def _weight(value: object) -> tuple[bool, int]:
     return not isinstance(value, str), len(value) if isinstance(value, str | list | Mapping) else 0
 
 
-def _quoted(name: str) -> str:
-    """A field's name as YAML takes it, whatever is in it."""
-    return name if name in _HISTORIES else json.dumps(name, ensure_ascii=False)
+def quoted(name: str) -> str:
+    """A name as YAML takes it, whatever is in it."""
+    plain = _PLAIN.fullmatch(name) and name.lower() not in _SPECIAL
+    return name if plain else json.dumps(name, ensure_ascii=False)
 
 
 def _written_path(data: Path, workspace: Path) -> str:

@@ -1,0 +1,177 @@
+"""``bench new``: a config that is valid as it is written, or says what in it was guessed. Nothing is overwritten."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.cli.scaffold import write_new
+from bench.config.provider import load_provider
+from bench.errors import DataError, UsageError
+
+Bench = Callable[..., Any]
+NAMING = "lower case letters, digits, dots, dashes and underscores"
+
+
+@pytest.mark.parametrize(
+    ("name", "variable"),
+    [
+        ("mine", "MINE"),
+        ("a.b-c_d", "A_B_C_D"),
+        ("0", "P_0"),
+        ("9lives", "P_9LIVES"),
+        ("1e3", "P_1E3"),
+        ("null", "NULL"),
+        ("on", "ON"),
+        ("word-" * 12 + "end", "WORD_" * 8),
+    ],
+)
+def test_a_provider_of_any_good_name_is_valid_as_it_is_written(tmp_path: Path, name: str, variable: str) -> None:
+    made = write_new("provider", name, data=None, workspace=tmp_path)
+    assert (made.path, made.guesses) == (tmp_path / "configs/providers" / f"{name}.yaml", ())
+    config = load_provider(made.path)
+    assert config.name == name
+    (auth,) = config.auth
+    assert auth.env_var == f"{variable}_API_KEY"
+
+
+@pytest.mark.parametrize("name", ["mine", "0", "true", "2024-01-01"])
+@pytest.mark.parametrize("kind", ["provider", "benchmark"])
+def test_what_is_written_validates(bench: Bench, kind: str, name: str) -> None:
+    done = bench("new", kind, name)
+    path = done.stdout.strip()
+    assert path == f"configs/{kind}s/{name}.yaml"
+    assert done.stderr == f"next: bench validate {path}\n"
+    assert "1 configs checked, 0 with errors" in bench("validate", path).stdout
+
+
+def test_the_sample_benchmark_runs_and_is_right(bench: Bench) -> None:
+    bench("new", "benchmark", "mine")
+    bench("run", "-q", "--benchmarks", "mine", "--providers", "bm25", "--run-id", "r")
+    (job,) = json.loads(bench("results", "r", "--json").stdout)["jobs"]
+    assert job["counts"] == {"correct": 2}
+
+
+@pytest.mark.parametrize("name", ["", "Mine", "-x", ".x", "a b", "a/b", "../x", "é", "x" * 65])
+def test_a_name_that_is_none_writes_nothing(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError) as told:
+        write_new("provider", name, data=None, workspace=tmp_path)
+    assert (str(told.value), told.value.hint) == (f'"{name}" is no name', NAMING)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["provider", "benchmark"])
+def test_a_file_that_is_there_is_left_as_it_was(bench: Bench, tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "configs" / f"{kind}s" / "mine.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text("mine: own\n")
+    done = bench("new", kind, "mine", check=2)
+    assert "mine.yaml" in done.stderr and "choose another name" in done.stderr
+    assert path.read_text() == "mine: own\n"
+
+
+def test_data_of_a_sample_that_is_there_is_not_overwritten_and_no_config_is_left(bench: Bench, tmp_path: Path) -> None:
+    rows = tmp_path / "datasets/mine/mine.jsonl"
+    rows.parent.mkdir(parents=True)
+    rows.write_text("own\n")
+    done = bench("new", "benchmark", "mine", check=2)
+    assert done.stderr == "error: datasets/mine/mine.jsonl exists already\nhint: choose another name, or move it away\n"
+    assert rows.read_text() == "own\n"
+    assert not (tmp_path / "configs").exists()
+
+
+def test_a_provider_takes_no_data(bench: Bench, tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text("a\n1\n")
+    done = bench("new", "provider", "mine", "--from", "d.csv", check=2)
+    assert done.stderr == "error: --from takes the data of a benchmark\nhint: leave it out for a provider\n"
+
+
+# ------------------------------------------------------------------ fields of the data
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"id": "1", "question": "Who?", "answer": "Ada", "content": "Ada did."},
+        {"question_id": "1", "query": "Who?", "gold": "Ada", "messages": [{"role": "user", "content": "Ada did."}]},
+        {"uid": "1", "qa": [{"q": "Who?", "a": "Ada"}], "sessions": [["Ada did."]]},
+    ],
+)
+def test_fields_with_telling_names_are_no_guess(bench: Bench, tmp_path: Path, row: dict[str, Any]) -> None:
+    (tmp_path / "d.jsonl").write_text(json.dumps(row) + "\n")
+    assert bench("new", "benchmark", "mine", "--from", "d.jsonl").stderr.startswith("next: ")
+    assert json.loads(bench("new", "benchmark", "mine2", "--from", "d.jsonl", "--json").stdout)["guesses"] == []
+
+
+ID = 'no field looks like itemId: the first field, "{}" stands there'
+HISTORY = 'no field looks like context.field (the history): the name "{}" stands there'
+QUESTION = 'no field looks like question: the name "question" stands there'
+
+
+@pytest.mark.parametrize(
+    ("row", "guesses"),
+    [
+        ({"id": "1", "question": "q", "foo": "x"}, [HISTORY.format("foo")]),
+        ({"key": "1", "question": "q", "text": "x"}, [ID.format("key")]),
+        ({"id": "1", "text": "x", "what": "q"}, [QUESTION]),
+        ({"id": "1", "text": "x", "qa": [{"ask": "q"}]}, [QUESTION]),
+        ({"a b": "1"}, [ID.format("a b"), HISTORY.format("a b"), QUESTION]),
+    ],
+)
+def test_what_no_field_fits_is_said_with_what_stands_there(
+    bench: Bench, tmp_path: Path, row: dict[str, Any], guesses: list[str]
+) -> None:
+    (tmp_path / "d.jsonl").write_text(json.dumps(row) + "\n")
+    lines = bench("new", "benchmark", "mine", "--from", "d.jsonl").stderr.splitlines()
+    assert lines[:-1] == [f"guessed: {text}; correct it in the file" for text in guesses]
+    assert json.loads(bench("new", "benchmark", "other", "--from", "d.jsonl", "--json").stdout)["guesses"] == guesses
+
+
+@pytest.mark.parametrize(
+    "name", ["#hash", "a: b", "yes", "null", "- x", "{x", "3", "é 😀", 'quo"te', "line\nbreak", "&a"]
+)
+def test_a_field_of_any_name_is_written_as_yaml_takes_it(bench: Bench, tmp_path: Path, name: str) -> None:
+    (tmp_path / "d.jsonl").write_text(json.dumps({name: "1", "question": "q"}) + "\n")
+    bench("new", "benchmark", "mine", "--from", "d.jsonl")
+    assert "0 with errors" in bench("validate", "configs/benchmarks/mine.yaml").stdout
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "text"),
+    [
+        ("d.jsonl", "", "d.jsonl: there are no rows"),
+        ("d.jsonl", "{}\n", "d.jsonl:1: row has no field"),
+        ("d.json", "[]", "d.json: there are no rows"),
+        ("d.csv", "a,b\n", "d.csv: there are no rows"),
+        ("d.txt", "x", 'cannot tell the format of "d.txt"'),
+        ("d.jsonl", "{torn", "d.jsonl:1"),
+        ("gone.jsonl", None, "gone.jsonl: cannot read the file: No such file or directory"),
+    ],
+)
+def test_data_without_a_row_writes_nothing(
+    bench: Bench, tmp_path: Path, file: str, content: str | None, text: str
+) -> None:
+    if content is not None:
+        (tmp_path / file).write_text(content)
+    done = bench("new", "benchmark", "mine", "--from", file, check=2)
+    assert done.stderr.startswith(f"error: {text}")
+    assert not (tmp_path / "configs").exists()
+
+
+def test_the_path_of_the_data_is_written_from_the_workspace(tmp_path: Path) -> None:
+    inside, outside = tmp_path / "w" / "rows.jsonl", tmp_path / "rows.jsonl"
+    inside.parent.mkdir()
+    for path, written in ((inside, '"./rows.jsonl"'), (outside, f'"{outside}"')):
+        path.write_text('{"id": "1", "question": "q", "text": "x"}\n')
+        made = write_new("benchmark", f"b{len(written)}", data=path, workspace=tmp_path / "w")
+        assert f"path: {written} " in made.path.read_text()
+
+
+def test_an_error_of_the_data_is_the_data_s(tmp_path: Path) -> None:
+    (tmp_path / "d.jsonl").write_text("[1]\n")
+    with pytest.raises(DataError, match=r"d\.jsonl:1"):
+        write_new("benchmark", "mine", data=tmp_path / "d.jsonl", workspace=tmp_path)

@@ -1,0 +1,108 @@
+"""``bench schema``: what the models accept is what an editor accepts; every key says what it is for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from jsonschema import Draft202012Validator, ValidationError, validate  # type: ignore[import-untyped]
+from ruamel.yaml import YAML
+
+from bench.cli.schemas import DRAFT, Kind, editors_schema, schema_of
+
+Bench = Callable[..., Any]
+KINDS: tuple[Kind, ...] = ("benchmark", "manifest", "provider", "run", "receipt", "event")
+
+
+def read(path: Path) -> Any:
+    return json.loads(json.dumps(YAML(typ="safe").load(path.read_text("utf-8")), default=str))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_is_a_schema_of_its_draft(bench: Bench, kind: Kind) -> None:
+    shown = json.loads(bench("schema", kind).stdout)
+    assert shown["$schema"] == DRAFT
+    assert shown == editors_schema(kind)
+    Draft202012Validator.check_schema(shown)
+
+
+def test_every_shipped_config_fits_its_schema(root: Path) -> None:
+    kinds: dict[str, Kind] = {"benchmarks": "benchmark", "providers": "provider", "runs": "run"}
+    schemas = {folder: editors_schema(kind) for folder, kind in kinds.items()}
+    checked = 0
+    for kind, schema in schemas.items():
+        for path in sorted((root / "configs" / kind).glob("*.yaml")):
+            if not path.stem.endswith(".compose"):
+                validate(read(path), schema)
+                checked += 1
+    assert checked > 30
+
+
+@pytest.mark.parametrize(
+    ("kind", "document"),
+    [
+        ("run", {"benchmark": ["demo"]}),
+        ("run", {"limit": 0}),
+        ("run", {"limit": "many"}),
+        ("provider", {"name": "x", "endpoint": {}}),
+        ("benchmark", {"name": 3}),
+        ("manifest", {"manifest_version": "1", "nonsense": 1}),
+        ("receipt", {}),
+        ("event", {"event": "done"}),
+        ("event", {"event": "launch", "run_id": "r", "started_at": "x", "jobs": [], "more": 1}),
+    ],
+)
+def test_what_is_no_such_file_does_not_fit(kind: Kind, document: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        validate(document, editors_schema(kind))
+
+
+@pytest.mark.parametrize(
+    ("kind", "document"),
+    [
+        ("run", {"benchmarks": "demo", "providers": ["bm25", "oracle"], "answeringModel": "none"}),
+        ("run", {"max_time": "6h", "itemTimeout": 30, "timeout": "90s"}),
+        ("run", {"set": ["bm25.k=3"], "rate": "p.add=5/s", "label": {"a": "b"}, "min_score": ["mrr=0.5"]}),
+        ("run", {"metrics": ["mrr", {"name": "ndcg_at_10", "config": {"gain": "linear"}}]}),
+        ("benchmark", {"extends": "demo", "data": {"sha256": None}}),
+        ("run", {}),
+    ],
+)
+def test_what_the_program_reads_is_not_marked(kind: Kind, document: dict[str, Any]) -> None:
+    validate(document, editors_schema(kind))
+
+
+def test_a_key_that_is_needed_is_missed_in_both_spellings() -> None:
+    whole = {"name": "x", "version": "1", "data": {}, "schema": {}, "evaluation": {}}
+    errors = Draft202012Validator(editors_schema("benchmark")).iter_errors
+    assert not list(errors(whole))
+    for key in whole:
+        assert list(errors({name: value for name, value in whole.items() if name != key})), key
+
+
+def test_a_key_of_a_run_file_says_what_its_flag_says() -> None:
+    keys = cast("dict[str, dict[str, Any]]", schema_of("run")["properties"])
+    assert keys["limit"]["description"] == "the first N items that are left"
+    assert [name for name, shown in keys.items() if not shown.get("description")] == []
+
+
+def test_every_line_of_a_run_fits_the_schema_of_events(bench: Bench) -> None:
+    schema = schema_of("event")
+    lines = [
+        json.loads(line)
+        for line in bench("run", "--providers", "no-memory", "--limit", "2", "--json").stdout.splitlines()
+    ]
+    assert {line["event"] for line in lines} == {"launch", "progress", "done"}
+    for line in lines:
+        validate(line, schema)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_names_every_command(bench: Bench, shell: str) -> None:
+    from bench.cli.app import COMMANDS
+
+    text = bench("completion", shell).stdout
+    assert all(name in text for name, *_ in COMMANDS)
