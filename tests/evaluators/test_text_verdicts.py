@@ -1,0 +1,369 @@
+"""Verdicts by comparison: what counts as equal, what a refusal changes, and what may be set."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.errors import ConfigError
+from bench.evaluators import Evaluator, is_refusal, open_evaluator, state_of
+from bench.evaluators.builtin import BUILT_IN
+from bench.metrics import score
+from bench.model import Deletion, Hit, State, Verdict
+from tests.evaluators.judge_double import SaidBefore, item
+
+WORDS = st.text("abcxyz ", min_size=1, max_size=12).filter(lambda text: bool(text.strip()))
+TEXTS = st.text(max_size=30)
+
+
+def opened(name: str, **config: object) -> Evaluator:
+    found = open_evaluator(name, config=config)
+    assert found is not None
+    return found
+
+
+async def say(name: str, answer: str, golds: Sequence[str], *, abstention: bool = False, **config: object) -> Verdict:
+    about = item(answers=tuple(golds), abstention=abstention)
+    return await opened(name, **config).evaluate(about, answer, (), None)
+
+
+# ------------------------------------------------------------------------ what is equal
+
+
+@pytest.mark.parametrize(
+    ("name", "config", "answer", "gold", "value"),
+    [
+        ("exact-match", {}, "PARIS", "paris", 1.0),
+        ("exact-match", {}, "New\t \nYork ", "new york", 1.0),
+        ("exact-match", {}, "Paris.", "Paris", 0.0),
+        ("exact-match", {}, "the Paris", "Paris", 0.0),
+        ("exact-match", {"variant": "squad"}, "The Paris.", "paris", 1.0),
+        ("exact-match", {"variant": "squad"}, "Lyon", "paris", 0.0),
+        ("exact-match", {"case_sensitive": True}, "paris", "Paris", 0.0),
+        ("exact-match", {"normalize_whitespace": False}, "a  b", "a b", 0.0),
+        ("exact-match", {}, "caf\u00e9", "cafe\u0301", 0.0),
+        ("exact-match", {"unicode": "nfc"}, "caf\u00e9", "cafe\u0301", 1.0),
+        ("exact-match", {"unicode": "nfc"}, "\ufb01n", "fin", 0.0),
+        ("exact-match", {"unicode": "nfkc"}, "\ufb01n", "fin", 1.0),
+        ("exact-match", {}, "\ufeffParis", "Paris", 1.0),
+        ("contains", {}, "She lives in New   York now", "new york", 1.0),
+        ("contains", {}, "in Yorkshire", "York", 0.0),
+        ("contains", {}, "it costs 25 euros", "2", 0.0),
+        ("contains", {}, "it costs 25 euros", "25", 1.0),
+        ("contains", {"word_boundary": False}, "in Yorkshire", "York", 1.0),
+        ("contains", {"case_sensitive": True}, "in york", "York", 0.0),
+        ("contains", {}, "C++ it is", "C++", 1.0),
+        ("contains", {}, "a.b", "a.b", 1.0),
+        ("contains", {}, "axb", "a.b", 0.0),
+        ("token-f1", {}, "Paris", "Paris", 1.0),
+        ("token-f1", {}, "the city of Paris", "Paris", pytest.approx(0.5)),
+        ("token-f1", {}, "Rome", "Paris", 0.0),
+    ],
+)
+async def test_an_answer_and_a_gold_are_compared_as_the_config_says(
+    name: str, config: dict[str, object], answer: str, gold: str, value: float
+) -> None:
+    found = await say(name, answer, [gold], **config)
+    assert found.value == value
+    assert (found.correct, found.abstained, found.judged, found.reason) == (value == 1.0, False, False, "")
+
+
+@given(answer=WORDS, gold=WORDS)
+async def test_equality_has_no_side_and_no_case(answer: str, gold: str) -> None:
+    there, back = await say("exact-match", answer, [gold]), await say("exact-match", gold, [answer])
+    louder = await say("exact-match", answer.upper(), [gold])
+    assert there.value == back.value == louder.value == float(answer.split() == gold.split())
+
+
+@given(gold=WORDS, before=WORDS, after=WORDS)
+async def test_a_gold_between_other_words_is_contained_and_equals_only_itself(
+    gold: str, before: str, after: str
+) -> None:
+    around = f"{before} {gold} {after}"
+    assert (await say("contains", around, [gold])).value == 1
+    assert (await say("exact-match", gold, [gold])).value == 1
+    assert (await say("exact-match", around, [gold])).value == 0
+
+
+@given(answer=WORDS, golds=st.lists(WORDS, min_size=1, max_size=4))
+@pytest.mark.parametrize("name", ["exact-match", "contains", "token-f1"])
+async def test_of_several_golds_the_best_counts_in_any_order(name: str, answer: str, golds: list[str]) -> None:
+    single = [(await say(name, answer, [gold])).value for gold in golds]
+    assert (await say(name, answer, golds)).value == max(value for value in single if value is not None)
+    assert (await say(name, answer, golds[::-1])).value == (await say(name, answer, golds)).value
+
+
+@given(answer=TEXTS, gold=TEXTS)
+@pytest.mark.parametrize(
+    ("name", "metric"), [("exact-match", "exact_match"), ("contains", "contains_match"), ("token-f1", "token_f1")]
+)
+async def test_a_verdict_is_the_metric_of_that_name(name: str, metric: str, answer: str, gold: str) -> None:
+    assert (await say(name, answer, [gold])).value == score(metric, prediction=answer, references=[gold])
+
+
+@given(text=TEXTS)
+async def test_composed_and_decomposed_letters_are_one_where_the_config_says_so(text: str) -> None:
+    taken_apart = unicodedata.normalize("NFD", text)
+    assert (await say("exact-match", taken_apart, [text], unicode="nfc")).value == 1
+
+
+async def test_a_gold_without_a_letter_is_not_looked_for() -> None:
+    """An empty text stands in every answer: that would make any answer right."""
+    found = await say("contains", "anything", ["  "])
+    assert (found.value, found.correct, found.reason) == (None, None, "no_reference")
+    assert (await say("contains", "anything", ["", "any"])).value == 0
+
+
+@pytest.mark.parametrize(("threshold", "correct"), [(1.0, False), (0.5, True), (0.51, False), (0.0, True)])
+async def test_the_threshold_says_from_which_value_an_item_is_correct(threshold: float, correct: bool) -> None:
+    found = await say("token-f1", "the city of Paris", ["Paris"], threshold=threshold)
+    assert (found.value, found.correct) == (pytest.approx(0.5), correct)
+
+
+# ------------------------------------------------------------------------ refusals
+
+
+@pytest.mark.parametrize("name", ["exact-match", "contains", "token-f1"])
+@pytest.mark.parametrize("answer", ["", "I don't know.", "The memories do not say."])
+async def test_a_refusal_is_right_exactly_where_nothing_can_be_answered(name: str, answer: str) -> None:
+    answerable = await say(name, answer, ["Paris"])
+    assert (answerable.value, answerable.correct, answerable.abstained) == (0.0, False, True)
+    assert state_of(answerable, answerable=True) is State.ABSTAINED
+    for golds in ([], ["it was never said"]):
+        right = await say(name, answer, golds, abstention=True)
+        assert (right.value, right.correct, right.abstained) == (1.0, True, False)
+
+
+@pytest.mark.parametrize("name", ["exact-match", "contains", "token-f1"])
+async def test_an_invented_answer_to_what_cannot_be_answered_is_wrong(name: str) -> None:
+    found = await say(name, "Paris", [], abstention=True)
+    assert (found.value, found.correct, found.abstained) == (0.0, False, False)
+    assert state_of(found, answerable=False) is State.INCORRECT
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["I DON'T KNOW", "  i don’t   know  ", "**I don't know.**", "`I do not know`", "“I don't know”", "_I cannot say._",
+     "Sorry, but I don't have any record of that.", "Unfortunately, there is no mention of it.", "I'm unsure",
+     "I am not sure about it", "I honestly don't remember", "Insufficient information", "It is unknown.", "unclear",
+     "The answer is not specified.", "This was never mentioned",
+     "The context does not contain it", "The provided chat logs do not mention that", "Information did not include it",
+     "n/a", "Unanswerable!", "\ufeff", "\n\t"],
+)  # fmt: skip
+def test_a_refusal_is_known_by_its_beginning_whatever_decorates_it(answer: str) -> None:
+    assert is_refusal(answer)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["He said: I don't know", "Paris. I don't know the street.", "Notable people", "No", "None", "Never", "Nothing",
+     "not Paris", "unknown Pleasures was the album", "Unclear Skies by Ana", "I know", "I can tell you: Paris",
+     "Sorry seems to be the hardest word", "The memory was about Paris", "Information desk", "0", "?", "n/a Paris"],
+)  # fmt: skip
+def test_an_answer_that_only_sounds_like_a_refusal_is_an_answer(answer: str) -> None:
+    assert not is_refusal(answer)
+
+
+# ------------------------------------------------------------------------ states
+
+
+@pytest.mark.parametrize(
+    ("value", "correct", "abstained", "answerable", "threshold", "state"),
+    [
+        (1.0, True, False, True, 1.0, State.CORRECT),
+        (0.9, False, False, True, 1.0, State.PARTIAL),
+        (0.9, None, False, True, 0.8, State.CORRECT),
+        (0.9, None, False, True, 0.95, State.PARTIAL),
+        (0.0, False, False, True, 1.0, State.INCORRECT),
+        (0.0, False, True, True, 1.0, State.ABSTAINED),
+        (0.4, False, True, True, 1.0, State.ABSTAINED),
+        (0.0, False, True, False, 1.0, State.INCORRECT),
+        (1.0, True, False, False, 1.0, State.CORRECT),
+        (0.0, True, False, False, 1.0, State.CORRECT),
+        (None, None, True, True, 1.0, State.UNSCORED),
+        (None, None, False, False, 1.0, State.UNSCORED),
+    ],
+)
+def test_a_state_follows_from_value_refusal_and_threshold(
+    value: float | None, correct: bool | None, abstained: bool, answerable: bool, threshold: float, state: State
+) -> None:
+    verdict = Verdict(evaluator="x", value=value, correct=correct, abstained=abstained)
+    assert state_of(verdict, answerable=answerable, threshold=threshold) is state
+
+
+@given(value=st.floats(0, 1), threshold=st.floats(0.01, 1))
+def test_a_value_ends_in_exactly_one_of_three_states(value: float, threshold: float) -> None:
+    state = state_of(Verdict(evaluator="x", value=value, correct=None), answerable=True, threshold=threshold)
+    expected = State.CORRECT if value >= threshold else State.PARTIAL if value > 0 else State.INCORRECT
+    assert state is expected
+
+
+# ------------------------------------------------------------------------ LoCoMo, choices, deletions
+
+
+@pytest.mark.parametrize(
+    ("category", "answer", "gold", "value"),
+    [
+        (2, "7 May 2023", "7 May 2023", 1.0),
+        (3, "yes", "yes; she said so", 1.0),
+        (4, "Paris", "Rome", 0.0),
+        (1, "tea", "tea, coffee", 0.5),
+        (5, "Paris", "", 0.0),
+        (5, "No information available", "", 1.0),
+        ("4", "Paris", "Paris", 1.0),
+    ],
+)
+async def test_locomo_is_scored_by_the_category_of_the_question(
+    category: object, answer: str, gold: str, value: float
+) -> None:
+    about = item(answers=(gold,) if gold else (), metadata={"category": category})
+    found = await opened("locomo-f1").evaluate(about, answer, (), None)
+    assert found.value == pytest.approx(value)
+
+
+@pytest.mark.parametrize("metadata", [{}, {"category": 9}, {"category": None}, {"category": "music"}])
+async def test_locomo_scores_nothing_of_an_unknown_category(metadata: dict[str, object]) -> None:
+    found = await opened("locomo-f1").evaluate(item(metadata=metadata), "Paris", (), None)
+    assert (found.value, found.reason) == (None, "no_category")
+
+
+@pytest.mark.parametrize(
+    ("answer", "abstention", "value", "reason", "abstained"),
+    [
+        ("I don't know", False, 0.0, "", True),
+        ("I don't know", True, None, "no_choice", True),
+        ("A or nothing", False, 0.0, "", False),
+        ("none of them", False, None, "no_choice", False),
+        ("B", True, 1.0, "", False),
+    ],
+)
+async def test_a_choice_that_is_not_made_is_wrong_only_as_a_refusal(
+    answer: str, abstention: bool, value: float | None, reason: str, abstained: bool
+) -> None:
+    about = item(answers=(), choices=("A or nothing", "Paris"), choice_answer="B", abstention=abstention)
+    found = await opened("mcq").evaluate(about, answer, (), None)
+    assert (found.value, found.reason, found.abstained) == (value, reason, abstained)
+
+
+DELETED = "The code of the vault is 4411"
+
+
+@pytest.mark.parametrize(
+    ("hits", "answer", "config", "value"),
+    [
+        ((), "", {}, 1.0),
+        (("Ana lives in Lisbon",), "She lives in Lisbon", {}, 1.0),
+        ((DELETED,), "", {}, 0.0),
+        ((f"Noted. {DELETED.upper()}!",), "", {}, 0.0),
+        (("x", "y", DELETED), "", {}, 0.0),
+        ((), f"I recall: {DELETED}", {}, 0.0),
+        (("the vault code is of 4411 the",), "", {}, 1.0),
+        (("the vault code is of 4411 the",), "", {"fuzzy_match": True}, 0.0),
+        (("the vault code",), "", {"fuzzy_match": True}, 1.0),
+        (("the vault code",), "", {"fuzzy_match": True, "fuzzy_threshold": 0.3}, 0.0),
+    ],
+)
+async def test_a_deletion_holds_when_nothing_of_the_text_is_left(
+    hits: tuple[str, ...], answer: str, config: dict[str, object], value: float
+) -> None:
+    about = item(answers=(), deletion=Deletion(target="s1", verify_query="code?", deleted_content=DELETED))
+    found = await opened("deletion-check", **config).evaluate(
+        about, answer, [Hit(id=str(at), content=text) for at, text in enumerate(hits)], None
+    )
+    assert (found.value, found.correct) == (value, value == 1)
+
+
+async def test_a_deletion_of_nothing_is_not_scored() -> None:
+    about = item(answers=(), deletion=Deletion(target="s1", verify_query="code?", deleted_content=" "))
+    found = await opened("deletion-check").evaluate(about, "x", (), None)
+    assert (found.value, found.reason) == (None, "nothing_to_look_for")
+
+
+# ------------------------------------------------------------------------ options
+
+
+NUMBERS = ["threshold", "temperature", "max_tokens", "fuzzy_threshold", "time_limit_s"]
+FLAGS = ["case_sensitive", "normalize_whitespace", "word_boundary", "fuzzy_match"]
+EMBEDDED = "semantic-similarity"
+
+
+class Nothing:
+    name = "acme/none"
+
+    async def embed(self, texts: Sequence[str], *, kind: str) -> list[tuple[float, ...]]:
+        return [(1.0,) for _ in texts]
+
+
+def wrong(name: str, key: str, value: object) -> ConfigError:
+    with pytest.raises(ConfigError) as caught:
+        open_evaluator(name, config={key: value}, embedder=Nothing(), where="b.yaml:9:1")
+    assert caught.value.where == "b.yaml:9:1"
+    return caught.value
+
+
+@pytest.mark.parametrize("value", ["0.5", True, None, [1]])
+@pytest.mark.parametrize(
+    ("name", "key"), [(name, key) for name, one in BUILT_IN.items() for key in one.keys if key in NUMBERS]
+)
+def test_a_number_must_be_one(name: str, key: str, value: object) -> None:
+    assert wrong(name, key, value).message == f"evaluator {name}: {key} must be a number, not {value!r}"
+
+
+@pytest.mark.parametrize("value", ["yes", 1, None])
+@pytest.mark.parametrize(
+    ("name", "key"), [(name, key) for name, one in BUILT_IN.items() for key in one.keys if key in FLAGS]
+)
+def test_a_flag_is_true_or_false(name: str, key: str, value: object) -> None:
+    assert wrong(name, key, value).message == f"evaluator {name}: {key} must be true or false, not {value!r}"
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "value", "hint"),
+    [
+        ("exact-match", "variant", "loose", 'use "plain" or "squad"'),
+        ("exact-match", "unicode", "nfd", 'use "none", "nfc" or "nfkc"'),
+        ("contains", "unicode", True, 'use "none", "nfc" or "nfkc"'),
+        ("llm-judge", "protocol", "xml", 'use "auto", "json" or "longmemeval-official"'),
+    ],
+)
+def test_a_word_is_one_of_its_list(name: str, key: str, value: object, hint: str) -> None:
+    error = wrong(name, key, value)
+    assert (error.message, error.hint) == (f"evaluator {name}: {key} = {value!r} is not allowed", hint)
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "hint"),
+    [
+        ("exact-match", "variannt", 'did you mean "variant"?'),
+        ("mcq", "anything", "it takes nothing"),
+        ("locomo-f1", "qqq", 'it takes "threshold"'),
+        ("token-f1", "case_sensitive", 'it takes "threshold" or "variant"'),
+    ],
+)
+def test_an_unknown_key_is_told_the_known_ones(name: str, key: str, hint: str) -> None:
+    error = wrong(name, key, 1)
+    assert (error.message, error.hint) == (f'evaluator {name}: unknown key "{key}"', hint)
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_every_evaluator_opens_without_options_and_is_called_by_its_own_name(name: str) -> None:
+    found = open_evaluator(name, embedder=Nothing())
+    assert found is not None
+    assert (found.name, found.needs_judge) == (name, name in ("llm-judge", "rubric", "faithfulness"))
+
+
+@pytest.mark.parametrize("name", [name for name, one in BUILT_IN.items() if "threshold" in one.keys])
+def test_every_threshold_that_can_be_set_is_in_force(name: str) -> None:
+    found = open_evaluator(name, config={"threshold": 0.25}, embedder=Nothing())
+    assert found is not None and getattr(found, "threshold") == 0.25  # noqa: B009  not part of the Protocol
+
+
+async def test_an_evaluator_by_rule_asks_no_judge() -> None:
+    judge = SaidBefore("yes")
+    for name in ("exact-match", "contains", "token-f1", "locomo-f1", "mcq", "deletion-check"):
+        await opened(name).evaluate(item(), "Paris", (), judge)
+    assert judge.asked == []
