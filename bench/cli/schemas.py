@@ -47,6 +47,8 @@ def editors_schema(kind: Kind) -> dict[str, object]:
             block.pop("required", None)
         _write_freely(block)
     _write_freely(schema)
+    if kind == "benchmark":
+        schema["anyOf"] = [{"required": ["extends"]}, {"allOf": schema.pop("allOf")}]
     for name in SHORT.keys() & blocks.keys():
         blocks[name] = {"anyOf": [SHORT[name], blocks[name]]}
     return schema

@@ -21,8 +21,6 @@ def json_schema(kind: Kind) -> dict[str, object]:
     from bench.config.described import Described
 
     schema = _model(kind).model_json_schema(by_alias=True, schema_generator=Described)
-    if kind == "benchmark":  # a file that extends another one says only what differs
-        schema["anyOf"] = [{"required": ["extends"]}, {"required": schema.pop("required")}]
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
