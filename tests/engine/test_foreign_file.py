@@ -1,0 +1,205 @@
+"""Somebody else's file, line by line: what is read, and each way in which a line does not fit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.engine.foreignfile import JSONL_HINT, TREC_HINT, ForeignRow, read_foreign
+from bench.errors import DataError, UsageError
+
+
+def file_of(folder: Path, content: str | bytes) -> Path:
+    path = folder / "theirs"
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def row(path: Path, line: int, item: str, **more: object) -> ForeignRow:
+    return ForeignRow(item=item, where=f"{path}:{line}", **more)  # type: ignore[arg-type]
+
+
+def test_a_row_has_hits_or_an_answer_or_both(tmp_path: Path) -> None:
+    path = file_of(
+        tmp_path,
+        '{"item": "q1", "hits": ["s3", ["s1", "s2"]], "answer": "blue"}\n'
+        "\n"
+        '{"item": 7, "hits": [4, [5, "x"], []]}\n'
+        '{"item": "q3", "answer": ""}\n'
+        '{"item": "q4", "hits": [], "answer": null}\n',
+    )
+    assert read_foreign(path) == [
+        row(path, 1, "q1", hits=(("s3",), ("s1", "s2")), answer="blue"),
+        row(path, 3, "7", hits=(("4",), ("5", "x"), ())),
+        row(path, 4, "q3", answer=""),
+        row(path, 5, "q4", hits=()),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"item": "q2", "hits": ["a"]', "this is no JSON: "),
+        ("[1]", "a row must be a JSON object"),
+        ('"q2"', "a row must be a JSON object"),
+        ("null", "a row must be a JSON object"),
+        ("[" * 100_000, "this is no JSON: "),
+        ('{"item": "q2", "hit": ["a"]}', 'unknown key "hit"'),
+        ('{"hits": ["a"]}', '"item" must be the id of an item'),
+        ('{"item": "", "hits": ["a"]}', '"item" must be the id of an item'),
+        ('{"item": true, "hits": ["a"]}', '"item" must be the id of an item'),
+        ('{"item": 1.5, "hits": ["a"]}', '"item" must be the id of an item'),
+        ('{"item": ["q2"], "hits": ["a"]}', '"item" must be the id of an item'),
+        ('{"item": "q2", "hits": ["a"], "answer": 3}', '"answer" must be text'),
+        ('{"item": "q2", "hits": ["a"], "answer": ["x"]}', '"answer" must be text'),
+        ('{"item": "q2"}', "the row has neither hits nor answer"),
+        ('{"item": "q2", "hits": null, "answer": null}', "the row has neither hits nor answer"),
+        ('{"item": "q2", "hits": "a"}', '"hits" must be a list of ids, or of lists of ids'),
+        ('{"item": "q2", "hits": {"a": 1}}', '"hits" must be a list of ids, or of lists of ids'),
+        ('{"item": "q2", "hits": [null]}', '"hits" must be a list of ids, or of lists of ids'),
+        ('{"item": "q2", "hits": [""]}', '"hits" must be a list of ids, or of lists of ids'),
+        ('{"item": "q2", "hits": [["a", false]]}', '"hits" must be a list of ids, or of lists of ids'),
+        ('{"item": "q2", "hits": [[["a"]]]}', '"hits" must be a list of ids, or of lists of ids'),
+    ],
+)
+def test_a_line_of_json_that_does_not_fit_is_named(tmp_path: Path, line: str, message: str) -> None:
+    path = file_of(tmp_path, f'{{"item": "q1", "answer": "x"}}\n{line}\n')
+    with pytest.raises(DataError) as refused:
+        read_foreign(path)
+    assert refused.value.message.startswith(message)
+    assert (refused.value.where, refused.value.hint) == (f"{path}:2", JSONL_HINT)
+
+
+def test_an_item_that_is_there_twice_names_both_lines(tmp_path: Path) -> None:
+    path = file_of(tmp_path, '{"item": 1, "answer": "x"}\n{"item": "2", "answer": "x"}\n{"item": "1", "answer": "x"}\n')
+    with pytest.raises(DataError) as refused:
+        read_foreign(path)
+    assert (refused.value.message, refused.value.where) == ('item "1" is there twice', f"{path}:3")
+    assert refused.value.hint == f"see {path}:1"
+
+
+def test_hits_of_a_trec_file_go_by_score_and_then_by_rank(tmp_path: Path) -> None:
+    path = file_of(
+        tmp_path,
+        "q1 Q0 a 9 0.5 me\nq2 Q0 x 1 -inf me\nq1 Q0 b 2 0.7 me\nq1 Q0 c 1 0.5 me\n\n  q1\tQ0  d 3 1e3   me\n",
+    )
+    assert read_foreign(path) == [
+        row(path, 1, "q1", hits=(("d",), ("b",), ("c",), ("a",))),
+        row(path, 2, "q2", hits=(("x",),)),
+    ]
+
+
+@given(scores=st.lists(st.tuples(st.floats(allow_nan=False), st.integers(0, 9)), min_size=1, max_size=12))
+def test_a_trec_ranking_falls_in_score_whatever_the_order_of_lines(
+    tmp_path_factory: pytest.TempPathFactory, scores: list[tuple[float, int]]
+) -> None:
+    lines = [f"q Q0 h{at} {rank} {score!r} t" for at, (score, rank) in enumerate(scores)]
+    path = file_of(tmp_path_factory.mktemp("trec"), "\n".join(lines))
+    (found,) = read_foreign(path)
+    assert found.hits is not None
+    order = [(-scores[int(name[1:])][0], scores[int(name[1:])][1]) for (name,) in found.hits]
+    assert order == sorted(order)
+    assert len(order) == len(scores)
+
+
+@pytest.mark.parametrize(
+    ("line", "message", "hint"),
+    [
+        ("q1 Q0 b 2 0.7", "5 fields where a TREC run has 6", TREC_HINT),
+        ("q1 Q0 b c 2 0.7 me", "7 fields where a TREC run has 6", TREC_HINT),
+        ("q1 Q0 b first 0.7 me", "rank and score must be numbers", TREC_HINT),
+        ("q1 Q0 b 1.5 0.7 me", "rank and score must be numbers", TREC_HINT),
+        ("q1 Q0 b 2 high me", "rank and score must be numbers", TREC_HINT),
+        ("q1 Q0 b 2 nan me", "the score is no number", TREC_HINT),
+        ('{"item": "q1", "answer": "x"}', "4 fields where a TREC run has 6", TREC_HINT),
+    ],
+)
+def test_a_line_of_trec_that_does_not_fit_is_named(tmp_path: Path, line: str, message: str, hint: str) -> None:
+    path = file_of(tmp_path, f"q1 Q0 a 1 0.9 me\n{line}\n")
+    with pytest.raises(DataError) as refused:
+        read_foreign(path)
+    assert (refused.value.message, refused.value.where, refused.value.hint) == (message, f"{path}:2", hint)
+
+
+def test_a_hit_that_is_there_twice_names_both_lines(tmp_path: Path) -> None:
+    path = file_of(tmp_path, "q1 Q0 a 1 0.9 me\nq2 Q0 a 1 0.9 me\nq1 Q0 a 2 0.8 me\n")
+    with pytest.raises(DataError) as refused:
+        read_foreign(path)
+    assert (refused.value.message, refused.value.where) == ('hit "a" of item "q1" is there twice', f"{path}:3")
+    assert refused.value.hint == f"see {path}:1"
+
+
+@pytest.mark.parametrize("content", ["", "\n", "  \n\t\n", "\ufeff", "\ufeff\n"])
+def test_a_file_that_says_nothing_is_an_error(tmp_path: Path, content: str) -> None:
+    path = file_of(tmp_path, content)
+    with pytest.raises(DataError) as refused:
+        read_foreign(path)
+    assert (refused.value.message, refused.value.where) == ("the file has no row", str(path))
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_mark_of_byte_order_and_the_ends_of_another_system_do_no_harm(tmp_path: Path, mark: str, end: str) -> None:
+    path = file_of(tmp_path, mark + '{"item": "q1", "answer": "é"}' + end + '{"item": "q2", "answer": "x"}' + end)
+    assert [(one.item, one.answer) for one in read_foreign(path)] == [("q1", "é"), ("q2", "x")]
+
+
+@pytest.mark.parametrize(
+    "torn", [b'{"item": "q2", "ans', b'{"item": "q2", "answer": "caf\xc3', b'{"item": "q2", "answer": "x"', b"{"]
+)
+def test_a_torn_last_line_is_left_out_and_the_rest_is_read(tmp_path: Path, torn: bytes) -> None:
+    path = file_of(tmp_path, b'{"item": "q1", "answer": "x"}\n' + torn)
+    assert [one.item for one in read_foreign(path)] == ["q1"]
+
+
+def test_a_last_line_without_an_end_is_no_torn_one(tmp_path: Path) -> None:
+    path = file_of(tmp_path, '{"item": "q1", "answer": "x"}\n{"item": "q2", "answer": "y"}')
+    assert [one.item for one in read_foreign(path)] == ["q1", "q2"]
+    path = file_of(tmp_path, '{"item": "q1", "answer": "x"}\n{"item": "q2"}')
+    with pytest.raises(DataError, match="neither hits nor answer"):
+        read_foreign(path)
+
+
+def test_a_torn_line_that_is_the_only_one_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="this is no JSON"):
+        read_foreign(file_of(tmp_path, '{"item": "q1", "ans'))
+
+
+@pytest.mark.parametrize("line", [1, 2])
+def test_text_of_another_encoding_is_named_by_its_line(tmp_path: Path, line: int) -> None:
+    lines = [b'{"item": "q1", "answer": "x"}\n', b'{"item": "q2", "answer": "y"}\n', b'{"item": "q3", "answer": "z"}\n']
+    lines[line - 1] = lines[line - 1].replace(b"item", b"it\xe4m")
+    path = file_of(tmp_path, b"".join(lines))
+    with pytest.raises(DataError) as refused:
+        read_foreign(path)
+    assert (refused.value.message, refused.value.where) == ("this is no UTF-8 text", f"{path}:{line}")
+    assert refused.value.hint == "save the file as UTF-8"
+
+
+def test_a_file_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"cannot read .*gone: No such file or directory"):
+        read_foreign(tmp_path / "gone")
+    with pytest.raises(UsageError, match=r"cannot read .*: Is a directory"):
+        read_foreign(tmp_path)
+
+
+@given(
+    rows=st.dictionaries(
+        st.text(min_size=1, max_size=5),
+        st.tuples(st.none() | st.lists(st.text(min_size=1, max_size=3), max_size=4), st.text(max_size=5)),
+        min_size=1,
+        max_size=5,
+    )
+)
+def test_what_is_written_as_json_lines_is_read_as_it_was(
+    tmp_path_factory: pytest.TempPathFactory, rows: dict[str, tuple[list[str] | None, str]]
+) -> None:
+    lines = [json.dumps({"item": item, "hits": hits, "answer": answer}) for item, (hits, answer) in rows.items()]
+    found = read_foreign(file_of(tmp_path_factory.mktemp("json"), "\n".join(lines)))
+    assert [(one.item, one.hits, one.answer) for one in found] == [
+        (item, None if hits is None else tuple((hit,) for hit in hits), answer) for item, (hits, answer) in rows.items()
+    ]

@@ -1,0 +1,251 @@
+"""The one place where an exception becomes data: which kind, which text, which times, and what never does."""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.engine.budget import Budget
+from bench.engine.errand import Errand
+from bench.engine.live import Failure, Live, _times
+from bench.engine.progress import Progress
+from bench.engine.stopping import Stop, Stopping
+from bench.errors import (
+    AuthError,
+    BenchError,
+    ConfigError,
+    Contaminated,
+    DiskFull,
+    EvaluatorFailed,
+    IngestFailed,
+    JournalError,
+    MappingError,
+    NotReady,
+    PluginFault,
+    QuotaError,
+    RateLimited,
+    Rejected,
+    Unavailable,
+    Unsupported,
+)
+from bench.http import Http
+from bench.http.ledger import record
+from bench.journal import Journal, RunMeta
+from bench.model import Call
+from tests.small_world import World
+
+START = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def call(**changes: object) -> Call:
+    values: dict[str, object] = {
+        "endpoint": "p.search", "role": "provider", "attempt": 1, "status": 200, "outcome": "ok", "started_at": START,
+    }  # fmt: skip
+    return Call(**{**values, **changes})  # type: ignore[arg-type]
+
+
+@pytest.fixture
+async def live(tmp_path: Path) -> Live:
+    """A run that has not begun: nothing of it is open."""
+    world = World.make(tmp_path, corpora=1, items=1)
+    progress, stopping, folder = Progress(), Stopping(), tmp_path / "checkpoints/r"
+    return Live(
+        run_id="r", folder=folder, plan=world.plan(providers="no-memory"),
+        journal=Journal.create(folder, RunMeta(run_id="r", plan_digest="d", identity={})), http=Http(),
+        environment=world.environment, progress=progress, stopping=stopping,
+        budget=Budget(max_usd=Decimal("0.5"), stopping=stopping, progress=progress), errand=Errand(), resumed=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "message", "stops"),
+    [
+        (AuthError("who are you"), "auth", "who are you", True),
+        (QuotaError("no money"), "quota", "no money", True),
+        (RateLimited("slower"), "rate_limited", "slower", False),
+        (Unavailable("gone"), "unavailable", "gone", False),
+        (Unavailable("late", timed_out=True), "timeout", "late", False),
+        (Rejected("no"), "rejected", "no", False),
+        (MappingError("no field"), "mapping", "no field", False),
+        (IngestFailed("bad"), "ingest_failed", "bad", False),
+        (NotReady("later"), "not_ready", "later", False),
+        (Contaminated("strangers"), "contaminated", "strangers", False),
+        (Unsupported("cannot"), "unsupported", "cannot", False),
+        (PluginFault("theirs"), "plugin", "theirs", False),
+        (EvaluatorFailed("rule"), "evaluator", "rule", False),
+        (ConfigError("half a file"), "config", "half a file", False),
+        (TimeoutError(), "timeout", "the deadline of the item passed", False),
+        (TimeoutError("mine"), "timeout", "mine", False),
+        (KeyError("memory"), "plugin", "KeyError: 'memory'", False),
+        (AssertionError(), "plugin", "AssertionError: ", False),
+        (ExceptionGroup("g", [ExceptionGroup("h", [AuthError("deep")]), Rejected("other")]), "auth", "deep", True),
+    ],
+)
+def test_every_exception_is_one_kind_of_failure(error: Exception, kind: str, message: str, stops: bool) -> None:
+    assert Failure.of(error) == Failure(kind=kind, message=message, stops_lane=stops)
+
+
+async def test_what_was_done_comes_back_with_its_time(live: Live) -> None:
+    async def act() -> str:
+        await anyio.sleep(0.01)
+        return "done"
+
+    done = await live.attempt(act)
+    assert (done.value, done.failure, done.outcome, done.message, done.calls) == ("done", None, "ok", "", ())
+    assert done.times_us["total"] == done.times_us["provider"] >= 10_000
+    assert {done.times_us[part] for part in ("queue", "limiter", "network")} == {0}
+
+
+async def test_what_failed_comes_back_as_data(live: Live) -> None:
+    async def act() -> str:
+        raise Rejected("no such thing")
+
+    done = await live.attempt(act)
+    assert (done.value, done.outcome, done.message) == (None, "rejected", "no such thing")
+
+
+async def test_a_bug_of_a_plug_in_says_where_it_lies(live: Live) -> None:
+    async def act() -> str:
+        raise ZeroDivisionError("once more")
+
+    done = await live.attempt(act)
+    assert done.outcome == "plugin"
+    assert done.message.startswith("ZeroDivisionError: once more (test_live.py:")
+    assert done.message.endswith(", in act)")
+
+
+@pytest.mark.parametrize("error", [JournalError("torn"), DiskFull("full")])
+async def test_a_failure_of_the_journal_stops_the_run(live: Live, error: JournalError) -> None:
+    async def act() -> str:
+        raise error
+
+    with pytest.raises(JournalError) as raised:
+        await live.attempt(act)
+    assert raised.value is error
+
+
+async def test_what_is_cancelled_has_not_happened(live: Live) -> None:
+    with anyio.move_on_after(0.01) as scope:
+        await live.attempt(lambda: anyio.sleep(30))
+        pytest.fail("a cancelled phase has no outcome")
+    assert scope.cancelled_caught
+
+
+async def test_the_end_of_the_process_is_no_failure_of_an_item(live: Live) -> None:
+    async def act() -> str:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        await live.attempt(act)
+
+
+async def test_a_traceback_is_told_once_for_each_place(live: Live, caplog: pytest.LogCaptureFixture) -> None:
+    async def here(number: int) -> None:
+        raise ValueError(f"item {number}")
+
+    async def there() -> None:
+        raise ValueError("item 9")
+
+    caplog.set_level(logging.INFO, logger="bench")
+    for number in range(3):
+        await live.attempt(lambda: here(number))  # noqa: B023  awaited here
+    await live.attempt(there)
+    told = [record for record in caplog.records if "plugin_error" in str(record.msg)]
+    assert len(told) == 4, "every error is in the log"
+    assert len(live.traced) == 2
+    assert [place.split(", in ")[1] for place in sorted(live.traced)] == ["here)", "there)"]
+
+
+# ------------------------------------------------------------------ times
+
+
+def test_the_times_of_a_phase_are_those_of_its_good_calls() -> None:
+    calls = [
+        call(queue_us=1, limiter_us=20, network_us=300, provider_us=4000),
+        call(outcome="timeout", queue_us=7, limiter_us=7, network_us=7, provider_us=7),
+        call(queue_us=1, limiter_us=10, network_us=100, provider_us=1000),
+    ]
+    assert _times(calls, 9999) == {"total": 9999, "queue": 2, "limiter": 30, "network": 400, "provider": 5000}
+
+
+def test_a_phase_whose_calls_all_failed_spent_no_time_with_the_provider() -> None:
+    assert _times([call(outcome="timeout", provider_us=7)], 50) == {
+        "total": 50, "queue": 0, "limiter": 0, "network": 0, "provider": 0,
+    }  # fmt: skip
+
+
+# ------------------------------------------------------------------ money
+
+
+async def budget_of(max_usd: str | None) -> tuple[Budget, Progress, Stopping]:
+    progress, stopping = Progress(), Stopping()
+    limit = None if max_usd is None else Decimal(max_usd)
+    return Budget(max_usd=limit, stopping=stopping, progress=progress), progress, stopping
+
+
+@given(costs=st.lists(st.decimals("0", "5", places=9).map(str), max_size=12))
+def test_money_is_added_up_to_the_last_digit(costs: list[str]) -> None:
+    async def spend() -> Progress:
+        budget, progress, stopping = await budget_of(None)
+        budget.spend([call(cost_usd=cost, role="judge") for cost in costs])
+        assert not stopping.asked
+        return progress
+
+    progress = anyio.run(spend)
+    assert progress.cost_usd == sum(map(Decimal, costs), Decimal(0))
+    assert (progress.calls, progress.unknown_costs) == (len(costs), 0)
+
+
+async def test_a_run_stops_at_its_limit_and_not_before() -> None:
+    budget, progress, stopping = await budget_of("0.3")
+    budget.spend([call(cost_usd="0.1", role="answering"), call(cost_usd="0.199999999", role="answering")])
+    assert not stopping.asked
+    budget.spend([call(cost_usd="0.000000001", role="judge")])
+    assert (stopping.reason, progress.cost_usd) == (Stop.MAX_COST, Decimal("0.3"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "unknown"),
+    [
+        ({"role": "answering"}, 1),
+        ({"role": "judge"}, 1),
+        ({"role": "embedding"}, 1),
+        ({"role": "provider"}, 0),
+        ({"role": "judge", "outcome": "timeout", "status": None}, 0),
+        ({"role": "judge", "cost_usd": "0"}, 0),
+    ],
+)
+async def test_a_model_call_of_unknown_price_is_counted_apart(changes: dict[str, object], unknown: int) -> None:
+    budget, progress, _ = await budget_of("1")
+    budget.spend([call(**changes)])
+    assert (progress.unknown_costs, progress.cost_usd) == (unknown, Decimal(0))
+
+
+async def test_refusals_for_speed_are_counted_by_their_status() -> None:
+    budget, progress, _ = await budget_of(None)
+    budget.spend([call(status=429, outcome="rate_limited"), call(status=503, outcome="unavailable"), call()])
+    assert (progress.calls, progress.rate_limited) == (3, 1)
+
+
+async def test_what_a_failed_phase_spent_counts_too(live: Live) -> None:
+    async def act() -> str:
+        record(call(role="judge", cost_usd="0.6"))
+        raise Unavailable("the answer was lost")
+
+    done = await live.attempt(act)
+    assert (done.outcome, len(done.calls)) == ("unavailable", 1)
+    assert (live.stopping.reason, live.progress.cost_usd) == (Stop.MAX_COST, Decimal("0.6"))
+
+
+def test_every_kind_that_a_failure_can_have_is_a_word() -> None:
+    def below(cls: type[BenchError]) -> list[type[BenchError]]:
+        return [cls, *(one for child in cls.__subclasses__() for one in below(child))]
+
+    assert all(one.kind.replace("_", "").isalpha() and one.kind.islower() for one in below(BenchError))

@@ -1,0 +1,185 @@
+"""What displays see: durable rows only, a rate of the last half minute, a time left that follows from both."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from bench.engine.counting import Counting
+from bench.engine.progress import RATE_WINDOW_S, JobProgress, LaneProgress, Progress
+from bench.engine.todo import Todo
+from bench.journal import CorpusKind, CorpusRow, Entry, Event, Finished, Journal, Key, Probe, RunMeta
+from bench.model import Phase, State, Verdict
+from bench.plan import Plan
+from tests.small_world import World
+
+
+class Clock:
+    """A clock that stands until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def job(key: str = "j", planned: int = 10) -> JobProgress:
+    return JobProgress(key=key, benchmark="b", provider="p", answering=None, judge=None, planned=planned)
+
+
+def test_nothing_has_happened_yet() -> None:
+    progress = Progress(clock=Clock())
+    assert (progress.planned, progress.ended, progress.elapsed_s, progress.rate_per_s) == (0, 0, 0.0, 0.0)
+    assert (progress.eta_s, progress.in_flight, progress.oldest_s, progress.rows_waiting) == (None, 0, None, 0)
+
+
+def test_the_rate_is_that_of_the_last_half_minute() -> None:
+    clock = Clock()
+    progress = Progress(clock=clock)
+    progress.lanes["l"] = LaneProgress("l")
+    for _ in range(20):
+        clock.now += 1
+        progress.phase_durable("l", Phase.SEARCH, failed=False)
+    assert progress.rate_per_s == pytest.approx(1.0), "20 phases in 20 seconds"
+    clock.now += RATE_WINDOW_S - 10
+    assert progress.rate_per_s == pytest.approx(11 / RATE_WINDOW_S)
+    clock.now += 60
+    assert progress.rate_per_s == 0.0
+
+
+def test_a_run_that_has_just_begun_has_no_endless_rate() -> None:
+    progress = Progress(clock=Clock())
+    progress.lanes["l"] = LaneProgress("l")
+    progress.phase_durable("l", Phase.SEARCH, failed=True)
+    assert progress.rate_per_s == 10.0, "a tenth of a second is the least that is divided by"
+
+
+def test_done_and_failed_phases_are_counted_apart() -> None:
+    progress = Progress(clock=Clock())
+    progress.lanes["l"] = LaneProgress("l")
+    for failed in (False, True, False):
+        progress.phase_durable("l", Phase.ANSWER, failed=failed)
+    count = progress.lanes["l"].phases[Phase.ANSWER]
+    assert (count.done, count.failed) == (2, 1)
+    assert [one.done for phase, one in progress.lanes["l"].phases.items() if phase is not Phase.ANSWER] == [0] * 4
+
+
+def test_the_time_left_follows_the_whole_run() -> None:
+    clock = Clock()
+    progress = Progress(clock=clock)
+    progress.jobs = {"a": job("a", 10), "b": job("b", 10)}
+    assert progress.eta_s is None, "no time has passed"
+    clock.now += 30
+    assert progress.eta_s is None, "nothing has ended"
+    for _ in range(5):
+        progress.item_ended("a", State.MEASURED, None)
+    assert (progress.planned, progress.ended, progress.eta_s) == (20, 5, 90.0)
+    for _ in range(20):
+        progress.item_ended("b", State.MEASURED, None)
+    assert progress.eta_s == 0.0, "items that were tried again end more than once"
+
+
+def test_the_score_is_the_mean_of_what_has_one() -> None:
+    progress = Progress(clock=Clock())
+    progress.jobs = {"j": job()}
+    assert progress.jobs["j"].score is None
+    for state, value in ((State.CORRECT, 1.0), (State.INCORRECT, 0.0), (State.PARTIAL, 0.5), (State.ERROR, None)):
+        progress.item_ended("j", state, value)
+    row = progress.jobs["j"]
+    assert (row.score, row.scored, row.ended) == (0.5, 3, 4)
+    assert row.states == Counter({State.CORRECT: 1, State.INCORRECT: 1, State.PARTIAL: 1, State.ERROR: 1})
+
+
+def test_only_the_last_events_are_kept() -> None:
+    progress = Progress()
+    progress.events.extend(str(number) for number in range(150))
+    assert (len(progress.events), progress.events[0]) == (100, "50")
+
+
+# ------------------------------------------------------------------ rows become counters
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Plan:
+    world = World.make(tmp_path, corpora=2, items=3)
+    return world.plan(providers="bm25", answering_model=["builtin/extractive", "none"], epochs=2)
+
+
+async def counting_of(plan: Plan, folder: Path) -> Counting:
+    return await Counting.over(plan, Progress(), folder, resumed=False)
+
+
+async def test_every_job_has_its_row_and_its_number_of_items(plan: Plan, tmp_path: Path) -> None:
+    counting = await counting_of(plan, tmp_path)
+    rows = list(counting.progress.jobs.values())
+    assert [(row.benchmark, row.provider, row.answering, row.judge) for row in rows] == [
+        ("facts", "bm25", "builtin/extractive", None), ("facts", "bm25", None, None),
+    ]  # fmt: skip
+    assert [row.planned for row in rows] == [12, 12]
+    assert list(counting.progress.lanes) == ["facts/bm25"]
+
+
+async def test_bars_are_as_long_as_what_is_left_to_do(plan: Plan, tmp_path: Path) -> None:
+    counting = await counting_of(plan, tmp_path)
+    (lane,) = plan.lanes
+    none = Finished({})
+    todo = Todo(lane=lane, searched=none, answered={}, evaluated={job.key: none for job in lane.jobs})
+    for ref in lane.benchmark.dataset.items():
+        if ref.corpus == "c1":
+            todo.open_positions.setdefault(ref.corpus, array("I")).append(ref.position)
+    counting.expect({lane.key: todo})
+    totals = {phase: one.total for phase, one in counting.progress.lanes[lane.key].phases.items()}
+    assert totals == {Phase.INGEST: 1, Phase.INDEX: 1, Phase.SEARCH: 6, Phase.ANSWER: 6, Phase.EVALUATE: 12}
+
+
+async def test_rows_raise_the_counters_of_their_lane_and_job(plan: Plan, tmp_path: Path) -> None:
+    counting = await counting_of(plan, tmp_path)
+    first, second = plan.jobs
+
+    def entry(owner: str, phase: Phase, **more: object) -> Entry:
+        return Entry(key=Key(owner=owner, phase=phase, corpus="c0", unit="q"), **more)  # type: ignore[arg-type]
+
+    right = (
+        Verdict(evaluator="contains", value=1.0, correct=True),
+        Verdict(evaluator="other", value=0.0, correct=False),
+    )
+    counting([
+        CorpusRow(lane=first.lane, corpus="c0", attempt=1, kind=CorpusKind.INTENT),
+        CorpusRow(lane=first.lane, corpus="c0", attempt=1, kind=CorpusKind.BATCH),
+        CorpusRow(lane=first.lane, corpus="c0", attempt=1, kind=CorpusKind.INGESTED),
+        CorpusRow(lane=first.lane, corpus="c0", attempt=1, kind=CorpusKind.READY),
+        CorpusRow(lane=first.lane, corpus="c1", attempt=1, kind=CorpusKind.FAILED),
+        Probe(lane=first.lane, corpus="c0", attempt=1, kind="sentinel", passed=True),
+        Event(kind="anything"),
+        entry(first.lane, Phase.SEARCH),
+        entry(first.lane, Phase.SEARCH, outcome="timeout"),
+        entry(first.answer_owner, Phase.ANSWER),
+        entry(first.key, Phase.EVALUATE, state=State.CORRECT, verdicts=right),
+        entry(second.key, Phase.EVALUATE, state=State.MEASURED),
+    ])  # fmt: skip
+    counts = {phase: (one.done, one.failed) for phase, one in counting.progress.lanes[first.lane].phases.items()}
+    assert counts == {
+        Phase.INGEST: (1, 1), Phase.INDEX: (1, 0), Phase.SEARCH: (1, 1), Phase.ANSWER: (1, 0), Phase.EVALUATE: (2, 0),
+    }  # fmt: skip
+    rows = counting.progress.jobs
+    assert (rows[first.key].score, rows[second.key].score) == (1.0, None), "the first evaluator decides"
+    assert rows[second.key].states == {State.MEASURED: 1}
+
+
+async def test_a_resumed_run_begins_with_what_is_durable_errors_aside(tmp_path: Path) -> None:
+    world = World.make(tmp_path, corpora=1, items=4)
+    plan = world.plan(providers="bm25", answering_model="builtin/extractive")
+    (one,) = plan.jobs
+    folder = tmp_path / "checkpoints/r"
+    async with Journal.create(folder, RunMeta(run_id="r", plan_digest="d", identity={})) as journal:
+        states = (State.CORRECT, State.INCORRECT, State.ERROR, State.NOT_READY)
+        for unit, state in enumerate(states):
+            key = Key(owner=one.key, phase=Phase.EVALUATE, corpus="c0", unit=str(unit))
+            outcome = "timeout" if state is State.ERROR else "not_ready" if state is State.NOT_READY else "ok"
+            journal.append(Entry(key=key, state=state, outcome=outcome))
+    counting = await Counting.over(plan, Progress(), folder, resumed=True)
+    assert counting.progress.jobs[one.key].states == {State.CORRECT: 1, State.INCORRECT: 1}
