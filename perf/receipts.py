@@ -16,56 +16,11 @@ import time
 from pathlib import Path
 
 from figures import environment, machine
+from workspace import write_benchmark
 
 GOALS_S = {10_000: 2.0, 100_000: 15.0}
 GOAL_MB = 200
-CORPORA = 50
-TURNS = 30
-
-BENCHMARK = """
-name: rows
-version: "1.0.0"
-description: Many items over few memories
-data: {type: local, path: ./datasets/rows.json, format: json}
-schema:
-  itemId: id
-  context:
-    field: sessions
-    type: array
-    dateField: session_dates
-    sessionIdField: session_ids
-    itemSchema: {dialogId: "$.id", role: "$.role", text: "$.text"}
-  questions: {field: questions, idField: id, questionField: question, answerField: answer, evidenceField: evidence}
-evidence: {parser: direct}
-ingestion: {mode: incremental}
-search: {defaultLimit: 10}
-evaluation: {method: none}
-metrics: [recall_at_5, recall_at_10, ndcg_at_10, mrr]
-"""
-
-
-def write(folder: Path, rows: int) -> None:
-    """Make a workspace with one benchmark of that many items."""
-    for name in ("configs/benchmarks", "datasets"):
-        (folder / name).mkdir(parents=True)
-    (folder / "configs/benchmarks/rows.yaml").write_text(BENCHMARK.lstrip(), encoding="utf-8")
-    trees = [_corpus(number, rows // CORPORA) for number in range(CORPORA)]
-    (folder / "datasets/rows.json").write_text(json.dumps(trees), encoding="utf-8")
-
-
-def _corpus(number: int, items: int) -> dict[str, object]:
-    turns = [{"id": f"c{number}-t{at}", "role": "user", "text": f"fact number {at} of them all"} for at in range(TURNS)]
-    questions = [
-        {
-            "id": f"c{number}-q{at}",
-            "question": f"fact {at % TURNS}?",
-            "answer": "so",
-            "evidence": [turns[at % TURNS]["id"]],
-        }
-        for at in range(items)
-    ]
-    dated = {"session_ids": ["s1"], "session_dates": ["2024/01/09 (Tue) 07:50"]}
-    return {"id": f"c{number}", **dated, "sessions": [turns], "questions": questions}
+METRICS = "recall_at_5, recall_at_10, ndcg_at_10, mrr"
 
 
 def bench(folder: Path, *arguments: str) -> dict[str, float]:
@@ -86,7 +41,7 @@ def bench(folder: Path, *arguments: str) -> dict[str, float]:
 
 def measure(folder: Path, rows: int) -> dict[str, object]:
     """Run, sign and verify that many rows."""
-    write(folder, rows)
+    write_benchmark(folder, "rows", items=rows, corpora=50, turns=30, evaluation="none", metrics=METRICS)
     bench(folder, "keys", "new")
     ran = bench(
         folder,

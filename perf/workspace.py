@@ -1,7 +1,7 @@
-"""A workspace whose one benchmark, provider and models all live at a stub server.
+"""Workspaces to measure in: one benchmark of as many items as wanted.
 
-``write(folder, items=2000, url=...)`` makes a benchmark of that many items over a few small corpora, a declarative
-provider and a model file. An item costs four calls: search, answer, and a verdict of each of two judges.
+``write(folder, items=2000, url=...)`` adds a provider and models that live at a stub server: an item costs four calls,
+search, answer, and a verdict of each of two judges. ``write_benchmark`` alone is for what built-in parts measure.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ import json
 from pathlib import Path
 
 CALLS_AN_ITEM = 4
-TURNS = 4
 
 BENCHMARK = """
-name: perf
+name: NAME
 version: "1.0.0"
-description: Items that cost four calls each
-data: {type: local, path: ./datasets/perf.json, format: json}
+description: Many items over few memories
+data: {type: local, path: ./datasets/NAME.json, format: json}
 schema:
   itemId: id
   context:
@@ -29,8 +28,8 @@ schema:
 evidence: {parser: direct}
 ingestion: {mode: incremental}
 search: {defaultLimit: 10}
-evaluation: {method: llm-judge}
-metrics: [accuracy, latency_p50]
+evaluation: {method: EVALUATION}
+metrics: [METRICS]
 """
 
 PROVIDER = """
@@ -75,33 +74,40 @@ FLAGS: dict[str, object] = {
 
 def write(folder: Path, *, items: int, url: str, corpora: int = 4) -> None:
     """Make the workspace; an answer of the stub is judged correct."""
-    texts = {
-        "configs/benchmarks/perf.yaml": BENCHMARK,
-        "configs/providers/stub.yaml": PROVIDER.replace("URL", url),
-        "configs/models/stub.yaml": MODELS.replace("URL", url),
-    }
-    for name, text in texts.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text.lstrip(), encoding="utf-8")
-    dataset = folder / "datasets" / "perf.json"
-    dataset.parent.mkdir(parents=True, exist_ok=True)
-    trees = [_corpus(number, items // corpora + (number < items % corpora)) for number in range(corpora)]
-    dataset.write_text(json.dumps(trees), encoding="utf-8")
+    _write(folder / "configs/providers/stub.yaml", PROVIDER.replace("URL", url))
+    _write(folder / "configs/models/stub.yaml", MODELS.replace("URL", url))
+    write_benchmark(
+        folder, "perf", items=items, corpora=corpora, turns=4, evaluation="llm-judge", metrics="accuracy, latency_p50"
+    )
 
 
-def _corpus(number: int, items: int) -> dict[str, object]:
+def write_benchmark(
+    folder: Path, name: str, *, items: int, corpora: int, turns: int, evaluation: str, metrics: str
+) -> None:
+    """Make the config and the data of one benchmark; the items ask for one turn after the other."""
+    config = BENCHMARK.replace("NAME", name).replace("EVALUATION", evaluation).replace("METRICS", metrics)
+    _write(folder / f"configs/benchmarks/{name}.yaml", config)
+    trees = [_corpus(number, items // corpora + (number < items % corpora), turns) for number in range(corpora)]
+    _write(folder / f"datasets/{name}.json", json.dumps(trees))
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text.lstrip(), encoding="utf-8")
+
+
+def _corpus(number: int, items: int, turns: int) -> dict[str, object]:
     return {
         "id": f"c{number}",
         "session_ids": ["s1"],
         "session_dates": ["2024/01/09 (Tue) 07:50"],
-        "sessions": [[{"id": f"t{at}", "role": "user", "text": f"a short fact, number {at}"} for at in range(TURNS)]],
+        "sessions": [[{"id": f"t{at}", "role": "user", "text": f"a short fact, number {at}"} for at in range(turns)]],
         "questions": [
             {
                 "id": f"c{number}-q{at:06d}",
                 "question": f"Which fact is number {at}?",
                 "answer": "so",
-                "evidence": ["t0"],
+                "evidence": [f"t{at % turns}"],
             }
             for at in range(items)
         ],
