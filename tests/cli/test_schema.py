@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from jsonschema import Draft202012Validator, ValidationError, validate  # type: ignore[import-untyped]
+from jsonschema import Draft202012Validator, ValidationError  # type: ignore[import-untyped]
 from ruamel.yaml import YAML
 
 from bench.cli.schemas import DRAFT, Kind, editors_schema, schema_of
@@ -31,12 +31,12 @@ def test_each_kind_is_a_schema_of_its_draft(bench: Bench, kind: Kind) -> None:
 
 def test_every_shipped_config_fits_its_schema(root: Path) -> None:
     kinds: dict[str, Kind] = {"benchmarks": "benchmark", "providers": "provider", "runs": "run"}
-    schemas = {folder: editors_schema(kind) for folder, kind in kinds.items()}
+    validators = {folder: Draft202012Validator(editors_schema(kind)) for folder, kind in kinds.items()}
     checked = 0
-    for kind, schema in schemas.items():
+    for kind, validator in validators.items():
         for path in sorted((root / "configs" / kind).glob("*.yaml")):
             if not path.stem.endswith(".compose"):
-                validate(read(path), schema)
+                validator.validate(read(path))
                 checked += 1
     assert checked > 30
 
@@ -57,7 +57,7 @@ def test_every_shipped_config_fits_its_schema(root: Path) -> None:
 )
 def test_what_is_no_such_file_does_not_fit(kind: Kind, document: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
-        validate(document, editors_schema(kind))
+        Draft202012Validator(editors_schema(kind)).validate(document)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_what_is_no_such_file_does_not_fit(kind: Kind, document: dict[str, Any])
     ],
 )
 def test_what_the_program_reads_is_not_marked(kind: Kind, document: dict[str, Any]) -> None:
-    validate(document, editors_schema(kind))
+    Draft202012Validator(editors_schema(kind)).validate(document)
 
 
 def test_a_key_that_is_needed_is_missed_in_both_spellings() -> None:
@@ -90,14 +90,14 @@ def test_a_key_of_a_run_file_says_what_its_flag_says() -> None:
 
 
 def test_every_line_of_a_run_fits_the_schema_of_events(bench: Bench) -> None:
-    schema = schema_of("event")
+    validator = Draft202012Validator(schema_of("event"))
     lines = [
         json.loads(line)
         for line in bench("run", "--providers", "no-memory", "--limit", "2", "--json").stdout.splitlines()
     ]
     assert {line["event"] for line in lines} == {"launch", "progress", "done"}
     for line in lines:
-        validate(line, schema)
+        validator.validate(line)
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
