@@ -90,7 +90,7 @@ def test_an_installed_evaluator_is_opened_by_name_and_two_of_one_name_are_refuse
     assert found is not None and found.name == "my-own"
     assert catalog()["my-own"] == "plug-in of mine-dist"
     install(folder, "other-dist", "bench.evaluators", "my-own = mine:Mine")
-    with pytest.raises(ConfigError, match='"my-own" is registered by (mine|other)-dist and by (mine|other)-dist'):
+    with pytest.raises(ConfigError, match=r'"my-own" is registered by (mine|other)-dist and by (mine|other)-dist'):
         open_evaluator("my-own")
 
 

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from typing import Literal
-
-import pytest
-
 from bench.evaluators import Evaluator, JudgePrompts, open_evaluator, state_of
-from bench.model import Hit, State, Verdict
+from bench.model import State
 from tests.evaluators.judge_double import SaidBefore, item
 
 
@@ -27,19 +21,6 @@ async def test_a_verdict_says_where_it_came_from() -> None:
     assert found.prompt_name == "default"
     assert found.prompt_sha256 == JudgePrompts.of().default.sha256
     assert found.raw is not None and "same city" in found.raw
-
-
-async def test_the_request_is_cold_long_enough_and_by_schema() -> None:
-    judge = SaidBefore('{"correctness": 1}')
-    await opened(max_tokens=10).evaluate(item(), "Paris", (), judge)
-    (asked,) = judge.asked
-    assert asked.temperature == 0
-    assert asked.max_tokens >= 1024
-    assert asked.json_schema is not None and asked.json_schema["required"] == [
-        "correctness",
-        "faithfulness",
-        "reasoning",
-    ]
 
 
 async def test_a_prompt_that_wants_a_word_is_asked_without_a_schema() -> None:
@@ -112,63 +93,3 @@ def test_rules_and_instructions_of_a_type_are_part_of_its_prompt() -> None:
     assert "one too high or one too low" in rendered and "Accept ${weeks}." in rendered
     assert "Be fair." in prompts.choose(item()).render(item(), "x")
     assert temporal.sha256 != prompts.default.sha256
-
-
-async def test_a_rubric_is_the_mean_of_its_lines() -> None:
-    about = item(answers=(), rubric=("names the city", "names the year", "is polite"))
-    judge = SaidBefore('{"scores": [1, 0.5, 0.5], "reasoning": ""}')
-    found = await opened("rubric").evaluate(about, "Paris", (), judge)
-    assert found.value == 2 / 3
-    assert "2. names the year" in judge.said
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ('{"scores": [1]}', "no_verdict"),
-        ('{"scores": [1, 0.7]}', "out_of_range"),
-        ('{"scores": [true, 1]}', "out_of_range"),
-        ('{"scores": "1, 1"}', "no_verdict"),
-        ("1 and 1", "no_verdict"),
-        ("", "empty"),
-        ('{"scores": [1, 1]} {"scores": [0, 0]}', "conflict"),
-    ],
-)
-async def test_a_rubric_that_does_not_fit_is_unscored(text: str, reason: str) -> None:
-    found = await opened("rubric").evaluate(item(rubric=("a", "b")), "Paris", (), SaidBefore(text))
-    assert (found.value, found.reason) == (None, reason)
-
-
-async def test_faithfulness_is_the_share_of_supported_statements() -> None:
-    text = '{"statements": [{"statement": "a", "supported": true}, {"statement": "b", "supported": false}]}'
-    judge = SaidBefore(text)
-    found = await opened("faithfulness").evaluate(item(), "a. b.", (Hit(id="h", content="a it is"),), judge)
-    assert (found.value, found.faithfulness) == (0.5, 0.5)
-    assert "a it is" in judge.said
-    nothing = await opened("faithfulness").evaluate(item(), "", (), SaidBefore('{"statements": []}'))
-    assert (nothing.value, nothing.reason) == (None, "no_statements")
-
-
-class Angles:
-    """An embedder whose texts are angles in degrees."""
-
-    name = "acme/angles"
-
-    async def embed(self, texts: Sequence[str], *, kind: Literal["document", "query"]) -> list[tuple[float, ...]]:
-        return [(math.cos(math.radians(float(t))), math.sin(math.radians(float(t)))) for t in texts]
-
-
-async def similarity(answer: str, *golds: str, abstention: bool = False) -> Verdict:
-    evaluator = open_evaluator("semantic-similarity", embedder=Angles())
-    assert evaluator is not None
-    return await evaluator.evaluate(item(answers=golds, abstention=abstention), answer, (), None)
-
-
-async def test_similarity_is_the_best_cosine() -> None:
-    found = await similarity("0", "90", "60")
-    assert found.value == pytest.approx(0.5)
-    assert (found.correct, found.model, found.raw) == (False, "acme/angles", "2 dimensions")
-    assert (await similarity("0", "30")).correct is True
-    assert (await similarity("0", "180")).value == 0
-    assert (await similarity("0")).reason == "no_reference"
-    assert (await similarity("I don't know", abstention=True)).value == 1

@@ -1,0 +1,485 @@
+"""What a judge is asked, how its text becomes a verdict, and what is kept of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.errors import ConfigError, RateLimited
+from bench.evaluators import Evaluator, JudgePrompt, JudgePrompts, open_evaluator, state_of
+from bench.evaluators.calibration import RIGHT, Rate, answers, calibrate
+from bench.evaluators.judged import SCORES_SCHEMA, STATEMENTS_SCHEMA, JudgeEvaluator, read_scores, read_statements
+from bench.evaluators.packs import generic
+from bench.evaluators.probes import Kind
+from bench.evaluators.prompts import CORRECTNESS_SCHEMA, OFF_BY_ONE
+from bench.model import Completion, Hit, Prompt, State
+from bench.models.judging import fits
+from bench.stats import interval_wilson
+from tests.evaluators.judge_double import SaidBefore, item
+
+JUDGES = ("llm-judge", "rubric", "faithfulness")
+GOOD = {
+    "llm-judge": '{"correctness": 1, "faithfulness": 0.5, "reasoning": "r"}',
+    "rubric": '{"scores": [1, 0.5], "reasoning": "r"}',
+    "faithfulness": '{"statements": [{"statement": "s", "supported": true}]}',
+}
+ABOUT = item(rubric=("a", "b"))
+
+
+def opened(name: str, prompts: JudgePrompts | None = None, **config: object) -> Evaluator:
+    found = open_evaluator(name, prompts=prompts, config=config)
+    assert found is not None
+    return found
+
+
+def asked_with(text: str, about: object = None, response: str = "It was Paris", *hits: str) -> str:
+    """A judge prompt, filled in."""
+    prompt = JudgePrompt.of("mine", text)
+    found = [Hit(id=str(at), content=content) for at, content in enumerate(hits)]
+    return prompt.render(about or item(), response, found)  # type: ignore[arg-type]
+
+
+# ------------------------------------------------------------------------ what is asked
+
+
+@pytest.mark.parametrize("name", JUDGES)
+async def test_a_judge_is_asked_once_cold_and_by_schema(name: str) -> None:
+    judge = SaidBefore(GOOD[name])
+    await opened(name).evaluate(ABOUT, "It was Paris", (), judge)
+    (asked,) = judge.asked
+    schema = {"llm-judge": CORRECTNESS_SCHEMA, "rubric": SCORES_SCHEMA, "faithfulness": STATEMENTS_SCHEMA}[name]
+    assert (asked.temperature, asked.max_tokens, asked.json_schema) == (0.0, 1024, schema)
+    assert [message.role for message in asked.messages] == ["user"]
+    assert asked.question == ABOUT.question
+    assert fits(json.loads(GOOD[name]), schema)
+
+
+@pytest.mark.parametrize("name", JUDGES)
+async def test_the_temperature_of_a_config_is_the_one_that_is_asked_for(name: str) -> None:
+    judge = SaidBefore(GOOD[name])
+    await opened(name, temperature=0.7).evaluate(ABOUT, "x", (), judge)
+    assert judge.asked[0].temperature == 0.7
+
+
+@pytest.mark.parametrize(("wanted", "given"), [(10, 1024), (1024, 1024), (4000, 4000)])
+async def test_a_judge_has_room_to_think_whatever_the_config_says(wanted: int, given: int) -> None:
+    judge = SaidBefore(GOOD["llm-judge"])
+    await opened("llm-judge", max_tokens=wanted).evaluate(ABOUT, "x", (), judge)
+    assert judge.asked[0].max_tokens == given
+
+
+@pytest.mark.parametrize("name", JUDGES)
+async def test_an_empty_answer_and_an_empty_retrieval_are_judged_like_any_other(name: str) -> None:
+    judge = SaidBefore(GOOD[name])
+    found = await opened(name).evaluate(ABOUT, "", (), judge)
+    assert len(judge.asked) == 1 and found.value is not None
+
+
+@pytest.mark.parametrize("name", JUDGES)
+async def test_what_a_judges_endpoint_raises_is_no_verdict(name: str) -> None:
+    class Limited:
+        name = "acme/limited"
+
+        async def ask(self, prompt: Prompt) -> Completion:
+            raise RateLimited("429")
+
+    with pytest.raises(RateLimited):
+        await opened(name).evaluate(ABOUT, "x", (), Limited())
+
+
+async def test_an_item_without_a_rubric_is_not_asked_about() -> None:
+    judge = SaidBefore("never")
+    found = await opened("rubric").evaluate(item(), "x", (), judge)
+    assert (found.value, found.reason, found.judged, judge.asked) == (None, "no_rubric", True, [])
+
+
+async def test_a_benchmarks_own_rubric_prompt_is_used_only_when_it_shows_the_rubric() -> None:
+    for text, own in (("Score ${rubric} in JSON: ${response}", True), ("Is ${response} right?", False)):
+        judge = SaidBefore(GOOD["rubric"])
+        await opened("rubric", prompts=JudgePrompts.of({"default": text})).evaluate(ABOUT, "it", (), judge)
+        assert judge.said.startswith("Score 1. a\n2. b in JSON: it") is own
+
+
+# ------------------------------------------------------------------------ what stands in a prompt
+
+
+WHEN = datetime(2024, 5, 6, 7, 8, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("template", "about", "hits", "filled"),
+    [
+        ("${question}", {}, (), "Which city?"),
+        ("${answer}", {"answers": ("Paris", "Lutetia")}, (), "Paris / Lutetia"),
+        ("${answer|default:'-'}", {"answers": ()}, (), "-"),
+        ("${response}", {}, (), "It was Paris"),
+        ("${questionType}", {"question_type": "single hop"}, (), "single hop"),
+        ("${questionDate}", {"question_date": WHEN}, (), "2024-05-06 07:08"),
+        ("${questionDate|default:'no date'}", {}, (), "no date"),
+        ("${rubric}", {"rubric": ("names it", "is polite")}, (), "1. names it\n2. is polite"),
+        ("${rubric|default:''}", {}, (), ""),
+        ("${evidence}", {}, ("first", "second"), "first\nsecond"),
+        ("${evidence}", {"evidence_texts": ("gold",)}, ("found",), "found"),
+        ("${evidence}", {"evidence_texts": ("gold", "more")}, (), "gold\nmore"),
+        ("${evidence|default:'(none)'}", {}, (), "(none)"),
+        ("costs $5, {}, $${x}", {}, (), "costs $5, {}, ${x}"),
+    ],
+)
+def test_each_name_of_a_prompt_is_filled_with_its_part_of_the_item(
+    template: str, about: dict[str, object], hits: tuple[str, ...], filled: str
+) -> None:
+    assert asked_with(template, item(**about), "It was Paris", *hits) == filled
+
+
+@pytest.mark.parametrize("name", ["questionDate", "questionType", "rubric", "evidence"])
+def test_what_an_item_does_not_have_is_an_error_and_no_empty_text(name: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        asked_with(f"Tell ${{{name}}}")
+    assert caught.value.message == f"no value for ${{{name}}}"
+    assert caught.value.where == "judge prompt 'mine'"
+
+
+@pytest.mark.parametrize("name", ["retrievedContext", "choices", "anser", "gold"])
+def test_a_judge_prompt_knows_seven_names(name: str) -> None:
+    with pytest.raises(ConfigError, match=f'unknown name "{name}"'):
+        asked_with(f"${{{name}}}")
+
+
+@given(text=st.text(max_size=60))
+def test_whatever_was_answered_goes_in_as_data(text: str) -> None:
+    """No answer closes the tag that it stands in, nor fills another name."""
+    said = asked_with("<r>${response}</r> <q>${question}</q>", item(question="Q"), text)
+    assert said.endswith("</r> <q>Q</q>")
+    inside = said.removeprefix("<r>").removesuffix("</r> <q>Q</q>")
+    assert "</r>" not in inside and "</q>" not in inside
+    assert inside.replace("<\\/", "</") == text.replace("<\\/", "</")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("</r>", "<\\/r>"),
+        ("</ r >", "<\\/ r >"),
+        ("</r\n>", "<\\/r\n>"),
+        ("</rr>", "</rr>"),
+        ("</b> and <r>", "</b> and <r>"),
+        ("</r></r>", "<\\/r><\\/r>"),
+    ],
+)
+def test_only_tags_of_the_prompt_itself_are_defused(text: str, shown: str) -> None:
+    assert asked_with("<r>${response}</r>", None, text) == f"<r>{shown}</r>"
+
+
+@pytest.mark.parametrize(
+    ("text", "by_schema"),
+    [("Reply in JSON: ${response}", True), ("json please ${response}", True), ("yes or no? ${response}", False)],
+)
+async def test_only_a_prompt_that_speaks_of_json_is_asked_by_schema(text: str, by_schema: bool) -> None:
+    judge = SaidBefore("yes")
+    await opened("llm-judge", prompts=JudgePrompts.of({"default": text})).evaluate(item(), "x", (), judge)
+    assert (judge.asked[0].json_schema is not None) is by_schema
+
+
+# ------------------------------------------------------------------------ which prompt
+
+
+@pytest.mark.parametrize(
+    ("about", "prompt"),
+    [
+        ({}, "default"),
+        ({"question_type": "plain"}, "default"),
+        ({"question_type": "temporal"}, "temporal"),
+        ({"question_type": "when"}, "temporal"),
+        ({"question_type": "temporal", "abstention": True}, "abstention"),
+        ({"question_type": ""}, "default"),
+    ],
+)
+async def test_the_name_and_the_digest_of_the_prompt_go_with_each_verdict(
+    about: dict[str, object], prompt: str
+) -> None:
+    prompts = JudgePrompts.of(
+        {"default": "d ${response}", "temporal": "t ${response}"}, prompt_of_type={"when": "temporal"}
+    )
+    chosen = {"default": prompts.default, "abstention": prompts.abstention, "temporal": prompts.by_type["temporal"]}
+    for judge in (SaidBefore("yes"), None):
+        found = await opened("llm-judge", prompts=prompts).evaluate(item(**about), "x", (), judge)
+        assert (found.prompt_name, found.prompt_sha256) == (prompt, chosen[prompt].sha256)
+
+
+def test_sentences_for_a_type_stand_at_the_end_of_its_own_prompt() -> None:
+    prompts = JudgePrompts.of(
+        {"default": "D ${response}", "a": "A ${response}"},
+        off_by_one=["a", "b"],
+        instructions={"_default": "Be fair.", "a": "Accept ${weeks} too."},
+    )
+    texts = {kind: prompts.choose(item(question_type=kind)).render(item(), "x") for kind in ("a", "b", "c")}
+    assert texts == {
+        "a": f"A x\nFor questions of this kind: Accept ${{weeks}} too.\n{OFF_BY_ONE}",
+        "b": f"D x\nFor questions of this kind: Be fair.\n{OFF_BY_ONE}",
+        "c": "D x\nFor questions of this kind: Be fair.\n",
+    }
+    assert len({prompt.sha256 for prompt in prompts.all}) == len(prompts.all) == 4
+
+
+def test_prompts_that_say_the_same_are_one() -> None:
+    same = JudgePrompts.of({"default": "x ${response}", "a": "x ${response}", "b": "y ${response}"})
+    assert [prompt.template.text for prompt in same.all] == ["x ${response}", generic("abstention"), "y ${response}"]
+
+
+def test_without_texts_the_generic_prompts_are_asked() -> None:
+    prompts = JudgePrompts.of()
+    assert prompts.default.template.text == generic("default")
+    assert prompts.abstention.template.text == generic("abstention")
+    assert prompts.by_type == {}
+
+
+# ------------------------------------------------------------------------ what is kept of a verdict
+
+
+@pytest.mark.parametrize("name", JUDGES)
+async def test_a_verdict_keeps_the_judges_whole_text_and_says_who_judged(name: str) -> None:
+    judge = SaidBefore(GOOD[name])
+    found = await opened(name).evaluate(ABOUT, "Paris", (), judge)
+    assert (found.evaluator, found.judged, found.raw, found.model) == (name, True, GOOD[name], "acme/judge-2026")
+    assert (found.fingerprint, found.ignored, found.reason) == ("fp1", ("seed",), "")
+
+
+@pytest.mark.parametrize("name", JUDGES)
+@pytest.mark.parametrize("text", ["", "   ", "no idea", "{}", '{"scores": null}', '{"statements": 5}', "[1, 1]"])
+async def test_a_text_that_is_no_verdict_leaves_the_item_unscored_and_is_kept(name: str, text: str) -> None:
+    found = await opened(name).evaluate(ABOUT, "Paris", (), SaidBefore(text))
+    assert (found.value, found.correct, found.raw) == (None, None, text)
+    assert found.reason in ("empty", "no_verdict")
+    assert state_of(found, answerable=True) is State.UNSCORED
+
+
+@pytest.mark.parametrize(
+    ("text", "threshold", "correct"),
+    [
+        ('{"correctness": 0.8}', 1.0, False),
+        ('{"correctness": 0.8}', 0.8, True),
+        ('{"correctness": 1}', 1.0, True),
+        ('{"correctness": 0}', 0.0, True),
+    ],
+)
+async def test_the_threshold_of_a_judge_is_the_configs(text: str, threshold: float, correct: bool) -> None:
+    found = await opened("llm-judge", threshold=threshold).evaluate(item(), "x", (), SaidBefore(text))
+    assert found.correct is correct
+
+
+@pytest.mark.parametrize(
+    ("protocol", "text", "value", "reason"),
+    [
+        ("auto", "Yes.", 1.0, ""),
+        ("json", "Yes.", None, "no_verdict"),
+        ("json", '{"verdict": "yes"}', 1.0, ""),
+        ("longmemeval-official", "yes and no", 1.0, ""),
+        ("longmemeval-official", "correct", 0.0, ""),
+    ],
+)
+async def test_the_protocol_says_how_the_text_is_read(
+    protocol: str, text: str, value: float | None, reason: str
+) -> None:
+    found = await opened("llm-judge", protocol=protocol).evaluate(item(), "x", (), SaidBefore(text))
+    assert (found.value, found.reason) == (value, reason)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "answer", "abstained"),
+    [
+        ("llm-judge", '{"correctness": 0}', "I don't know", True),
+        ("llm-judge", '{"correctness": 1}', "I don't know", False),
+        ("llm-judge", '{"correctness": 0}', "Rome", False),
+        ("llm-judge", "hm", "I don't know", True),
+        ("rubric", '{"scores": [0, 0]}', "I don't know", True),
+        ("rubric", '{"scores": [1, 1]}', "I don't know", False),
+        ("faithfulness", '{"statements": []}', "I don't know", False),
+    ],
+)
+async def test_a_refusal_that_the_judge_does_not_call_right_is_marked(
+    name: str, text: str, answer: str, abstained: bool
+) -> None:
+    found = await opened(name).evaluate(ABOUT, answer, (), SaidBefore(text))
+    assert found.abstained is abstained
+
+
+# ------------------------------------------------------------------------ scores and statements
+
+
+@given(scores=st.lists(st.sampled_from([0, 0.5, 1]), min_size=1, max_size=9))
+def test_the_value_of_a_rubric_is_the_exact_mean_of_its_lines(scores: list[float]) -> None:
+    value, reason = read_scores(json.dumps({"scores": scores, "reasoning": ""}), len(scores))
+    exact = sum((Fraction(score) for score in scores), Fraction(0)) / len(scores)
+    assert (value, reason) == (float(exact), "")
+    assert read_scores(json.dumps({"scores": scores}), len(scores) + 1) == (None, "no_verdict")
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        ('{"scores": [1, 0]} and again {"scores": [1, 0]}', (0.5, "")),
+        ('{"scores": [1, 0]} {"scores": [0, 1]}', (0.5, "")),
+        ('{"scores": [1, 0]} {"scores": [1, 1]}', (None, "conflict")),
+        ('{"scores": [1, 0]} {"note": 1}', (None, "conflict")),
+        ('{"scores": [1, 0.25]}', (None, "out_of_range")),
+        ('{"scores": [1, 2]}', (None, "out_of_range")),
+        ('{"scores": [1, "0.5"]}', (None, "out_of_range")),
+        ('{"scores": [1, null]}', (None, "out_of_range")),
+        ('{"scores": [1, false]}', (None, "out_of_range")),
+        ('{"scores": {"a": 1, "b": 1}}', (None, "no_verdict")),
+        ("{scores: [1, 1]}", (None, "no_verdict")),
+        ('```json\n{"scores": [1, 1]}\n```', (1.0, "")),
+        ('{"scores": [1, 1]', (None, "no_verdict")),
+        ("\n", (None, "empty")),
+    ],
+)
+def test_scores_are_read_as_they_stand_or_not_at_all(text: str, outcome: tuple[float | None, str]) -> None:
+    assert read_scores(text, 2) == outcome
+
+
+@given(marks=st.lists(st.booleans(), max_size=9))
+def test_the_value_of_statements_is_the_share_of_those_that_are_supported(marks: list[bool]) -> None:
+    listed = [{"statement": str(at), "supported": mark} for at, mark in enumerate(marks)]
+    expected = (sum(marks) / len(marks), "") if marks else (None, "no_statements")
+    assert read_statements(json.dumps({"statements": listed})) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('{"statements": [{"statement": "a"}]}', "no_verdict"),
+        ('{"statements": [{"statement": "a", "supported": "true"}]}', "no_verdict"),
+        ('{"statements": [{"statement": "a", "supported": 1}]}', "no_verdict"),
+        ('{"statements": ["a"]}', "no_verdict"),
+        ('{"statements": {}}', "no_verdict"),
+        ('{"statements": []} {"statements": [{"supported": true}]}', "conflict"),
+        ("", "empty"),
+    ],
+)
+def test_statements_that_are_not_marked_are_no_verdict(text: str, reason: str) -> None:
+    assert read_statements(text) == (None, reason)
+
+
+# ------------------------------------------------------------------------ how good a judge is
+
+
+class Knows:
+    """Judges right, but for the answers of some kinds."""
+
+    name = "acme/knows"
+
+    def __init__(self, wrong_about: Mapping[Kind, str]) -> None:
+        self.kind_of = {answer: kind for _, kind, answer in answers()}
+        self.wrong_about = wrong_about
+        self.asked: list[Prompt] = []
+
+    async def ask(self, prompt: Prompt) -> Completion:
+        self.asked.append(prompt)
+        role, _, answer = prompt.messages[0].content.partition("|")
+        kind = self.kind_of[answer]
+        right = kind in RIGHT[role == "a"]
+        return Completion(text=self.wrong_about.get(kind, "yes" if right else "no"), model=self.name)
+
+
+TWO = JudgePrompts.of({"default": "d|${response}", "abstention": "a|${response}"})
+
+
+@pytest.mark.parametrize(
+    ("wrong_about", "fpr", "fnr"),
+    [
+        ({}, (0, 48), (0, 24)),
+        ({Kind.VAGUE: "yes"}, (12, 48), (0, 24)),
+        ({Kind.WRONG: "yes", Kind.OVER_LONG: "yes"}, (24, 48), (0, 24)),
+        ({Kind.RIGHT_OTHER_WORDS: "no"}, (0, 48), (12, 24)),
+        ({Kind.VAGUE: "hm"}, (0, 36), (0, 24)),
+        ({Kind.RIGHT: "hm", Kind.RIGHT_OTHER_WORDS: "hm"}, (0, 48), None),
+    ],
+)
+async def test_errors_of_a_judge_are_counted_by_their_side_with_their_interval(
+    wrong_about: Mapping[Kind, str], fpr: tuple[int, int], fnr: tuple[int, int] | None
+) -> None:
+    plain, _ = await calibrate(Knows(wrong_about), TWO)
+    assert plain.fpr == _rate(*fpr)
+    assert plain.fnr == (Rate(value=None, n=0, interval=None) if fnr is None else _rate(*fnr))
+    assert plain.unparsed == 12 * sum(said == "hm" for said in wrong_about.values())
+    assert plain.noise == max(plain.fpr.value or 0, plain.fnr.value or 0)
+
+
+async def test_where_nothing_can_be_answered_a_refusal_is_the_only_right_answer() -> None:
+    _, abstention = await calibrate(Knows({Kind.REFUSAL: "no"}), TWO)
+    assert (abstention.fpr, abstention.fnr) == (_rate(0, 60), _rate(12, 12))
+    assert abstention.by_kind["refusal"] == _rate(0, 12)
+    assert (abstention.prompt_name, abstention.prompt_sha256) == ("abstention", TWO.abstention.sha256)
+
+
+async def test_a_judge_is_calibrated_as_it_will_judge() -> None:
+    judge = Knows({})
+    base = JudgeEvaluator(prompts=TWO, protocol="json", threshold=0.5, temperature=0.3)
+    plain, _ = await calibrate(judge, TWO, evaluator=base)
+    assert {prompt.temperature for prompt in judge.asked} == {0.3}
+    assert plain.unparsed == 72  # "yes" is no JSON
+    half, _ = await calibrate(
+        SaidBefore("partially correct"), TWO, evaluator=JudgeEvaluator(prompts=TWO, threshold=0.5)
+    )
+    strict, _ = await calibrate(SaidBefore("partially correct"), TWO)
+    assert (half.fpr.value, strict.fpr.value) == (1.0, 0.0)
+
+
+def _rate(yes: int, n: int) -> Rate:
+    return Rate(value=yes / n, n=n, interval=interval_wilson(yes, n))
+
+
+# ------------------------------------------------------------------------ vectors
+
+
+class Axis:
+    """Each text is a vector of its numbers."""
+
+    name = "acme/axis"
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[list[str], str]] = []
+
+    async def embed(self, texts: Sequence[str], *, kind: Literal["document", "query"]) -> list[tuple[float, ...]]:
+        self.calls.append((list(texts), kind))
+        return [tuple(float(part) for part in text.split()) for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("answer", "golds", "value", "correct"),
+    [
+        ("1 0", ["1 0"], 1.0, True),
+        ("1 0", ["5 0"], 1.0, True),
+        ("1 0", ["0 1"], 0.0, False),
+        ("1 0", ["-1 0"], 0.0, False),
+        ("1 0", ["0 1", "4 3"], 0.8, True),
+        ("0 0", ["1 0"], 0.0, False),
+    ],
+)
+async def test_likeness_is_the_best_cosine_and_never_below_0(
+    answer: str, golds: list[str], value: float, correct: bool
+) -> None:
+    axis = Axis()
+    evaluator = open_evaluator("semantic-similarity", embedder=axis)
+    assert evaluator is not None
+    found = await evaluator.evaluate(item(answers=tuple(golds)), answer, (), None)
+    assert (found.value, found.correct) == (pytest.approx(value), correct)
+    assert (found.judged, found.model, found.raw) == (True, "acme/axis", "2 dimensions")
+    assert axis.calls == [([answer, *golds], "document")]
+
+
+async def test_what_cannot_be_answered_is_not_embedded() -> None:
+    axis = Axis()
+    evaluator = open_evaluator("semantic-similarity", embedder=axis)
+    assert evaluator is not None
+    for answer, value in (("I don't know", 1.0), ("Paris", 0.0)):
+        found = await evaluator.evaluate(item(abstention=True), answer, (), None)
+        assert (found.value, found.judged) == (value, False)
+    assert axis.calls == []
