@@ -1,0 +1,334 @@
+"""Items of a row: nested, flattened or flat; their answers, types, choices, metadata, and who abstains."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from bench.config.filters import iso
+from bench.datasets import Dataset
+from bench.errors import BenchError
+from bench.model import Item
+from tests.datasets.conftest import Workspace, row
+
+NESTED = """
+name: n
+version: "1"
+data: {{type: local, path: ./datasets/n.json}}
+schema:
+  itemId: id
+  context: {{field: c, type: string}}
+  questions: {{field: qa, questionField: q, answerField: a, categoryField: kind, {questions}}}
+  metadata: {{questionDate: asked, mood: mood}}
+{extra}
+evaluation: {{method: {method}}}
+metrics: [accuracy]
+"""
+QA = {"q": "Q?", "a": "A", "kind": 1}
+
+
+def nested(
+    workspace: Workspace,
+    *children: object,
+    extra: str = "",
+    questions: str = "",
+    method: str = "exact-match",
+    **row: object,
+) -> Dataset:
+    workspace.yaml("n", NESTED.format(extra=extra, questions=questions, method=method))
+    workspace.data("n.json", [{"id": "r", "c": "C", "qa": list(children)} | row])
+    return workspace.open("n")
+
+
+def items(dataset: Dataset) -> list[Item]:
+    return [dataset.item(ref) for ref in dataset.items()]
+
+
+def refusal(workspace: Workspace, *children: object, **more: object) -> tuple[str, str]:
+    with pytest.raises(BenchError) as caught:
+        nested(workspace, *children, **more)  # type: ignore[arg-type]
+    return str(caught.value).removeprefix(f"{workspace.root}/datasets/n.json: "), caught.value.hint
+
+
+# ------------------------------------------------------------------ nested questions
+
+
+def test_nested_questions_are_numbered_in_their_row_and_share_its_corpus(workspace: Workspace) -> None:
+    found = items(nested(workspace, QA, QA))
+    assert [(item.id, item.position, item.corpus) for item in found] == [("r_0", 1, "r"), ("r_1", 2, "r")]
+
+
+def test_nested_questions_may_bring_their_own_ids(workspace: Workspace) -> None:
+    found = items(nested(workspace, QA | {"key": 7}, QA | {"key": "x"}, questions="idField: key"))
+    assert [item.id for item in found] == ["7", "x"]
+
+
+def test_a_row_without_questions_is_no_corpus_of_the_run(workspace: Workspace) -> None:
+    workspace.yaml("n", NESTED.format(extra="", questions="", method="exact-match"))
+    workspace.data("n.json", [{"id": "a", "c": "C", "qa": []}, {"id": "b", "c": "C", "qa": [QA]}])
+    dataset = workspace.open("n")
+    assert list(dataset.corpora()) == ["b"]
+    assert (dataset.counts.corpora, dataset.counts.memories, len(dataset)) == (1, 1, 1)
+    assert dataset.item("b_0").position == 1
+
+
+def test_a_nested_date_is_taken_before_that_of_the_row(workspace: Workspace) -> None:
+    dataset = nested(
+        workspace, QA | {"at": "2024-02-01"}, QA | {"at": None}, questions="dateField: at", asked="2024-03-01"
+    )
+    assert [iso(item.question_date) for item in items(dataset) if item.question_date] == ["2024-02-01T00:00:00Z"]
+    found = items(nested(workspace, QA | {"asked": "2024-02-01"}, QA, asked="2024-03-01"))
+    assert [iso(item.question_date) for item in found if item.question_date] == [
+        "2024-02-01T00:00:00Z",
+        "2024-03-01T00:00:00Z",
+    ]
+
+
+def test_metadata_is_looked_for_in_the_question_then_in_the_row(workspace: Workspace) -> None:
+    found = items(nested(workspace, QA | {"mood": "calm"}, QA, QA | {"mood": None}, mood="grim"))
+    assert [item.metadata["mood"] for item in found] == ["calm", "grim", "grim"]
+    assert [item.metadata["category"] for item in found] == ["1", "1", "1"]
+
+
+@pytest.mark.parametrize(
+    ("child", "text"),
+    [
+        (5, "[0].qa[1]: qa[1] must be an object, not: 5 (row r)"),
+        ("Q?", '[0].qa[1]: qa[1] must be an object, not: "Q?" (row r)'),
+        ({"a": "A", "kind": 1}, "[0].qa[1].q: qa[1].q is missing (row r)"),
+        (QA | {"q": None}, "[0].qa[1].q: qa[1].q is null (row r)"),
+        (QA | {"q": ["x"]}, "[0].qa[1].q: qa[1].q must be text, not: a list (row r)"),
+        ({"q": "Q?", "a": "A"}, "[0].qa[1].kind: qa[1].kind is missing (row r)"),
+        (QA | {"kind": True}, "[0].qa[1].kind: qa[1].kind must be an id, not: true (row r)"),
+        (QA | {"a": None}, '[0].qa[1].a: qa[1].a is missing, and "r_1" is no abstention item (row r)'),
+        (QA | {"a": {}}, "[0].qa[1].a: qa[1].a must be text or a list of texts, not: a map of keys (row r)"),
+        (QA | {"asked": "soon"}, '[0].asked: asked is no date that can be read: "soon" (row r)'),
+    ],
+)
+def test_what_is_no_nested_question(workspace: Workspace, child: object, text: str) -> None:
+    assert refusal(workspace, QA, child)[0] == text
+
+
+@pytest.mark.parametrize(
+    ("qa", "text"),
+    [
+        (None, "[0].qa: qa is null (row r)"),
+        ("x", '[0].qa: qa must be a list, not: "x" (row r)'),
+        ({"q": 1}, "[0].qa: qa must be a list, not: a map of keys (row r)"),
+    ],
+)
+def test_what_is_no_list_of_questions(workspace: Workspace, qa: object, text: str) -> None:
+    assert refusal(workspace, qa=qa)[0] == text
+
+
+def test_categories_have_names_whether_their_ids_are_numbers_or_texts(workspace: Workspace) -> None:
+    dataset = nested(workspace, QA, QA | {"kind": "1"}, QA | {"kind": 3}, extra="categories: {1: one, 2: two}")
+    assert dict(dataset.counts.question_types) == {"one": 2, "3": 1}
+    assert [note for note in dataset.notes if "categor" in note] == [
+        "categories without a name keep their id as label: 3"
+    ]
+
+
+def test_strict_categories_refuse_an_id_without_a_name(workspace: Workspace) -> None:
+    extra = "categories: {1: one, 2: two}\ncategoriesStrict: true"
+    assert nested(workspace, QA, extra=extra).counts.items == 1
+    text, _ = refusal(workspace, QA, QA | {"kind": 3}, extra=extra)
+    assert text == '[0].qa[1].kind: qa[1].kind has no name in categories (1, 2): "3" (row r)'
+
+
+def test_categories_without_any_names_are_their_own_labels(workspace: Workspace) -> None:
+    dataset = nested(workspace, QA, QA | {"kind": "z"})
+    assert dict(dataset.counts.question_types) == {"1": 1, "z": 1}
+    assert dataset.notes == dataset.config.notes
+
+
+def test_a_type_that_is_not_listed_names_the_item(workspace: Workspace) -> None:
+    text, _ = refusal(workspace, QA | {"kind": "fact"}, extra="questionTypes: [{name: facts}, {name: time}]")
+    expected = '[0].question type: question type of item "r_0" is not listed in questionTypes; did you mean "facts"?'
+    assert text == f'{expected}: "fact" (row r)'
+
+
+# ------------------------------------------------------------------ who abstains
+
+
+@pytest.mark.parametrize(
+    ("rule", "child", "abstains"),
+    [
+        ("", {}, False),
+        ("abstention: {idPattern: _0$}", {}, True),
+        ("abstention: {idPattern: ^0}", {}, False),
+        ("abstention: {questionTypes: ['1']}", {}, True),
+        ("abstention: {questionTypes: ['2']}", {}, False),
+        ("abstention: {field: none}", {"none": True}, True),
+        ("abstention: {field: none}", {"none": "Yes "}, True),
+        ("abstention: {field: none}", {"none": "1"}, True),
+        ("abstention: {field: none}", {"none": 1}, True),
+        ("abstention: {field: none}", {"none": "false"}, False),
+        ("abstention: {field: none}", {"none": 0}, False),
+        ("abstention: {field: none}", {"none": None}, False),
+        ("abstention: {field: none}", {}, False),
+    ],
+)
+def test_any_rule_that_matches_makes_an_abstention_item(
+    workspace: Workspace, rule: str, child: Mapping[str, object], abstains: bool
+) -> None:
+    (item,) = items(nested(workspace, QA | child, extra=rule))
+    assert item.abstention == abstains
+    if abstains:
+        (item,) = items(nested(workspace, QA | child | {"a": None}, extra=rule))
+        assert item.answers == ()
+
+
+def test_the_flag_of_a_row_is_that_of_all_its_questions(workspace: Workspace) -> None:
+    found = items(nested(workspace, QA, QA | {"none": False}, extra="abstention: {field: none}", none=True))
+    assert [item.abstention for item in found] == [True, True]
+
+
+def test_an_item_with_only_a_trap_abstains_and_the_trap_is_no_answer(workspace: Workspace) -> None:
+    trap = {"q": "Q?", "kind": 5, "adversarial_answer": "a lie"}
+    found = items(nested(workspace, trap, trap | {"a": "A"}))
+    assert [(item.abstention, item.answers) for item in found] == [(True, ()), (False, ("A",))]
+
+
+@pytest.mark.parametrize("method", ["none", "rubric"])
+def test_some_methods_need_no_answer(workspace: Workspace, method: str) -> None:
+    extra = "  rubric: points\n" if method == "rubric" else ""
+    (item,) = items(nested(workspace, QA | {"a": None, "points": ["x", 2]}, extra=extra, method=method))
+    assert (item.answers, item.abstention) == ((), False)
+    assert item.rubric == (("x", "2") if method == "rubric" else ())
+
+
+# ------------------------------------------------------------------ choices
+
+
+def mcq(chat, choices: object, right: object = "B", **changes: object) -> Item:
+    extra = "schema: {choices: options, choiceAnswer: right}\nevaluation: {method: mcq}\n"
+    dataset = chat(row(), name="base")
+    path = dataset.config.origin.path.with_name("mcq.yaml")
+    path.write_text(f"extends: base\nname: mcq\ndata: {{path: ./datasets/mcq.json}}\n{extra}", encoding="utf-8")
+    workspace = Workspace(path.parents[2])
+    workspace.data("mcq.json", [row(options=choices, right=right) | changes])
+    return workspace.open("mcq").item("q1")
+
+
+@pytest.mark.parametrize(
+    ("choices", "right"),
+    [
+        (["one", "two"], "B"),
+        (["one", "two"], "b"),
+        (["one", "two"], "two"),
+        ({"A": "one", "B": "two"}, "B"),
+        ([1, 2], 2),
+    ],
+)
+def test_the_right_choice_is_named_by_letter_or_text(chat, choices: object, right: object) -> None:
+    item = mcq(chat, choices, right)
+    assert len(item.choices) == 2
+    assert item.choice_answer == str(right)
+
+
+@pytest.mark.parametrize(
+    ("choices", "right", "text"),
+    [
+        (None, "A", "[0].options: options is null (row q1)"),
+        (["one", {}], "A", "[0].options: options must be text or a list of texts, not: a list (row q1)"),
+        (
+            ["one", "two"],
+            "C",
+            '[0].right: right is none of the 2 choices of q1, neither a text nor a letter: "C" (row q1)',
+        ),
+        (["one", "two"], None, "[0].right: right is missing in q1 (row q1)"),
+    ],
+)
+def test_choices_that_cannot_be_scored_are_found_at_load(chat, choices: object, right: object, text: str) -> None:
+    with pytest.raises(BenchError) as caught:
+        mcq(chat, choices, right)
+    assert str(caught.value).partition("mcq.json: ")[2] == text
+
+
+# ------------------------------------------------------------------ flattened rows
+
+
+def flat(workspace: Workspace, *rows: Mapping[str, object], **flatten: object) -> Dataset:
+    rule = {"field": "qa", "promote_fields": ["question", "answer"], **flatten}
+    workspace.manifest("flat", list(rows), flatten=rule)
+    return workspace.open("flat")
+
+
+def test_promoted_fields_stand_before_those_of_the_row(workspace: Workspace) -> None:
+    children = [{"question": "own?", "answer": "own"}, {"question": "no answer of its own?"}]
+    dataset = flat(workspace, {"id": "r", "content": "C", "answer": "shared", "qa": children})
+    assert [(item.id, item.question, item.answers) for item in items(dataset)] == [
+        ("r_0", "own?", ("own",)),
+        ("r_1", "no answer of its own?", ("shared",)),
+    ]
+
+
+def test_an_id_of_the_child_is_not_the_items(workspace: Workspace) -> None:
+    child = {"id": "mine", "question": "Q?", "answer": "A"}
+    dataset = flat(workspace, {"id": "r", "content": "C", "qa": [child]})
+    assert [(ref.id, ref.corpus) for ref in dataset.items()] == [("r_0", "r")]
+
+
+@pytest.mark.parametrize(
+    ("qa", "text"),
+    [
+        ("x", 'qa must be a list, not: "x" (row r)'),
+        ([5], "qa[0] must be an object, not: 5 (row r)"),
+        ([{"answer": "A"}], "question is missing (row r)"),
+        (None, "qa is null (row r)"),
+    ],
+)
+def test_what_cannot_be_flattened(workspace: Workspace, qa: object, text: str) -> None:
+    with pytest.raises(BenchError) as caught:
+        flat(workspace, {"id": "r", "content": "C", "qa": qa})
+    assert str(caught.value).endswith(f"data.jsonl:1: {text}")
+
+
+@pytest.mark.parametrize(("keep", "ids", "dropped"), [(None, 5, 0), (1, 2, 3), (2, 3, 2), (9, 5, 0)])
+def test_max_items_is_a_rows_and_says_what_it_drops(
+    workspace: Workspace, keep: int | None, ids: int, dropped: int
+) -> None:
+    child = {"question": "Q?", "answer": "A"}
+    rows = [{"id": name, "content": "C", "qa": [child] * count} for name, count in (("a", 4), ("b", 1), ("c", 0))]
+    dataset = flat(workspace, *rows, max_items=keep)
+    assert len(dataset) == ids
+    notes = [note for note in dataset.notes if "max_items" in note]
+    assert notes == ([f"flatten.max_items drops {dropped} items"] if dropped else [])
+
+
+# ------------------------------------------------------------------ ids
+
+
+@pytest.mark.parametrize(
+    ("fields", "ids"),
+    [
+        ({"id": "a", "question_id": "b"}, "a"),
+        ({"question_id": "b", "sample_id": "c"}, "b"),
+        ({"case_id": "d", "sample_id": "c"}, "c"),
+        ({"case_id": 12}, "12"),
+        ({"id": None, "case_id": "d"}, "d"),
+        ({"uid": "e"}, "row_1"),
+    ],
+)
+def test_a_manifest_without_an_id_field_takes_the_first_that_row_one_has(
+    workspace: Workspace, fields: Mapping[str, object], ids: str
+) -> None:
+    workspace.manifest("m", [{"content": "C", "question": "Q?", "answer": "A", **fields}])
+    assert [ref.id for ref in workspace.open("m").items()] == [ids]
+
+
+def test_what_row_one_has_every_row_must_have(workspace: Workspace) -> None:
+    rest = {"content": "C", "question": "Q?", "answer": "A"}
+    workspace.manifest("m", [{"case_id": "a", **rest}, {"id": "b", **rest}])
+    with pytest.raises(BenchError, match=r"data\.jsonl:2: case_id is missing"):
+        workspace.open("m")
+
+
+def test_a_question_date_may_be_that_of_the_last_session(chat) -> None:
+    extra = "questionDate: {from: last_session}\n"
+    found = chat(row(asked=None), row(id="q2"), row(id="q3", asked=None, sessions=[], dates=[], ids=[]), extra=extra)
+    dates = [item.question_date and iso(item.question_date) for item in items(found)]
+    assert dates == ["2023-05-20T18:10:00Z", "2023-06-01T10:00:00Z", None]
+    assert chat(row(asked=None)).item("q1").question_date is None

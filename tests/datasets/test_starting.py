@@ -1,0 +1,189 @@
+"""``bench new benchmark --from DATA``: fields of telling names, honest guesses for the rest, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from bench.config.benchmark import BenchmarkConfig
+from bench.config.catalog import Catalog
+from bench.datasets.starting import Started, first_row, guesses, new_benchmark
+from bench.datasets.validating import validate_benchmark
+from bench.errors import BenchError, DataError, UsageError
+from tests.datasets.conftest import Workspace
+
+
+def started(workspace: Workspace, row: Mapping[str, object], *, file: str = "mine.json") -> Started:
+    path = workspace.data(file, [row])
+    return new_benchmark("mine", path, workspace.root)
+
+
+def written(workspace: Workspace, row: Mapping[str, object]) -> BenchmarkConfig:
+    made = started(workspace, row)
+    made.path.parent.mkdir(parents=True, exist_ok=True)
+    made.path.write_text(made.text, encoding="utf-8")
+    return Catalog.load(workspace.root).benchmark("mine")
+
+
+CHAT = [[{"role": "user", "content": "x"}]]
+
+
+@pytest.mark.parametrize(
+    ("row", "field", "kind"),
+    [
+        ({"id": 1, "content": "C", "question": "Q", "answer": "A"}, "content", "string"),
+        ({"id": 1, "text": "C", "sessions": CHAT, "question": "Q"}, "sessions", "array"),
+        ({"id": 1, "conversation": {"session_1": []}, "question": "Q"}, "conversation", "object"),
+        ({"id": 1, "story": "a story", "question": "Q", "answer": "A"}, "story", "string"),
+        ({"id": 1, "question": "Q", "answer": "a rather long answer", "tale": "short"}, "tale", "string"),
+        ({"id": 1, "note": "short", "chapter": "rather longer", "question": "Q"}, "chapter", "string"),
+        ({"id": 1, "title": "rather a long title", "logs": CHAT, "question": "Q"}, "logs", "array"),
+        ({"id": 1, "title": "rather a long title", "log": {"a": 1}, "question": "Q"}, "log", "object"),
+        ({"id": 1, "type": "a type of some length", "tale": "x", "question": "Q"}, "tale", "string"),
+        ({"id": 1, "dates": ["2024-01-01"], "talk": CHAT, "question": "Q"}, "talk", "array"),
+        ({"number": 5, "tale": "x", "question": "Q"}, "tale", "string"),
+        ({"tale": "the only text there is", "question": "Q", "answer": "A"}, "tale", "string"),
+        ({"id": 1, "question": "Q", "answer": "A"}, "history", "string"),
+        ({"id": 1, "question": "Q", "answer": "A", "score": 5}, "history", "string"),
+    ],
+)
+def test_the_history_is_what_nothing_else_claims(
+    workspace: Workspace, row: Mapping[str, object], field: str, kind: str
+) -> None:
+    context = written(workspace, row).fields.context
+    assert (context.field, context.type) == (field, kind)
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ({"id": 1, "content": "C", "question": "Q"}, ()),
+        (
+            {"id": 1, "tale": "x", "question": "Q"},
+            ('no field looks like context.field (the history): the name "tale" stands there',),
+        ),
+        (
+            {"id": 1, "question": "Q", "answer": "A"},
+            ('no field looks like context.field (the history): the name "history" stands there',),
+        ),
+        (
+            {"key": 1, "text": "x", "riddle": "Q"},
+            (
+                'no field looks like itemId: the first field, "key" stands there',
+                'no field looks like question: the name "question" stands there',
+            ),
+        ),
+        ({"id": 1, "text": "x", "qa": [{"question": "Q"}]}, ()),
+        (
+            {"id": 1, "text": "x", "qa": [{"riddle": "Q"}]},
+            ('no field looks like question: the name "question" stands there',),
+        ),
+        (
+            {"id": 1, "text": "x", "qa": []},
+            ('no field looks like question: the name "question" stands there',),
+        ),
+    ],
+)
+def test_what_is_only_guessed_is_told(workspace: Workspace, row: Mapping[str, object], told: tuple[str, ...]) -> None:
+    assert started(workspace, row).guesses == guesses(row) == told
+
+
+def test_a_guess_that_leads_nowhere_is_found_by_validate(workspace: Workspace) -> None:
+    config = written(workspace, {"id": 1, "question": "Q", "answer": "A"})
+    assert config.origin is not None
+    (error,) = validate_benchmark(config.origin.path, Catalog.load(workspace.root)).errors
+    assert str(error).endswith("mine.json: [0].history: history is missing (row 1)")
+
+
+@pytest.mark.parametrize(
+    ("answer", "method", "model", "metrics"),
+    [
+        ({"answer": "A"}, "contains", "builtin/extractive", ["accuracy"]),
+        ({"target": 5}, "contains", "builtin/extractive", ["accuracy"]),
+        ({}, "none", None, ["hit_at_10"]),
+        ({"answer": None}, "none", None, ["hit_at_10"]),
+    ],
+)
+def test_without_answers_only_retrieval_is_scored(
+    workspace: Workspace, answer: Mapping[str, object], method: str, model: str | None, metrics: list[str]
+) -> None:
+    config = written(workspace, {"id": "1", "content": "C", "question": "Q", **answer})
+    assert config.evaluation.method == method
+    assert config.evaluation.answering_model.model == model
+    assert list(config.metrics) == metrics
+
+
+def test_nested_questions_are_mapped_by_their_own_fields(workspace: Workspace) -> None:
+    child = {"query": "Q", "expected": "A", "evidence": ["D1:1"], "category": 1}
+    talk = {"session_1": [{"speaker": "A", "text": "x", "dia_id": "D1:1"}]}
+    config = written(workspace, {"sample_id": "s", "conversation": talk, "qa_pairs": [child]})
+    questions = config.fields.questions
+    assert questions is not None
+    assert (questions.field, questions.question_field, questions.answer_field) == ("qa_pairs", "query", "expected")
+    assert (questions.evidence_field, questions.category_field) == ("evidence", "category")
+
+
+def test_lists_beside_the_history_become_its_dates_and_ids(workspace: Workspace) -> None:
+    row = {"id": "1", "sessions": CHAT, "dates": ["2024-01-01"], "session_ids": ["s"], "question": "Q", "answer": "A"}
+    context = written(workspace, row).fields.context
+    assert (context.date_field, context.session_id_field) == ("dates", "session_ids")
+
+
+@pytest.mark.parametrize("name", ["the story: all of it", "#1", "'quoted'", 'a "b"', "日本", "yes", "- x", "{a}", "$x"])
+def test_a_field_of_any_name_is_written_as_yaml_takes_it(workspace: Workspace, name: str) -> None:
+    row = {name: "x", "question": "Q", "answer": "A"}
+    if name == "$x":
+        with pytest.raises(BenchError):
+            written(workspace, row)
+        return
+    config = written(workspace, row)
+    assert (config.fields.item_id, config.fields.context.field) == (name, name)
+
+
+def test_a_data_file_elsewhere_is_named_by_its_whole_path(workspace: Workspace, tmp_path_factory) -> None:
+    row = {"id": 1, "content": "C", "question": "Q", "answer": "A"}
+    inside = started(workspace, row)
+    assert '\n  path: "./datasets/mine.json"' in inside.text
+    outside = tmp_path_factory.mktemp("elsewhere") / "mine.json"
+    outside.write_text(json.dumps([row]), encoding="utf-8")
+    assert f'\n  path: "{outside}"' in new_benchmark("mine", outside, workspace.root).text
+
+
+@pytest.mark.parametrize(
+    ("file", "data", "kind", "text"),
+    [
+        ("x.txt", "", UsageError, 'cannot tell the format of "{path}"'),
+        ("x", "", UsageError, 'cannot tell the format of "{path}"'),
+        ("x.json", "[]", DataError, "{path}: there are no rows"),
+        ("x.csv", "id,q\n", DataError, "{path}: there are no rows"),
+        ("x.jsonl", "{}", DataError, "{path}:1: row has no field"),
+        ("x.json", "[{]", DataError, "{path}: [0]: row is torn: invalid object key (must be a string)"),
+        ("x.jsonl", "5", DataError, "{path}:1: row is no object: 5"),
+        ("x.csv", "id;q\n1;2", DataError, '{path}:1: the header names one field only, "id;q"'),
+    ],
+)
+def test_what_no_config_can_be_made_from(
+    tmp_path: Path, file: str, data: str, kind: type[BenchError], text: str
+) -> None:
+    path = tmp_path / file
+    path.write_text(data, encoding="utf-8")
+    with pytest.raises(kind) as caught:
+        first_row(path)
+    assert str(caught.value).replace(str(path), "{path}") == text
+    assert caught.value.hint
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"gone\.jsonl: cannot read the file: No such file"):
+        first_row(tmp_path / "gone.jsonl")
+
+
+@pytest.mark.parametrize("file", ["x.json", "x.jsonl", "x.ndjson", "X.CSV"])
+def test_the_first_row_of_every_format(tmp_path: Path, file: str) -> None:
+    path = tmp_path / file
+    data = {"x.json": '[{"a": "1"}, {"a": "2"}]', "X.CSV": "a\n1\n2\n"}.get(file, '{"a": "1"}\n{"a": "2"}')
+    path.write_text(data, encoding="utf-8")
+    assert first_row(path) == {"a": "1"}
