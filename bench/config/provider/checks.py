@@ -138,7 +138,7 @@ def _batch(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
         return
     add = config.endpoints.add
     for call in (add, *add.steps):
-        if _mentions(call, ELEMENT - {"id", "sessionId"}) or re.search(r"'\$\.id'", repr(call.body)):
+        if _mentions(call, ELEMENT - {"sessionId"}):  # which may be the namespace
             yield ConfigError(
                 "max_items above 1, but add names the field of one memory at the root; use $.items",
                 where=source.place(("ingest", "batch", "max_items")),

@@ -1,0 +1,238 @@
+"""What a call may say and how its answer is read: what belongs together, what excludes each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench.config.provider import ProviderConfig, load_provider
+from bench.config.provider.answers import IdForm, SearchResponse
+from bench.config.provider.calls import Call, Part, VerifyCall, WaitBlock
+from bench.config.provider.checks import calls_of
+from bench.config.source import Source
+from bench.errors import ConfigError
+
+FILE = """\
+name: acme
+type: hosted
+connection: {baseUrl: https://acme.test}
+endpoints:
+  add: {method: POST, path: /add, body: {text: "$.content"}}
+  search:
+    method: POST
+    path: /find
+    body: {q: "$.query", n: "$.k"}
+    response: {results: "$.r", contentField: "$.t"}
+  clear: {method: DELETE, path: "/u/${runTag}"}
+"""
+
+
+def load(old: str = "", new: str = "", more: str = "") -> ProviderConfig:
+    assert old in FILE
+    return load_provider(Source.parse(FILE.replace(old, new, 1) + more, Path("acme.yaml")))
+
+
+def refused(old: str = "", new: str = "", more: str = "") -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        load(old, new, more)
+    return [str(one) for one in caught.value.problems or (caught.value,)]
+
+
+ADD = "path: /add, body"
+RESPONSE = 'response: {results: "$.r", contentField: "$.t"}'
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (ADD, "path: add, body", '5:23: endpoints.add.path: must start with "/" or "${"'),
+        ("method: POST, path: /add", "method: POST", "5:3: endpoints.add: needs method and path"),
+        ("method: POST, path: /add", "path: /add", "5:3: endpoints.add: needs method and path"),
+        ("{method: POST, path: /add", "{method: GET, path: /add", "5:3: endpoints.add: body with GET; use query"),
+        (ADD, "path: /add, multipart: {a: b}, body", "5:3: endpoints.add: body and multipart: give one of them"),
+        (ADD, "path: /add, tool: t, body", "5:3: endpoints.add: tool replaces method and path"),
+        (
+            ADD,
+            "path: /add, steps: [{method: POST, path: /x}], body",
+            "5:3: endpoints.add: steps replace method and path",
+        ),
+        (ADD, "path: /add, timeout: 0, body", "5:35: endpoints.add.timeout must be greater than 0, not 0"),
+        (ADD, "path: /add, treat_as_ok: 404, body", "5:35: endpoints.add.treat_as_ok must be a list, not 404"),
+        (RESPONSE, "response: {contentField: $.t}", "10:5: endpoints.search.response: needs either results or zip"),
+        (
+            RESPONSE,
+            "response: {results: $.r, zip: {a: $.a}, contentField: $.t}",
+            "10:5: endpoints.search.response: needs either results or zip",
+        ),
+        (RESPONSE, "response: {results: $.r}", "10:5: endpoints.search.response: needs contentField"),
+        (
+            RESPONSE,
+            "response: {results: $.r, contentField: $.t, idField: $.i, id_from: none}",
+            "10:5: endpoints.search.response: idField and id_from: give one of them",
+        ),
+        (
+            RESPONSE,
+            "response: {results: $.r, contentField: $.t, scoreField: $.s, score: {field: $.s}}",
+            "10:5: endpoints.search.response: scoreField and score.field: give one of them",
+        ),
+        (
+            RESPONSE,
+            "response: {results: $.r, contentField: $.t, score: {kind: rnak}}",
+            '10:57: endpoints.search.response.score.kind must be "similarity" or "distance" or "rank", not "rnak"; '
+            'did you mean "rank"?',
+        ),
+        (
+            "  clear: {",
+            "  verify_clear: {method: GET, path: /x}\n  clear: {",
+            "11:3: endpoints.verify_clear: needs either empty or ok_status",
+        ),
+        (
+            "  clear: {",
+            "  verify_clear: {method: GET, path: /x, empty: $.n, ok_status: [404]}\n  clear: {",
+            "11:3: endpoints.verify_clear: needs either empty or ok_status",
+        ),
+        (
+            "  clear: {",
+            "  cuont: {method: GET, path: /x}\n  clear: {",
+            '11:3: unknown field "cuont" in endpoints; did you mean "count"?',
+        ),
+    ],
+)
+def test_what_excludes_each_other_in_a_call(old: str, new: str, said: str) -> None:
+    assert refused(old, new) == [f"acme.yaml:{said}"]
+
+
+def test_unknown_and_missing_keys_of_a_block_are_told_together() -> None:
+    assert refused(ADD, "path: /add, idempotency: {heder: X}, partial: {items: $.i}, body") == [
+        'acme.yaml:5:49: unknown field "heder" in endpoints.add.idempotency; did you mean "header"?',
+        'acme.yaml:5:60: missing field "id" in endpoints.add.partial',
+        'acme.yaml:5:60: missing field "failedWhen" in endpoints.add.partial',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ("setup: [{method: GET, path: /x}]\n", '12:9: missing field "name" in setup[0]'),
+        ("setup: [{name: '', method: GET, path: /x}]\n", '12:10: setup[0].name must have at least 1 character, not ""'),
+        (
+            "setup: [{name: a, method: GET, path: /x, existing: {method: GET, path: /x, results: $.r}}]\n",
+            "12:42: setup[0].existing: results and match go together: which of the list is ours?",
+        ),
+        (
+            "setup: [{name: a, method: GET, path: /x, existing: {method: GET, path: /x, match: {$.n: a}}}]\n",
+            "12:42: setup[0].existing: results and match go together: which of the list is ours?",
+        ),
+        ("wait: {request: {method: GET, path: /s}}\n", "12:1: wait: wait with a request needs until or count_at_least"),
+        ("wait: {until: {$.s: done}, request: {path: /s}}\n", "12:28: wait.request: needs method and path"),
+        ("wait: soon\n", '12:1: wait must be a map of keys, not "soon"'),
+        ("wait: {scope: run}\n", '12:8: wait.scope must be "id" or "namespace", not "run"'),
+    ],
+)
+def test_what_a_block_beside_the_endpoints_needs(more: str, said: str) -> None:
+    assert refused(more=more) == [f"acme.yaml:{said}"]
+
+
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        ({"field": "$.id"}, None),
+        ({"metadata": "bench_id"}, None),
+        ({"content_hash": True}, None),
+        ({"tag_prefix": "b:", "field": "$.tags"}, None),
+        ({"captured": "m", "field": "$.id"}, None),
+        ({}, "needs one of field, metadata, tag_prefix + field, captured + field, content_hash"),
+        (
+            {"metadata": "a", "content_hash": True},
+            "needs one of field, metadata, tag_prefix + field, captured + field, content_hash",
+        ),
+        ({"tag_prefix": "b:"}, "tag_prefix needs field, the path to the ids"),
+        ({"captured": "m"}, "captured needs field, the path to the ids"),
+        ({"metadata": "a", "field": "$.id"}, "field goes alone, or with tag_prefix or captured, not with metadata"),
+        (
+            {"content_hash": True, "field": "$.id"},
+            "field goes alone, or with tag_prefix or captured, not with content_hash",
+        ),
+    ],
+)
+def test_a_way_back_to_a_memory_is_one_form(form: dict[str, object], said: str | None) -> None:
+    if said is None:
+        assert IdForm.model_validate(form).model_dump(exclude_defaults=True) == form
+        return
+    with pytest.raises(ValueError, match=said.replace("+", r"\+")):
+        IdForm.model_validate(form)
+
+
+@pytest.mark.parametrize(("given", "contents"), [("$.a", ("$.a",)), (["$.a", "$.b"], ("$.a", "$.b")), ([], ())])
+def test_content_is_one_path_or_several_in_order(given: object, contents: tuple[str, ...]) -> None:
+    assert SearchResponse.model_validate({"results": "$", "contentField": given}).contents == contents
+
+
+def test_plain_text_of_a_tool_needs_no_paths() -> None:
+    assert SearchResponse.model_validate({"text": True}).contents == ()
+
+
+def test_a_call_that_sends_null_has_a_body() -> None:
+    assert Call.model_validate({"method": "POST", "path": "/x", "body": None}).has_body
+    assert not Call.model_validate({"method": "POST", "path": "/x"}).has_body
+
+
+def test_values_of_a_status_may_stand_alone() -> None:
+    wait = WaitBlock.model_validate(
+        {"request": {"method": "GET", "path": "/s"}, "until": {"$.s": "done", "$.t": ["a", 1]}, "failOn": {"$.s": None}}
+    )
+    assert (wait.until, wait.fail_on) == ({"$.s": ["done"], "$.t": ["a", 1]}, {"$.s": [None]})
+
+
+def test_parts_of_a_form_have_a_media_type() -> None:
+    call = Call.model_validate(
+        {"method": "POST", "path": "/x", "multipart": {"a": "${content}", "f": {"filename": "n", "content": "c"}}}
+    )
+    assert call.multipart == {"a": "${content}", "f": Part(filename="n", content="c", type="application/octet-stream")}
+
+
+def test_a_look_after_clearing_has_its_own_patience() -> None:
+    look = VerifyCall.model_validate({"method": "GET", "path": "/x", "empty": "$.n"})
+    assert (look.timeout_s, look.ok_status) == (30, ())
+
+
+def test_every_call_of_a_file_is_found_with_its_place() -> None:
+    more = (
+        "setup:\n  - {name: s, method: POST, path: /s, existing: {method: GET, path: /e}}\n"
+        "teardown: [{name: t, method: DELETE, path: /t}]\n"
+        "wait: {request: {method: GET, path: /w}, until: {$.s: done}, scope: namespace}\n"
+    )
+    config = load(
+        '  add: {method: POST, path: /add, body: {text: "$.content"}}\n',
+        "  add: {steps: [{method: POST, path: /one}, {method: POST, path: /two}]}\n"
+        "  count: {method: GET, path: /n}\n"
+        "  finish: {method: POST, path: /f}\n",
+        more,
+    )
+    assert [(path, call.path) for path, call in calls_of(config)] == [
+        (("setup", 0), "/s"),
+        (("setup", 0, "existing"), "/e"),
+        (("teardown", 0), "/t"),
+        (("wait", "request"), "/w"),
+        (("endpoints", "add", "steps", 0), "/one"),
+        (("endpoints", "add", "steps", 1), "/two"),
+        (("endpoints", "search"), "/find"),
+        (("endpoints", "finish"), "/f"),
+        (("endpoints", "clear"), "/u/${runTag}"),
+        (("endpoints", "count"), "/n"),
+    ]
+
+
+def test_a_wait_inside_clear_is_a_call_too() -> None:
+    clear = '  clear: {method: DELETE, path: "/u/${runTag}", response: {ids: $.job}, wait: '
+    config = load(
+        '  clear: {method: DELETE, path: "/u/${runTag}"}',
+        clear + "{request: {method: GET, path: /j}, until: {$.s: done}}}",
+    )
+    assert (("endpoints", "clear", "wait", "request"), "/j") in [(path, call.path) for path, call in calls_of(config)]
+
+
+def test_an_adapter_has_no_calls() -> None:
+    config = ProviderConfig.model_validate({"name": "x", "type": "local", "adapter": "builtin:bm25"})
+    assert list(calls_of(config)) == []

@@ -1,0 +1,291 @@
+"""Blocks of a provider file that contradict one another: each finding whole, at its place, with what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench.config.provider import ProviderConfig, load_provider
+from bench.config.provider.adapters import BUILT_INS
+from bench.config.source import Source
+from bench.errors import ConfigError
+
+FILE = """\
+name: acme
+type: hosted
+connection: {baseUrl: https://acme.test}
+endpoints:
+  add: {method: POST, path: /add, body: {text: "$.content"}}
+  search: {method: POST, path: /find, body: {q: "$.query", n: "$.k"}, response: {results: "$.r", contentField: "$.t"}}
+  clear: {method: DELETE, path: "/u/${runTag}"}
+"""
+
+
+def parse(text: str, folder: Path, name: str = "acme") -> ProviderConfig:
+    return load_provider(Source.parse(text, folder / f"{name}.yaml"))
+
+
+def refused(text: str, folder: Path = Path()) -> list[tuple[str, str]]:
+    with pytest.raises(ConfigError) as caught:
+        parse(text, folder)
+    found = caught.value.problems or (caught.value,)
+    return [(str(one).rpartition("acme.yaml:")[2], one.hint) for one in found]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        (
+            "name: acme",
+            "name: other",
+            [('1:1: name "other" differs from the file name "acme"', "give both the same name")],
+        ),
+        (
+            "connection: {baseUrl: https://acme.test}",
+            "connection: {}",
+            [("2:1: type hosted needs connection.baseUrl", "add connection.baseUrl, or another type")],
+        ),
+        ("type: hosted", "type: local", [("2:1: type local needs adapter", "add adapter, or another type")]),
+        (
+            "type: hosted",
+            "type: docker",
+            [("2:1: type docker needs docker", "add docker, or another type")],
+        ),
+        (
+            'body: {text: "$.content"}}',
+            'body: {text: "$.content"}, tool: t}',
+            [("5:3: endpoints.add: tool replaces method and path", "correct the value")],
+        ),
+        (
+            '{method: POST, path: /add, body: {text: "$.content"}}',
+            '{tool: add, body: {text: "$.content"}}',
+            [("5:3: type hosted needs method and path in endpoints.add", "give method and path")],
+        ),
+        (
+            "endpoints:\n",
+            "vars: {k: '5', item: x}\nendpoints:\n",
+            [('4:8: vars.k shadows the request variable "k"', "choose another name")],
+        ),
+        (
+            "endpoints:\n",
+            "ingest: {batch: {max_items: 2}}\nendpoints:\n",
+            [
+                (
+                    "4:18: max_items above 1, but add names the field of one memory at the root; use $.items",
+                    "write {$each: $.items, $do: ...} or {$column: content}, or max_items: 1",
+                )
+            ],
+        ),
+        (
+            "endpoints:\n",
+            "wait: {scope: id, request: {method: GET, path: '/j/${jobId}'}, until: {$.s: done}}\nendpoints:\n",
+            [
+                (
+                    "4:8: scope id needs response.ids, the path to the job ids",
+                    "add response: {ids: ...} to the call, or scope: namespace",
+                )
+            ],
+        ),
+        (
+            '"/u/${runTag}"}',
+            "\"/u/${runTag}\", wait: {scope: id, request: {method: GET, path: '/j/${jobId}'}, until: {$.s: done}}}",
+            [
+                (
+                    "7:56: scope id needs response.ids, the path to the job ids",
+                    "add response: {ids: ...} to the call, or scope: namespace",
+                )
+            ],
+        ),
+        (
+            "endpoints:\n",
+            "capabilities: {update_memory: true, list_memories: true}\nendpoints:\n",
+            [
+                ("4:16: update_memory is declared without endpoints.update", "add endpoints.update"),
+                ("4:37: list_memories is declared without endpoints.list", "add endpoints.list"),
+            ],
+        ),
+        (
+            '  clear: {method: DELETE, path: "/u/${runTag}"}\n',
+            "",
+            [("4:1: no endpoints.clear", "add it, or say capabilities: {clear: false}")],
+        ),
+        (
+            'contentField: "$.t"}',
+            'contentField: "$.t", id_from: [{captured: eps, field: $.e}]}',
+            [('6:130: unknown map "eps"; known: none', "fill it with id_map or capture")],
+        ),
+        (
+            "endpoints:\n",
+            "local: {durability: forever}\nendpoints:\n",
+            [
+                (
+                    '4:9: local.durability must be process, file or service, not "forever"',
+                    "process: lost with the process; file: below the run's folder; service: kept elsewhere",
+                )
+            ],
+        ),
+    ],
+)
+def test_each_contradiction_in_whole(old: str, new: str, found: list[tuple[str, str]]) -> None:
+    assert old in FILE
+    assert refused(FILE.replace(old, new, 1)) == found
+
+
+def test_a_constant_that_a_call_captures_is_shadowed() -> None:
+    text = FILE.replace("endpoints:\n", "vars: {mine: x}\nendpoints:\n", 1)
+    text = text.replace("  clear:", "  count: {method: GET, path: /n, capture: {mine: $.n}}\n  clear:", 1)
+    assert refused(text) == [('4:8: vars.mine shadows the request variable "mine"', "choose another name")]
+
+
+@pytest.mark.parametrize(
+    ("where", "more"),
+    [
+        ("add", "response: {id_map: {name: eps, key: $.k, value: sent}}"),
+        ("add", "capture: {eps: $.e}"),
+        ("finish", "response: {id_map: {name: eps, key: $.k, value: sent}}"),
+        ("wait", "id_map: {name: eps, key: $.k, value: $.v}"),
+    ],
+)
+def test_a_map_may_be_filled_by(where: str, more: str) -> None:
+    text = FILE.replace('contentField: "$.t"}', 'contentField: "$.t", id_from: [{captured: eps, field: $.e}]}')
+    if where == "wait":
+        text += f"wait: {{request: {{method: GET, path: /w}}, scope: namespace, until: {{$.s: done}}, {more}}}\n"
+    elif where == "finish":
+        text = text.replace("  clear:", f"  finish: {{method: POST, path: /f, {more}}}\n  clear:")
+    else:
+        text = text.replace('body: {text: "$.content"}}', f'body: {{text: "$.content"}}, {more}}}')
+    assert parse(text, Path()).endpoints is not None
+
+
+@pytest.mark.parametrize("giver", ["add", "step", "finish"])
+def test_job_ids_may_come_from(giver: str) -> None:
+    ids = "response: {ids: $.job}"
+    text = FILE + "wait: {scope: id, request: {method: GET, path: '/j/${jobId}'}, until: {$.s: done}}\n"
+    if giver == "add":
+        text = text.replace('body: {text: "$.content"}}', f'body: {{text: "$.content"}}, {ids}}}')
+    elif giver == "finish":
+        text = text.replace("  clear:", f"  finish: {{method: POST, path: /f, {ids}}}\n  clear:")
+    else:
+        text = text.replace(
+            'add: {method: POST, path: /add, body: {text: "$.content"}}',
+            "add: {steps: [{method: POST, path: /a}], " + ids + "}",
+        )
+    assert parse(text, Path()).wait is not None
+
+
+def test_batches_of_items_may_name_the_list() -> None:
+    text = FILE.replace('{text: "$.content"}', '{texts: {$column: content}, all: {$each: $.items, $do: "@.id"}}')
+    assert parse(text + "ingest: {batch: {max_items: 9}}\n", Path()).ingest.batch.max_items == 9
+
+
+@pytest.mark.parametrize("name", ["$.id", "${id}"])
+def test_the_id_of_one_memory_stands_for_no_batch(name: str) -> None:
+    text = FILE.replace('"$.content"', f'"{name}"') + "ingest: {batch: {max_items: 9}}\n"
+    assert refused(text)[0][0].startswith("8:18: max_items above 1")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "warnings"),
+    [
+        ("name: acme", "name: acme", ()),
+        (', n: "$.k"', "", ("acme.yaml:6:3: the search never uses $.k and capabilities.max_tokens is not declared",)),
+        (', n: "$.k"', ', n: "$.limit"', ()),
+        ("/find,", '"/find/${k}",', ()),
+        (
+            "endpoints:\n",
+            "ingest: {on_unknown: repeat}\nendpoints:\n",
+            ("acme.yaml:4:10: repeat, but add has neither idempotency nor idempotent and is no upsert",),
+        ),
+        (
+            "endpoints:\n",
+            "capabilities: {supportsChunks: true}\nendpoints:\n",
+            ("acme.yaml:4:16: declared, but endpoints.search.response.chunksField is not given",),
+        ),
+        (
+            "endpoints:\n",
+            "capabilities: {supportsBatch: true}\nendpoints:\n",
+            ("acme.yaml:4:16: ingest.batch.max_items is 1",),
+        ),
+        ("endpoints:\n", "capabilities: {supportsBatch: false}\nendpoints:\n", ()),
+    ],
+)
+def test_what_is_odd_and_allowed(old: str, new: str, warnings: tuple[str, ...]) -> None:
+    assert old in FILE
+    assert parse(FILE.replace(old, new, 1), Path()).warnings == warnings
+
+
+def test_a_search_bounded_by_tokens_needs_no_k() -> None:
+    text = FILE.replace(', n: "$.k"', "") + "capabilities: {max_tokens: 2000}\n"
+    assert parse(text, Path()).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("path: /add", "path: /add, idempotency: {}"),
+        ("path: /add", "path: /add, idempotent: true"),
+        ("method: POST, path: /add", "method: PUT, path: /add"),
+        ("path: /add", "path: /points/upsert"),
+    ],
+)
+def test_what_may_be_repeated_is_no_warning(old: str, new: str) -> None:
+    text = FILE.replace(old, new, 1) + "ingest: {on_unknown: repeat}\n"
+    assert parse(text, Path()).warnings == ()
+
+
+# ------------------------------------------------------------------- adapters
+
+
+@pytest.mark.parametrize("name", BUILT_INS)
+def test_a_built_in_is_named(tmp_path: Path, name: str) -> None:
+    assert parse(f"name: acme\ntype: local\nadapter: builtin:{name}\n", tmp_path).adapter == f"builtin:{name}"
+
+
+@pytest.mark.parametrize(
+    ("adapter", "said", "hint"),
+    [
+        (
+            "./own.ts:Own",
+            'adapter "./own.ts:Own" is no Python',
+            "write it in Python (./file.py:Class), or put it behind HTTP or MCP",
+        ),
+        (
+            "own.js",
+            'adapter "own.js" is no Python',
+            "write it in Python (./file.py:Class), or put it behind HTTP or MCP",
+        ),
+        ("builtin:bm52", 'no built-in provider "bm52"; did you mean "bm25"?', f"known: {', '.join(BUILT_INS)}"),
+        ("builtin", 'no built-in provider ""', f"known: {', '.join(BUILT_INS)}"),
+        (
+            "package.module",
+            'adapter "package.module" names no class',
+            "write ./file.py:Class, package.module:Class or builtin:NAME",
+        ),
+        (
+            "./own.py:1x",
+            'adapter "./own.py:1x" names no class',
+            "write ./file.py:Class, package.module:Class or builtin:NAME",
+        ),
+        ("./gone.py:Own", "no such adapter file: ./gone.py", "the path starts beside the config"),
+        ("./own.py:Onw", './own.py defines no class Onw; did you mean "Own"?', "classes there: Other, Own"),
+        ("./empty.py:Own", "./empty.py defines no class Own", "classes there: none"),
+    ],
+)
+def test_an_adapter_that_is_none(tmp_path: Path, adapter: str, said: str, hint: str) -> None:
+    (tmp_path / "own.py").write_text("class Own: ...\nclass Other: ...\ndef f(): ...\n", encoding="utf-8")
+    (tmp_path / "empty.py").write_text("", encoding="utf-8")
+    assert refused(f"name: acme\ntype: local\nadapter: {adapter}\n", tmp_path) == [(f"3:1: {said}", hint)]
+
+
+@pytest.mark.parametrize("content", [b"class Own(:\n", b"\xff\xfe", b"\x00"])
+def test_an_adapter_file_that_is_no_python(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "own.py").write_bytes(content)
+    ((said, hint),) = refused("name: acme\ntype: local\nadapter: ./own.py:Own\n", tmp_path)
+    assert said.startswith("3:1: adapter file ./own.py is no Python: ")
+    assert hint == "correct the file"
+
+
+def test_a_module_is_looked_up_when_it_is_used(tmp_path: Path) -> None:
+    text = "name: acme\ntype: local\nadapter: no.such.module:Class\n"
+    assert parse(text, tmp_path).adapter == "no.such.module:Class"

@@ -1,0 +1,264 @@
+"""Templates and answer paths of a provider file: each unknown name at its line, before anything is called."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench.config.provider import load_provider
+from bench.config.provider.answerpaths import answer_path_problems
+from bench.config.provider.templates import template_problems
+from bench.config.provider.terms import ADD, CLEAR, DELETE, ELEMENT, EVERYWHERE, LIST, SEARCH, SETUP, WAIT
+from bench.config.source import Source
+from bench.errors import ConfigError
+
+FILE = """\
+vars: {db: /db}
+setup:
+  - {name: one, method: POST, path: /a, capture: {first: $.id}}
+  - {name: two, method: POST, path: /b, capture: {second: $.id}}
+endpoints:
+  add: {method: POST, path: /add}
+  search: {method: POST, path: /find}
+  delete: {method: POST, path: /del}
+  update: {method: POST, path: /up}
+  list: {method: GET, path: /list}
+  count: {method: GET, path: /count}
+  clear: {method: DELETE, path: /clear}
+wait: {request: {method: GET, path: /wait}}
+teardown: [{name: t, method: DELETE, path: /t}]
+"""
+OWN = {
+    "/a": SETUP,
+    "/b": SETUP | {"first"},
+    "/add": ADD | ELEMENT | {"first", "second"},
+    "/find": SEARCH | {"first", "second"},
+    "/del": DELETE | {"first", "second"},
+    "/up": ADD | ELEMENT | {"first", "second"},
+    "/list": LIST | {"first", "second"},
+    "/count": {"first", "second"},
+    "/clear": CLEAR | {"first", "second"},
+    "/wait": WAIT | {"first", "second"},
+    "/t": CLEAR | {"first", "second"},
+}
+EVERY = EVERYWHERE | SETUP | ADD | ELEMENT | SEARCH | WAIT | CLEAR | DELETE | LIST | {"first", "second", "db", "each"}
+
+
+def problems(text: str) -> list[str]:
+    source = Source.parse(text, Path("x.yaml"))
+    return [str(one) for one in (*template_problems(source), *answer_path_problems(source))]
+
+
+@pytest.mark.parametrize("path", OWN)
+def test_a_call_may_name_what_it_is_given_and_nothing_else(path: str) -> None:
+    known = EVERYWHERE | OWN[path] | {"db"}
+    refused = set()
+    for name in EVERY:
+        found = problems(FILE.replace(f"path: {path}", f'path: "{path}/${{{name}}}"'))
+        if found:
+            assert len(found) == 1 and f'unknown variable "{name}" in ' in found[0]
+            refused.add(name)
+    assert refused == EVERY - known
+
+
+def test_a_file_without_templates_has_no_problem() -> None:
+    assert problems(FILE) == problems("{}") == problems("a: 1\n") == []
+
+
+def test_the_namespace_is_the_session_where_the_strategy_says_so() -> None:
+    text = FILE.replace("path: /count", 'path: "/count/${sessionId}"')
+    assert problems(text) == ['x.yaml:11:24: unknown variable "sessionId" in endpoints.count.path; nothing captures it']
+    assert problems(text + "scoping: {strategy: sessionId}\n") == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            "path: /add}",
+            "path: /add, query: {q: '${runTga}'}}",
+            '6:43: unknown variable "runTga" in endpoints.add.query.q; did you mean "runTag"?',
+        ),
+        (
+            "path: /add}",
+            "path: /add, headers: {H: '${runTga}'}}",
+            '6:45: unknown variable "runTga" in endpoints.add.headers.H; did you mean "runTag"?',
+        ),
+        (
+            "path: /add}",
+            "path: /add, multipart: {f: {filename: '${idd}', content: c}}}",
+            '6:51: unknown variable "idd" in endpoints.add.multipart.f; did you mean "id"?',
+        ),
+        (
+            "path: /add}",
+            "path: /add, body: {a: [1, {b: $.contnt}]}}",
+            '6:50: unknown variable "contnt" in endpoints.add.body; did you mean "content"?',
+        ),
+        (
+            "path: /add}",
+            "path: /add, for_each: $.itmes}",
+            '6:35: unknown variable "itmes" in endpoints.add.for_each; did you mean "items"?',
+        ),
+        (
+            "path: /count",
+            "path: '/count/${zzz}'",
+            '11:24: unknown variable "zzz" in endpoints.count.path; nothing captures it',
+        ),
+        ("path: /add}", "path: /add, body: {$each: 5, $do: x}}", "6:42: $each needs a path to a list"),
+        ("path: /add}", "path: /add, body: {$each: $.items}}", "6:42: $each cannot stand together"),
+        (
+            "path: /add}",
+            "path: /add, body: {$each: $.items, $do: x, y: 1}}",
+            "6:42: $do, $each, y cannot stand together",
+        ),
+        (
+            "path: /add}",
+            "path: /add, body: {a: {$jsno: 1}}}",
+            '6:46: unknown operator "$jsno"; known: $each, $do, $column, $omit_if_null, $literal, $json',
+        ),
+        ("path: /add}", "path: /add, body: {a: '@.id'}}", '6:42: "@.id" is outside of $each'),
+        ("path: /add}", "path: /add, body: {a: '$.items[0'}}", None),
+        (
+            "path: /add}",
+            "path: /add, body: {$each: $.items, $do: {$each: '@.messages', $do: '@.rol'}}}",
+            '6:85: unknown field "rol" of the element; did you mean "role"?',
+        ),
+    ],
+)
+def test_a_template_is_told_at_its_line(old: str, new: str, said: str | None) -> None:
+    assert old in FILE
+    found = problems(FILE.replace(old, new, 1))
+    if said is None:
+        assert len(found) == 1 and found[0].startswith('x.yaml:6:42: "$.items[0" is no JSON path: ')
+    else:
+        assert found == [f"x.yaml:{said}"]
+
+
+def test_the_hint_lists_what_is_known_there() -> None:
+    source = Source.parse(FILE.replace("path: /count", "path: '/count/${zzz}'"), Path("x.yaml"))
+    (problem,) = template_problems(source)
+    assert problem.hint == f"known here: {', '.join(sorted(EVERYWHERE | {'db', 'first', 'second'}))}"
+
+
+def test_an_element_of_a_loop_is_known_inside_its_call_only() -> None:
+    loop = FILE.replace("path: /t}", 'path: "/t/${each}", for_each: $.ids}')
+    assert problems(loop) == []
+    assert problems(FILE.replace("path: /t}", 'path: "/t/${each}"}')) == [
+        'x.yaml:14:38: unknown variable "each" in teardown.path; nothing captures it'
+    ]
+
+
+def test_a_step_knows_what_the_steps_before_it_captured() -> None:
+    steps = "add: {steps: [{method: POST, path: '/s/${job}', capture: {job: $.id}}, {method: POST, path: '/s/${job}'}]}"
+    found = problems(FILE.replace("add: {method: POST, path: /add}", steps))
+    assert found == ['x.yaml:6:32: unknown variable "job" in endpoints.add.steps.path; nothing captures it']
+
+
+def test_what_an_add_captures_is_known_to_every_call_but_the_set_up() -> None:
+    text = FILE.replace(
+        "path: /add}", "path: /add, response: {id_map: {name: eps, key: $.k, value: sent}}, capture: {job: $.j}}"
+    )
+    for path in ("/find", "/wait", "/t", "/clear"):
+        assert problems(text.replace(f"path: {path}", f'path: "{path}/${{eps}}${{job}}"')) == []
+    assert len(problems(text.replace("path: /a,", 'path: "/a/${job}",'))) == 1
+
+
+def test_what_a_wait_captures_is_known_to_the_search() -> None:
+    text = FILE.replace("wait: {", "wait: {id_map: {name: nodes, key: $.k, value: $.v}, ").replace(
+        "path: /find", 'path: "/find/${nodes}"'
+    )
+    assert problems(text) == []
+
+
+def test_a_look_for_what_is_there_knows_what_its_set_up_knows() -> None:
+    text = FILE.replace(
+        "path: /b,", "path: /b, existing: {method: GET, path: '/b/${first}', results: $.r, match: {$.n: $.runTag}},"
+    )
+    assert problems(text) == []
+    assert problems(text.replace("${first}", "${second}")) == [
+        'x.yaml:4:63: unknown variable "second" in setup.existing.path; nothing captures it'
+    ]
+
+
+def test_variables_of_the_environment_are_no_names() -> None:
+    assert problems(FILE.replace("path: /add", 'path: "/${HOST:-x}/${PART}/$${free}"')) == []
+
+
+# ----------------------------------------------------------------- answer paths
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            "path: /find}",
+            "path: /find, response: {results: $.a[?@.b]}}",
+            '7:50: "$.a[?@.b]" uses more of JSONPath than names, indexes and [*]',
+        ),
+        ("path: /find}", "path: /find, response: {results: hits}}", '7:50: "hits" is no JSON path'),
+        (
+            "path: /find}",
+            "path: /find, response: {contentField: [$.a, $..b]}}",
+            '7:70: "$..b" uses more of JSONPath than names, indexes and [*]',
+        ),
+        ("path: /find}", "path: /find, response: {zip: {a: ids}}}", '7:56: "ids" is no JSON path'),
+        ("path: /find}", "path: /find, response: {flatten: {path: x, keep: {y: z}}}}", '7:60: "x" is no JSON path'),
+        ("path: /find}", "path: /find, response: {score: {field: s}}}", '7:58: "s" is no JSON path'),
+        ("path: /find}", "path: /find, response: {id_from: [{field: i}]}}", '7:61: "i" is no JSON path'),
+        ("path: /find}", "path: /find, response: {when: w}}", '7:50: "w" is no JSON path'),
+        ("path: /find}", "path: /find, page: {cursor: c, param: p}}", '7:45: "c" is no JSON path'),
+        ("path: /add}", "path: /add, response: {ids: j}}", '6:46: "j" is no JSON path'),
+        (
+            "path: /add}",
+            "path: /add, partial: {items: i, id: $.id, failed_when: {ok: [false]}}}",
+            '6:45: "i" is no JSON path',
+        ),
+        ("path: /add}", "path: /add, capture: {x: [y]}}", '6:50: "y" is no JSON path'),
+        ("path: /wait}", "path: /wait}, until: {status: [done]}", '13:54: "status" is no JSON path'),
+        ("path: /wait}", "path: /wait}, count_at_least: n", '13:46: "n" is no JSON path'),
+        ("path: /wait}", "path: /wait}, fail_on: {s: [x]}", '13:56: "s" is no JSON path'),
+    ],
+)
+def test_an_answer_path_is_told_at_its_line(old: str, new: str, said: str) -> None:
+    assert old in FILE
+    found = problems(FILE.replace(old, new, 1))
+    assert f"x.yaml:{said}" in found
+
+
+def test_words_that_are_no_paths_are_left_alone() -> None:
+    text = FILE.replace("path: /add}", "path: /add, response: {id_map: {name: n, key: uuid, value: sent}}}")
+    text += "errors: {error_when: [{path: $.e, equals: 1, message: went wrong}]}\n"
+    assert problems(text) == []
+
+
+def test_what_is_sent_is_no_path_of_an_answer() -> None:
+    assert (
+        problems(
+            FILE.replace("path: /find}", "path: /find, body: {results: all, when: now, value: 5}, query: {ids: x}}")
+        )
+        == []
+    )
+
+
+def test_a_rule_of_errors_is_read_like_an_answer() -> None:
+    assert problems(FILE + "errors: {error_when: [{path: '$.e[', equals: 1, message: '$..m'}]}\n")[1:] == [
+        'x.yaml:15:50: "$..m" uses more of JSONPath than names, indexes and [*]'
+    ]
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        "endpoints: 5\n",
+        "endpoints: {add: 5}\n",
+        "setup: x\n",
+        "wait: [1]\n",
+        "endpoints: {add: {steps: 5, body: null}}\n",
+        "endpoints: {add: {capture: 5, headers: x, response: [1]}}\n",
+    ],
+)
+def test_a_file_of_another_shape_is_left_to_the_other_checks(tree: str) -> None:
+    assert problems(tree) == []
+    with pytest.raises(ConfigError):
+        load_provider(Source.parse(tree, Path("x.yaml")))
