@@ -1,0 +1,152 @@
+"""``bench plan``: what a run would do, cost and take, and where each setting comes from. Nothing is called or written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Bench = Callable[..., Any]
+
+
+def planned(bench: Bench, *flags: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(bench("plan", *flags, "--json").stdout)
+    return found
+
+
+def origins(found: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    return {one["name"]: (one["value"], one["from"]) for one in found["settings"]}
+
+
+def test_a_plan_writes_nothing(bench: Bench, tmp_path: Path) -> None:
+    bench("plan", "--providers", "bm25", "--limit", "2")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_job_a_combination_with_its_models_and_items(bench: Bench) -> None:
+    models = ("none", "builtin/extractive")
+    found = planned(bench, "--providers", "bm25", "oracle", "--answering-model", *models, "--limit", "7", "-k", "3")
+    jobs = [(one["provider"], one["models"]["answering"], one["n_planned"], one["k"]) for one in found["jobs"]]
+    assert jobs == [
+        ("bm25", None, 7, 3),
+        ("bm25", "builtin/extractive", 7, 3),
+        ("oracle", None, 7, 3),
+        ("oracle", "builtin/extractive", 7, 3),
+    ]
+    assert set(found) == {
+        "plan_digest", "items", "corpora", "calls", "cost_usd", "least_s", "jobs", "endpoints", "settings", "notes",
+        "unset",
+    }  # fmt: skip
+
+
+def test_the_digest_tells_experiments_apart_and_not_ways_of_running(bench: Bench) -> None:
+    base = ("--providers", "bm25", "--limit", "9")
+    digest = planned(bench, *base)["plan_digest"]
+    for same in (("--concurrency", "3"), ("--start", "2"), ("--run-id", "r"), ("--max-time", "6h"), ("--note", "x")):
+        assert planned(bench, *base, *same)["plan_digest"] == digest, same
+    for other in (("-k", "3"), ("--seed", "1"), ("--answering-model", "none"), ("--limit", "8")):
+        assert planned(bench, *base, *other)["plan_digest"] != digest, other
+
+
+def test_positional_names_stand_for_their_flags(bench: Bench) -> None:
+    flags = ("--benchmarks", "demo", "--providers", "bm25", "--limit", "2")
+    assert planned(bench, "demo", "bm25", "--limit", "2") == planned(bench, *flags) | {
+        "settings": planned(bench, "demo", "bm25", "--limit", "2")["settings"]
+    }
+
+
+@pytest.mark.parametrize("command", ["plan", "eval"])
+@pytest.mark.parametrize(
+    "flags",
+    [("demo", "--benchmarks", "locomo"), ("demo", "bm25", "--providers", "oracle"), ("demo", "--benchmarks=demo")],
+)
+def test_a_name_given_twice_is_refused_and_none_is_dropped_in_silence(
+    bench: Bench, command: str, flags: tuple[str, ...]
+) -> None:
+    told = bench(command, *flags, check=2).stderr
+    assert told == "error: demo and --benchmarks or --providers say the same thing\nhint: give one of them\n"
+
+
+def test_one_name_leaves_the_providers_to_their_flag(bench: Bench) -> None:
+    found = planned(bench, "demo", "--providers", "bm25", "--limit", "2")
+    assert [job["provider"] for job in found["jobs"]] == ["bm25"]
+
+
+def test_each_setting_says_where_it_comes_from(bench: Bench, tmp_path: Path) -> None:
+    (tmp_path / "r.yaml").write_text("providers: [bm25]\nlimit: 4\nk: 5\n")
+    found = origins(planned(bench, "-c", "r.yaml", "-k", "3"))
+    assert found["limit"] == ("4", "run file")
+    assert found["k"] == ("3", "flag")
+    assert found["providers"] == ("bm25", "run file")
+    assert found["concurrency"] == ("10", "default")
+    assert "note" not in found, "what is not set is not shown"
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        (("--no-circuit-breaker",), ("circuit_breaker", "False", "flag")),
+        (("--concurrency", "auto"), ("concurrency", "auto", "flag")),
+        (("--concurrency", "3"), ("concurrency", "3", "flag")),
+        (("--max-time", "6h"), ("max_time", "21600.0", "flag")),
+        (("--phases", "ingest,index"), ("phases", "ingest index", "flag")),
+        (("--label", "a=b"), ("label", "{'a': 'b'}", "flag")),
+    ],
+)
+def test_a_flag_is_shown_as_it_was_understood(
+    bench: Bench, flags: tuple[str, ...], expected: tuple[str, str, str]
+) -> None:
+    name, *shown = expected
+    assert origins(planned(bench, "--providers", "bm25", "--limit", "2", *flags))[name] == tuple(shown)
+
+
+def test_a_config_value_that_there_is_not_names_those_there_are(bench: Bench) -> None:
+    told = bench("plan", "--providers", "bm25", "--limit", "2", "--set", "bm25.k1=1.5", check=2).stderr
+    assert told.startswith('error: --set bm25: unknown field "k1"\nhint: known fields: ')
+
+
+def test_the_tables_say_the_same(bench: Bench) -> None:
+    shown = bench("plan", "--providers", "bm25", "--limit", "2").stdout
+    found = planned(bench, "--providers", "bm25", "--limit", "2")
+    for title in ("jobs", "traffic", "settings"):
+        assert f"\n{title} " in f"\n{shown}"
+    assert f"items {found['items']}, calls {found['calls']}" in shown
+    assert f"plan digest {found['plan_digest']}\n" in shown
+    assert "cost at most USD 0\n" in shown
+    assert "k=10, one memory a turn" in shown
+
+
+def test_a_lane_that_cannot_be_is_skipped_with_its_reason(bench: Bench) -> None:
+    found = planned(bench, "--benchmarks", "demo-deletion", "--providers", "bm25", "oracle")
+    reasons = {job["provider"]: job["skipped"] for job in found["jobs"]}
+    assert reasons == {"bm25": None, "oracle": "demo-deletion needs delete_memory, oracle does not have it"}
+    alone = bench("plan", "--benchmarks", "demo-deletion", "--providers", "oracle", check=2).stderr
+    assert f"no job is left to run: skipped: {reasons['oracle']}\n" in alone
+
+
+def test_a_limit_makes_a_least_time_and_an_unknown_price_is_named(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "not-a-real-key-of-anyone")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    flags = ("--providers", "bm25", "--limit", "60", "--answering-model", "openai/nobody-knows", "gpt-4o-mini")
+    found = planned(bench, *flags, "--rate", "openai/nobody-knows=2/s")
+    ends = {one["endpoint"]: one for one in found["endpoints"]}
+    slow = ends["openai/nobody-knows.answering"]
+    assert (slow["calls"], slow["rate_per_s"], slow["cost_usd"]) == (60, 2.0, None)
+    assert found["least_s"] == slow["least_s"] == pytest.approx(30, rel=0.1)
+    assert float(ends["openai/gpt-4o-mini.answering"]["cost_usd"]) > 0
+    assert found["cost_usd"] is None
+    shown = bench("plan", *flags).stdout
+    assert "beside what these cost, whose prices are not known: openai/nobody-knows.answering\n" in shown
+
+
+def test_what_is_not_set_is_named_and_nothing_secret_is_shown(bench: Bench, tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("ZEP_API_KEY=z-quite-a-secret-word\n")
+    done = bench("plan", "--providers", "zep", "mem0", "--limit", "2")
+    assert "note: not set, bench run needs MEM0_API_KEY\n" in done.stdout
+    assert "z-quite-a-secret-word" not in done.stdout + done.stderr
+    assert "variables from .env (they override nothing)\n" in done.stderr
