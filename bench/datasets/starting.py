@@ -116,7 +116,7 @@ def config_text(name: str, path: str, row: Mapping[str, object]) -> str:
     return SAMPLE.format(
         quoted=quoted(name),
         path=json.dumps(path),
-        id=_first(row, _IDS) or quoted(next(iter(row))),
+        id=_first(row, _IDS) or _field(next(iter(row))),
         ask=_nested(nested or "", questions) if questions is not None else _flat(row),
         context=_context(row, history),
         metadata=f"  metadata:\n    questionType: {kind}\n" if kind and questions is None else "",
@@ -161,7 +161,7 @@ def _context(row: Mapping[str, object], history: str) -> str:
     value = row.get(history)
     kind = "object" if isinstance(value, Mapping) else "array" if isinstance(value, list) else "string"
     dates, ids = _first(row, _DATES, list), _first(row, _SESSION_IDS, list)
-    lines = [f"    field: {quoted(history)}\n", f"    type: {kind}\n"]
+    lines = [f"    field: {_field(history)}\n", f"    type: {kind}\n"]
     if kind == "array":
         lines += [f"    dateField: {dates}\n"] if dates else []
         lines += [f"    sessionIdField: {ids}\n"] if ids else []
@@ -185,6 +185,11 @@ def _history(row: Mapping[str, object]) -> str:
 def _weight(value: object) -> tuple[bool, int]:
     """Lists and maps before texts, long before short."""
     return not isinstance(value, str), len(value) if isinstance(value, str | list | Mapping) else 0
+
+
+def _field(name: str) -> str:
+    """A field as the config names it: by a path where its name would be read as one."""
+    return quoted(f"$[{json.dumps(name, ensure_ascii=False)}]" if name.startswith(("$", "@")) else name)
 
 
 def quoted(name: str) -> str:

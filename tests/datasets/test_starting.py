@@ -10,6 +10,7 @@ import pytest
 
 from bench.config.benchmark import BenchmarkConfig
 from bench.config.catalog import Catalog
+from bench.config.jsonpath import compile_path
 from bench.datasets.starting import Started, first_row, guesses, new_benchmark
 from bench.datasets.validating import validate_benchmark
 from bench.errors import BenchError, DataError, UsageError
@@ -132,15 +133,14 @@ def test_lists_beside_the_history_become_its_dates_and_ids(workspace: Workspace)
     assert (context.date_field, context.session_id_field) == ("dates", "session_ids")
 
 
-@pytest.mark.parametrize("name", ["the story: all of it", "#1", "'quoted'", 'a "b"', "日本", "yes", "- x", "{a}", "$x"])
+@pytest.mark.parametrize(
+    "name", ["the story: all of it", "#1", "'quoted'", 'a "b"', "日本", "yes", "- x", "{a}", "$x", "@x"]
+)
 def test_a_field_of_any_name_is_written_as_yaml_takes_it(workspace: Workspace, name: str) -> None:
     row = {name: "x", "question": "Q", "answer": "A"}
-    if name == "$x":
-        with pytest.raises(BenchError):
-            written(workspace, row)
-        return
     config = written(workspace, row)
-    assert (config.fields.item_id, config.fields.context.field) == (name, name)
+    for path in (config.fields.item_id, config.fields.context.field):
+        assert compile_path(path, bare=True).get(row) == "x"
 
 
 def test_a_data_file_elsewhere_is_named_by_its_whole_path(workspace: Workspace, tmp_path_factory) -> None:
