@@ -185,8 +185,10 @@ class Registry:
     def unknown(self, name: str) -> UnknownMetric:
         """The error for a name that nobody registered."""
         spelled = canonical(name)
-        k = split_cut(spelled)[1]
-        generic = spelled if k is None else f"{split_cut(spelled)[0]}_at_K"
+        base, k = split_cut(spelled)
+        if k is not None and base in self._known:
+            return UnknownMetric(f'metric "{base}" takes no K', hint=f'write "{base}"')
+        generic = spelled if k is None else f"{base}_at_K"
         close = [c.replace("_at_K", f"_at_{k}") if k is not None else c for c in near(generic, self.names())]
         text = f'unknown metric "{name}"' + (f"; did you mean {or_list(close)}?" if close else "")
         return UnknownMetric(text, hint=f"did you mean {or_list(close)}?" if close else None)
