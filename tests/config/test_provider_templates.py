@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -55,7 +56,7 @@ def test_a_call_may_name_what_it_is_given_and_nothing_else(path: str) -> None:
     known = EVERYWHERE | OWN[path] | {"db"}
     refused = set()
     for name in EVERY:
-        found = problems(FILE.replace(f"path: {path}", f'path: "{path}/${{{name}}}"'))
+        found = problems(re.sub(rf"path: {path}\b", f'path: "{path}/${{{name}}}"', FILE))
         if found:
             assert len(found) == 1 and f'unknown variable "{name}" in ' in found[0]
             refused.add(name)
@@ -68,7 +69,9 @@ def test_a_file_without_templates_has_no_problem() -> None:
 
 def test_the_namespace_is_the_session_where_the_strategy_says_so() -> None:
     text = FILE.replace("path: /count", 'path: "/count/${sessionId}"')
-    assert problems(text) == ['x.yaml:11:24: unknown variable "sessionId" in endpoints.count.path; nothing captures it']
+    assert problems(text) == [
+        'x.yaml:11:24: unknown variable "sessionId" in endpoints.count.path; did you mean "second"?'
+    ]
     assert problems(text + "scoping: {strategy: sessionId}\n") == []
 
 
@@ -177,7 +180,7 @@ def test_a_look_for_what_is_there_knows_what_its_set_up_knows() -> None:
     )
     assert problems(text) == []
     assert problems(text.replace("${first}", "${second}")) == [
-        'x.yaml:4:63: unknown variable "second" in setup.existing.path; nothing captures it'
+        'x.yaml:4:65: unknown variable "second" in setup.existing.path; nothing captures it'
     ]
 
 
@@ -193,7 +196,7 @@ def test_variables_of_the_environment_are_no_names() -> None:
     [
         (
             "path: /find}",
-            "path: /find, response: {results: $.a[?@.b]}}",
+            "path: /find, response: {results: '$.a[?@.b]'}}",
             '7:50: "$.a[?@.b]" uses more of JSONPath than names, indexes and [*]',
         ),
         ("path: /find}", "path: /find, response: {results: hits}}", '7:50: "hits" is no JSON path'),
@@ -207,17 +210,23 @@ def test_variables_of_the_environment_are_no_names() -> None:
         ("path: /find}", "path: /find, response: {score: {field: s}}}", '7:58: "s" is no JSON path'),
         ("path: /find}", "path: /find, response: {id_from: [{field: i}]}}", '7:61: "i" is no JSON path'),
         ("path: /find}", "path: /find, response: {when: w}}", '7:50: "w" is no JSON path'),
-        ("path: /find}", "path: /find, page: {cursor: c, param: p}}", '7:45: "c" is no JSON path'),
+        (
+            "path: /add}",
+            "path: /add, response: {id_map: {name: n, key: $.k, value: snet}}}",
+            '6:74: "snet" is no JSON path',
+        ),
+        ("path: /count}", "path: /count, value: n}", '11:38: "n" is no JSON path'),
+        ("path: /find}", "path: /find, page: {cursor: c, param: p}}", '7:46: "c" is no JSON path'),
         ("path: /add}", "path: /add, response: {ids: j}}", '6:46: "j" is no JSON path'),
         (
             "path: /add}",
             "path: /add, partial: {items: i, id: $.id, failed_when: {ok: [false]}}}",
             '6:45: "i" is no JSON path',
         ),
-        ("path: /add}", "path: /add, capture: {x: [y]}}", '6:50: "y" is no JSON path'),
-        ("path: /wait}", "path: /wait}, until: {status: [done]}", '13:54: "status" is no JSON path'),
-        ("path: /wait}", "path: /wait}, count_at_least: n", '13:46: "n" is no JSON path'),
-        ("path: /wait}", "path: /wait}, fail_on: {s: [x]}", '13:56: "s" is no JSON path'),
+        ("path: /add}", "path: /add, capture: {x: [y]}}", '6:49: "y" is no JSON path'),
+        ("path: /wait}", "path: /wait}, until: {status: [done]}", '13:53: "status" is no JSON path'),
+        ("path: /wait}", "path: /wait}, count_at_least: n", '13:45: "n" is no JSON path'),
+        ("path: /wait}", "path: /wait}, fail_on: {s: [x]}", '13:55: "s" is no JSON path'),
     ],
 )
 def test_an_answer_path_is_told_at_its_line(old: str, new: str, said: str) -> None:
@@ -242,8 +251,9 @@ def test_what_is_sent_is_no_path_of_an_answer() -> None:
 
 
 def test_a_rule_of_errors_is_read_like_an_answer() -> None:
-    assert problems(FILE + "errors: {error_when: [{path: '$.e[', equals: 1, message: '$..m'}]}\n")[1:] == [
-        'x.yaml:15:50: "$..m" uses more of JSONPath than names, indexes and [*]'
+    assert problems(FILE + "errors: {error_when: [{path: e, equals: 1, message: '$..m'}]}\n") == [
+        'x.yaml:15:24: "e" is no JSON path',
+        'x.yaml:15:44: "$..m" uses more of JSONPath than names, indexes and [*]',
     ]
 
 

@@ -21,6 +21,8 @@ READS = frozenset(
     }
 )  # fmt: skip
 """keys whose value is a path, as :func:`fold` spells them"""
+WORDS: Mapping[str | int, str] = {"key": "uuid", "value": "sent"}
+"""what an id_map may say in place of a path; a message may be any text"""
 HOLD_PATHS = frozenset({"zip", "keep", "capture"})
 """blocks in which every value is a path"""
 KEYED_BY_PATH = frozenset({"until", "failon", "failedwhen", "match"})
@@ -32,7 +34,7 @@ SENT = frozenset({"query", "headers", "body", "multipart", "foreach"})
 def answer_path_problems(source: Source) -> Iterator[ConfigError]:
     """Compile every path that reads an answer."""
     for path, text in _answer_paths(source.tree):
-        if not text.startswith("$") and path[-1] in {"value", "message", "path", "key"}:
+        if text == WORDS.get(path[-1]) or (path[-1] == "message" and not text.startswith("$")):
             continue
         try:
             compile_path(text, where=source.place(path))
