@@ -97,6 +97,8 @@ def _number(said: object) -> float | None:
     """A finite number or its text."""
     if isinstance(said, bool) or not isinstance(said, int | float | str):
         return None
+    if isinstance(said, str) and "_" in said:  # a number to Python, and to nobody who grades
+        return None
     try:
         number = float(said)
     except (ValueError, OverflowError):

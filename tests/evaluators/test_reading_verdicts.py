@@ -1,0 +1,230 @@
+"""The steps by which a judge's text is read, each before the next, and texts that no step may read."""
+
+from __future__ import annotations
+
+import json
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.evaluators import parse_verdict
+from bench.evaluators.jsonverdict import KEYS, objects
+from bench.evaluators.words import bare_word, value_of_word
+
+RIGHT = ("yes", "correct", "right", "true", "pass", "passed")
+WRONG = ("no", "incorrect", "wrong", "false", "fail", "failed", "not correct")
+PARTIAL = ("partial", "partially correct", "partly correct")
+VALUES = {**dict.fromkeys(RIGHT, 1.0), **dict.fromkeys(WRONG, 0.0), **dict.fromkeys(PARTIAL, 0.5)}
+WORD = st.sampled_from(sorted(VALUES))
+PLAIN = st.text("bdghjkmqz ,.\n", max_size=40)
+"""letters of which no word of a verdict, a marker or a refusal can be made"""
+
+
+def read(text: str, **options: object) -> float | str | None:
+    """The value, or the reason why there is none."""
+    got = parse_verdict(text, **options)  # type: ignore[arg-type]
+    assert (got.state == "parsed") == (got.value is not None) == (got.correct is not None) == (got.reason is None)
+    return got.value if got.state == "parsed" else got.reason
+
+
+# ------------------------------------------------------------------------ words
+
+
+@pytest.mark.parametrize("word", sorted(VALUES))
+def test_every_word_is_read_alone_marked_leading_and_in_json(word: str) -> None:
+    value = VALUES[word]
+    forms = [word, f"Verdict: {word}", f"{word}, because it says so", json.dumps({"verdict": word}), f"[[{word}]]"]
+    assert [read(form) for form in forms] == [value] * 5
+    assert [read(form.upper()) for form in forms] == [value] * 5
+
+
+@given(
+    word=WORD,
+    before=st.text(" \t*_`\"'“‘«[({<>#~-–—", max_size=4),
+    after=st.text(" \t*_`\"'”’»])}>#~.,!;:-–—", max_size=4),
+)
+def test_no_decoration_changes_a_bare_word(word: str, before: str, after: str) -> None:
+    assert value_of_word(bare_word(f"{before}{word}{after}")) == VALUES[word]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["yesterday", "eyes", "nope", "notcorrect", "truely", "passing", "failure", "incorrectly", "righteous", "wrongly",
+     "yess", "partially", "partly", "correct answer", "yes no", "", "42"],
+)  # fmt: skip
+def test_what_only_looks_like_a_word_is_none(text: str) -> None:
+    assert value_of_word(text) is None
+
+
+@pytest.mark.parametrize(("text", "value"), [("not   correct", 0.0), ("PARTLY\tCORRECT", 0.5), ("  yes ", 1.0)])
+def test_white_space_inside_a_word_does_not_matter(text: str, value: float) -> None:
+    assert value_of_word(text) == value
+
+
+# ------------------------------------------------------------------------ nothing, reasoning
+
+
+@pytest.mark.parametrize("text", [None, "", " ", "\n\t ", "<think>it is right</think>", "<reasoning>x</reasoning> \n"])
+def test_no_text_is_empty(text: str | None) -> None:
+    assert parse_verdict(text).reason == "empty"
+
+
+@pytest.mark.parametrize("tag", ["think", "thinking", "reasoning", "THINK"])
+@given(thought=st.text(max_size=40).filter(lambda text: "<" not in text), word=WORD)
+def test_what_a_judge_thinks_is_not_what_it_says(tag: str, thought: str, word: str) -> None:
+    assert read(f"<{tag}>{thought} no</{tag}>{word}") == VALUES[word]
+    assert read(f"{thought} no</{tag}> {word}") == VALUES[word]  # the opening tag was part of the prompt
+    assert read(f"<{tag}>{thought} {word}") == "truncated"
+    assert read(f'<{tag} lang="en">{{"correctness": 0}}</{tag}> {{"correctness": 1}}') == 1.0
+
+
+def test_a_thought_that_is_opened_again_and_never_closed_hides_the_verdict() -> None:
+    assert read("<think>a</think> yes <think>but") == "truncated"
+    assert read("<think>a</think> <think>b</think> yes") == 1.0
+    assert read("<thinker>no</thinker> Verdict: yes") == 1.0
+
+
+# ------------------------------------------------------------------------ JSON
+
+
+@pytest.mark.parametrize(("first", "second"), list(combinations(KEYS, 2)))
+def test_of_two_keys_the_one_that_stands_first_in_the_list_counts(first: str, second: str) -> None:
+    for tree in ({first: "yes", second: "no"}, {second: "no", first: "yes"}, {second.upper(): 0, first.title(): 1}):
+        assert read(json.dumps(tree)) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("value", "outcome"),
+    [
+        (1, 1.0), (0, 0.0), (0.25, 0.25), (True, 1.0), (False, 0.0), ("1", 1.0), ("0.75", 0.75), (" yes ", 1.0),
+        ("**No.**", 0.0), ("Partially correct", 0.5), (1.0000001, "out_of_range"), (-0.1, "out_of_range"),
+        (7, "out_of_range"), ("85", "out_of_range"), ("85%", "no_verdict"), (None, "no_verdict"), ("", "no_verdict"),
+        ("maybe", "no_verdict"), ("yes and no", "no_verdict"), ([1], "no_verdict"), ({"value": 1}, "no_verdict"),
+        (10**400, "no_verdict"), ("nan", "no_verdict"), ("inf", "no_verdict"), ("0_1", "no_verdict"),
+    ],
+)  # fmt: skip
+def test_the_value_of_a_key_is_a_number_a_truth_or_a_word(value: object, outcome: float | str) -> None:
+    assert read(json.dumps({"correctness": value})) == outcome
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        ('Sure! {"label": "CORRECT", "reason": "the wrong one was not named"}', 1.0),
+        ('{"reason": "yes"}', "no_verdict"),
+        ('{"reason": "x"} {"score": 1}', 1.0),
+        ('{"score": 1} {"score": 1.0}', 1.0),
+        ('{"score": 1} {"score": 0.5}', "conflict"),
+        ('{"score": 1} {"score": null}', "conflict"),
+        ('{"outer": {"score": 1}}', "no_verdict"),
+        ('[{"score": 0}, {"score": 0}]', 0.0),
+        ('{"score": 1, "score": 0}', 0.0),
+        ('{"correctness": 1', "no_verdict"),
+        ('{not json} {"score": 1}', 1.0),
+        ('{{"score": 1}}', 1.0),
+        ('{"verdict": "yes"} Verdict: no', 1.0),
+        ("{} Verdict: yes", "no_verdict"),
+        ('"yes" {"a": ' + "[" * 2000, "no_verdict"),
+    ],
+)
+def test_objects_are_read_before_any_prose(text: str, outcome: float | str) -> None:
+    assert read(text) == outcome
+
+
+@pytest.mark.parametrize(
+    ("faithfulness", "kept"),
+    [(0.5, 0.5), (1, 1.0), ("0.25", 0.25), (2, None), (-1, None), ("high", None), (True, None)],
+)
+def test_faithfulness_is_kept_inside_its_bounds_and_never_spoils_a_verdict(
+    faithfulness: object, kept: float | None
+) -> None:
+    got = parse_verdict(json.dumps({"correctness": 1, "faithfulness": faithfulness}))
+    assert (got.value, got.faithfulness) == (1.0, kept)
+
+
+@given(trees=st.lists(st.dictionaries(st.sampled_from("abc"), st.integers(), max_size=2), max_size=4), between=PLAIN)
+def test_every_outermost_object_of_a_text_is_found_in_order(trees: list[dict[str, int]], between: str) -> None:
+    text = between.join(["", *map(json.dumps, trees), ""])
+    assert list(objects(text)) == trees
+
+
+# ------------------------------------------------------------------------ prose
+
+
+@given(words=st.lists(WORD, min_size=1, max_size=4), between=PLAIN)
+def test_the_last_marked_verdict_wins(words: list[str], between: str) -> None:
+    text = "".join(f"{between}\nVerdict: {word}.\n" for word in words)
+    assert read(text) == VALUES[words[-1]]
+
+
+@pytest.mark.parametrize(
+    "marker", ["verdict", "judgement", "judgment", "answer", "label", "grade", "result", "decision", "evaluation"]
+)
+def test_a_verdict_is_marked_by_nine_words(marker: str) -> None:
+    for text in (f"{marker}: yes", f"My {marker.title()} = yes.", f"**{marker.upper()}:** yes", f"{marker} is: yes!"):
+        assert read(f"no\nIt depends.\n{text}") == 1.0
+    assert read(f"{marker} yes it may be") == "no_verdict"
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        ("Verdict: yes we can", "no_verdict"),
+        ("Verdict: yes (see above)", "no_verdict"),
+        ("Verdict: [yes]", 1.0),
+        ("Verdict:\nyes", 1.0),
+        ("no\nlong words\nno", 0.0),
+        ("yes\nlong words\nno", "conflict"),
+        ("yes\nlong words\nmaybe", 1.0),
+        ("maybe\nlong words\nyes", 1.0),
+        ("Yes - it does", 1.0),
+        ("Yes; it does", 1.0),
+        ("Yes it does", "no_verdict"),
+        ("Yes-or-no is hard", "no_verdict"),
+        ("No! It is right.", 0.0),
+        ("The answer was right.", 1.0),
+        ("The answer isn’t right.", 0.0),
+        ("The answer is not wrong.", "conflict"),
+        ("It is correct. It is right.", 1.0),
+        ("It is correct. It is not right.", "conflict"),
+        ("If it is correct, then good.", "no_verdict"),
+        ("It would be wrong to guess. It is correct.", 1.0),
+        ("I cannot say. It is correct.", 1.0),
+        ("I am unable to judge this.", "refusal"),
+        ("As an AI I have no view", "refusal"),
+        ("Sorry", "refusal"),
+        ("The response names Paris.", "no_verdict"),
+    ],
+)
+def test_a_step_reads_only_what_the_steps_before_it_left(text: str, outcome: float | str) -> None:
+    assert read(text) == outcome
+
+
+@given(text=PLAIN)
+def test_a_text_without_a_verdict_is_cut_off_only_when_the_model_says_so(text: str) -> None:
+    if text.strip():
+        assert read(text) == read(text, finish_reason="stop") == "no_verdict"
+        assert read(text, finish_reason="length") == "truncated"
+        assert read(text, protocol="json", finish_reason="length") == "truncated"
+    assert read(f"{text}\nVerdict: yes", finish_reason="length") == 1.0
+
+
+@given(text=st.text(max_size=60), threshold=st.floats(0, 1))
+def test_the_threshold_changes_no_value_and_no_reason(text: str, threshold: float) -> None:
+    strict, other = parse_verdict(text), parse_verdict(text, threshold=threshold)
+    assert (strict.state, strict.value, strict.reason) == (other.state, other.value, other.reason)
+    assert other.correct is (None if other.value is None else other.value >= threshold)
+
+
+@given(text=st.text(max_size=60))
+def test_the_papers_rule_always_gives_a_verdict(text: str) -> None:
+    got = parse_verdict(text, protocol="longmemeval-official")
+    assert (got.value, got.correct) == (float("yes" in text.lower()), "yes" in text.lower())
+
+
+@pytest.mark.parametrize("protocol", ["xml", "", "AUTO"])
+def test_an_unknown_protocol_is_a_fault_of_ours(protocol: str) -> None:
+    with pytest.raises(ValueError, match="unknown judge protocol"):
+        parse_verdict("yes", protocol=protocol)
