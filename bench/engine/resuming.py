@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from bench.config.catalog import Catalog
 from bench.config.run import RunRequest
 from bench.engine.meta import check_identity
-from bench.errors import IdentityError
-from bench.journal import Reader
+from bench.errors import IdentityError, JournalError
+from bench.journal import Reader, RunMeta
 from bench.journal.merging import selected_from
 from bench.journal.places import find_run
 from bench.plan import Plan, make_plan
@@ -36,7 +38,7 @@ async def resumed_plan(
     path = find_run(catalog.workspace, target)
     async with Reader.open(path) as reader:
         meta = reader.meta
-    stored = RunRequest.model_validate(dict(meta.request))
+    stored = stored_request(meta)
     request = RunRequest.combine(stored, flags)
     for name in FIXED:
         if name in flags and flags[name] is not None and getattr(request, name) != getattr(stored, name):
@@ -47,3 +49,19 @@ async def resumed_plan(
     plan = make_plan(catalog, request, environment, ranges=selected_from(meta))
     check_identity(meta, plan)
     return path, plan
+
+
+def stored_request(meta: RunMeta) -> RunRequest:
+    """What the run was asked.
+
+    Raises:
+        JournalError: another version's flags are in it.
+    """
+    try:
+        return RunRequest.model_validate(dict(meta.request))
+    except ValidationError as error:
+        flag = ".".join(str(part) for part in error.errors()[0]["loc"])
+        raise JournalError(
+            f'run {meta.run_id} was asked for something that this version does not know: "{flag}"',
+            hint="go on with the bench that started it",
+        ) from error

@@ -21,6 +21,7 @@ from typing import cast
 from bench.config.catalog import Catalog
 from bench.config.run import RunRequest
 from bench.engine.errand import Errand
+from bench.engine.resuming import stored_request
 from bench.errors import IdentityError
 from bench.journal import Chain, Entry, Event, Journal, Reader
 from bench.journal.merging import selected_from
@@ -81,7 +82,7 @@ async def rescored_plan(
     async with Reader.open(path) as reader:
         meta = reader.meta
         before = sum(event.kind == RESCORED for _, event in await reader.events())
-    request = RunRequest.combine(RunRequest.model_validate(dict(meta.request)), flags)
+    request = RunRequest.combine(stored_request(meta), flags)
     plan = make_plan(catalog, request, environment, ranges=selected_from(meta))
     check_stored(meta.identity, plan, Phase.EVALUATE)
 
@@ -127,7 +128,7 @@ async def forked_plan(
     path = find_run(catalog.workspace, target)
     async with Reader.open(path) as reader:
         meta = reader.meta
-    stored = RunRequest.model_validate({**meta.request, "run_id": None})
+    stored = stored_request(meta).model_copy(update={"run_id": None})
     narrowed = any(flags.get(name) is not None for name in RANGE_FLAGS)
     ranges = None if narrowed else selected_from(meta)
     plan = make_plan(catalog, RunRequest.combine(stored, flags), environment, ranges=ranges)

@@ -16,10 +16,10 @@ from pathlib import Path
 
 from bench.config.catalog import Catalog
 from bench.config.modelfile import ModelFile
-from bench.config.run import RunRequest
 from bench.engine.history import History
 from bench.engine.opaque import opaque
 from bench.engine.readers import embedding_options
+from bench.engine.resuming import stored_request
 from bench.engine.spaces import space_of
 from bench.http import Http
 from bench.journal import CorpusKind, CorpusRow, Journal, Reader
@@ -47,8 +47,7 @@ async def sweep(workspace: Path, folder: Path, environment: Environment | None =
     async with Reader.open(folder) as reader:
         meta, before = reader.meta, await reader.status()
     known = environment or Environment.load(workspace)
-    request = RunRequest.model_validate({**meta.request, "run_id": None})
-    plan = make_plan(Catalog.load(workspace), request, known)
+    plan = make_plan(Catalog.load(workspace), stored_request(meta), known)
     cleared = 0
     async with Http() as http, Journal.resume(folder) as journal:
         try:

@@ -8,6 +8,7 @@ Example::
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -29,8 +30,9 @@ def find_run(workspace: Path, name: str) -> Path:
         if (folder / JOURNAL).is_file():
             return folder
     path = Path(name)
-    if path.is_file() or (path / JOURNAL).is_file():
-        return path
+    with suppress(OSError):  # a name too long for the file system, or a folder that may not be read
+        if path.is_file() or (path / JOURNAL).is_file():
+            return path
     near = get_close_matches(name, run_ids(workspace), n=1)
     hint = f'did you mean "{near[0]}"?' if near else "bench list runs shows the runs of this workspace"
     raise UsageError(f'there is no run "{name}"', hint=hint)
