@@ -41,6 +41,8 @@ class Job:
     more: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """metric -> item -> value, of further metrics"""
     planned: int | None = None
+    messages: Mapping[str, str] = field(default_factory=dict)
+    """item -> the text of its error"""
 
 
 def measuring(*names: str) -> dict[str, object]:
@@ -93,5 +95,6 @@ def _entry(job: Job, item: str, epoch: int, value: float | None) -> Entry:
     metric = job.record.metrics[0].name
     return Entry(
         key=unit, attempt=1, outcome="timeout" if failed else "ok", state=state, labels=labels,
+        message=job.messages.get(item, ""),
         values={} if failed else {metric: value, **{name: own[item] for name, own in job.more.items() if item in own}},
     )  # fmt: skip

@@ -190,7 +190,8 @@ def _commonest(report: Report, found: FailedFor) -> str:
     text = " ".join(found.text.split())
     shown = text if len(text) <= LONGEST_ERROR else text[: LONGEST_ERROR - 1] + "…"
     more = f" (bench failures {report.run_id} shows every one)" if report.stored else ""
-    return f"the commonest failure, {found.count} times: {found.kind}{': ' if shown else ''}{shown}{more}"
+    times = "once" if found.count == 1 else f"{found.count} times"
+    return f"the commonest failure, {times}: {found.kind}{': ' if shown else ''}{shown}{more}"
 
 
 def _metric_grid(jobs: Sequence[JobReport], columns: Sequence[str]) -> Grid:

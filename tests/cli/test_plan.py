@@ -1,4 +1,4 @@
-"""``bench plan``: what a run would do, cost and take, and where each setting comes from. Nothing is called or written."""
+"""``bench plan``: what a run would do, cost and take, where each setting comes from; it calls and writes nothing."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_digest_tells_experiments_apart_and_not_ways_of_running(bench: Bench
     digest = planned(bench, *base)["plan_digest"]
     for same in (("--concurrency", "3"), ("--start", "2"), ("--run-id", "r"), ("--max-time", "6h"), ("--note", "x")):
         assert planned(bench, *base, *same)["plan_digest"] == digest, same
-    for other in (("-k", "3"), ("--seed", "1"), ("--answering-model", "none"), ("--limit", "8")):
+    for other in (("-k", "3"), ("--seed", "1"), ("--answering-model", "none"), ("--epochs", "2")):
         assert planned(bench, *base, *other)["plan_digest"] != digest, other
 
 
@@ -122,9 +122,9 @@ def test_the_tables_say_the_same(bench: Bench) -> None:
 def test_a_lane_that_cannot_be_is_skipped_with_its_reason(bench: Bench) -> None:
     found = planned(bench, "--benchmarks", "demo-deletion", "--providers", "bm25", "oracle")
     reasons = {job["provider"]: job["skipped"] for job in found["jobs"]}
-    assert reasons == {"bm25": None, "oracle": "demo-deletion needs delete_memory, oracle does not have it"}
+    assert reasons == {"bm25": None, "oracle": "skipped: demo-deletion needs delete_memory, oracle does not have it"}
     alone = bench("plan", "--benchmarks", "demo-deletion", "--providers", "oracle", check=2).stderr
-    assert f"no job is left to run: skipped: {reasons['oracle']}\n" in alone
+    assert f"no job is left to run: {reasons['oracle']}\n" in alone
 
 
 def test_a_limit_makes_a_least_time_and_an_unknown_price_is_named(

@@ -1,0 +1,196 @@
+"""``bench failures`` and the notes of an INVALID job: what most items were lost for stands first."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from bench.report.failureview import LONGEST_REASON, LONGEST_TEXT, SHOWN_ITEMS, SHOWN_REASONS
+from tests.small_journal import Job, made, record
+from tests.small_world import write_codes
+
+Bench = Callable[..., Any]
+DOWN = "p.search: POST /v1/search -> 503: down"
+RARE = "p.search: POST /v1/search -> 400: " + "odd " * 80
+NAMES = [f"q{at:02d}" for at in range(12)]
+
+
+def write(workspace: Path, **messages: str) -> None:
+    """A run of twelve items, of which those with a message failed."""
+    values = {name: None if name in messages else 1.0 for name in NAMES}
+    job = Job(record=record("p"), values=values, messages=messages)
+    anyio.run(lambda: made(workspace, "r", [job]))
+
+
+@pytest.fixture
+def failed(tmp_path: Path) -> None:
+    write(tmp_path, q00=RARE, **dict.fromkeys(NAMES[1:6], DOWN))
+
+
+def losses(bench: Bench, *flags: str) -> dict[str, Any]:
+    (job,) = json.loads(bench("failures", "r", "--json", *flags).stdout)["jobs"]
+    found: dict[str, Any] = job
+    return found
+
+
+def told(text: str) -> str:
+    """What a table says, whatever its columns."""
+    return " ".join(re.sub("[─\\s]+", " ", text).split())
+
+
+def test_equal_reasons_are_one_with_their_number_and_some_of_their_items(bench: Bench, failed: None) -> None:
+    found = losses(bench)
+    assert found["n_lost"] == 6
+    assert found["reasons"] == [
+        {"loss": "error", "error": "timeout", "text": DOWN, "count": 5, "items": NAMES[1:6]},
+        {"loss": "error", "error": "timeout", "text": RARE, "count": 1, "items": ["q00"]},
+    ]
+
+
+def test_each_item_says_its_reason_whole(bench: Bench, failed: None) -> None:
+    items = {item["item_id"]: item for item in losses(bench)["items"]}
+    assert {item["reason"] for item in items.values()} == {DOWN, RARE}
+    assert items["q00"]["error"] == {"kind": "timeout", "message": RARE}
+
+
+def test_the_table_begins_with_the_commonest(bench: Bench, failed: None) -> None:
+    shown = told(bench("failures", "r").stdout)
+    assert "facts x p: reasons, the commonest first items loss error reason 5 error timeout p.search: POST" in shown
+    assert shown.count("-> 503: down") == 1 + 5, "once as a reason, and once an item"
+
+
+def test_a_long_text_is_cut_until_it_is_asked_for_whole(
+    bench: Bench, failed: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")
+    short, full = bench("failures", "r").stdout, bench("failures", "r", "--full").stdout
+    assert RARE.strip() not in short and "…" in short
+    assert short.count("note: --full shows whole texts") == 2, "of the reasons and of the items"
+    assert full.count(RARE.strip()) == 2
+    assert "…" not in full and "--full" not in full
+
+
+def test_nothing_is_said_of_cutting_where_nothing_was_cut(bench: Bench, tmp_path: Path) -> None:
+    write(tmp_path, q00="short")
+    assert "--full" not in bench("failures", "r").stdout
+
+
+@pytest.mark.parametrize(("length", "cut"), [(LONGEST_TEXT, False), (LONGEST_TEXT + 1, True)])
+def test_a_text_is_cut_only_when_it_is_too_long(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, length: int, cut: bool
+) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")
+    write(tmp_path, q00="x" * length)
+    shown = bench("failures", "r").stdout
+    assert ("x" * (LONGEST_TEXT - 1) + "…" in shown) is cut
+    assert "x" * length in shown, "a reason may be longer"
+    assert LONGEST_REASON > LONGEST_TEXT
+
+
+def test_more_reasons_and_items_than_fit_are_counted(bench: Bench, tmp_path: Path) -> None:
+    names = [f"i{at:03d}" for at in range(60)]
+    job = Job(record=record("p"), values=dict.fromkeys(names, None), messages={name: f"error {name}" for name in names})
+    anyio.run(lambda: made(tmp_path, "r", [job]))
+    shown = bench("failures", "r").stdout
+    assert f"note: {60 - SHOWN_REASONS} more: --json shows all" in shown
+    assert f"note: {60 - SHOWN_ITEMS} more: --json shows all" in shown
+    assert len(losses(bench)["reasons"]) == len(losses(bench)["items"]) == 60
+
+
+def test_a_text_of_several_lines_is_one_in_the_table_and_whole_in_json(bench: Bench, tmp_path: Path) -> None:
+    write(tmp_path, q00="first\n  second\tthird")
+    assert "first second third" in bench("failures", "r").stdout
+    assert losses(bench)["reasons"][0]["text"] == "first\n  second\tthird"
+
+
+def test_a_run_without_losses_has_no_reasons(bench: Bench, tmp_path: Path) -> None:
+    write(tmp_path)
+    assert losses(bench) == {
+        "benchmark": "facts", "provider": "p", "models": {"embedding": None, "answering": "acme/m1", "judge": None},
+        "n_lost": 0, "counts": {}, "reasons": [], "items": [],
+    }  # fmt: skip
+    assert "reasons" not in bench("failures", "r").stdout
+
+
+def test_reasons_are_those_of_the_kinds_that_were_asked_for(bench: Bench, failed: None) -> None:
+    assert losses(bench, "--kind", "not_ready")["reasons"] == []
+    assert losses(bench, "--kind", "not_ready")["counts"] == {"error": 6}
+
+
+def test_an_item_that_got_no_score_says_what_its_evaluator_said(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [{"id": f"c{n}", "content": f"Code {n}.", "question": f"Code {n}?", "answer": f"{n}"} for n in range(2)]
+    folder = write_codes(tmp_path, rows)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps({**manifest, "evaluation": {"protocol": "llm-as-judge"}}))
+    (tmp_path / "script.jsonl").write_text('{"match": ".", "reply": "hm, who knows"}\n')
+    monkeypatch.setenv("MEMORYBENCH_SCRIPT", str(tmp_path / "script.jsonl"))
+    flags = ("--benchmarks", "codes", "--providers", "bm25", "--judge-model", "builtin/scripted")
+    bench("run", "-q", *flags, "--answering-model", "builtin/extractive", "--run-id", "r")
+    found = losses(bench)
+    assert found["counts"] == {"unscored": 2}
+    assert [item["state"] for item in found["items"]] == ["unscored", "unscored"]
+    reasons = {item["reason"] for item in found["items"]}
+    assert None not in reasons and all(item["error"] is None for item in found["items"])
+    assert {one["text"] for one in found["reasons"]} == reasons
+
+
+# -------------------------------------------------------------------- the INVALID note
+
+
+def test_an_invalid_job_names_its_commonest_failure_and_the_command_that_shows_every_one(
+    bench: Bench, failed: None
+) -> None:
+    shown = bench("results", "r").stdout
+    assert "note: p: INVALID, 6 of 12 items failed (error or not_ready): above the allowed 2 %\n" in shown
+    assert f"note: p: the commonest failure, 5 times: timeout: {DOWN} (bench failures r shows every one)\n" in shown
+
+
+def test_a_failure_without_words_is_named_by_its_kind(bench: Bench, tmp_path: Path) -> None:
+    anyio.run(lambda: made(tmp_path, "r", [Job(record=record("p"), values=dict.fromkeys(NAMES, None))]))
+    assert "the commonest failure, 12 times: timeout (bench failures r" in bench("results", "r").stdout
+
+
+def test_a_valid_job_says_nothing_of_the_sort(bench: Bench, tmp_path: Path) -> None:
+    many = {f"q{at:03d}": 1.0 for at in range(100)}
+    job = Job(record=record("p"), values={**many, "bad": None}, messages={"bad": DOWN})
+    anyio.run(lambda: made(tmp_path, "r", [job]))
+    assert "commonest" not in bench("results", "r").stdout
+
+
+def test_a_failure_that_was_tried_again_is_no_longer_one(bench: Bench, tmp_path: Path) -> None:
+    """The newest outcome of an item counts."""
+    from bench.journal import Entry, Journal, Key
+    from bench.model import Phase, State
+
+    write(tmp_path, q00=RARE, q01=DOWN, q02=DOWN)
+
+    async def again() -> None:
+        async with Journal.resume(tmp_path / "checkpoints" / "r") as journal:
+            for name in ("q01", "q02"):
+                key = Key(owner="job-p", phase=Phase.EVALUATE, corpus="c", unit=name)
+                journal.append(Entry(key=key, attempt=2, outcome="ok", state=State.CORRECT, values={"accuracy": 1.0}))
+
+    anyio.run(again)
+    assert "the commonest failure, once: timeout: p.search: POST /v1/search -> 400: odd" in bench("results", "r").stdout
+
+
+def test_a_long_failure_is_cut_in_the_note(bench: Bench, tmp_path: Path) -> None:
+    write(tmp_path, q00="x" * 500)
+    (note,) = [line for line in bench("results", "r").stdout.splitlines() if "commonest" in line]
+    assert "x" * 199 + "…" in note and "x" * 200 not in note
+
+
+@pytest.mark.parametrize(("state", "said"), [("partial", "| partial |"), ("stopped", "| partial (stopped) |")])
+def test_a_partial_run_is_called_so_once(bench: Bench, tmp_path: Path, state: str, said: str) -> None:
+    from bench.journal import RunState
+
+    anyio.run(lambda: made(tmp_path, "r", [Job(record=record("p"), values={"q": 1.0})], state=RunState(state)))
+    assert said in bench("results", "r").stdout
