@@ -10,7 +10,6 @@ A database that is down fails its own corpora only: nothing is asked before some
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
@@ -26,7 +25,7 @@ from bench.model import Found, Hit, Ingested, Memory, Query, Readiness, Space
 from bench.providers.adapters import local_of
 from bench.providers.embedding import Vectors
 from bench.providers.endpoints import Traffic, endpoints_of
-from bench.providers.postgres import Connection, Database, literal, storable
+from bench.providers.postgres import Connection, Database, body, literal, storable
 from bench.providers.protocol import Durability, OnUnknown, ProviderContext, Waiting
 from bench.providers.statements import statements
 
@@ -84,7 +83,7 @@ class Pgvector:
         """Embed the batch and write it in one transaction."""
         vectors = await self._vectors.documents([memory.content for memory in memories])
         rows = [
-            (space.namespace, memory.id, storable(memory.content), json.dumps(_metadata(memory)), literal(vector))
+            (space.namespace, memory.id, storable(memory.content), body(_metadata(memory)), literal(vector))
             for memory, vector in zip(memories, vectors, strict=True)
         ]
         async with self._run("add") as connection, connection.transaction(), connection.cursor() as cursor:
@@ -165,8 +164,9 @@ class Pgvector:
                 if not self._made:
                     await self._make(connection)
                     self._made = True
-        except psycopg.Error:
-            await connection.close()
+        except BaseException:  # a cancelled one would stay open as well
+            with CancelScope(shield=True):
+                await connection.close()
             raise
         return connection
 

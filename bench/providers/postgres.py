@@ -13,7 +13,8 @@ The driver comes with the extra ``[pgvector]``; only modules that need it import
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
@@ -25,6 +26,7 @@ from bench.events import redact, redactor
 from bench.providers.protocol import ProviderContext
 
 CONNECT_S = 10
+REFUSED = (psycopg.errors.InvalidPassword, psycopg.errors.InvalidAuthorizationSpecification)
 Connection = psycopg.AsyncConnection[tuple[object, ...]]
 
 
@@ -56,14 +58,27 @@ class Database:
     def failure_of(self, error: psycopg.Error) -> CallError:
         """The driver's error as one of ours: wrong key, database away, statement refused."""
         text = redact(f"{self.user}: {type(error).__name__}: {error}".strip())
-        if isinstance(error, psycopg.errors.InvalidAuthorizationSpecification) or "authentication" in str(error):
+        if isinstance(error, REFUSED) or "authentication" in str(error):
             return AuthError(f"{text} (key: {self.variables})" if self.variables else text)
         return Unavailable(text) if isinstance(error, psycopg.OperationalError) else Rejected(text)
 
 
 def storable(text: str) -> str:
-    """PostgreSQL's text holds no NUL, as such or as an escape of JSON, and no lone surrogate."""
-    return text.replace("\0", "\ufffd").replace("\\u0000", "\ufffd").encode("utf-8", "replace").decode()
+    """PostgreSQL's text holds no NUL and no lone surrogate."""
+    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+
+
+def body(tree: Mapping[str, object]) -> str:
+    """A tree as JSON whose texts can be stored; a text that spells such an escape out is left alone."""
+    return json.dumps(_storable(tree), ensure_ascii=False)
+
+
+def _storable(value: object) -> object:
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, Mapping):
+        return {storable(str(key)): _storable(inner) for key, inner in value.items()}
+    return [_storable(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def literal(vector: Sequence[float]) -> str:

@@ -6,7 +6,6 @@ A piece is a row, each of its vectors is a row; removing the piece removes them.
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict
@@ -15,7 +14,7 @@ import psycopg
 from anyio import CancelScope, Lock
 
 from bench.providers.embedding import Vector
-from bench.providers.postgres import Connection, Database, literal, storable
+from bench.providers.postgres import Connection, Database, body, literal, storable
 from bench.providers.rag.index import Likeness, Piece
 from bench.providers.statements import statements
 
@@ -103,7 +102,7 @@ def _vectors(piece: Piece) -> list[tuple[str, Vector]]:
 
 
 def _body(piece: Piece) -> str:
-    return storable(json.dumps({**asdict(piece), "vector": [], "question_vectors": []}, ensure_ascii=False))
+    return body({**asdict(piece), "vector": [], "question_vectors": []})
 
 
 def _piece(row: object) -> Piece:
