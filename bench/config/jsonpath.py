@@ -132,6 +132,8 @@ def _plain_step(part: re.Match[str]) -> Step:
 
 def _by_library(text: str, where: str | None) -> tuple[Step, ...]:
     """Quoted names and every error message: python-jsonpath, imported only when needed (0.2 s)."""
+    if not re.match(r".\s*[.\[]", text):  # the library reads "$a" as "$.a"
+        raise ConfigError(f'"{text}" is no JSON path: "." or "[" follows "$"', where=where, hint="see RFC 9535")
     import jsonpath
     from jsonpath.selectors import IndexSelector, NameSelector, WildcardSelector
 

@@ -1,0 +1,213 @@
+"""What a body is made of: each node fills itself from what it may see, and says what it needs."""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.config.jsonpath import compile_path
+from bench.config.provider.nodes import (
+    ABSENT,
+    AsJson,
+    Constant,
+    Each,
+    Listed,
+    Mapped,
+    Missing,
+    Node,
+    OmitIfNull,
+    Reference,
+    Scope,
+    Text,
+    as_text,
+)
+from bench.config.provider.trees import Compiler, TreeError, compile_tree
+
+VALUES: dict[str, object] = {
+    "k": 5,
+    "none": None,
+    "name": "ns",
+    "items": [{"id": "a", "n": None}, {"id": "b"}],
+    "on": True,
+}
+
+
+def reference(text: str, *, of_element: bool = False) -> Reference:
+    path = compile_path(text)
+    return Reference(text, path, of_element, None if of_element else path.root, ())
+
+
+@pytest.mark.parametrize(
+    ("node", "filled"),
+    [
+        (Constant({"a": "$.k"}), {"a": "$.k"}),
+        (reference("$.k"), 5),
+        (reference("$.none"), None),
+        (reference("$.items[1].id"), "b"),
+        (reference("$.items[*].id"), ["a", "b"]),
+        (Text(("", "k", "-", "name", "!")), "5-ns!"),
+        (Mapped((("a", reference("$.k")), ("b", OmitIfNull(reference("$.none"))))), {"a": 5}),
+        (Listed((Constant(1), OmitIfNull(reference("$.none")), Constant(None))), [1, None]),
+        (Each(reference("$.items"), reference("$.id", of_element=True)), ["a", "b"]),
+        (Each(reference("$.items"), OmitIfNull(reference("$.n", of_element=True))), []),
+        (Each(reference("$.items"), reference("$.k")), [5, 5]),
+        (OmitIfNull(reference("$.gone.deep")), ABSENT),
+        (OmitIfNull(reference("$.k")), 5),
+        (OmitIfNull(Constant(0)), 0),
+        (OmitIfNull(Constant("")), ""),
+        (AsJson(Mapped((("é", reference("$.k")),))), '{"é":5}'),
+        (AsJson(OmitIfNull(reference("$.none"))), ABSENT),
+    ],
+)
+def test_a_node_fills_itself(node: Node, filled: object) -> None:
+    assert node.fill(Scope(VALUES)) == filled
+
+
+@pytest.mark.parametrize(
+    ("node", "said", "path"),
+    [
+        (reference("$.gone"), '"$.gone": nothing there', "$.gone"),
+        (reference("$.items[7].id"), '"$.items[7].id": nothing there', "$.items[7].id"),
+        (Each(reference("$.k"), Constant(1)), '"$.k": is no list', "$.k"),
+        (Each(reference("$.items"), reference("$.n", of_element=True)), '"$.n": nothing there', "$.n"),
+        (Text(("", "gone", "")), '"gone": nothing there', "gone"),
+        (Text(("x", "none", "")), '"none": is null and cannot be text', "none"),
+    ],
+)
+def test_what_cannot_be_filled_says_which_path(node: Node, said: str, path: str) -> None:
+    with pytest.raises(Missing) as caught:
+        node.fill(Scope(VALUES))
+    assert (str(caught.value), caught.value.path) == (said, path)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("a", "a"),
+        ("", ""),
+        (5, "5"),
+        (1.5, "1.5"),
+        (True, "true"),
+        ([1, "é"], '[1, "é"]'),
+        ({"a": None}, '{"a": null}'),
+    ],
+)
+def test_a_variable_inside_a_text(value: object, text: str) -> None:
+    assert as_text("x", {"x": value}) == text
+
+
+def test_a_path_of_a_url_encodes_each_variable_and_nothing_else() -> None:
+    text = Text(("/a b/", "name", "/c"))
+    assert text.join({"name": "x/y?z"}, lambda part: quote(part, safe="")) == "/a b/x%2Fy%3Fz/c"
+
+
+@pytest.mark.parametrize(
+    ("tree", "uses"),
+    [
+        ({"a": "$.k", "b": ["$.name", "x ${on} ${k}"]}, {"k", "name", "on"}),
+        ({"$each": "$.items", "$do": {"i": "@.id", "n": "$.name"}}, {"items", "name"}),
+        ({"$column": "id"}, {"items"}),
+        ({"$omit_if_null": "$.none"}, {"none"}),
+        ({"$json": {"a": "$.k"}}, {"k"}),
+        ({"$literal": {"a": "$.k"}}, set()),
+        ({"a": "$$.k", "b": "$${k}", "c": 5, "d": None}, set()),
+        ("${UPPER} ${lower}", {"lower"}),
+    ],
+)
+def test_a_tree_says_which_variables_it_needs(tree: object, uses: set[str]) -> None:
+    assert {name for name, _ in compile_tree(tree).uses()} == uses
+
+
+def test_each_use_knows_its_place() -> None:
+    tree = {"a": [1, "$.k"], "b": {"$each": "$.items", "$do": {"c": "${name}"}}}
+    assert list(compile_tree(tree).uses()) == [
+        ("k", ("a", 1)),
+        ("items", ("b", "$each")),
+        ("name", ("b", "$do", "c")),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("tree", "said", "place", "hint"),
+    [
+        (
+            {"$eech": 1},
+            'unknown operator "$eech"; known: $each, $do, $column, $omit_if_null, $literal, $json',
+            ("$eech",),
+            "write {$literal: ...} around keys of the API that start with $",
+        ),
+        (
+            {"$json": 1, "a": 2},
+            "$json, a cannot stand together",
+            ("$json",),
+            "$each goes with $do, the other operators stand alone",
+        ),
+        ({"$do": 1}, "$do cannot stand together", ("$do",), "$each goes with $do, the other operators stand alone"),
+        ({"a": "@.id"}, '"@.id" is outside of $each', ("a",), "@ is the element of $each"),
+        ({"$each": "items", "$do": 1}, "$each needs a path to a list", ("$each",), None),
+        (
+            {"a": ["$..x"]},
+            '"$..x" uses more of JSONPath than names, indexes and [*]',
+            ("a", 0),
+            "filters, slices, unions and .. are not read",
+        ),
+        (
+            {"$each": "$.items", "$do": "@.contnt"},
+            'unknown field "contnt" of the element; did you mean "content"?',
+            ("$do",),
+            "known: content, embedding, id, index, messages, metadata, role, sessionId, speaker, uuid, when",
+        ),
+        (
+            {"$each": "$.items", "$do": "@..x"},
+            '"@..x" uses more of JSONPath than names, indexes and [*]',
+            ("$do",),
+            "filters, slices, unions and .. are not read",
+        ),
+    ],
+)
+def test_a_tree_that_is_none(tree: object, said: str, place: tuple[str | int, ...], hint: str | None) -> None:
+    with pytest.raises(TreeError) as caught:
+        compile_tree(tree)
+    assert (str(caught.value), caught.value.place, caught.value.hint) == (said, place, hint)
+
+
+def test_an_element_of_a_list_nobody_knows_may_have_any_field() -> None:
+    tree = compile_tree({"$each": "$.rows", "$do": ["@.anything", "@"]})
+    assert tree.fill(Scope({"rows": [{"anything": 1}]})) == [[1, {"anything": 1}]]
+
+
+def test_the_environment_is_resolved_when_a_tree_is_compiled() -> None:
+    asked: list[str] = []
+    tree = Compiler(lambda text: (asked.append(text), "${k}")[1]).tree({"a": "${HOST:-x}/${k}"})
+    assert asked == ["${HOST:-x}"]
+    assert tree.fill(Scope(VALUES)) == {"a": "${k}/5"}
+
+
+PLAIN = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text(st.characters(exclude_characters="$@", exclude_categories=["Cs"])),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(st.characters(exclude_characters="$@", exclude_categories=["Cs"])), inner, max_size=3)
+    ),
+    max_leaves=10,
+)
+
+
+@given(PLAIN)
+def test_a_tree_without_dollars_is_sent_as_it_stands(tree: object) -> None:
+    node = compile_tree(tree)
+    assert node.fill(Scope({})) == tree
+    assert list(node.uses()) == []
+    assert json.loads(str(AsJson(node).fill(Scope({})))) == tree
+
+
+@given(PLAIN)
+def test_a_literal_is_sent_whatever_it_holds(tree: object) -> None:
+    assert compile_tree({"$literal": {"$each": tree, "${x}": "$.y"}}).fill(Scope({})) == {"$each": tree, "${x}": "$.y"}

@@ -1,0 +1,135 @@
+"""Paths into an answer: the library's reading is the law, ours is the part of it that configs may use."""
+
+from __future__ import annotations
+
+import jsonpath
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.config.jsonpath import EVERY, PathMissing, compile_path
+from bench.errors import ConfigError
+
+NAME = st.sampled_from(["a", "b", "c_1", "d-e", "é"])
+STEP = st.one_of(
+    NAME.map(lambda name: f".{name}"),
+    st.integers(-3, 3).map(lambda index: f"[{index}]"),
+    st.just("[*]"),
+    st.sampled_from(["['a']", '["b"]', "['x y']", "['x.y']", "['é']"]),
+)
+PATHS = st.lists(STEP, max_size=4).map(lambda steps: "$" + "".join(steps))
+TREES = st.recursive(
+    st.none() | st.integers(0, 9) | st.just("text"),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(NAME | st.sampled_from(["x y", "x.y"]), inner, max_size=3)
+    ),
+    max_leaves=12,
+)
+
+
+@given(PATHS, TREES)
+def test_every_path_that_is_read_finds_what_the_library_finds(text: str, tree: object) -> None:
+    assert compile_path(text).all(tree) == [node.obj for node in jsonpath.compile(text).finditer(tree)]
+
+
+@given(PATHS, TREES)
+def test_get_one_and_all_agree(text: str, tree: object) -> None:
+    path = compile_path(text)
+    found = path.all(tree)
+    assert path.get(tree) == (found[0] if len(found) == 1 else None)
+    if len(found) == 1:
+        assert path.one(tree) == found[0]
+    else:
+        with pytest.raises(PathMissing):
+            path.one(tree)
+    assert path.single is (EVERY not in path.steps)
+    assert not path.single or len(found) <= 1
+
+
+@pytest.mark.parametrize(
+    ("text", "steps", "root"),
+    [
+        ("$", (), None),
+        ("$.a", ("a",), "a"),
+        ("$.a_1[0][-1].b-c", ("a_1", 0, -1, "b-c"), "a_1"),
+        ("$[*].a", (EVERY, "a"), None),
+        ("$.*", (EVERY,), None),
+        ("$['a b']['c.d']", ("a b", "c.d"), "a b"),
+        ('$["it\'s"]', ("it's",), "it's"),
+        ("@.a", ("a",), "a"),
+        ("@", (), None),
+        ("$.日本", ("日本",), "日本"),
+    ],
+)
+def test_a_path_is_its_steps(text: str, steps: tuple[object, ...], root: str | None) -> None:
+    path = compile_path(text)
+    assert (path.text, path.steps, path.root) == (text, steps, root)
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "hint"),
+    [
+        ("a.b", '"a.b" is no JSON path', 'paths begin with "$", for example $.content'),
+        ("", '"" is no JSON path', 'paths begin with "$", for example $.content'),
+        (
+            "$..a",
+            '"$..a" uses more of JSONPath than names, indexes and [*]',
+            "filters, slices, unions and .. are not read",
+        ),
+        (
+            "$.a[0:2]",
+            '"$.a[0:2]" uses more of JSONPath than names, indexes and [*]',
+            "filters, slices, unions and .. are not read",
+        ),
+        (
+            "$.a[0,1]",
+            '"$.a[0,1]" uses more of JSONPath than names, indexes and [*]',
+            "filters, slices, unions and .. are not read",
+        ),
+        (
+            "$.a[?@.b]",
+            '"$.a[?@.b]" uses more of JSONPath than names, indexes and [*]',
+            "filters, slices, unions and .. are not read",
+        ),
+    ],
+)
+def test_a_path_that_is_none(text: str, said: str, hint: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        compile_path(text, where="x.yaml:1:1")
+    assert (caught.value.message, caught.value.hint, caught.value.where) == (said, hint, "x.yaml:1:1")
+
+
+@pytest.mark.parametrize("text", ["$.", "$[", "$.a[", "$.a[01]", "$a", "$ .a.", "$.a b", "$['a", "$.a[]", "$.1a"])
+def test_a_path_that_the_library_refuses_is_refused_in_its_words(text: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        compile_path(text)
+    assert caught.value.message.startswith(f'"{text}" is no JSON path: ')
+    assert caught.value.hint == "see RFC 9535"
+
+
+@pytest.mark.parametrize(
+    ("text", "tree", "said"),
+    [
+        ("$.a", {}, "$.a gives no value"),
+        ("$.a[0]", {"a": []}, "$.a[0] gives no value"),
+        ("$.a.b", {"a": "text"}, "$.a.b gives no value"),
+        ("$.a[*]", {"a": [1, 2]}, "$.a[*] gives 2 values"),
+        ("$.a[*]", {"a": []}, "$.a[*] gives no value"),
+    ],
+)
+def test_one_value_is_asked_for(text: str, tree: object, said: str) -> None:
+    with pytest.raises(PathMissing) as caught:
+        compile_path(text).one(tree)
+    assert str(caught.value) == said
+
+
+def test_a_bare_name_is_one_field_whatever_it_holds() -> None:
+    for name in ("a.b", "a[0]", "*", "a b", "é"):
+        path = compile_path(name, bare=True)
+        assert (path.steps, path.all({name: 1}), path.get({})) == ((name,), [1], None)
+
+
+def test_text_and_numbers_have_no_children() -> None:
+    for tree in ("text", 5, None, True):
+        for text in ("$.a", "$[0]", "$[*]"):
+            assert compile_path(text).all(tree) == []
