@@ -8,8 +8,8 @@ import os
 import resource
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import anyio
@@ -321,6 +321,34 @@ async def test_a_login_page_is_refused_and_kept_for_a_look(hub, config, workspac
     assert left_beside(workspace.root) == [".lock", ".rejected"]
     server.body = BODY
     assert (await run(config(), workspace.root, url)).state == "downloaded"
+
+
+class Short:
+    """A transport of one's own whose body ends early without a word, once."""
+
+    validators = Validators(etag='"one"')
+    total = len(BODY)
+
+    def __init__(self) -> None:
+        self.offsets: list[int] = []
+        self.offset = 0
+
+    @asynccontextmanager
+    async def __call__(
+        self, url: str, *, token: str | None, offset: int, validators: Validators | None
+    ) -> AsyncIterator[Short]:
+        self.offset = offset
+        self.offsets.append(offset)
+        yield self
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        yield BODY[self.offset :] if self.offset else BODY[:300_000]
+
+
+async def test_a_body_shorter_than_it_was_said_to_be_is_no_file(config, workspace) -> None:
+    fetch = Short()
+    outcome = await module.download(config(sha=None), workspace.root, fetch=fetch, environment={}.get)
+    assert (outcome.sha256, fetch.offsets) == (SHA, [0, 300_000])
 
 
 # ------------------------------------------------------------------ disks, locks, interruptions

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -102,3 +103,108 @@ def test_shares_add_up_and_never_exceed_a_type(sizes: dict[str, int], sample: in
 def test_what_cannot_be_selected(selection: Selection, part: str) -> None:
     with pytest.raises(UsageError, match=part):
         ids(selection)
+
+
+# ------------------------------------------------------------------ laws of what is selected
+
+SELECTIONS = st.builds(
+    Selection,
+    start=st.none() | st.integers(1, 6),
+    end=st.none() | st.integers(6, 20),
+    question_types=st.sampled_from([(), ("a",), ("b",), ("a", "b")]),
+    sample=st.none() | st.integers(0, 14),
+    per_type=st.booleans(),
+    seed=st.integers(0, 3),
+    limit=st.none() | st.integers(0, 14),
+)
+
+
+@given(SELECTIONS)
+def test_what_is_selected_is_in_file_order_and_in_the_range(selection: Selection) -> None:
+    found = list(select(TOY, selection))
+    assert found == sorted(set(found))
+    assert all((selection.start or 1) - 1 <= index < (selection.end or 12) for index in found)
+    types = {TOY.type_at(index) for index in found}
+    assert types <= set(selection.question_types or "ab")
+    assert len(found) <= (12 if selection.limit is None else selection.limit)
+
+
+@given(SELECTIONS)
+def test_a_limit_is_the_beginning_of_what_is_selected_without_it(selection: Selection) -> None:
+    assert list(select(TOY, selection)) == list(select(TOY, replace(selection, limit=None)))[: selection.limit]
+
+
+@given(st.integers(0, 12), st.integers(0, 5))
+def test_a_larger_sample_of_each_type_holds_the_smaller_one(size: int, seed: int) -> None:
+    smaller, larger = (set(ids(Selection(sample=n, per_type=True, seed=seed))) for n in (size, size + 1))
+    assert smaller <= larger
+
+
+def test_another_seed_or_another_benchmark_is_another_sample() -> None:
+    samples = {tuple(ids(Selection(sample=4, seed=seed))) for seed in range(10)}
+    assert len(samples) > 5
+
+    class Other(Items):
+        name = "other"
+
+    assert {tuple(ids(Selection(sample=4, seed=seed), Other(*TOY.items))) for seed in range(10)} != samples
+
+
+def test_items_without_a_type_are_a_type_of_their_own_in_a_sample() -> None:
+    items = Items(*((f"i{n}", None if n < 6 else "a") for n in range(12)))
+    chosen = [int(name[1:]) for name in ids(Selection(sample=4), items)]
+    assert sum(n < 6 for n in chosen) == 2
+    assert len(ids(Selection(sample=2, per_type=True), items)) == 4
+
+
+@pytest.mark.parametrize(
+    ("sizes", "sample", "shares"),
+    [
+        ({"a": 3, "b": 3, "c": 3}, 4, {"a": 2, "b": 1, "c": 1}),
+        ({"b": 3, "a": 3}, 1, {"a": 1, "b": 0}),
+        ({"a": 10, "b": 1}, 2, {"a": 2, "b": 0}),
+        ({"a": 5}, 9, {"a": 5}),
+        ({"a": 5, "b": 1}, 0, {"a": 0, "b": 0}),
+        ({}, 3, {}),
+        ({"multi-hop": 282, "temporal": 321, "open-domain": 96, "single-hop": 841, "adversarial": 446}, 20,
+         {"multi-hop": 3, "temporal": 3, "open-domain": 1, "single-hop": 8, "adversarial": 5}),
+    ],
+)  # fmt: skip
+def test_shares_go_by_the_largest_remainder_and_ties_by_name(
+    sizes: dict[str, int], sample: int, shares: dict[str, int]
+) -> None:
+    assert deal(Counter(sizes), sample) == shares
+
+
+def test_parts_are_selected_from_apart_and_united() -> None:
+    parts = ((1, 4), (9, 12))
+    apart = [ids(Selection(start=start, end=end, sample=2, seed=1)) for start, end in parts]
+    assert ids(Selection(parts=parts, sample=2, seed=1)) == [name for one in apart for name in one]
+    assert ids(Selection(parts=((1, 3), (2, 4)), limit=2)) == ["i0", "i1", "i2"]
+
+
+@pytest.mark.parametrize(
+    ("selection", "hint"),
+    [
+        (Selection(items=("i99",)), "bench describe toy --items"),
+        (Selection(items_of=("z",)), "bench describe toy --items"),
+        (Selection(question_types=("z",)), "types: a, b"),
+        (Selection(start=5, end=4), "positions count from 1, both ends included"),
+        (Selection(shard=(0, 3)), "shards are 1/N to N/N"),
+        (Selection(shard=(1, 3), end=4), "give one of them"),
+    ],
+)
+def test_a_selection_that_cannot_be_says_what_can(selection: Selection, hint: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        ids(selection)
+    assert caught.value.hint == hint
+
+
+def test_a_type_that_is_nearly_right_is_named_and_none_is_said() -> None:
+    untyped = Items(("i0", None))
+    with pytest.raises(UsageError) as caught:
+        ids(Selection(question_types=("a",)), untyped)
+    assert (str(caught.value), caught.value.hint) == ('toy has no question type "a"', "types: none")
+    typed = Items(("i0", "temporal"))
+    with pytest.raises(UsageError, match='toy has no question type "temporl"; did you mean "temporal"'):
+        ids(Selection(question_types=("temporl",)), typed)

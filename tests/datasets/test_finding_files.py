@@ -1,0 +1,233 @@
+"""Where a data file is looked for, which digest it must have, and what validate makes of it all."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from bench.config.catalog import Catalog
+from bench.datasets import open_benchmark
+from bench.datasets.files import absent, cache_path, candidates, checked_file, fetching, find_file, format_of, ships
+from bench.datasets.validating import Validation, validate_benchmark
+from bench.errors import DataError, UnknownMetric
+from tests.datasets.conftest import Workspace, row, turn
+
+ROW = '{"id": "1", "q": "Q?", "a": "A", "c": "C"}'
+SHA = hashlib.sha256(ROW.encode()).hexdigest()
+
+
+def yaml(data: str, *, metrics: str = "[accuracy]", evaluation: str = "{method: exact-match}", more: str = "") -> str:
+    return (
+        f'name: b\nversion: "1"\ndata: {data}\n'
+        "schema: {itemId: id, question: q, answer: a, context: {field: c, type: string}}\n"
+        f"evaluation: {evaluation}\nmetrics: {metrics}\n{more}"
+    )
+
+
+LOCAL = "{type: local, path: ./d.jsonl}"
+REMOTE = "{type: url, path: 'http://127.0.0.1:9/d.jsonl', localPath: datasets/b/d.jsonl}"
+
+
+# ------------------------------------------------------------------ looking
+
+
+def test_beside_the_config_comes_before_the_workspace(workspace: Workspace) -> None:
+    beside = workspace.yaml("b", yaml(LOCAL)).parent / "d.jsonl"
+    inside = workspace.root / "d.jsonl"
+    config = workspace.config("b")
+    assert candidates(config, workspace.root)[:2] == [beside, inside]
+    assert find_file(config, workspace.root) is None
+    inside.write_text(ROW)
+    assert find_file(config, workspace.root) == inside
+    beside.write_text(ROW)
+    assert find_file(config, workspace.root) == beside
+
+
+def test_a_folder_of_that_name_is_no_file(workspace: Workspace) -> None:
+    (workspace.yaml("b", yaml(LOCAL)).parent / "d.jsonl").mkdir()
+    assert find_file(workspace.config("b"), workspace.root) is None
+
+
+def test_a_whole_path_is_the_only_place(workspace: Workspace, tmp_path_factory) -> None:
+    path = tmp_path_factory.mktemp("far") / "d.jsonl"
+    path.write_text(ROW)
+    workspace.yaml("b", yaml(f"{{type: local, path: {path}}}"))
+    config = workspace.config("b")
+    assert set(candidates(config, workspace.root)) == {path}
+    assert workspace.open("b").path == path
+
+
+def test_a_download_lands_where_the_config_says(workspace: Workspace) -> None:
+    workspace.yaml("b", yaml(REMOTE))
+    assert cache_path(workspace.config("b"), workspace.root) == workspace.root / "datasets" / "b" / "d.jsonl"
+
+
+def test_a_child_uses_the_file_beside_its_parent(workspace: Workspace) -> None:
+    workspace.yaml("b", yaml(LOCAL)).with_name("d.jsonl").write_text(ROW)
+    workspace.yaml("child", "extends: b\nname: child\n")
+    assert workspace.open("child").sha256 == workspace.open("b").sha256 == SHA
+
+
+@pytest.mark.parametrize(
+    ("name", "told", "form"),
+    [
+        ("d.json", "", "json"),
+        ("d.JSONL", "", "jsonl"),
+        ("d.ndjson", "", "jsonl"),
+        ("d.csv", "", "csv"),
+        ("d.txt", ", format: csv", "csv"),
+        ("d.json", ", format: jsonl", "jsonl"),
+    ],
+)
+def test_the_format_is_the_configs_else_the_suffixs(workspace: Workspace, name: str, told: str, form: str) -> None:
+    workspace.yaml("b", yaml(f"{{type: local, path: ./{name}{told}}}"))
+    assert format_of(workspace.config("b"), Path(name)) == form
+
+
+# ------------------------------------------------------------------ the digest
+
+
+def test_the_right_digest_opens_and_another_says_both(workspace: Workspace) -> None:
+    path = workspace.yaml("b", yaml(f"{{type: local, path: ./d.jsonl, sha256: {SHA}}}")).with_name("d.jsonl")
+    path.write_text(ROW)
+    assert checked_file(workspace.config("b"), workspace.root).sha256 == SHA
+    path.write_text(ROW + "\n")
+    found = hashlib.sha256(path.read_bytes()).hexdigest()
+    with pytest.raises(DataError) as caught:
+        checked_file(workspace.config("b"), workspace.root)
+    assert str(caught.value) == f"{path}: the SHA-256 is {found}, the config expects {SHA}"
+    assert caught.value.hint == "this is another edition of the file; fetch the right one"
+
+
+def test_a_local_file_is_checked_each_time_whatever_its_time_says(workspace: Workspace) -> None:
+    path = workspace.yaml("b", yaml(f"{{type: local, path: ./d.jsonl, sha256: {SHA}}}")).with_name("d.jsonl")
+    path.write_text(ROW)
+    status = path.stat()
+    checked_file(workspace.config("b"), workspace.root)
+    path.write_text(ROW.replace("C", "D", 1))
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    with pytest.raises(DataError, match="the config expects"):
+        checked_file(workspace.config("b"), workspace.root)
+
+
+def test_a_downloaded_file_is_remembered_beside_it(workspace: Workspace) -> None:
+    workspace.yaml("b", yaml(REMOTE))
+    path = workspace.data("b/d.jsonl", ROW)
+    assert workspace.open("b").sha256 == SHA
+    assert sorted(entry.name for entry in path.parent.iterdir()) == ["d.jsonl", "d.jsonl.checked"]
+    path.with_name("d.jsonl.checked").unlink()
+    path.with_name("d.jsonl.checked").mkdir()
+    assert workspace.open("b").sha256 == SHA, "a note that cannot be written only costs another check"
+
+
+# ------------------------------------------------------------------ what is not there
+
+
+@pytest.mark.parametrize(
+    ("data", "comes", "way"),
+    [
+        (LOCAL, True, "bench download b --from FILE"),
+        ("{type: local, path: ./d.jsonl, localPath: ./d.jsonl}", False, "bench download b --from FILE"),
+        (REMOTE, False, "bench download b, or bench download b --from FILE"),
+    ],
+)
+def test_how_data_gets_to_its_place(workspace: Workspace, data: str, comes: bool, way: str) -> None:
+    workspace.yaml("b", yaml(data))
+    config = workspace.config("b")
+    assert (ships(config), fetching(config)) == (comes, way)
+
+
+def test_a_licence_that_forbids_handing_out_is_named(workspace: Workspace) -> None:
+    workspace.yaml("b", yaml("{type: local, path: ./d.jsonl, localPath: ./d.jsonl}", more="license: ACME-1\n"))
+    way = "bench download b --from FILE; the licence (ACME-1) lets nobody else hand it out"
+    assert fetching(workspace.config("b")) == way
+
+
+def test_absent_data_names_its_place_its_digest_and_the_way(workspace: Workspace) -> None:
+    path = workspace.yaml("b", yaml(REMOTE[:-1] + f", sha256: {SHA}}}"))
+    error = absent(workspace.config("b"), workspace.root)
+    place = workspace.root / "datasets" / "b" / "d.jsonl"
+    assert str(error) == f"{path}:3:19: b needs its dataset {place}, sha256 {SHA}, which is not there"
+    assert error.hint == "bench download b, or bench download b --from FILE"
+
+
+def test_absent_data_that_should_ship_names_where_it_was_looked_for(workspace: Workspace) -> None:
+    path = workspace.yaml("b", yaml(LOCAL))
+    with pytest.raises(DataError) as caught:
+        open_benchmark(workspace.config("b"), workspace.root)
+    assert str(caught.value) == f'{path}:3:21: the data file "./d.jsonl" is not there'
+    assert caught.value.hint == f"looked in {path.parent} and {workspace.root}"
+
+
+def test_a_file_whose_bytes_cannot_be_read_is_named(workspace: Workspace) -> None:
+    workspace.yaml("b", yaml("{type: local, path: /proc/self/mem, format: jsonl}"))
+    with pytest.raises(DataError, match=r"^/proc/self/mem: cannot read the file: Input/output error$"):
+        workspace.open("b")
+
+
+# ------------------------------------------------------------------ validate
+
+
+def checked(workspace: Workspace, path: Path) -> Validation:
+    def known(name: str) -> None:
+        if name != "accuracy":
+            raise UnknownMetric(f'unknown metric "{name}"')
+
+    catalog = Catalog.load(workspace.root)
+    return validate_benchmark(
+        path, catalog, check_metric=known, known_metrics=["accuracy", "recall_at_5", "recall_at_10"]
+    )
+
+
+def test_errors_of_config_metrics_plug_ins_and_data_come_together(workspace: Workspace) -> None:
+    text = yaml(LOCAL, metrics="[accuracy, recal_at_5]", evaluation="{method: custom, customEvaluator: './j.py:J'}")
+    path = workspace.yaml("b", text)
+    path.with_name("d.jsonl").write_text("{")
+    report = checked(workspace, path)
+    assert not report.ok and report.name == "b"
+    assert [str(error).removeprefix(f"{path.parent}/") for error in report.errors] == [
+        'b.yaml:6:21: unknown metric "recal_at_5"; did you mean "recall_at_5" or "recall_at_10"?',
+        'b.yaml:5:30: "./j.py" is not there',
+        "d.jsonl:1: row is torn: Expecting property name enclosed in double quotes",
+    ]
+
+
+def test_a_metric_that_is_near_to_nothing_is_named_alone(workspace: Workspace) -> None:
+    path = workspace.yaml("b", yaml(LOCAL, metrics="[zzz]"))
+    path.with_name("d.jsonl").write_text(ROW)
+    (error,) = checked(workspace, path).errors
+    assert str(error) == f'{path}:6:11: unknown metric "zzz"'
+
+
+def test_a_metric_of_ones_own_is_not_looked_up(workspace: Workspace) -> None:
+    path = workspace.yaml("b", yaml(LOCAL, metrics="[{name: mine, method: custom, evaluator: './m.py:M'}]"))
+    path.with_name("d.jsonl").write_text(ROW)
+    assert [str(error).partition("yaml:")[2] for error in checked(workspace, path).errors] == [
+        '6:40: "./m.py" is not there'
+    ]
+    (workspace.root / "m.py").write_text("class M: ...\n")
+    assert checked(workspace, path).ok, "a plug-in may lie in the workspace too"
+
+
+def test_evidence_that_would_not_be_sent_is_an_error_unless_the_text_is_altered_on_purpose(chat) -> None:
+    said = row(sessions=[[turn("a & b", has_answer=True)], []])
+
+    def errors(extra: str) -> list[str]:
+        config = chat(said, extra=f"ingestion: {{preprocessing: {{{extra}}}}}\n").config
+        path = config.origin.path
+        return [str(error) for error in validate_benchmark(path, Catalog.load(path.parents[2])).errors]
+
+    assert errors("escapeHtml: true") == []
+    assert errors("formatTemplate: '${session|lines}'") == []
+    (problem,) = errors("formatTemplate: '${turns} turns'")
+    assert problem.endswith("evidence of 1 items of chat is not in what would be sent: q1 (s1#1)")
+
+
+def test_a_file_that_is_no_config_is_one_finding_and_no_crash(workspace: Workspace) -> None:
+    path = workspace.yaml("b", "name: b\nname: b\n")
+    report = checked(workspace, path)
+    assert not report.ok and report.name is None
+    assert str(report.errors[0]).startswith(f"{path}:2:1: ")
