@@ -12,7 +12,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 import anyio
@@ -44,25 +44,31 @@ async def apart(make: Make, *arguments: object) -> Json:
     done = await anyio.run_process(command, stderr=subprocess.DEVNULL, check=False)
     if done.returncode != 0:
         raise JournalError("a document could not be made", hint="the same command of bench says why")
-    told: Json = json.loads(done.stdout)
-    if "document" in told:
-        document = told["document"]
+    return read(json.loads(done.stdout))
+
+
+def read(said: Json) -> Json:
+    """The document that was told, or the error that was."""
+    if "document" in said:
+        document = said["document"]
         assert isinstance(document, dict)
         return document
-    kind = UsageError if told["usage"] else JournalError
-    raise kind(str(told["problem"]), hint=str(told["hint"]))
+    kind = UsageError if said["usage"] else JournalError
+    raise kind(str(said["problem"]), hint=str(said["hint"]))
 
 
 def main(module: str, name: str, arguments: str) -> None:
     """Print the document, or why there is none."""
     os.nice(NICE)
-    make: Make = getattr(importlib.import_module(module), name)
-    told: Json
+    sys.stdout.write(json.dumps(told(getattr(importlib.import_module(module), name), json.loads(arguments))))
+
+
+def told(make: Make, arguments: Sequence[object]) -> Json:
+    """The document, or why there is none, as the other process reads it."""
     try:
-        told = {"document": anyio.run(make, *json.loads(arguments))}
+        return {"document": anyio.run(make, *arguments)}
     except BenchError as error:
-        told = {"problem": str(error), "hint": error.hint, "usage": isinstance(error, UsageError)}
-    sys.stdout.write(json.dumps(told))
+        return {"problem": str(error), "hint": error.hint, "usage": isinstance(error, UsageError)}
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from bench.errors import BenchError, JournalError
+from bench.events import log
 
 Json = dict[str, object]
 Stamp = tuple[tuple[int, int], ...]
@@ -26,6 +27,8 @@ HURRY_S = 0.04
 PATIENT_S = 10.0
 """and for what is small, which takes a few hundredths of a second on an idle machine"""
 SMALL_ITEMS = 3000
+ODD = (LookupError, TypeError, ValueError)
+"""what reading a file of another shape raises"""
 MOST = 256
 
 
@@ -48,11 +51,11 @@ class Kept:
 
     async def of(self, key: Hashable, stamp: Stamp, make: Callable[[], Awaitable[Json]], *, patience_s: float) -> Shown:
         """Give the document of ``key`` as it is at ``stamp``, or as it last was."""
-        if self._current(key, stamp) is None:
-            if key not in self._busy:
-                self._busy[key] = anyio.Event()
-                self.tasks.start_soon(self._make, key, stamp, make)
-            with anyio.move_on_after(patience_s):
+        with anyio.move_on_after(patience_s):
+            while self._current(key, stamp) is None:  # what is under way may be of an earlier stamp
+                if key not in self._busy:
+                    self._busy[key] = anyio.Event()
+                    self.tasks.start_soon(self._make, key, stamp, make)
                 await self._busy[key].wait()
         _, found = self._known.get(key, (stamp, None))
         return Shown(
@@ -76,6 +79,9 @@ class Kept:
             found = error
         except OSError as error:
             found = JournalError(f"a file went away or cannot be read: {error.strerror}")
+        except ODD as error:  # one odd run must not end the site
+            log().error("document_not_made", key=str(key), error=repr(error))
+            found = JournalError(f"its files hold what this version cannot read ({type(error).__name__})")
         self._known.pop(key, None)
         self._known[key] = (stamp, found)
         while len(self._known) > MOST:

@@ -151,7 +151,7 @@ async def test_times_and_units_are_shown_in_theirs(tmp_path: Path) -> None:
         job("y", fast, more={"tokens_context": many}, **changes),
     ]
     asked, besides = comparison_grids(await compared(tmp_path, *jobs))
-    assert asked.rows[0][:5] == ("latency_mean (ms)", "60", "2000", "1000", "+100 %")
+    assert asked.rows[0][:5] == ("latency_mean (ms)", "60", "2000", "1000", "+100.0 %")
     assert besides.rows[0][0] == "tokens_context (tokens)" and besides.rows[0][4].startswith("-1529")
 
 
@@ -206,8 +206,8 @@ async def test_the_question_is_the_first_metric_that_applies_on_both_sides(tmp_p
     assert headlines(["accuracy", "mrr"], a, b, wanted=()) == ["accuracy"], "no value at all: the first stays"
     assert headlines([], a, b, wanted=()) == []
     assert headlines(["mrr", "accuracy"], a, b, wanted=["x"]) == ["mrr", "accuracy"]
-    answered = [replace(one, record=replace(one.record, models=ModelNames(embedding=None, answering="acme/m1", judge=None)))
-                for one in jobs]  # fmt: skip
+    speaking = replace(silent, answering="acme/m1")
+    answered = [replace(one, record=replace(one.record, models=speaking)) for one in jobs]
     a, b = await sides(tmp_path / "2", *answered)
     assert headlines(["accuracy", "mrr"], a, b, wanted=()) == ["accuracy"], (
         "answers that nobody could score stay the question"

@@ -119,7 +119,8 @@ MIXED = [
 async def test_only_the_kinds_that_were_asked_for_are_listed_and_all_are_counted(tmp_path: Path) -> None:
     for kinds, names in (
         (["error"], ["q1", "q2", "q3"]), (["answer_wrong,not_retrieved"], ["q4", "q5"]),
-        ([], ["q1", "q2", "q3", "q4", "q5"]),         (["error", "answer_wrong"], ["q1", "q2", "q3", "q5"]), (["unscored"], []),
+        ([], ["q1", "q2", "q3", "q4", "q5"]), (["unscored"], []),
+        (["error", "answer_wrong"], ["q1", "q2", "q3", "q5"]),
     ):  # fmt: skip
         place = tmp_path / "-".join(names or ["none"])
         (job,) = (await losses(place, MIXED, kinds=kinds)).jobs
@@ -160,8 +161,9 @@ async def test_the_document_tells_each_item_and_each_text_once(tmp_path: Path) -
     )  # fmt: skip
     assert last == {
         "item_id": "q5", "corpus": "c", "epoch": 1, "question_type": "one", "state": "incorrect",
-        "loss": "answer_wrong", "partial_evidence": False, "error": None, "question": "Where?", "expected": ["Oslo"], "answer": "Oslo",
-        "evidence": ["s1"], "retrieved": [["s1"]], "reason": None,
+        "loss": "answer_wrong", "partial_evidence": False, "error": None,
+        "question": "Where?", "expected": ["Oslo"], "answer": "Oslo", "evidence": ["s1"], "retrieved": [["s1"]],
+        "reason": None,
     }  # fmt: skip
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import posixpath
 from pathlib import Path
 
 import anyio
 import pytest
 
-from bench.errors import JournalError, UsageError
-from bench.web.apart import apart, aside
+from bench.errors import BenchError, JournalError, UsageError
+from bench.web.apart import NICE, apart, aside, read, told
 from bench.web.comparisons import comparison_of
-from bench.web.kept import MOST, Json, Kept, stamp_of
+from bench.web.kept import MOST, SMALL_ITEMS, Json, Kept, stamp_of
 from bench.web.reports import document_of
 
 ONE, TWO = ((1, 1),), ((2, 2),)
@@ -38,14 +39,59 @@ async def test_whoever_is_in_a_hurry_gets_the_last_one_and_later_the_new_one() -
         assert (shown.document, shown.fresh) == ({"n": 2}, True)
 
 
-@pytest.mark.parametrize("failure", [JournalError("torn"), FileNotFoundError(2, "gone")])
-async def test_what_cannot_be_made_is_told_and_ends_nothing_else(failure: Exception) -> None:
-    async def broken() -> Json:
-        raise failure
+async def test_who_comes_while_an_older_one_is_made_waits_for_the_newer(tmp_path: Path) -> None:
+    """A small run that ended just now is never shown as complete with the counts of a moment before."""
+    begun, may_end = anyio.Event(), anyio.Event()
+    seen: list[Json | None] = []
+
+    async def old() -> Json:
+        begun.set()
+        await may_end.wait()
+        return {"n": 1}
+
+    async def new() -> Json:
+        return {"n": 2}
+
+    async def look(kept: Kept) -> None:
+        shown = await kept.of("k", TWO, new, patience_s=5)
+        seen.append(shown.document if shown.fresh else None)
 
     async with anyio.create_task_group() as tasks:
-        shown = await Kept(tasks).of("k", ONE, broken, patience_s=5)
-    assert shown.document is None and isinstance(shown.problem, JournalError)
+        kept = Kept(tasks)
+        tasks.start_soon(lambda: kept.of("k", ONE, old, patience_s=5))
+        await begun.wait()
+        for _ in range(3):
+            tasks.start_soon(look, kept)
+        await anyio.sleep(0)
+        may_end.set()
+    assert seen == [{"n": 2}] * 3
+
+
+FAILURES = {
+    "torn": JournalError("torn"),
+    "a file went away or cannot be read: gone": FileNotFoundError(2, "gone"),
+    "its files hold what this version cannot read (KeyError)": KeyError("x"),
+    "its files hold what this version cannot read (TypeError)": TypeError("x"),
+    "its files hold what this version cannot read (UnicodeDecodeError)": UnicodeDecodeError("utf-8", b"", 0, 1, "x"),
+}
+
+
+@pytest.mark.parametrize("said", FAILURES)
+async def test_what_cannot_be_made_is_told_and_ends_nothing_else(said: str) -> None:
+    async def broken() -> Json:
+        raise FAILURES[said]
+
+    async def whole() -> Json:
+        return {"n": 1}
+
+    async with anyio.create_task_group() as tasks:
+        kept = Kept(tasks)
+        shown = await kept.of("k", ONE, broken, patience_s=5)
+        other = await kept.of("other", ONE, whole, patience_s=5)
+        mended = await kept.of("k", TWO, whole, patience_s=5)
+    assert (shown.document, shown.fresh, str(shown.problem)) == (None, True, said)
+    assert isinstance(shown.problem, JournalError)
+    assert other.document == mended.document == {"n": 1} and mended.problem is None
 
 
 async def test_those_that_nobody_asks_for_make_room() -> None:
@@ -72,3 +118,38 @@ async def test_another_process_makes_the_same_document_and_tells_the_same_error(
     assert await apart(document_of, str(finished), "r1") == json.loads(json.dumps(here))
     with pytest.raises(UsageError, match="nope"):
         await apart(comparison_of, str(finished), ["r1:bm25", "r1:nope"], [], None, False)
+
+
+@pytest.mark.parametrize(
+    "error", [UsageError("no such run", hint="look at the list"), JournalError("torn", hint="mend")]
+)
+def test_an_error_crosses_to_the_other_process_and_back_as_what_it_is(error: BenchError) -> None:
+    async def refused() -> Json:
+        raise error
+
+    said = json.loads(json.dumps(told(refused, [])))
+    with pytest.raises(type(error)) as back:
+        read(said)
+    assert (str(back.value), back.value.hint) == (str(error), error.hint)
+
+
+def test_a_document_crosses_as_it_is() -> None:
+    async def make(name: str, many: list[int]) -> Json:
+        return {"name": name, "many": many}
+
+    assert read(json.loads(json.dumps(told(make, ["é", [1, 2]])))) == {"name": "é", "many": [1, 2]}
+
+
+async def test_a_process_that_fails_altogether_is_a_problem_of_that_document() -> None:
+    with pytest.raises(JournalError) as refused:
+        await apart(posixpath.join, "no", "coroutine")  # type: ignore[arg-type]
+    assert str(refused.value) == "a document could not be made"
+    assert refused.value.hint == "the same command of bench says why"
+
+
+async def test_what_is_large_is_made_in_another_process_and_what_is_small_in_a_thread(finished: Path) -> None:
+    import os
+
+    here = await aside(document_of, str(finished), "r1", items=SMALL_ITEMS)
+    assert await aside(document_of, str(finished), "r1", items=SMALL_ITEMS + 1) == json.loads(json.dumps(here))
+    assert os.nice(0) < NICE, "this process is as eager as it was"

@@ -1,0 +1,190 @@
+"""The board in words and numbers: who leads and by how much, what each row holds, in every form."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.journal import RunState
+from bench.model import Phase, State
+from bench.plan.record import ModelNames
+from bench.report.leaderboard import Place, board_csv, board_grids, board_json, load_board, saying, tables_of
+from bench.report.summary import rebuild
+from tests.small_journal import measuring, record
+from tests.told_journal import WRONG, Told, call, told
+
+NONE = ModelNames(embedding=None, answering=None, judge=None)
+
+
+def items(right: int, *, of: int = 20, calls: Mapping[Phase, Any] | None = None, **values: float) -> list[Told]:
+    return [
+        Told(
+            item=f"q{at:02d}",
+            state=State.CORRECT if at < right else State.INCORRECT,
+            verdicts=(WRONG,),
+            values={"accuracy": float(at < right), **values},
+            labels={"question_type": "ab"[at % 2]},
+            calls=calls or {},
+        )
+        for at in range(of)
+    ]
+
+
+def named(provider: str, benchmark: str = "facts", **changes: Any) -> Any:
+    own = {"key": f"{provider}-{benchmark}-{len(changes)}", "lane": f"{provider}-{benchmark}"}
+    return record(provider, benchmark=benchmark, **{**own, "answer_owner": f"{provider}-{benchmark}", **changes})
+
+
+async def board(workspace: Path, *jobs: tuple[Any, list[Told]], **more: Any) -> list[Place]:
+    await told(workspace, "r1", jobs, **more)
+    await rebuild(workspace)
+    return await load_board(workspace)
+
+
+async def said(workspace: Path, view: str, *jobs: tuple[Any, list[Told]]) -> list[tuple[str, ...]]:
+    return [saying(table) for table in tables_of(await board(workspace, *jobs), view)]
+
+
+async def test_the_mean_of_benchmarks_is_led_and_not_called_tested(tmp_path: Path) -> None:
+    jobs = [
+        (named("a"), items(20)), (named("b"), items(10)),
+        (named("a", "tales"), items(10)), (named("b", "tales"), items(10)),
+    ]  # fmt: skip
+    ((text,),) = await said(tmp_path, "overall", *jobs)
+    assert text == (
+        "a leads on the mean of 2 benchmarks with 0.7500; b is next, 0.2500 behind "
+        "(a mean over benchmarks is not tested: compare them one by one)"
+    )
+
+
+async def test_models_of_one_provider_are_named_by_their_model_and_compared_by_it(tmp_path: Path) -> None:
+    other = ModelNames(embedding=None, answering="acme/m2", judge=None)
+    jobs = [(named("a", key="1"), items(10)), (named("a", key="2", models=other, answer_owner="o"), items(15))]
+    ((text,),) = await said(tmp_path, "model", *jobs)
+    assert text.startswith("acme/m2 leads on accuracy with 0.7500 [") and "acme/m1 is next, 0.2500 behind" in text
+    assert text.endswith("bench compare r1:a:acme/m2 r1:a:acme/m1 tells it from chance")
+
+
+async def test_rows_of_which_one_has_no_value_are_not_ranked(tmp_path: Path) -> None:
+    unscored = [Told(item="q1", state=State.UNSCORED, values={"accuracy": None}, verdicts=())]
+    jobs = [(named("a"), items(10)), (named("b"), unscored)]
+    found = await board(tmp_path, *jobs)
+    assert {one.job.provider: one.headline is None for one in found} == {"a": False, "b": True}
+    tables = tables_of(found, "benchmark")
+    assert [saying(table) for table in tables] in ([(), ("only a is here: nothing to compare with yet",)],
+                                                   [("only a is here: nothing to compare with yet",), ()])  # fmt: skip
+    for grid in board_grids(tables, "benchmark"):
+        if grid.rows[0][0] == "b":
+            assert grid.head[2] == "no metric" and grid.rows[0][2:5] == ("-", "-", "0")
+
+
+async def test_a_view_without_ranks_says_nothing(tmp_path: Path) -> None:
+    jobs = [(named("a"), items(20)), (named("b"), items(10)), (named("a", "tales"), items(10))]
+    assert await said(tmp_path, "provider", *jobs) == [()]
+    (grid,) = board_grids(tables_of(await load_board(tmp_path), "provider"), "provider")
+    assert grid.head == ("provider", "embedding", "facts k=10 accuracy", "tales k=10 accuracy")
+    assert [row[0] for row in grid.rows] == ["a", "b"] and grid.rows[1][3] == "-"
+    assert grid.notes == ("only values of one column are comparable",)
+
+
+async def test_where_less_is_better_the_lead_is_still_a_distance(tmp_path: Path) -> None:
+    changes = measuring("latency_mean")
+    jobs = [
+        (named("slow", **changes), [Told(item="q1", values={"latency_mean": 20_000.0})]),
+        (named("fast", **changes), [Told(item="q1", values={"latency_mean": 5_000.0})]),
+    ]
+    ((text,),) = await said(tmp_path, "benchmark", *jobs)
+    assert text.startswith("fast leads on latency_mean with 5.00; slow is next, 15.00 behind.")
+
+
+async def test_a_row_says_its_search_time_its_cost_and_that_some_is_unknown(tmp_path: Path) -> None:
+    paid = {Phase.ANSWER: (call("answering", cost="0.5"), call("answering"))}
+    known = {Phase.ANSWER: (call("answering", cost="0.125"),)}
+    found = await board(
+        tmp_path, (named("a"), items(1, of=2, calls=paid)), (named("b"), items(1, of=2, calls=known)),
+        (named("c"), items(1, of=2)),
+    )  # fmt: skip
+    assert {place.job.provider: place.cost for place in found} == {"a": ">= 1.0000", "b": "0.2500", "c": "-"}
+    assert {place.search_ms for place in found} == {1.0}
+    (grid,) = board_grids(tables_of(found, "benchmark"), "benchmark")
+    assert [row[-3:] for row in grid.rows] == [
+        ("1.00", ">= 1.0000", "r1"), ("1.00", "0.2500", "r1"), ("1.00", "-", "r1"),
+    ]  # fmt: skip
+
+
+async def test_the_types_of_a_table_follow_one_another_the_best_of_each_first(tmp_path: Path) -> None:
+    found = await board(tmp_path, (named("a"), items(10)), (named("b"), items(15)))
+    (grid,) = board_grids(tables_of(found, "type"), "type")
+    assert grid.head == ("question type", "provider", "accuracy", "n") and grid.right == (2, 3)
+    assert [row[:2] for row in grid.rows] == [("a", "b"), ("a", "a"), ("b", "b"), ("b", "a")]
+    assert {row[3] for row in grid.rows} == {"10"}
+
+
+async def test_documents_hold_what_a_program_needs_of_each_row(tmp_path: Path) -> None:
+    found = await board(tmp_path, (named("a"), items(10)), (named("a", "tales"), items(20)))
+    (first, second) = board_json("benchmark", tables_of(found, "benchmark"))["tables"]  # type: ignore[misc]
+    assert (first["benchmark"], second["benchmark"]) == ("facts", "tales")
+    (row,) = first["rows"]
+    assert row | {"metrics": None, "question_types": None} == {
+        "provider": "a", "provider_type": "local", "models": {"embedding": None, "answering": "acme/m1", "judge": None},
+        "track": "uniform", "k": 10, "run_id": "r1", "created_at": "2026-01-02T03:04:05+00:00", "n_planned": 20,
+        "n_scored": 20, "cost_usd": None, "cost_unknown_calls": 0, "search_p50_ms": 1.0, "headline": "accuracy",
+        "metrics": None, "question_types": None, "value": 0.5,
+    }  # fmt: skip
+    assert set(row["metrics"]["accuracy"]) == {
+        "definition", "value", "value_failures_as_zero", "n", "low", "high", "unit",
+    }  # fmt: skip
+    assert {label: one["n"] for label, one in row["question_types"].items()} == {"a": 10, "b": 10}
+    (table,) = board_json("overall", tables_of(found, "overall"))["tables"]  # type: ignore[misc]
+    (one,) = table["rows"]
+    assert (one["value"], table["benchmark"], [place["benchmark"] for place in one["places"]]) == (
+        0.75, None, ["facts", "tales"],
+    )  # fmt: skip
+
+
+async def test_csv_has_a_line_a_job_metric_and_label_and_no_formula(tmp_path: Path) -> None:
+    models = ModelNames(embedding="=e", answering="@m", judge="-j")
+    found = await board(tmp_path, (named("a", models=models), items(10)))
+    rows = list(csv.DictReader(io.StringIO(board_csv(tables_of(found, "benchmark")), newline="")))
+    assert [(row["metric"], row["dimension"], row["label"], row["n"]) for row in rows] == [
+        ("accuracy", "", "", "20"), ("accuracy", "question_type", "a", "10"), ("accuracy", "question_type", "b", "10"),
+    ]  # fmt: skip
+    assert {(row["embedding"], row["answering"], row["judge"]) for row in rows} == {("'=e", "'@m", "'-j")}
+    assert {row["table"] for row in rows} == {"1"} and float(rows[0]["low"]) < 0.5 < float(rows[0]["high"])
+
+
+async def test_the_newest_complete_valid_job_of_each_stands_on_the_board(tmp_path: Path) -> None:
+    from datetime import timedelta
+
+    from tests.told_journal import AT
+
+    failed = [*items(9, of=9), Told(item="q10", state=State.ERROR, outcome="timeout")]
+    runs: list[tuple[str, list[Told], dict[str, Any]]] = [
+        ("old", items(5), {}), ("new", items(10), {}), ("paused", items(20), {"state": RunState.PAUSED}),
+        ("open", items(20), {"planned": 30}), ("invalid", failed, {}),
+    ]  # fmt: skip
+    for day, (run, ended, more) in enumerate(runs):
+        await told(tmp_path, run, [(named("a"), ended)], created_at=AT + timedelta(days=day), **more)
+    await rebuild(tmp_path)
+    assert [(one.job.run_id, one.headline.value) for one in await load_board(tmp_path) if one.headline] == [
+        ("new", 0.5)
+    ]
+    assert [one.job.run_id for one in await load_board(tmp_path, ["facts"])] == ["new"]
+
+
+@pytest.mark.parametrize("providers", [("a",), ("a", "b", "c")])
+async def test_overall_ranks_only_who_did_every_benchmark_under_the_commonest_settings(
+    tmp_path: Path, providers: tuple[str, ...]
+) -> None:
+    jobs = [(named(name), items(at)) for at, name in enumerate(providers, start=10)]
+    jobs += [(named(name, "tales", k=5), items(20)) for name in providers]
+    jobs.append((named("z", k=3), items(20)))
+    (table,) = tables_of(await board(tmp_path, *jobs), "overall")
+    assert [one.first.job.provider for one in table.standings] == sorted(providers, reverse=True)
+    assert all(len(one.places) == 2 for one in table.standings)
+    assert table.title == "overall: mean over facts, tales | answering acme/m1 | judge none"
