@@ -81,7 +81,7 @@ def load(path: Path) -> Receipt:
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}", hint="name a receipt file") from error
     except CanonicalError as error:
-        raise VerificationError(error.code, error.message, where=str(path)) from error
+        raise VerificationError(error.code, str(error), where=str(path)) from error
     except Misfit as misfit:
         raise VerificationError(misfit.code, misfit.message, where=str(path)) from misfit
 

@@ -119,7 +119,8 @@ class LogPlace:
         published = {
             entry.run_id
             for entry in self.view.of(ReceiptLogged)
-            if entry.config_digest == receipt.config_digest or entry.run_id == receipt.run.run_id
+            if entry.index < self.view.covered  # a line that nobody signed publishes nothing
+            and (entry.config_digest == receipt.config_digest or entry.run_id == receipt.run.run_id)
         }
         abandoned = {entry.run_id for entry in self.view.of(RunAbandoned)}
         if runs <= published:

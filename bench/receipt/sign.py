@@ -140,7 +140,7 @@ async def _sign_jobs(run: Path, key: SigningKey, request: Request) -> SignOutcom
             )
             try:
                 receipts.append(await _sign_job(reader, job, order, key, request.output))
-            except (Refused, CanonicalError) as error:
+            except (VerificationError, CanonicalError) as error:
                 refused.append(_refused(job, error))
     return SignOutcome(receipts=tuple(receipts), refused=tuple(refused))
 

@@ -383,6 +383,23 @@ def test_runs_that_were_announced_and_not_published_are_counted(
     assert outcome.verdict is Verdict.VALID
 
 
+def test_a_line_that_nobody_signed_does_not_publish_an_announced_run(ring: Keyring, folder: Path, desk: Any) -> None:
+    for name in ("run-1", "run-2"):
+        announce(ring, started(name))
+    path = receipt(ring, desk)
+    publish(path, ring, at=AT)
+    config = json.loads(path.read_text())["configDigest"]
+    forged = ReceiptLogged(
+        index=4, at=AT, receipt_id=OTHER_ID, receipt_sha256=HEX, items_sha256=HEX, config_digest=config,
+        result_digest=HEX, run_id="run-2",
+    )  # fmt: skip
+    with (folder / "entries.jsonl").open("ab") as file:
+        file.write(write_entry(forged) + b"\n")
+    outcome = desk.verify(path, trust=ring.trusted(), log=folder)
+    told = [f.detail for f in outcome.findings if f.code == "unpublished_attempts"]
+    assert told == ["2 runs of this config registered, 1 published, 0 abandoned"]
+
+
 # ------------------------------------------------------------------------- entries that lie
 
 

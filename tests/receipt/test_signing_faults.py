@@ -6,7 +6,9 @@ import errno
 import io
 import json
 import os
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -143,6 +145,22 @@ async def test_what_does_not_verify_is_not_handed_out(ring: Keyring, desk: Any) 
     path.write_text(json.dumps(sign(make.with_digests(document), desk.key)))
     _verify_own(path, desk.key)
     assert path.exists()
+
+
+async def test_a_job_whose_receipt_would_not_verify_is_refused_and_the_others_are_signed(ring: Keyring) -> None:
+    """Its metrics are listed under other definitions than those that this version computes."""
+    run = await run_demo(ring.workspace, "r1", limit=2, providers=("bm25", "random"))
+    with closing(sqlite3.connect(run / "journal.sqlite")) as journal, journal:
+        ((stored,),) = journal.execute("SELECT value FROM meta WHERE key = 'extra'").fetchall()
+        extra = json.loads(stored)
+        next(job for job in extra["jobs"] if job["provider"] == "bm25")["metrics"][0]["definition"] = "old/0"
+        journal.execute("UPDATE meta SET value = ? WHERE key = 'extra'", (json.dumps(extra),))
+    output = ring.workspace / "out"
+    made = await sign_run(run, ring.signing_key("receipt"), Request(output=output, environment=Environment()))
+    assert ([one.provider for one in made.receipts], made.exit_code) == (["random"], 4)
+    ((code, message),) = [(one.code, one.message) for one in made.refused]
+    assert code == "field_value" and "not the definition under metrics" in message
+    assert len(list(output.iterdir())) == 2, "nothing of the refused job is left"
 
 
 # ------------------------------------------------------------------------- secrets
