@@ -223,7 +223,7 @@ def _measurement(metric: Measure, sample: Sample, reasons: Counter[str], unknown
     notes = [folded.note]
     if n_unknown and folded.value is not None:
         notes.append(f"at least: {n_unknown} unknown")
-    if not sample.values and reasons:
+    if folded.value is None and not sample.values and reasons:
         notes.append(", ".join(sorted(reasons)))
     return Measurement(
         metric=metric.name,

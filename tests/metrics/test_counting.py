@@ -1,0 +1,494 @@
+"""n + n_excluded + n_failed = planned, for every metric there is, however rows come in, by every label."""
+
+from __future__ import annotations
+
+import math
+import random
+from array import array
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench import metrics
+from bench.metrics import CorpusFacts, FoldRow, JobFacts, Measure, Pool, fold, item_metrics, open_metrics
+from bench.metrics.cells import LONG, by_label, cluster_code, has_dimension, poured
+from bench.metrics.epochs import reduce, reduced
+from bench.metrics.facts import NO_LABEL, all_labels_of, labels_of
+from bench.metrics.protocol import LARGEST
+from bench.model import FAILED_STATES, Measurement, State
+
+Labels = tuple[tuple[str, str], ...]
+A: Labels = (("question_type", "a"),)
+B: Labels = (("question_type", "b"),)
+
+
+def opened(*names: object) -> list[Measure]:
+    return open_metrics(names, k=10, folder=Path())
+
+
+FEW_TIMES = ("latency", "latency_p95", "answer_latency_mean", "ingest_latency_p50", "ingest_throughput")
+"""percentiles are bootstrapped, which takes its time: one of them stands for all"""
+
+
+def every_metric() -> list[Measure]:
+    """All of the catalog that can be opened by name, once."""
+    known = [info for info in metrics.catalog() if info.category != "performance" or info.name in FEW_TIMES]
+    return opened(*(info.name.replace("_at_K", "_at_5") for info in known))
+
+
+def row(
+    number: int, state: str | None, *values: float | None, labels: Labels = A, corpus: str = "c", why: str = ""
+) -> FoldRow:
+    return FoldRow(f"q{number}", corpus, 1, state, labels, values, why)
+
+
+def counted(one: Measurement) -> tuple[int, int, int]:
+    return one.n, one.n_excluded, one.n_failed
+
+
+ALL = every_metric()
+WIDTH = len(item_metrics(ALL))
+
+
+@st.composite
+def jobs(draw: st.DrawFn) -> list[FoldRow]:
+    rng = random.Random(draw(st.integers(0, 10**6)))
+    kinds = [*State, None]
+    rows = []
+    for number in range(draw(st.integers(0, 14))):
+        values = [rng.choice([None, 0.0, 1.0, rng.random()]) for _ in range(WIDTH)]
+        state = rng.choice(kinds)
+        given_values = [] if state in (*FAILED_STATES, None) and rng.random() < 0.5 else values
+        labels = rng.choice([A, B, (), (("group", "g"), *A)])
+        rows.append(
+            row(
+                number,
+                state,
+                *given_values,
+                labels=labels,
+                corpus=f"c{rng.randrange(3)}",
+                why=rng.choice(["", "no_evidence"]),
+            )
+        )
+    return rows
+
+
+@settings(max_examples=20)
+@given(rows=jobs())
+def test_every_metric_counts_every_item_once(rows: list[FoldRow]) -> None:
+    lost = sum(one.state is None or one.state in FAILED_STATES for one in rows)
+    for metric, found in zip(ALL, fold(ALL, rows).values(), strict=True):
+        assert found.value is None or math.isfinite(found.value)
+        if metric.scope == "corpus":
+            assert sum(counted(found)) == 0
+            continue
+        assert sum(counted(found)) == len(rows), metric.name
+        assert found.n_failed == lost
+        assert sum(found.excluded_reasons.values()) == found.n_excluded
+        for labels in found.breakdown.values():
+            assert [sum(one) for one in zip((0, 0, 0), *map(counted, labels.values()), strict=True)] == [
+                *counted(found)
+            ]
+        if found.value_failures_as_zero is not None and metric.aggregation == "mean" and found.n:
+            assert found.value is not None
+            assert found.value_failures_as_zero == pytest.approx(found.value * found.n / (found.n + found.n_failed))
+
+
+@settings(max_examples=20)
+@given(rows=jobs(), seed=st.integers(0, 99))
+def test_the_order_of_rows_changes_no_bit_of_any_metric(rows: list[FoldRow], seed: int) -> None:
+    mixed = list(rows)
+    random.Random(seed).shuffle(mixed)
+    assert fold(ALL, rows) == fold(ALL, mixed)
+
+
+@pytest.mark.parametrize("clustered", [True, False])
+def test_no_rows_at_all_are_null_and_no_error(clustered: bool) -> None:
+    for found in fold(ALL, [], clustered=clustered).values():
+        assert (found.value, found.interval, counted(found)) == (None, None, (0, 0, 0))
+
+
+def test_one_item_has_a_value_of_every_metric_that_can_have_one() -> None:
+    (accuracy, p95) = fold(opened("accuracy", "latency_p95"), [row(0, "correct", 1.0, 2_000.0)]).values()
+    assert (accuracy.value, accuracy.n) == (1.0, 1)
+    assert accuracy.interval is not None and accuracy.interval.method == "wilson"
+    assert (p95.value, p95.interval, p95.note) == (2.0, None, "")
+
+
+STATES_OF_NDCG = {
+    "correct": "not_applicable",
+    "unscored": "unscored",
+    "unsupported": "unsupported",
+    "measured": "not_applicable",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "reasons"),
+    [
+        ("ndcg_at_5", {**STATES_OF_NDCG}),
+        ("accuracy", {**STATES_OF_NDCG, "measured": "measured"}),
+        ("avg_retrieval_score", {**STATES_OF_NDCG, "correct": "no_scores", "measured": "no_scores"}),
+        ("faithfulness", {**STATES_OF_NDCG, "correct": "no_faithfulness", "measured": "measured"}),
+        ("abstention_accuracy", {**STATES_OF_NDCG, "correct": "answerable", "measured": "measured"}),
+        ("over_abstention_rate", {**STATES_OF_NDCG, "correct": "unanswerable", "measured": "measured"}),
+        ("accuracy_excl_adversarial", {**STATES_OF_NDCG, "correct": "adversarial", "measured": "measured"}),
+        ("cost_total", {**STATES_OF_NDCG, "correct": "unknown", "measured": "unknown"}),
+        ("latency_p50", {**STATES_OF_NDCG}),
+    ],
+)
+def test_a_missing_value_has_a_reason(name: str, reasons: dict[str, str]) -> None:
+    for state, reason in reasons.items():
+        found = fold(opened(name), [row(0, state, None)])[name]
+        assert (found.excluded_reasons, found.value, found.note) == ({reason: 1}, None, reason)
+
+
+def test_rows_say_why_retrieval_does_not_apply_and_the_rest_has_a_name_too() -> None:
+    rows = [
+        row(0, "correct", None, why="no_evidence"),
+        row(1, "correct", None, why="no_source_ids"),
+        row(2, "correct", None),
+        row(3, "correct", 1.0),
+        row(4, "unsupported", None, why="no_evidence"),
+    ]
+    found = fold(opened("mrr"), rows)["mrr"]
+    assert found.excluded_reasons == {"no_evidence": 1, "no_source_ids": 1, "not_applicable": 1, "unsupported": 1}
+    assert counted(found) == (1, 4, 0)
+    assert found.note == ""
+
+
+def test_a_reason_of_a_row_that_has_a_value_is_never_counted_twice() -> None:
+    rows = [row(0, "correct", 1.0, why="no_evidence"), row(1, "correct", None, why="no_evidence")]
+    assert fold(opened("mrr"), rows)["mrr"].excluded_reasons == {"no_evidence": 1}
+
+
+# ------------------------------------------------------------------------------------ pools
+
+
+def alike(
+    pool: Pool, corpora: list[str], *columns: list[float] | None, labels: Labels = A, state: str = "correct"
+) -> None:
+    pool.add_alike(
+        labels=labels,
+        state=state,
+        corpora=corpora,
+        columns=[None if column is None else array("d", column) for column in columns],
+    )
+
+
+def test_a_column_that_is_not_there_is_a_column_of_nothing() -> None:
+    pool = Pool(2)
+    alike(pool, ["c"] * 40, [1.0] * 40, None)
+    alike(pool, ["c", "d"], [0.0, math.nan], None)
+    accuracy, mrr = fold(opened("accuracy", "mrr"), pool).values()
+    assert (counted(accuracy), accuracy.value) == ((41, 1, 0), 40 / 41)
+    assert (counted(mrr), mrr.value) == ((0, 42, 0), None)
+
+
+@pytest.mark.parametrize("size", [1, LONG - 1, LONG, LONG + 1, 3 * LONG])
+def test_long_and_short_runs_of_a_cluster_fold_alike(size: int) -> None:
+    corpora = ["a"] * size + ["b"] * LONG + ["c", "a"]
+    values = [float(at % 3 > 0) for at in range(len(corpora))]
+    pool = Pool(1)
+    alike(pool, corpora, values)
+    rows = [
+        row(at, "correct", value, corpus=corpus) for at, (value, corpus) in enumerate(zip(values, corpora, strict=True))
+    ]
+    assert fold(opened("mrr"), pool) == fold(opened("mrr"), rows)
+    (cell,) = pool.cells()
+    assert cell.n(0) == len(corpora)
+    assert set(cell.heaps[0]) == {cluster_code("b")} | ({cluster_code("a")} if size >= LONG else set())
+    assert len(cell.strays[0]) == 2 + (size if size < LONG else 0)
+
+
+def test_a_pool_without_clusters_takes_runs_as_one() -> None:
+    pool = Pool(1, clustered=False)
+    alike(pool, [f"c{n}" for n in range(50)], [1.0] * 50)
+    alike(pool, ["x"], [0.0])
+    pool.add(row(0, "correct", 1.0))
+    found = fold(opened("mrr"), pool, clustered=False)["mrr"]
+    assert (found.n, found.value) == (52, 51 / 52)
+    assert found.interval is not None and found.interval.method == "wilson"
+
+
+def test_nothing_alike_is_nothing() -> None:
+    pool = Pool(1)
+    alike(pool, [], [])
+    pool.add_pending(0)
+    assert pool.cells() == []
+    assert not pool.lacks(0)
+
+
+def test_a_pool_knows_whether_a_row_that_ended_lacks_a_value() -> None:
+    pool = poured([row(0, "correct", 1.0, None), row(1, "error")], 2)
+    assert (pool.lacks(0), pool.lacks(1)) == (False, True)
+
+
+def test_rows_may_be_explained_after_they_were_taken() -> None:
+    pool = Pool(1)
+    alike(pool, ["c"] * 3, [1.0, math.nan, math.nan])
+    pool.explain(A, "correct", "no_evidence", 2)
+    assert fold(opened("mrr"), pool)["mrr"].excluded_reasons == {"no_evidence": 2}
+
+
+def test_pending_items_are_failed_and_have_no_label() -> None:
+    pool = poured([row(0, "correct", 1.0)], 1)
+    pool.add_pending(2)
+    found = fold(opened("accuracy"), pool)["accuracy"]
+    assert counted(found) == (1, 0, 2)
+    assert {label: counted(one) for label, one in found.breakdown["question_type"].items()} == {
+        "a": (1, 0, 0),
+        NO_LABEL: (0, 0, 2),
+    }
+
+
+def test_cells_are_sorted_and_grouped_by_label() -> None:
+    pool = poured([row(0, "unscored", None), row(1, "correct", 1.0, labels=B), row(2, None), row(3, "correct", 1.0)], 1)
+    cells = pool.cells()
+    assert [(dict(one.labels)["question_type"], one.state) for one in cells] == [
+        ("a", None),
+        ("a", "correct"),
+        ("a", "unscored"),
+        ("b", "correct"),
+    ]
+    assert {label: len(group) for label, group in by_label(cells, "question_type").items()} == {"a": 3, "b": 1}
+    assert {label: len(group) for label, group in by_label(cells, "speaker").items()} == {NO_LABEL: 4}
+    assert has_dimension(cells, "question_type") and not has_dimension(cells, "speaker")
+
+
+def test_a_cluster_has_the_same_code_in_every_process() -> None:
+    assert cluster_code("conv-26") == 0x2A715689F7474B43
+    codes = [cluster_code(f"c{n}") for n in range(2_000)] + [cluster_code("\ud800"), cluster_code("")]
+    assert len(set(codes)) == len(codes)
+    assert all(0 <= code < 2**64 for code in codes)
+
+
+def test_equal_label_sets_are_read_once_and_stay_in_their_places() -> None:
+    first, second = {"b": "2", "a": "1"}, {"a": "9"}
+    assert labels_of(first) == (("a", "1"), ("b", "2"))
+    found = all_labels_of([first, second, first])
+    assert found == [(("a", "1"), ("b", "2")), (("a", "9"),), (("a", "1"), ("b", "2"))]
+    assert found[0] is found[2]
+    assert all_labels_of([]) == []
+
+
+# ------------------------------------------------------------------------------------ epochs
+
+
+def epochs(*states_and_values: tuple[str | None, float | None], item: str = "q") -> list[FoldRow]:
+    return [
+        FoldRow(item, "c", number, state, A, () if value is None and state is None else (value,), "")
+        for number, (state, value) in enumerate(states_and_values, start=1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "mean", "mode", "most"),
+    [
+        ([], None, None, None),
+        ([0.3], 0.3, 0.3, 0.3),
+        ([0.0, 1.0], 0.5, 0.0, 1.0),
+        ([1.0, 0.0, 1.0], 2 / 3, 1.0, 1.0),
+        ([0.5, 0.2, 0.8], 0.5, 0.2, 0.8),
+        ([1.0, 1.0, 0.0, 0.0], 0.5, 0.0, 1.0),
+    ],
+)
+def test_repeats_by_hand(values: list[float], mean: float | None, mode: float | None, most: float | None) -> None:
+    wanted = [one if one is None else pytest.approx(one) for one in (mean, mode, most)]
+    assert [reduce(values, reducer) for reducer in ("mean", "mode", "max")] == wanted  # type: ignore[arg-type]
+
+
+@given(values=st.lists(st.floats(0, 1), min_size=1, max_size=7), seed=st.integers(0, 9))
+def test_a_reduced_value_lies_among_its_repeats_whatever_their_order(values: list[float], seed: int) -> None:
+    mixed = random.Random(seed).sample(values, len(values))
+    for reducer in ("mean", "mode", "max"):
+        found = reduce(values, reducer)  # type: ignore[arg-type]
+        assert found == reduce(mixed, reducer)  # type: ignore[arg-type]
+        assert found is not None and min(values) <= found <= max(values)
+
+
+@pytest.mark.parametrize(
+    ("repeats", "state", "value"),
+    [
+        ([("correct", 1.0), ("correct", 1.0), ("incorrect", 0.0)], "correct", 2 / 3),
+        ([("correct", 1.0), ("incorrect", 0.0)], "incorrect", 0.5),
+        ([("correct", 1.0), ("abstained", 0.0)], "abstained", 0.5),
+        ([("error", None), ("correct", 1.0)], "correct", 1.0),
+        ([("error", 0.5), ("incorrect", 0.0)], "incorrect", 0.0),
+        ([("error", None), ("error", None), ("not_ready", None)], "error", None),
+        ([(None, None), (None, None)], None, None),
+        ([(None, None), ("error", None)], None, None),
+        ([("unscored", None), ("unscored", None), ("correct", 1.0)], "unscored", 1.0),
+    ],
+)
+def test_the_state_of_repeats_is_the_commonest_of_those_that_ended(
+    repeats: list[tuple[str | None, float | None]], state: str | None, value: float | None
+) -> None:
+    (one,), _ = reduced(epochs(*repeats), ["accuracy"], "mean")
+    assert one.state == state
+    assert list(one.values) == [value if value is None else pytest.approx(value)]
+
+
+def test_a_tie_with_correct_is_not_correct_whatever_came_first() -> None:
+    for repeats in ([("correct", 1.0), ("partial", 0.0)], [("partial", 0.0), ("correct", 1.0)]):
+        (one,), _ = reduced(epochs(*repeats), ["accuracy"], "mode")
+        assert (one.state, list(one.values)) == ("partial", [0.0])
+
+
+def test_items_of_one_name_in_two_corpora_are_two() -> None:
+    rows = [FoldRow("q", corpus, epoch, "correct", A, (1.0,)) for corpus in ("c", "d") for epoch in (1, 2)]
+    found, _ = reduced(rows, ["accuracy"], "mean")
+    assert [(one.corpus, one.item_id, one.epoch) for one in found] == [("c", "q", 1), ("d", "q", 1)]
+
+
+def test_the_spread_is_the_mean_deviation_inside_items_that_were_repeated() -> None:
+    rows = [
+        *epochs(("correct", 1.0), ("incorrect", 0.0), item="q1"),
+        *epochs(("correct", 1.0), ("correct", 1.0), item="q2"),
+        *epochs(("correct", 1.0), ("error", None), item="q3"),
+    ]
+    _, spread = reduced(rows, ["accuracy"], "mean")
+    assert spread == {"accuracy": pytest.approx((math.sqrt(0.5) + 0) / 2)}
+    assert reduced(epochs(("correct", 1.0)), ["accuracy"], "mean")[1] == {}
+
+
+@pytest.mark.parametrize("reducer", ["mean", "mode", "max"])
+def test_money_of_all_epochs_is_added_up(reducer: str) -> None:
+    """Two items, three epochs of 1 USD each, one epoch failed after 0.25 USD."""
+    metrics_asked = opened("cost_total", "cost_judge", "cost_per_query", "cost_per_correct", "accuracy")
+    values = (1.0, 0.5, 1.0, 1.0, 1.0)
+    rows = [FoldRow("q1", "c", n, "correct", A, values) for n in (1, 2, 3)]
+    rows += [FoldRow("q2", "c", n, "correct", A, values) for n in (1, 2)]
+    rows += [FoldRow("q2", "c", 3, "error", A, (0.25, None, 0.25, 0.25, None))]
+    found = fold(metrics_asked, rows, epochs=3, epochs_reducer=reducer)  # type: ignore[arg-type]
+    assert found["cost_total"].value == 5.25
+    assert found["cost_judge"].value == 2.5
+    assert found["cost_per_correct"].value == 2.625
+    assert (found["cost_per_query"].value, found["accuracy"].value) == (1.0, 1.0)
+
+
+def test_money_of_an_epoch_that_nobody_knows_leaves_the_item_unknown() -> None:
+    rows = [FoldRow("q1", "c", 1, "correct", A, (1.0,)), FoldRow("q1", "c", 2, "correct", A, (None,))]
+    rows += [FoldRow("q2", "c", n, "correct", A, (2.0,)) for n in (1, 2)]
+    found = fold(opened("cost_total"), rows, epochs=2)["cost_total"]
+    assert (found.value, found.n_unknown, found.note) == (4.0, 1, "at least: 1 unknown")
+
+
+def test_money_of_an_item_whose_epochs_all_failed_is_spent_all_the_same() -> None:
+    rows = [FoldRow("q1", "c", n, "error", A, (0.5,)) for n in (1, 2)]
+    found = fold(opened("cost_total"), rows, epochs=2)["cost_total"]
+    assert (found.value, counted(found)) == (1.0, (0, 0, 1))
+
+
+@settings(max_examples=30)
+@given(
+    drawn=st.lists(
+        st.tuples(st.integers(0, 4), st.integers(1, 3), st.sampled_from([*State, None]), st.floats(0, 1)), max_size=15
+    )
+)
+def test_with_epochs_items_are_counted_and_not_epochs(drawn: list[tuple[int, int, State | None, float]]) -> None:
+    once = {(item, epoch): (state, value) for item, epoch, state, value in drawn}
+    rows = [FoldRow(f"q{item}", "c", epoch, state, A, (value,)) for (item, epoch), (state, value) in once.items()]
+    found = fold(opened("accuracy"), rows, epochs=3)["accuracy"]
+    assert sum(counted(found)) == len({item for item, _ in once})
+    ended = Counter(item for (item, _), (state, _) in once.items() if state is not None and state not in FAILED_STATES)
+    assert found.n_failed == len({item for item, _ in once} - set(ended))
+
+
+# ------------------------------------------------------------------------------------ corpora and money
+
+
+def test_money_of_ingest_that_is_known_is_at_least_what_was_spent() -> None:
+    job = JobFacts(corpora=[CorpusFacts(corpus="c", cost_usd="0.5"), CorpusFacts(corpus="d", cost_usd=None)])
+    total = fold(opened("cost_total"), [row(0, "correct", None)], job=job)["cost_total"]
+    assert (total.value, total.n_unknown, total.note) == (0.5, 2, "at least: 2 unknown")
+    assert counted(total) == (0, 1, 0)
+
+
+def test_an_ingest_that_costs_nothing_does_not_make_unknown_items_free() -> None:
+    job = JobFacts(corpora=[CorpusFacts(corpus="c", priced=False)])
+    total = fold(opened("cost_total"), [row(0, "correct", None)], job=job)["cost_total"]
+    assert (total.value, total.n_unknown) == (None, 1)
+    free = fold(opened("cost_total"), [row(0, "correct", 0.0)], job=job)["cost_total"]
+    assert (free.value, free.n_unknown) == (0.0, 0)
+
+
+def test_ingest_belongs_to_the_whole_job_and_to_no_label() -> None:
+    job = JobFacts(corpora=[CorpusFacts(corpus="c", cost_usd="2")])
+    found = fold(opened("cost_total"), [row(0, "correct", 1.0), row(1, "correct", 0.5, labels=B)], job=job)[
+        "cost_total"
+    ]
+    assert found.value == 3.5
+    assert {label: one.value for label, one in found.breakdown["question_type"].items()} == {"a": 1.0, "b": 0.5}
+
+
+def test_corpora_that_failed_are_counted_and_their_money_too() -> None:
+    job = JobFacts(
+        corpora=[
+            CorpusFacts(corpus="a", cost_usd="1", times_us={"ingest": 2_000}),
+            CorpusFacts(corpus="b", cost_usd="0.5", failed=True, times_us={"ingest": 9_000}),
+            CorpusFacts(corpus="c", cost_usd=None),
+        ]
+    )
+    cost, longest = fold(opened("cost_ingest", "ingest_latency_max"), [], job=job).values()
+    assert (cost.value, counted(cost), cost.n_unknown) == (1.5, (1, 1, 1), 1)
+    assert (longest.value, counted(longest), longest.excluded_reasons) == (2.0, (1, 1, 1), {"not_applicable": 1})
+
+
+def test_parts_of_phases_are_read_of_corpora_too() -> None:
+    times = {"ingest": 9_000, "ingest.network": 1_000, "ingest.provider": 2_000, "ingest.queue": 6_000}
+    job = JobFacts(corpora=[CorpusFacts(corpus="a", times_us=times)])
+    found = fold(opened("ingest_latency_mean", "ingest_latency_mean.queue"), [], job=job)
+    assert [one.value for one in found.values()] == [3.0, 6.0]
+
+
+@pytest.mark.parametrize(
+    ("wall", "memories", "value"), [(2_000_000, 30, 15.0), (None, 30, None), (0, 30, None), (2_000_000, None, None)]
+)
+def test_throughput_needs_memories_and_a_wall_time(wall: int | None, memories: int | None, value: float | None) -> None:
+    job = JobFacts(ingest_wall_us=wall, corpora=[CorpusFacts(corpus="a", memories=memories)])
+    found = fold(opened("ingest_throughput"), [], job=job)["ingest_throughput"]
+    assert (found.value, found.unit) == (value, "memories/s")
+
+
+def test_tokens_and_prices_say_how_they_were_counted() -> None:
+    job = JobFacts(
+        token_methods={"context": ("chars/4", True), "judge_in": ("usage", False)}, price_method="genai-prices 1"
+    )
+    rows = [row(0, "correct", 4.0, 5.0, 6.0, 7.0)]
+    found = fold(opened("tokens_context", "tokens_judge_in", "tokens_answer_in", "cost_judge"), rows, job=job)
+    assert [(one.method, one.estimated, one.unit) for one in found.values()] == [
+        ("chars/4", True, "tokens"),
+        ("usage", False, "tokens"),
+        (None, False, "tokens"),
+        ("genai-prices 1", False, "USD"),
+    ]
+
+
+# ------------------------------------------------------------------------------------ levels and seeds
+
+
+def test_level_and_seed_reach_every_interval() -> None:
+    rows = [row(n, "correct", float(n % 5 > 1), float(n * n)) for n in range(60)]
+    names = ("accuracy", "latency_p50")
+    usual = fold(opened(*names), rows, clustered=False)
+    narrow = fold(opened(*names), rows, clustered=False, level=0.5)
+    other = fold(opened(*names), rows, clustered=False, seed=7)
+    for name in names:
+        wide, slim = usual[name].interval, narrow[name].interval
+        assert wide is not None and slim is not None
+        assert (wide.level, slim.level) == (0.95, 0.5)
+        assert wide.low <= slim.low < slim.high <= wide.high
+    assert usual["accuracy"] == other["accuracy"]
+    assert usual["latency_p50"].value == other["latency_p50"].value
+
+
+def test_a_value_that_leaves_the_range_of_sums_never_reaches_a_fold() -> None:
+    """What a metric may give at most is still folded without a crash."""
+    rows = [row(n, "correct", sign * LARGEST) for n, sign in enumerate((1, -1, 1))]
+    found = fold(opened("mrr"), rows, clustered=False)["mrr"]
+    assert found.value == pytest.approx(1e100 / 3)
+    assert found.interval is not None and math.isfinite(found.interval.high)
