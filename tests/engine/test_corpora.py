@@ -1,0 +1,258 @@
+"""One corpus on its way to ready: doubt, refusal, restart, waiting; what is sent and what is written down."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench.engine import Outcome
+from bench.journal import RunState
+from bench.model import State
+from tests.engine.scripted_store import ScriptedStore
+from tests.small_world import World
+
+FLAGS: dict[str, object] = {"providers": "scripted", "run_id": "r", "cleanup": "never", "max_error_rate": 1}
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """One corpus of four sessions, a batch each; four questions."""
+    return World.make(tmp_path, corpora=1, items=4, sessions=4)
+
+
+async def run(world: World, **flags: object) -> Outcome:
+    return await world.run(**{**FLAGS, **flags})
+
+
+def steps(world: World) -> list[tuple[int, str, str]]:
+    """What the journal says of the corpus: (attempt, kind, outcome)."""
+    return world.query("r", "select attempt, kind, outcome from corpus_row order by attempt, seq")
+
+
+def kinds(world: World, attempt: int = 1) -> list[str]:
+    return [kind for number, kind, _ in steps(world) if number == attempt]
+
+
+def texts(store: ScriptedStore) -> list[list[str]]:
+    """The batches that were sent, as the numbers of their memories."""
+    known: dict[str, str] = {}
+    return [[known.setdefault(name, str(len(known))) for name in call["ids"]] for call in store.calls("ingest")]
+
+
+async def test_a_corpus_is_entered_ingested_and_found(world: World) -> None:
+    store = ScriptedStore.install(world)
+    outcome = await run(world, answering_model="builtin/extractive")
+    assert outcome.jobs[0].states == {State.CORRECT: 4}
+    assert kinds(world) == ["intent", "batch", "batch", "batch", "batch", "ingested", "ready"]
+    assert [call["call"] for call in store.calls()][:6] == ["count", "ingest", "ingest", "ingest", "ingest", "ready"]
+    assert world.query("r", "select kind, passed from probe") == [("emptiness", 1), ("sentinel", 1)]
+
+
+@pytest.mark.parametrize(("rule", "intents"), [("reset", 1), ("probe", 4), ("repeat", 0)])
+async def test_an_intent_is_written_as_doubt_needs_it(world: World, rule: str, intents: int) -> None:
+    ScriptedStore.install(world, on_unknown=rule)
+    await run(world)
+    assert kinds(world).count("intent") == intents
+
+
+# ------------------------------------------------------------------ a batch in doubt
+
+
+@pytest.mark.parametrize("effect", [True, False])
+async def test_reset_clears_and_begins_anew(world: World, effect: bool) -> None:
+    store = ScriptedStore.install(world, on_unknown="reset")
+    store.fails("ingest", at=2, error="Unavailable", effect=effect)
+    outcome = await run(world)
+    assert outcome.jobs[0].states == {State.MEASURED: 4}
+    assert texts(store) == [["0"], ["1"], ["2"], ["0"], ["1"], ["2"], ["3"]]
+    first, second = dict.fromkeys(call["namespace"] for call in store.calls("ingest"))
+    assert [call["namespace"] for call in store.calls("clear")] == [first]
+    assert {name: len(held) for name, held in store.held.items()} == {second: 4}
+    assert kinds(world, 1) == ["intent", "batch", "batch", "cleared"]
+    assert kinds(world, 2) == ["intent", "batch", "batch", "batch", "batch", "ingested", "ready"]
+    assert world.query("r", "select message from event where kind = 'corpus_reset'") == [
+        ("c0: attempt 1 given up, ingested anew",)
+    ]
+
+
+@pytest.mark.parametrize(("effect", "sent"), [(True, ["0", "1", "2", "3"]), (False, ["0", "1", "2", "2", "3"])])
+async def test_probe_counts_what_is_there(world: World, effect: bool, sent: list[str]) -> None:
+    store = ScriptedStore.install(world, on_unknown="probe")
+    store.fails("ingest", at=2, error="Unavailable", effect=effect)
+    outcome = await run(world)
+    assert outcome.jobs[0].states == {State.MEASURED: 4}
+    assert [name for batch in texts(store) for name in batch] == sent
+    assert [len(held) for held in store.held.values()] == [4]
+    found = world.query("r", "select data from corpus_row where json_extract(data, '$.found_stored')")
+    assert len(found) == effect
+
+
+async def test_probe_that_cannot_count_begins_anew(world: World) -> None:
+    store = ScriptedStore.install(world, on_unknown="probe", counts=False)
+    store.fails("ingest", at=1, error="Unavailable", effect=True)
+    outcome = await run(world)
+    assert outcome.jobs[0].states == {State.MEASURED: 4}
+    assert texts(store) == [["0"], ["1"], ["0"], ["1"], ["2"], ["3"]]
+    assert [len(held) for held in store.held.values()] == [4]
+
+
+async def test_probe_that_counts_what_nobody_sent_begins_anew(world: World) -> None:
+    store = ScriptedStore.install(world, on_unknown="probe")
+    store.fails("ingest", at=1, error="Unavailable", effect=True)
+    store.fails("count", at=1, error="Rejected")
+    outcome = await run(world)
+    assert outcome.jobs[0].states == {State.MEASURED: 4}
+    assert [attempt for attempt, kind, _ in steps(world) if kind == "ingested"] == [2]
+
+
+async def test_repeat_sends_the_batch_once_more(world: World) -> None:
+    store = ScriptedStore.install(world, on_unknown="repeat")
+    store.fails("ingest", at=2, error="Unavailable")
+    outcome = await run(world)
+    assert outcome.jobs[0].states == {State.MEASURED: 4}
+    assert texts(store) == [["0"], ["1"], ["2"], ["2"], ["3"]]
+    assert store.calls("clear") == []
+
+
+@pytest.mark.parametrize("rule", ["reset", "probe", "repeat"])
+async def test_doubt_is_resolved_so_often_and_no_more(world: World, rule: str) -> None:
+    store = ScriptedStore.install(world, on_unknown=rule)
+    store.fails("ingest", at=None, error="Unavailable")
+    outcome = await run(world)
+    assert outcome.jobs[0].states == {State.ERROR: 4}
+    assert len(store.calls("ingest")) == 3, "once, and maxRetries times more"
+    assert steps(world)[-1][1:] == ("failed", "unavailable")
+    kind = world.query("r", "select distinct outcome from phase")
+    assert kind == [("unavailable",)]
+    store.heal()
+    assert (await world.resume("r")).jobs[0].states == {State.MEASURED: 4}
+    assert [len(held) for held in store.held.values()] == [4]
+
+
+# ------------------------------------------------------------------ a refusal
+
+
+@pytest.mark.parametrize("error", ["Rejected", "AuthError", "QuotaError", "RateLimited"])
+async def test_what_was_refused_goes_on_at_the_very_batch(world: World, error: str) -> None:
+    store = ScriptedStore.install(world)
+    store.fails("ingest", at=2, error=error)
+    first = await run(world)
+    assert first.jobs[0].states == {State.ERROR: 4}
+    assert (first.status is RunState.STOPPED) == (error in ("AuthError", "QuotaError"))
+    store.heal()
+    outcome = await world.resume("r")
+    assert outcome.jobs[0].states == {State.MEASURED: 4}
+    assert texts(store) == [["0"], ["1"], ["2"], ["2"], ["3"]]
+    assert kinds(world, 1)[-3:] == ["batch", "ingested", "ready"]
+
+
+@pytest.mark.parametrize("error", ["MappingError", "IngestFailed", "PluginFault"])
+async def test_what_failed_in_another_way_begins_anew(world: World, error: str) -> None:
+    store = ScriptedStore.install(world)
+    store.fails("ingest", at=2, error=error, effect=True)
+    assert (await run(world)).jobs[0].states == {State.ERROR: 4}
+    store.heal()
+    assert (await world.resume("r")).jobs[0].states == {State.MEASURED: 4}
+    assert texts(store)[3:] == [["0"], ["1"], ["2"], ["3"]]
+    assert [len(held) for held in store.held.values()] == [4]
+
+
+async def test_a_namespace_that_cannot_be_counted_is_not_entered(world: World) -> None:
+    store = ScriptedStore.install(world)
+    store.fails("count", at=0, error="Rejected")
+    outcome = await run(world)
+    assert outcome.jobs[0].states == {State.ERROR: 4}
+    assert store.calls("ingest") == []
+    store.heal()
+    assert (await world.resume("r")).jobs[0].states == {State.MEASURED: 4}
+
+
+# ------------------------------------------------------------------ the index
+
+
+async def test_an_index_that_failed_is_ingested_anew(world: World) -> None:
+    store = ScriptedStore.install(world)
+    store.fails("ready", at=0, error="IngestFailed")
+    assert (await run(world)).jobs[0].states == {State.ERROR: 4}
+    assert world.query("r", "select distinct outcome from phase") == [("ingest_failed",)]
+    store.heal()
+    assert (await world.resume("r")).jobs[0].states == {State.MEASURED: 4}
+    assert len(store.calls("ingest")) == 8
+
+
+@pytest.mark.parametrize("error", ["Unavailable", "NotReady", "RateLimited"])
+async def test_an_index_that_only_took_long_is_waited_for_again(world: World, error: str) -> None:
+    store = ScriptedStore.install(world)
+    store.fails("ready", at=0, error=error)
+    first = await run(world)
+    assert first.jobs[0].states == {State.NOT_READY if error == "NotReady" else State.ERROR: 4}
+    store.heal()
+    store.forget_calls()
+    assert (await world.resume("r")).jobs[0].states == {State.MEASURED: 4}
+    assert store.calls("ingest") == []
+    assert len(store.calls("ready")) == 1
+    (asked,) = store.calls("ready")
+    assert len(asked["ids"]) == 4, "with what every earlier batch gave back"
+
+
+@pytest.mark.parametrize("by", ["sentinel", "status"])
+async def test_what_is_never_found_is_not_ready_at_the_deadline(world: World, by: str) -> None:
+    store = ScriptedStore.install(world, wait=f'by="{by}", interval_s=0.01, timeout_s=0.05')
+    store.fails("ingest", at=None, error="")
+    outcome = await run(world)
+    assert (outcome.jobs[0].states, outcome.exit_code) == ({State.NOT_READY: 4}, 0)
+    assert world.query("r", "select distinct text from message") == [
+        ("c0 was not searchable 0.05 s after its last add",)
+    ]
+    assert len(store.calls("ready")) >= 2, "its status call said ready all the time"
+
+
+async def test_where_only_a_read_can_tell_the_count_must_stand_still(world: World) -> None:
+    store = ScriptedStore.install(world, wait='by="sentinel", interval_s=0.01, timeout_s=5')
+    assert (await run(world)).jobs[0].states == {State.MEASURED: 4}
+    before_first_question = [call["call"] for call in store.calls()]
+    assert before_first_question[5:11] == ["ready", "search", "count", "ready", "search", "count"]
+
+
+# ------------------------------------------------------------------ what an earlier process left
+
+
+async def test_a_run_that_stops_after_ingest_goes_on_at_the_index(world: World) -> None:
+    store = ScriptedStore.install(world)
+    outcome = await run(world, phases="ingest")
+    assert (outcome.status, kinds(world)[-1]) == (RunState.PARTIAL, "ingested")
+    assert store.calls("ready") == []
+    outcome = await world.resume("r", phases="ingest,index,search,answer,evaluate")
+    assert outcome.jobs[0].states == {State.MEASURED: 4}
+    assert len(store.calls("ingest")) == 4
+
+
+async def test_what_a_service_lost_is_not_ready_and_ingested_anew(world: World) -> None:
+    store = ScriptedStore.install(world)
+    await run(world, phases="ingest,index")
+    (store.folder / "store.json").write_text("{}")
+    lost = await world.resume("r", phases="ingest,index,search,answer,evaluate", concurrency=1)
+    assert State.MEASURED not in lost.jobs[0].states
+    assert lost.jobs[0].states[State.NOT_READY] == 4
+    found = await world.resume("r", phases="ingest,index,search,answer,evaluate")
+    assert found.jobs[0].states == {State.MEASURED: 4}
+    assert kinds(world, 1)[-2:] == ["failed", "cleared"]
+    assert kinds(world, 2)[-1] == "ready"
+
+
+async def test_a_store_in_the_memory_of_a_process_is_filled_again(world: World) -> None:
+    store = ScriptedStore.install(world, durability="process")
+    await run(world, phases="ingest,index")
+    await world.resume("r", phases="ingest,index,search,answer,evaluate")
+    assert len(store.calls("ingest")) == 8
+    assert kinds(world, 2)[-1] == "ready"
+
+
+async def test_a_provider_that_cannot_clear_is_never_asked_to(world: World) -> None:
+    store = ScriptedStore.install(world, clears=False)
+    store.fails("ingest", at=1, error="Unavailable")
+    outcome = await run(world, cleanup="corpus")
+    assert outcome.jobs[0].states == {State.MEASURED: 4}
+    assert store.calls("clear") == []
+    assert "cleared" not in kinds(world, 1)
