@@ -1,0 +1,120 @@
+"""The static page and the command line judge the same hundreds of spoiled documents alike."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import tests.receipt.receipt_making as make
+import tests.receipt.test_arithmetic as arithmetic
+import tests.receipt.test_items_rows as rows
+import tests.receipt.test_outsider as outsider
+import tests.receipt.test_schema_fields as fields
+from bench.canonical import dumps
+from bench.receipt.signature import sign
+from bench.receipt.trusted import TrustStore
+from bench.receipt.verify import Question, verify_file
+from tests.receipt.test_page import PAGE, Driven, needs_browser
+
+ROWS = make.default_rows()
+ITEMS = b"".join(dumps(row) + b"\n" for row in ROWS)
+SIGNED = sign(make.with_digests(make.body(ROWS)), outsider.KEY)
+Case = tuple[str, bytes, bytes | None]
+JUDGE = """async (cases, pem) => {
+  const bytes = (text) => Uint8Array.from(atob(text), (unit) => unit.charCodeAt(0));
+  const judged = [];
+  for (const [receipt, items] of cases) {
+    const given = { receipt: bytes(receipt), items: items === null ? null : bytes(items), keys: () => [readPem(pem)] };
+    const { found } = await check(given);
+    judged.push(found.filter((one) => one.status === 'fail').map((one) => one.code));
+  }
+  return judged;
+}"""
+
+
+def changed(document: Any, change: Any) -> Any:
+    copy = make.deep_copy(document)
+    change(copy)
+    return copy
+
+
+def schema_cases() -> Iterator[Case]:
+    for path, kind in fields.KINDS.items():
+        for value, _ in fields.bad_values(kind):
+            document = fields.whole()
+            fields.put(document, path, fields.set_to(value))
+            yield f"{path} = {value!r}", dumps(document), None
+    for change, path, message in fields.BETWEEN:
+        yield f"{path}: {message}", dumps(changed(fields.whole(), change)), None
+
+
+def signature_cases() -> Iterator[Case]:
+    data = dumps(SIGNED)
+    yield "good", data, ITEMS
+    for code, spoil, _ in outsider.ADMISSION:
+        yield code, spoil(data), None
+    for name, spell in outsider.SPELLINGS:
+        yield name, spell(data), ITEMS
+    for name, value, _ in outsider.SIGNATURES:
+        yield name, dumps(changed(SIGNED, lambda d, value=value: d["signature"].update(value=value))), ITEMS
+    for name, change, _ in outsider.BLOCKS:
+        yield name, dumps(changed(SIGNED, change)), ITEMS
+
+
+def number_cases() -> Iterator[Case]:
+    for changes, _ in arithmetic.FALSE:
+        body = make.body(make.default_rows())
+        for place, value in changes.items():
+            make.change(body, place.replace("__", "."), value)
+        scores = {**body["scores"]["deterministic"], **body["scores"]["judged"]}
+        for metric in body["metrics"]:
+            metric["definition"] = scores[metric["name"]]["definition"]
+        yield f"{changes}", dumps(sign(make.with_digests(body), outsider.KEY)), ITEMS
+
+
+def row_cases() -> Iterator[Case]:
+    data, lines = dumps(SIGNED), ITEMS.splitlines(keepends=True)
+    for path, value, _ in rows.FIELDS:
+        row = rows.full()
+        make.change(row, path, value)
+        yield f"row {path} = {value!r}", data, b"".join([lines[0], dumps(row) + b"\n", *lines[2:]])
+    for name, spoil, _ in rows.FORMS:
+        yield f"line: {name}", data, b"".join([lines[0], spoil(lines[1]), *lines[2:]])
+
+
+def on_the_command_line(folder: Path, receipt: bytes, items: bytes | None) -> set[str]:
+    path = folder / f"{make.RECEIPT_ID}.json"
+    path.write_bytes(receipt)
+    beside = path.with_name(f"{make.RECEIPT_ID}.items.jsonl")
+    beside.unlink(missing_ok=True)
+    if items is not None:
+        beside.write_bytes(items)
+    outcome = verify_file(path, Question(trust=TrustStore.pin([outsider.KEY.public])))
+    found = [str(f.code) for f in outcome.findings if f.status == "fail"]
+    if any(f.check == "schema" and f.status == "fail" for f in outcome.findings):
+        return {found[0]}  # the page tells the first misfit, the command line every one
+    return {"items_row"} if "items_row" in found else set(found)  # the page reads no further than a bad row
+
+
+@needs_browser
+async def test_the_page_finds_in_every_spoiled_document_what_the_command_line_finds(root: Path, tmp_path: Path) -> None:
+    cases = [*schema_cases(), *signature_cases(), *number_cases(), *row_cases()]
+    assert len(cases) > 1000
+    told: list[list[str]] = []
+    async with Driven(root / PAGE, tmp_path / "profile") as browser:
+        for start in range(0, len(cases), 50):
+            part = [
+                [base64.b64encode(r).decode(), i and base64.b64encode(i).decode()]
+                for _, r, i in cases[start : start + 50]
+            ]
+            told += await browser.value(f"({JUDGE})({json.dumps(part)}, {json.dumps(outsider.KEY.public.pem)})")
+    wrong = []
+    for (name, receipt, items), page in zip(cases, told, strict=True):
+        here = on_the_command_line(tmp_path, receipt, items)
+        there = {"items_row"} if "items_row" in page else set(page)
+        if here != there:
+            wrong.append((name, sorted(here), sorted(there)))
+    assert wrong == []
