@@ -36,11 +36,11 @@ _SEGMENT = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 
 def _words(value: object) -> object:
     """Lists may be spaced, comma-separated or repeated: ``"a,b"``, ``["a,b", "c"]``."""
-    if isinstance(value, str):
-        return tuple(part for part in re.split(r"[,\s]+", value) if part)
-    if isinstance(value, list | tuple):
-        return tuple(part for entry in value for part in (_words(entry) if isinstance(entry, str) else (entry,)))  # type: ignore[attr-defined]
-    return value
+    entries = [value] if isinstance(value, str) else value
+    if not isinstance(entries, list | tuple):
+        return entries
+    parted = (re.split(r"[,\s]+", entry) if isinstance(entry, str) else (entry,) for entry in entries)
+    return tuple(part for parts in parted for part in parts if part != "")
 
 
 def _texts(value: object) -> object:
@@ -139,7 +139,7 @@ class Experiment(ConfigModel):
     @field_validator("metrics", mode="before")
     @classmethod
     def _one_metric(cls, value: object) -> object:
-        return _words(value) if isinstance(value, str) else _flat_names(value)
+        return _words(value)
 
 
 class Operation(ConfigModel):
@@ -229,16 +229,6 @@ class RunRequest(Experiment, Operation):
     def operation(self) -> dict[str, object]:
         """Give the other half as plain JSON data."""
         return self.model_dump(mode="json", include=set(Operation.model_fields))
-
-
-def _flat_names(value: object) -> object:
-    if not isinstance(value, list | tuple):
-        return value
-    return tuple(part for entry in value for part in (_names(entry) if isinstance(entry, str) else (entry,)))
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(part for part in re.split(r"[,\s]+", text) if part)
 
 
 def _per_second(name: str, value: object) -> float:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.config.benchmark import BenchmarkConfig
+from bench.config.benchmark.checks import problems_of
 from bench.config.catalog import Catalog
 from bench.errors import ConfigError
 
@@ -101,6 +102,12 @@ def refused(read: Load) -> Refused:
             "write NAME@VERSION",
         ),
         (
+            "exact-match",
+            "mcq",
+            'b.yaml:4:1: method mcq needs "choiceAnswer" in schema',
+            "name the field that holds the right choice",
+        ),
+        (
             EVALUATION,
             EVALUATION + "questionTypes: [{name: fact}, {name: when}]\ngroups: {g: [fact, wen]}\n",
             'b.yaml:7:20: group "g" names the unknown type "wen"; did you mean "when"?',
@@ -152,7 +159,8 @@ def refused(read: Load) -> Refused:
 )
 def test_each_finding_in_whole(refused: Refused, old: str, new: str, said: str, hint: str) -> None:
     assert old in GOOD
-    assert refused(GOOD.replace(old, new, 1)) == [(said, hint)]
+    text = GOOD.replace("id, question", "id, choices: c, question") if new == "mcq" else GOOD
+    assert refused(text.replace(old, new, 1)) == [(said, hint)]
 
 
 @pytest.mark.parametrize(
@@ -167,6 +175,20 @@ def test_nested_questions_bring_question_and_answer(read: Load, old: str, new: s
         "type: string}", "type: string}, questions: {field: qa, questionField: q}"
     )
     assert read(nested).fields.questions is not None
+
+
+def test_choices_may_stand_in_the_row_or_in_its_questions(read: Load, refused: Refused) -> None:
+    text = GOOD.replace("exact-match", "mcq").replace("answer: a", "answer: a, choiceAnswer: r")
+    assert [said for said, _ in refused(text)] == ['b.yaml:4:1: method mcq needs "choices" in schema']
+    nested = "questions: {field: qa, questionField: q, choicesField: c}"
+    assert read(text.replace("answer: a", "choices: c, answer: a"))
+    assert read(text.replace("type: string}", f"type: string}}, {nested}"))
+
+
+def test_a_config_without_a_file_has_no_name_to_differ_from(read: Load) -> None:
+    config = read(GOOD)
+    again = BenchmarkConfig.model_validate(config.model_dump(by_alias=True) | {"name": "other"})
+    assert problems_of(again) == []
 
 
 @pytest.mark.parametrize("method", ["none", "rubric"])

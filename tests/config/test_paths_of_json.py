@@ -42,6 +42,7 @@ def test_get_one_and_all_agree(text: str, tree: object) -> None:
     else:
         with pytest.raises(PathMissing):
             path.one(tree)
+    assert path.first(tree) == (found[0] if found else None)
     assert path.single is (EVERY not in path.steps)
     assert not path.single or len(found) <= 1
 

@@ -278,6 +278,14 @@ def test_an_adapter_that_is_none(tmp_path: Path, adapter: str, said: str, hint: 
     assert refused(f"name: acme\ntype: local\nadapter: {adapter}\n", tmp_path) == [(f"3:1: {said}", hint)]
 
 
+def test_an_adapter_beside_the_file_is_taken_as_it_stands(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text("raise RuntimeError\nclass Own: ...\n", encoding="utf-8")
+    first = parse("name: acme\ntype: local\nadapter: ./own.py:Own\n", tmp_path)
+    assert (first.adapter, len(first.sha256)) == ("./own.py:Own", 64)
+    (tmp_path / "own.py").write_text("class Own: x = 1\n", encoding="utf-8")
+    assert parse("name: acme\ntype: local\nadapter: ./own.py:Own\n", tmp_path).sha256 != first.sha256
+
+
 @pytest.mark.parametrize("content", [b"class Own(:\n", b"\xff\xfe", b"\x00"])
 def test_an_adapter_file_that_is_no_python(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "own.py").write_bytes(content)

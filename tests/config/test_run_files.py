@@ -111,6 +111,8 @@ def test_what_a_flag_may_hold(flag: str, given: object, value: object) -> None:
         ({"max_error_rate": 1.01}, "--max-error-rate: Input should be less than or equal to 1"),
         ({"max_cost": 0}, "--max-cost: Input should be greater than 0"),
         ({"isolation": "none"}, "--isolation: Input should be 'off', 'probe' or 'full'"),
+        ({"benchmarks": 5}, "--benchmarks: Input should be a valid tuple"),
+        ({"metrics": 5}, "--metrics: Input should be a valid tuple"),
         ({"nonsense": 1}, "--nonsense: Extra inputs are not permitted"),
     ],
 )

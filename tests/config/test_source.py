@@ -110,7 +110,7 @@ def test_w5_an_alias_bomb_is_refused_within_a_second() -> None:
     assert time.monotonic() - started < 1
 
 
-@pytest.mark.parametrize(("text", "name"), [("[" * 5000, "x.yaml"), ('{"a":' * 5000, "x.json")])
+@pytest.mark.parametrize(("text", "name"), [("[" * 600, "x.yaml"), ('{"a":' * 5000, "x.json")])
 def test_deep_nesting_is_an_error_and_no_crash(text: str, name: str) -> None:
     with pytest.raises(ConfigError):
         Source.parse(text, Path(name))

@@ -61,6 +61,14 @@ def test_a_line_that_assigns_nothing_is_told_without_its_value(path: Path, line:
     assert "hunter2" not in str(caught.value)
 
 
+def test_a_file_that_is_no_text_is_named(path: Path) -> None:
+    path.write_bytes(b"A=\xff\n")
+    with pytest.raises(ConfigError) as caught:
+        read_dotenv(path)
+    assert str(caught.value) == f"{path}: the file cannot be read"
+    assert caught.value.hint == "check its rights, save it as UTF-8"
+
+
 @given(
     st.dictionaries(
         st.from_regex(r"[A-Z_][A-Z0-9_]{0,9}", fullmatch=True), st.from_regex(r"[!-~]{0,12}", fullmatch=True)
@@ -70,3 +78,11 @@ def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, value
     path = tmp_path_factory.mktemp("env") / ".env"
     path.write_text("".join(f'{name}="{value}"\n' for name, value in values.items()), encoding="utf-8")
     assert read_dotenv(path) == values
+
+
+def test_a_file_that_is_no_text_is_named(path: Path) -> None:
+    path.write_bytes(b"A=\xff\n")
+    with pytest.raises(ConfigError) as caught:
+        read_dotenv(path)
+    assert str(caught.value) == f"{path}: the file cannot be read"
+    assert caught.value.hint == "check its rights, save it as UTF-8"
