@@ -78,11 +78,3 @@ def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, value
     path = tmp_path_factory.mktemp("env") / ".env"
     path.write_text("".join(f'{name}="{value}"\n' for name, value in values.items()), encoding="utf-8")
     assert read_dotenv(path) == values
-
-
-def test_a_file_that_is_no_text_is_named(path: Path) -> None:
-    path.write_bytes(b"A=\xff\n")
-    with pytest.raises(ConfigError) as caught:
-        read_dotenv(path)
-    assert str(caught.value) == f"{path}: the file cannot be read"
-    assert caught.value.hint == "check its rights, save it as UTF-8"
