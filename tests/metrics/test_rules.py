@@ -1,0 +1,313 @@
+"""How many values become one number: each rule by hand, and what a class of somebody else may give."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench import stats
+from bench.errors import ConfigError, EvaluatorFailed
+from bench.metrics import FoldRow, Measure, fold, open_metrics
+from bench.metrics.compute import value as value_of_row
+from bench.metrics.plugged import from_plugin
+from bench.metrics.protocol import Metric
+from bench.metrics.registry import registry
+from bench.metrics.rules import (
+    MEAN,
+    Folded,
+    FoldRule,
+    Macro,
+    Mean,
+    Own,
+    Percentile,
+    PerCorrect,
+    PerSecond,
+    Sample,
+    Spread,
+    Total,
+    scaled,
+    share,
+)
+from bench.model import Interval, Row
+from bench.stats import Tally
+
+
+def sample(*values: float, **more: object) -> Sample:
+    return Sample(values=Tally.of(values), **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("rule", "given_sample", "value", "as_zero", "note"),
+    [
+        (MEAN, sample(), None, None, ""),
+        (MEAN, sample(n_failed=3), None, 0.0, ""),
+        (MEAN, sample(1.0, 0.0, 1.0), 2 / 3, 2 / 3, ""),
+        (MEAN, sample(1.0, 0.0, 1.0, n_failed=1), 2 / 3, 0.5, ""),
+        (Mean(1000, failures_as_zero=False), sample(1000.0, 3000.0, n_failed=9), 2.0, None, ""),
+        (Percentile(50), sample(3.0, 1.0, 2.0, n_failed=9), 2.0, None, "interval is descriptive: n < 200"),
+        (Percentile(50, 1000), sample(3000.0), 3.0, None, ""),
+        (Percentile(99), sample(1.0), 1.0, None, "p99 of n<100 is the maximum"),
+        (Percentile(99), sample(), None, None, ""),
+        (Spread(1000), sample(), None, None, ""),
+        (Spread(1000), sample(1000.0, 2000.0, 6000.0), 3.0, None, "p50 2, p90 6, p95 6, p99 6, max 6"),
+        (Total(), sample(), None, None, ""),
+        (Total(), sample(0.1, 0.2), 0.1 + 0.2, None, ""),
+        (Total(), sample(1.0, failed_values=Tally.of([0.25]), extra=[0.5]), 1.75, None, ""),
+        (Total(), sample(extra=[0.5]), 0.5, None, ""),
+        (Total(), sample(failed_values=Tally.of([0.5])), 0.5, None, ""),
+        (PerCorrect(), sample(1.0, 2.0, n_correct=2), 1.5, None, ""),
+        (PerCorrect(), sample(1.0, extra=[2.0], n_correct=1), 3.0, None, ""),
+        (PerCorrect(), sample(1.0), None, None, "no item is correct"),
+        (PerCorrect(), sample(n_correct=2), None, None, ""),
+        (PerSecond(), sample(30.0, 10.0, wall_us=2_000_000), 20.0, None, ""),
+        (PerSecond(), sample(30.0, wall_us=3_000_000, concurrency=4), 10.0, None, "at ingest concurrency 4"),
+        (PerSecond(), sample(30.0), None, None, ""),
+        (PerSecond(), sample(wall_us=5), None, None, ""),
+        (Own(max), sample(), None, None, ""),
+        (Own(max), sample(2.0, 7.0), 7.0, None, ""),
+    ],
+)
+def test_a_rule_by_hand(rule: FoldRule, given_sample: Sample, value: object, as_zero: object, note: str) -> None:
+    found = rule.fold(given_sample)
+    assert (found.value, found.as_zero, found.note) == (value, as_zero, note)
+
+
+def test_a_macro_mean_by_hand() -> None:
+    groups = {
+        "a": sample(1.0, 1.0, 0.0, 0.0),
+        "b": sample(1.0, n_failed=1),
+        "c": sample(n_failed=2),
+        "d": sample(),
+    }
+    found = Macro("kind").fold(Sample(values=Tally.of([1.0, 1.0, 0.0, 0.0, 1.0]), groups=groups))
+    assert (found.value, found.as_zero) == ((0.5 + 1) / 2, (0.5 + 0.5 + 0) / 3)
+    assert found.interval is not None and found.interval.method == "macro_t"
+    assert (Macro("kind").name, Macro("kind").dimension) == ("macro:kind", "kind")
+    assert Macro("kind").fold(Sample(values=Tally.of([]))) == Folded(value=None)
+
+
+@pytest.mark.parametrize(
+    ("rule", "name"),
+    [
+        (MEAN, "mean"),
+        (Mean(1000), "mean"),
+        (Percentile(50), "other"),
+        (Spread(), "other"),
+        (Total(), "other"),
+        (PerCorrect(), "other"),
+        (PerSecond(), "other"),
+        (Own(max), "other"),
+    ],
+)
+def test_a_rule_says_whether_it_is_a_mean(rule: FoldRule, name: str) -> None:
+    assert (rule.name, rule.dimension) == (name, None)
+
+
+@given(values=st.lists(st.floats(0, 1), min_size=1, max_size=20), failed=st.integers(0, 9))
+def test_the_value_with_failures_as_zero_is_never_above_the_value(values: list[float], failed: int) -> None:
+    found = MEAN.fold(sample(*values, n_failed=failed))
+    assert found.value is not None and found.as_zero is not None
+    assert found.as_zero <= found.value + 1e-15
+    assert (found.as_zero == found.value) == (failed == 0 or found.value == 0)
+
+
+@given(values=st.lists(st.integers(1, 10**9), min_size=1, max_size=20))
+def test_milliseconds_are_microseconds_by_a_thousand(values: list[int]) -> None:
+    plain, shown = (Percentile(90, scale).fold(sample(*map(float, values))) for scale in (1, 1000))
+    assert plain.value is not None and shown.value == plain.value / 1000
+    assert shown.interval == scaled(plain.interval, 1000)
+
+
+def test_an_interval_is_scaled_at_both_ends() -> None:
+    found = Interval(low=1000.0, high=3000.0, level=0.9, method="t")
+    assert scaled(found, 1000) == Interval(low=1.0, high=3.0, level=0.9, method="t")
+    assert scaled(found, 1) is found
+    assert scaled(None, 1000) is None
+
+
+def test_a_share_of_nothing_is_nothing() -> None:
+    assert (share(3.0, 0), share(3.0, 2), share(0.0, 2)) == (None, 1.5, 0.0)
+
+
+@pytest.mark.parametrize("n", [199, 200])
+def test_a_percentile_of_few_values_is_only_descriptive(n: int) -> None:
+    found = Percentile(50).fold(sample(*(float(i) for i in range(n))))
+    assert found.note == ("interval is descriptive: n < 200" if n < 200 else "")
+    assert found.interval is not None
+
+
+def test_a_percentile_without_an_interval_does_not_describe_one() -> None:
+    found = Percentile(50).fold(sample(5.0, 5.0, 5.0))
+    assert (found.value, found.interval, found.note) == (5.0, None, "")
+
+
+def test_many_values_are_ranked_and_clusters_left_aside() -> None:
+    n = stats.ORDER_STATISTIC_FROM + 1
+    values, clusters = [float(i) for i in range(n)], [i % 7 for i in range(n)]
+    found = Percentile(50).fold(Sample(values=Tally.of(values, clusters)))
+    assert found.interval is not None and found.interval.method == "order_statistic"
+    few = Percentile(50).fold(Sample(values=Tally.of(values[:700], clusters[:700])))
+    assert few.interval is not None and few.interval.method == "cluster_bootstrap_percentile"
+
+
+# ------------------------------------------------------------------------------------ classes of somebody else
+
+
+def raising(error: Exception) -> Callable[[Sequence[float]], float]:
+    def aggregate(values: Sequence[float]) -> float:
+        raise error
+
+    return aggregate
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "value", "note"),
+    [
+        (lambda values: None, None, ""),
+        (lambda values: 3, 3.0, ""),
+        (lambda values: math.nan, None, "its aggregate gave nan"),
+        (lambda values: math.inf, None, "its aggregate gave inf"),
+        (lambda values: "high", None, "its aggregate gave 'high'"),
+        (lambda values: values[99], None, "its aggregate failed: IndexError: list index out of range"),
+        (raising(ZeroDivisionError("by nothing")), None, "its aggregate failed: ZeroDivisionError: by nothing"),
+        (raising(ValueError("no")), None, "its aggregate failed: ValueError: no"),
+        (raising(TypeError("no")), None, "its aggregate failed: TypeError: no"),
+    ],
+)
+def test_an_aggregate_that_gives_no_number_leaves_the_value_null_and_says_so(
+    aggregate: Callable[[Sequence[float]], float | None], value: float | None, note: str
+) -> None:
+    found = Own(aggregate).fold(sample(1.0, 2.0))
+    assert (found.value, found.note) == (value, note)
+
+
+def test_an_aggregate_sees_the_values_in_order_and_only_scored_ones() -> None:
+    seen: list[Sequence[float]] = []
+
+    class Watching:
+        name, definition = "watching", "watching/1"
+
+        def score(self, row: Row) -> float | None: ...
+
+        def aggregate(self, values: Sequence[float]) -> float:
+            seen.append(list(values))
+            return float(len(values))
+
+    metric = from_plugin(Watching, {}, label="x")
+    states = ("correct", "incorrect", "error", "correct")
+    rows = [
+        FoldRow(f"q{i}", "c", 1, s, (), (v,))
+        for i, (s, v) in enumerate(zip(states, (3.0, 1.0, 9.0, None), strict=True))
+    ]
+    found = fold([metric], rows)["watching"]
+    assert seen == [[1.0, 3.0]]
+    assert (found.value, found.n, found.n_excluded, found.n_failed) == (2.0, 2, 1, 1)
+    assert metric.aggregation == "other"
+
+
+class Minimal:
+    name, definition = "Minimal-Metric@5", "minimal/1"
+
+    def score(self, row: Row) -> object:
+        return row.returned_scores[0] if row.returned_scores else None
+
+
+class Whole:
+    name, definition, category, unit = "whole", "whole/2", "cost", "USD"
+    lower_is_better, params = True, {"bonus": 1}
+
+    def score(self, row: Row) -> float:
+        return 1.0
+
+
+def test_what_a_class_does_not_say_has_a_default() -> None:
+    found = from_plugin(Minimal, {}, label="x")
+    assert (found.name, found.definition, found.category) == ("minimal_metric_at_5", "minimal/1", "custom")
+    assert (found.unit, found.lower_is_better, found.params, found.scope) == (None, False, {}, "item")
+    assert (found.aggregation, found.evaluators, found.explained_by_rows) == ("mean", (), False)
+    assert not isinstance(Minimal(), Metric)
+
+
+def test_what_a_class_says_of_itself_is_kept() -> None:
+    found = from_plugin(Whole(), {}, label="x", name="other", breakdown=("speaker",))
+    assert (found.name, found.definition, found.category) == ("other", "whole/2", "cost")
+    assert (found.unit, found.lower_is_better, found.params) == ("USD", True, {"bonus": 1})
+    assert found.breakdown == ("speaker",)
+    assert isinstance(Whole(), Metric)
+
+
+@pytest.mark.parametrize(
+    ("given_value", "text"),
+    [
+        (math.nan, "metric x returned nan for item q7"),
+        (-math.inf, "metric x returned -inf for item q7"),
+        (1.1e100, "metric x returned 1.1e+100 for item q7"),
+        ("high", "metric x returned 'high' for item q7"),
+        ([1.0], "metric x returned [1.0] for item q7"),
+    ],
+)
+def test_a_value_that_is_no_number_is_an_error_of_its_item(given_value: object, text: str) -> None:
+    metric = from_plugin(Minimal, {}, label="x")
+    row = Row(benchmark="b", corpus="c", item_id="q7", returned_scores=(given_value,))  # type: ignore[arg-type]
+    with pytest.raises(EvaluatorFailed) as caught:
+        metric.score(row)
+    assert str(caught.value) == text
+
+
+@pytest.mark.parametrize(
+    ("given_value", "expected"), [(1, 1.0), (True, 1.0), (None, None), (-1e100, -1e100), (0.25, 0.25)]
+)
+def test_a_value_that_is_a_number_is_a_double(given_value: object, expected: float | None) -> None:
+    metric = from_plugin(Minimal, {}, label="x")
+    row = Row(benchmark="b", corpus="c", item_id="q7", returned_scores=(given_value,))  # type: ignore[arg-type]
+    found = metric.score(row)
+    assert found == expected and isinstance(found, float | None)
+
+
+def test_a_metric_of_ours_that_gives_no_number_is_an_error_of_its_item_too() -> None:
+    row = Row(benchmark="b", corpus="c", item_id="q7")
+    mrr = registry().measure("mrr")
+    for wrong in (math.nan, math.inf, 1e101):
+        broken = replace(mrr, arithmetic=replace(mrr.arithmetic, of_row=lambda _, wrong=wrong: wrong))
+        with pytest.raises(EvaluatorFailed) as caught:
+            value_of_row(broken, row)
+        assert str(caught.value) == f"metric mrr gave {wrong} for item q7"
+
+
+def test_a_class_may_take_plain_rows_too(tmp_path: Path) -> None:
+    class Plain:
+        name, definition = "plain", "plain/1"
+
+        def score(self, row: Row) -> float | None: ...
+
+        def score_inputs(self, **inputs: object) -> float:
+            return float(len(inputs))
+
+    metric = from_plugin(Plain, {}, label="x")
+    assert metric.arithmetic.of_inputs is not None
+    assert metric.arithmetic.of_inputs(a=1, b=2) == 2.0
+
+
+def test_one_file_is_imported_once_and_anew_when_it_changed(tmp_path: Path) -> None:
+    path = tmp_path / "counted.py"
+    source = "class C:\n  name, definition = 'c', 'c/1'\n  def score(self, row): return {}.0\n"
+    found: list[Measure] = []
+    for number in (1, 1, 2):
+        path.write_text(source.format(number), encoding="utf-8")
+        found += open_metrics([{"name": "c", "evaluator": "./counted.py:C"}], k=5, folder=tmp_path)
+    row = Row(benchmark="b", corpus="c", item_id="i")
+    assert [one.score(row) for one in found] == [1.0, 1.0, 2.0]
+
+
+def test_a_file_that_failed_may_be_mended_and_tried_again(tmp_path: Path) -> None:
+    (tmp_path / "late.py").write_text("from missing_neighbour_xyz import C\n", encoding="utf-8")
+    entry = {"name": "c", "evaluator": "./late.py:C"}
+    for _ in range(2):
+        with pytest.raises(ConfigError, match="ModuleNotFoundError"):
+            open_metrics([entry], k=5, folder=tmp_path)
