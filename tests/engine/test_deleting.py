@@ -80,14 +80,13 @@ async def test_what_stays_although_it_was_deleted_is_wrong(world: World) -> None
 
 async def test_what_was_never_found_is_no_pass_and_is_not_deleted(world: World) -> None:
     store = ScriptedStore.install(world)
-    store.fails("ingest", at=0, error="")
+    store.fails("ingest", at=None, error="")
     outcome = await run(world)
     assert outcome.jobs[0].states == {State.UNSCORED: 2}
     assert store.calls("delete") == []
     assert world.query("r", "select count(*) from event where kind = 'delete_intent'") == [(0,)]
-    reasons = world.query(
-        "r", "select json_extract(e.data, '$.reason') from phase p join entry e on e.id = p.entry where phase = 3"
-    )
+    reason = "select json_extract(e.data, '$.reason') from phase p join entry e on e.id = p.entry where phase = 3"
+    reasons = world.query("r", reason)
     assert reasons == [("not_found_before_delete",)] * 2
     async with Reader.open(outcome.folder) as reader:
         (job,) = (await fold(reader)).jobs
@@ -137,8 +136,9 @@ async def test_a_corpus_that_was_ingested_anew_is_asked_about_anew(world: World)
     assert asked(store)[:3] == [ROWS[0]["q"], "delete", ROWS[0]["q"]]
 
 
-async def test_who_cannot_delete_has_no_result_and_calls_nobody(world: World) -> None:
-    outcome = await run(world, providers="full-context")
-    assert outcome.jobs[0].states == {State.UNSUPPORTED: 2}
-    assert outcome.jobs[0].skipped is not None and "delete_memory" in outcome.jobs[0].skipped
-    assert outcome.exit_code == 0
+async def test_who_cannot_delete_has_no_result(world: World) -> None:
+    ScriptedStore.install(world)
+    able, unable = (await run(world, providers=["scripted", "oracle"])).jobs
+    assert (able.states, unable.states) == ({State.CORRECT: 2}, {State.UNSUPPORTED: 2})
+    assert unable.skipped == "skipped: forgetting needs delete_memory, oracle does not have it"
+    assert unable.valid
