@@ -74,7 +74,7 @@ async def _texts(reader: Reader, item: ItemRecord, search: Entry | None, answer:
         "answer": answer.data.get("answer") if answer else None,
         "answer_model": answer.measured.get("model") if answer else None,
         "hits": await payload(reader, search, HITS_PAYLOAD) if search and search.ok else None,
-        "verdicts": [await _verdict(reader, one) for one in item.verdicts],
+        "verdicts": [await verdict_row(reader, one) for one in item.verdicts],
     }
 
 
@@ -84,7 +84,8 @@ async def payload(reader: Reader, entry: Entry | None, name: str) -> object:
     return await reader.payload(reference) if isinstance(reference, str) else None
 
 
-async def _verdict(reader: Reader, verdict: Verdict) -> dict[str, object]:
+async def verdict_row(reader: Reader, verdict: Verdict) -> dict[str, object]:
+    """A verdict with the judge's own words."""
     raw = await reader.payload(verdict.raw) if verdict.raw is not None else None
     return {**asdict(verdict), "raw": raw}
 

@@ -65,21 +65,28 @@ def _whole_job(job: JobReport) -> dict[str, object]:
     return found | {"isolation": asdict(job.isolation), "usage": _usage(job), "notes": list(job.notes)}
 
 
-def _job(job: JobReport, names: list[str]) -> dict[str, object]:
-    record = job.record
+def _ended(job: JobReport) -> dict[str, object]:
+    """Which job it is, and how its items ended."""
     return {
-        "benchmark": record.benchmark,
-        "provider": record.provider,
-        "models": asdict(record.models),
-        "track": record.track,
-        "k": record.k,
-        "selection": dict(record.selection),
+        "benchmark": job.record.benchmark,
+        "provider": job.record.provider,
+        "models": asdict(job.record.models),
         "n_planned": job.n_planned,
         "n_scored": job.n_scored,
         "n_pending": job.n_pending,
         "counts": {str(state): n for state, n in sorted(job.counts.items())},
         "error_kinds": dict(job.error_kinds),
         "valid": job.valid,
+    }
+
+
+def _job(job: JobReport, names: list[str]) -> dict[str, object]:
+    record = job.record
+    return {
+        **_ended(job),
+        "track": record.track,
+        "k": record.k,
+        "selection": dict(record.selection),
         "invalid": list(job.invalid),
         "skipped": record.skipped,
         "metrics": {name: metric_json(job.metrics[name]) for name in names},
@@ -110,6 +117,8 @@ def metric_json(one: Measurement) -> dict[str, object]:
         found["excluded"] = dict(sorted(one.excluded_reasons.items()))
     if one.note:
         found["note"] = one.note
+    if one.spread is not None:
+        found["spread"] = one.spread
     return found
 
 
@@ -132,15 +141,7 @@ def done_job(job: JobReport) -> dict[str, object]:
     """A job in the ``done`` event of a run."""
     headline = job.headline
     return {
-        "benchmark": job.record.benchmark,
-        "provider": job.record.provider,
-        "models": asdict(job.record.models),
-        "n_planned": job.n_planned,
-        "n_scored": job.n_scored,
-        "n_pending": job.n_pending,
-        "counts": {str(state): n for state, n in sorted(job.counts.items())},
-        "error_kinds": dict(job.error_kinds),
-        "valid": job.valid,
+        **_ended(job),
         "headline": None if headline is None else {"metric": headline.metric, **metric_json(headline)},
         "usage": _usage(job),
     }

@@ -19,9 +19,9 @@ from bench.config.source import Source, load
 from bench.errors import BenchError, ConfigError
 from bench.events import redact
 from bench.web.faults import NotFound
+from bench.web.kept import Json
 from bench.web.site import Site
 
-Json = dict[str, object]
 Kind = Literal["benchmarks", "providers", "models", "runs"]
 KINDS: tuple[Kind, ...] = ("benchmarks", "providers", "models", "runs")
 SHOWN_CHARS = 200_000

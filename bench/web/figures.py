@@ -12,8 +12,8 @@ from typing import cast
 
 from bench.web.charts import Measured, RowChart, Scatter, intervals, latencies, pace, scatter
 from bench.web.charts.pace import Steps
+from bench.web.kept import Json
 
-Json = dict[str, object]
 PHASES = ("search", "answer")
 """phases whose times are compared between jobs; those of a builtin reader say nothing"""
 

@@ -13,18 +13,16 @@ from dataclasses import asdict
 
 from bench.journal import Entry, Reader
 from bench.journal.paging import Cell, Wanted, cells_of, corpora_of, page_of, payloads_of, question_types
-from bench.journal.records import ItemRecord
 from bench.metrics.loss import loss_of
 from bench.model import Call, Phase
 from bench.plan.record import JobRecord, read
 from bench.report.failures import facts_of, said_of
-from bench.report.rows import HITS_PAYLOAD, ITEM_PAYLOAD, chain_of, payload
+from bench.report.rows import HITS_PAYLOAD, ITEM_PAYLOAD, chain_of, payload, verdict_row
 from bench.web.faults import NotFound
 from bench.web.ids import slug_of
+from bench.web.kept import Json
 from bench.web.site import Site
 from bench.web.views import folder_of
-
-Json = dict[str, object]
 
 
 def chosen(jobs: Sequence[JobRecord], *, benchmark: str | None, provider: str | None) -> list[JobRecord]:
@@ -148,7 +146,7 @@ async def _side(
         "context": await payload(reader, answer, "prompt"),
         "answer": answer.data.get("answer") if answer else None,
         "answer_model": answer.measured.get("model") if answer else None,
-        "verdicts": [await _verdict(reader, record, at) for at in range(len(record.verdicts))],
+        "verdicts": [await verdict_row(reader, one) for one in record.verdicts],
         "values": dict(record.values),
         "latency": {str(phase): dict(entry.times_us) for phase, entry in record.phases.items()},
         "epochs": len(epochs),
@@ -172,11 +170,6 @@ async def _hits(reader: Reader, search: Entry | None, scored: Entry | None) -> l
 
 def _texts(value: object) -> tuple[str, ...]:
     return tuple(str(one) for one in value) if isinstance(value, list | tuple) else ()
-
-
-async def _verdict(reader: Reader, record: ItemRecord, at: int) -> Json:
-    verdict = record.verdicts[at]
-    return {**asdict(verdict), "raw": await reader.payload(verdict.raw) if verdict.raw else None}
 
 
 def _attempt(entry: Entry) -> Json:

@@ -11,8 +11,7 @@ import re
 from functools import cache
 
 from bench.version import __version__
-
-Json = dict[str, object]
+from bench.web.kept import Json
 
 PATHS: tuple[tuple[str, str, str, tuple[str, ...], int], ...] = (
     ("get", "/runs", "All runs of the workspace, newest first", (), 200),

@@ -62,9 +62,8 @@ async def document_of(place: str, run_id: str) -> Json:
 
 
 async def _times(reader: Reader, record: JobRecord) -> Json:
-    owners = {Phase.SEARCH: record.lane, Phase.ANSWER: record.answer_owner, Phase.EVALUATE: record.key}
     found: Json = {}
-    for phase, owner in owners.items():
+    for phase, owner in zip((Phase.SEARCH, Phase.ANSWER, Phase.EVALUATE), record.owners, strict=True):
         count, sample = await sampled_times(reader, owner, phase)
         if sample:
             found[str(phase)] = spread(sample, count)

@@ -9,6 +9,7 @@ Example::
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -208,11 +209,7 @@ def record_json(job: JobRecord) -> Json:
         "benchmark": job.benchmark,
         "benchmark_version": job.benchmark_version,
         "provider": job.provider,
-        "models": {
-            "embedding": job.models.embedding,
-            "answering": job.models.answering,
-            "judge": job.models.judge,
-        },
+        "models": asdict(job.models),
         "k": job.k,
         "track": job.track,
         "seed": job.seed,

@@ -408,3 +408,8 @@ def test_an_overlay_is_told_with_its_scores_and_a_score_above_the_ceiling() -> N
         },
     }  # fmt: skip
     assert "gold" not in jobs[1]
+
+
+def test_the_spread_within_items_is_told_on_its_own_where_items_were_repeated() -> None:
+    assert metric_json(measured(spread=0.25))["spread"] == 0.25
+    assert "spread" not in metric_json(measured())

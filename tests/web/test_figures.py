@@ -1,0 +1,174 @@
+"""Charts of documents: which jobs share one, what they are called, and what has nothing to draw."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from bench.web.charts import RowChart, Scatter
+from bench.web.figures import board_charts, jobs_of, run_charts, shown_metric, type_chart
+from bench.web.times import spread
+
+Json = dict[str, Any]
+
+
+def one(value: float | None = 0.5, **more: Any) -> Json:
+    plain = {"value": value, "n": 0 if value is None else 4, "interval": None, "breakdown": {}}
+    return {**plain, **more}
+
+
+def result(metrics: Mapping[str, Json], *, valid: bool = True, **more: Any) -> Json:
+    return {"valid": valid, "metrics": metrics, "times": {}, "ends": [], **more}
+
+
+def run_of(*jobs: tuple[Json, Json | None]) -> Json:
+    """A run's document of (record, result)."""
+    records = [
+        {
+            "benchmark": "facts",
+            "provider": "x",
+            "models": {"embedding": None, "answering": "m", "judge": None},
+            **record,
+        }
+        for record, _ in jobs
+    ]
+    standing = [{"planned": 4, "ended": 4} for _ in jobs]
+    results = [found for _, found in jobs]
+    return {
+        "progress": {"jobs": standing},
+        "records": records,
+        "results": None if None in results else {"jobs": results},
+    }
+
+
+def charts(*jobs: tuple[Json, Json | None]) -> dict[str, list[RowChart]]:
+    return run_charts(jobs_of(run_of(*jobs)))
+
+
+NAMES: list[tuple[list[Json], list[str]]] = [
+    ([{"provider": "a"}, {"provider": "b"}], ["a", "b"]),
+    ([{"provider": "a", "benchmark": "tales"}, {"provider": "a"}], ["a tales", "a facts"]),
+    (
+        [{"models": {"embedding": None, "answering": name, "judge": None}} for name in ("m1", "m2")],
+        ["x m1", "x m2"],
+    ),
+    (
+        [{"models": {"embedding": name, "answering": "m", "judge": "j"}} for name in ("e1", None)],
+        ["x e1", "x"],
+    ),
+    ([{}], ["x"]),
+]
+
+
+@pytest.mark.parametrize(("records", "names"), NAMES)
+def test_a_job_is_called_by_what_tells_it_from_the_others(records: list[Json], names: list[str]) -> None:
+    assert [job["name"] for job in jobs_of(run_of(*((record, None) for record in records)))] == names
+
+
+def test_a_run_without_numbers_has_jobs_and_no_charts() -> None:
+    jobs = jobs_of(run_of(({}, None), ({"provider": "y"}, None)))
+    assert [(job["result"], job["headline"]) for job in jobs] == [(None, None)] * 2
+    assert run_charts(jobs) == {"accuracy": [], "latency": [], "progress": []}
+
+
+@pytest.mark.parametrize(
+    ("found", "headline"),
+    [
+        (result({"a": one(None), "b": one(0.25)}), "b"), (result({"a": one(0.0), "b": one(1.0)}), "a"),
+        (result({"a": one(1.0)}, valid=False), None), (result({"a": one(None)}), None), (result({}), None),
+    ],
+)  # fmt: skip
+def test_a_headline_is_the_first_metric_with_a_value_of_a_valid_job(found: Json, headline: str | None) -> None:
+    (job,) = jobs_of(run_of(({}, found)))
+    assert (job["headline"] or {"metric": None})["metric"] == headline
+
+
+def test_only_headlines_of_one_metric_and_benchmark_share_a_chart_the_best_first() -> None:
+    low, high = result({"accuracy": one(0.25)}), result({"accuracy": one(0.75)})
+    found = charts(
+        ({"provider": "a"}, low), ({"provider": "b"}, high), ({"provider": "c"}, result({"mrr": one(0.5)})),
+        ({"provider": "d", "benchmark": "tales"}, high), ({"provider": "e"}, result({"ms": one(7.0, unit="ms")})),
+        ({"provider": "f"}, result({"accuracy": one(1.0)}, valid=False)),
+    )["accuracy"]  # fmt: skip
+    # benchmarks differ, so a job is also called by its own
+    assert [(chart.title, [row.name for row in chart.rows]) for chart in found] == [
+        ("facts: accuracy, with 95 % intervals", ["b facts", "a facts"]),
+        ("facts: mrr, with 95 % intervals", ["c facts"]),
+        ("tales: accuracy, with 95 % intervals", ["d tales"]),
+    ]
+
+
+def test_several_question_types_have_a_chart_of_their_own_and_one_has_none() -> None:
+    def typed(*labels: str) -> Json:
+        kinds = {label: one(0.5, interval={"low": 0.25, "high": 0.75}) for label in labels}
+        return result({"accuracy": one(0.5, breakdown={"question_type": kinds})})
+
+    _, types = charts(({"provider": "a"}, typed("t1", "t2")), ({"provider": "b"}, typed("t2")))["accuracy"]
+    assert types.title == "facts: accuracy by question type"
+    assert [(row.group, row.name) for row in types.rows] == [("t1", "a"), ("t2", "a"), ("t2", "b")]
+    first = types.rows[0]
+    assert first.low is not None and first.dot is not None and first.high is not None
+    assert (first.low * 2, first.high / 3 * 2) == (first.dot, first.dot), "0.25, 0.5 and 0.75 on one scale from zero"
+    assert len(charts(({"provider": "a"}, typed("t1")))["accuracy"]) == 1
+
+
+def test_times_and_ends_are_drawn_of_the_jobs_that_have_them() -> None:
+    timed = result(
+        {"accuracy": one()},
+        times={"search": spread([{"total": 500}], 1), "evaluate": spread([{"total": 9}], 1)},
+        ends=[(1.0, 2), (2.0, 4)],
+    )
+    found = charts(({"provider": "a"}, timed), ({"provider": "b"}, result({"accuracy": one()})))
+    assert [chart.title for chart in found["latency"]] == ["How long a search took: how many, and the median as a line"]
+    assert [row.name for row in found["latency"][0].rows] == ["a"]
+    assert [row.value for row in found["progress"][0].rows] == ["100 %"]
+
+
+# ------------------------------------------------------------------------------ the board
+
+
+def row(name: str, value: float | None, *, ms: float | None = 2.0, cost: str | None = "0.5", **types: float) -> Json:
+    measured = {"value": value, "low": 0.1, "high": 0.9, "n": 4}
+    kinds = {label: {**measured, "value": share} for label, share in types.items()}
+    return {
+        "name": name, "headline": "accuracy", "metrics": {"accuracy": measured} if value is not None else {},
+        "question_types": kinds, "search_p50_ms": ms, "cost_usd": cost,
+    }  # fmt: skip
+
+
+def test_a_table_is_drawn_by_value_latency_and_cost() -> None:
+    found = board_charts([row("a", 0.5), row("b", 0.75, ms=4.0, cost="2")], "")
+    values, latency, cost = found["values"], found["by_latency"], found["by_cost"]
+    assert isinstance(values, RowChart) and isinstance(latency, Scatter) and isinstance(cost, Scatter)
+    assert values.title == "accuracy, with 95 % intervals" and [one.name for one in values.rows] == ["a", "b"]
+    assert (latency.title, latency.takes) == ("accuracy against latency", "median search, ms")
+    assert (cost.title, cost.takes) == ("accuracy against cost", "cost of the job, USD")
+    assert all(point.best for point in latency.points), "more for more"
+
+
+def test_what_costs_nothing_known_is_not_drawn_against_cost() -> None:
+    found = board_charts([row("a", 0.5, cost=None), row("b", 0.75, cost=None)], "")
+    assert found["by_cost"] is None and found["by_latency"] is not None
+    assert board_charts([row("a", 0.5, ms=None), row("b", 0.75)], "")["by_latency"] is None
+
+
+def test_rows_without_the_asked_value_are_left_out() -> None:
+    rows = [row("a", 0.5, temporal=0.25), row("b", 0.75), row("c", None)]
+    found = board_charts(rows, "temporal")["values"]
+    assert isinstance(found, RowChart)
+    assert found.title == "accuracy (temporal), with 95 % intervals" and [one.name for one in found.rows] == ["a"]
+    assert [shown_metric(one, "temporal") is None for one in rows] == [False, True, True]
+    assert [shown_metric(one, "") is None for one in rows] == [False, False, True]
+    assert board_charts(rows, "nope") == {"values": None, "by_latency": None, "by_cost": None}
+    assert board_charts([], "") == {"values": None, "by_latency": None, "by_cost": None}
+
+
+def test_types_of_all_rows_are_one_chart_in_groups() -> None:
+    chart = type_chart([row("a", 0.5, t2=0.5, t1=0.25), row("b", 0.5, t2=1.0)])
+    assert chart is not None
+    assert [(one.group, one.name, one.value) for one in chart.rows] == [
+        ("t1", "a", "0.250"), ("t2", "a", "0.500"), ("t2", "b", "1.000"),
+    ]  # fmt: skip
+    assert type_chart([row("a", 0.5)]) is None and type_chart([]) is None

@@ -1,0 +1,149 @@
+"""Large runs: nobody waits for them, every page says what is under way, and what was asked for comes in the end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import anyio
+import pytest
+
+from bench.journal import Journal, RunState
+from bench.model import State
+from bench.web import apart, kept, receiptviews, reports
+from tests.small_journal import record
+from tests.told_journal import Told, rows_of, told
+from tests.web.workspaces import Visit, visiting
+
+ITEMS = [Told(item=f"q{at}", state=State.CORRECT) for at in range(4)]
+JOB = record("x")
+
+
+@pytest.fixture(autouse=True)
+def everything_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is small elsewhere is large here: it is made in another process, and nobody waits long."""
+    monkeypatch.setattr(apart, "SMALL_ITEMS", 0)
+    monkeypatch.setattr(kept, "SMALL_ITEMS", 0)
+    monkeypatch.setattr(kept, "HURRY_S", 0.001)
+    monkeypatch.setattr(receiptviews, "QUICK_BYTES", 0)
+    monkeypatch.setattr(receiptviews, "HURRY_S", 0.001)
+
+
+@pytest.fixture
+async def workspace(tmp_path: Path) -> Path:
+    await told(tmp_path, "r1", [(JOB, ITEMS), (record("y"), ITEMS)])
+    return tmp_path
+
+
+async def in_the_end(visit: Visit, path: str) -> str:
+    """Ask again as often as it takes."""
+    with anyio.fail_after(60):
+        while True:
+            status, text = await visit.get(path)
+            if status == 200 and "data-again" not in text:
+                return text
+            assert status in (200, 503), text
+            await anyio.sleep(0.05)
+
+
+async def test_numbers_that_are_being_folded_are_503_with_a_time_to_ask_again(workspace: Path) -> None:
+    async with visiting(workspace) as visit:
+        status, text, headers = await visit.ask("GET", "/api/v1/runs/r1/results")
+        assert (status, headers["Retry-After"]) == (503, "2")
+        assert json.loads(text)["error"] == {
+            "kind": "busy", "message": "the numbers are being folded", "hint": "ask again in a few seconds",
+        }  # fmt: skip
+        found = json.loads(await in_the_end(visit, "/api/v1/runs/r1/results"))
+        assert [job["provider"] for job in found["jobs"]] == ["x", "y"]
+
+
+async def test_the_page_of_a_run_shows_its_state_at_once_and_loads_again_for_its_numbers(workspace: Path) -> None:
+    async with visiting(workspace) as visit:
+        status, page = await visit.get("/runs/r1")
+        assert status == 200 and "The numbers are being folded; reload in a moment." in page
+        assert 'data-again="2000"' in page and "no number yet" in page
+        page = await in_the_end(visit, "/runs/r1")
+        assert "8 of 8 items ended" in page and "1.0000" in page
+
+
+async def test_the_list_says_what_it_knows_and_is_right_in_the_end(workspace: Path) -> None:
+    async with visiting(workspace) as visit:
+        (row,) = (await visit.document("/runs"))["runs"]
+        assert row["planned"] == 8 and row["ended"] in (0, 8)
+        with anyio.fail_after(60):
+            while (await visit.document("/runs"))["runs"][0]["ended"] != 8:
+                await anyio.sleep(0.02)
+
+
+async def test_a_comparison_is_made_while_the_page_says_so(workspace: Path) -> None:
+    async with visiting(workspace) as visit:
+        status, text, _ = await visit.ask("GET", "/api/v1/compare?a=r1:x&b=r1:y")
+        assert status == 503 and "the runs are being compared" in text
+        status, page = await visit.get("/compare?a=r1:x&b=r1:y")
+        if "data-again" in page:
+            assert status == 200 and "The runs are large and being compared" in page
+        page = await in_the_end(visit, "/compare?a=r1:x&b=r1:y")
+        assert "Neither side can be called better" in page
+        status, text = await visit.get("/api/v1/compare?a=r1:x&b=r1:y")
+        assert status == 200
+
+
+async def test_a_refusal_of_the_other_process_is_the_refusal_of_the_page(workspace: Path) -> None:
+    async with visiting(workspace) as visit:
+        with anyio.fail_after(60):
+            while (await visit.get("/api/v1/compare?a=r1:x&b=r1:nope"))[0] == 503:
+                await anyio.sleep(0.05)
+        status, text = await visit.get("/api/v1/compare?a=r1:x&b=r1:nope")
+        assert status == 400
+        assert json.loads(text)["error"]["message"] == "run r1 has no job nope"
+        assert json.loads(text)["error"]["hint"] == "its jobs: facts x x, facts x y"
+
+
+async def test_receipts_are_verified_in_the_background(workspace: Path) -> None:
+    place = workspace / "results" / "r1" / "receipts"
+    place.mkdir(parents=True)
+    (place / "a.json").write_text("{")
+    async with visiting(workspace) as visit:
+        first = await visit.document("/receipts")
+        assert first == {"receipts": [], "log": None, "problem": None, "fresh": False}
+        status, page = await visit.get("/receipts")
+        assert status == 200 and ("being verified" in page or "INVALID" in page)
+        page = await in_the_end(visit, "/receipts")
+        assert "INVALID" in page
+        (place / "a.json").write_text("[]")
+        again = await visit.document("/receipts")
+        assert again["fresh"] is False and len(again["receipts"]) == 1, "the last one that is known"
+
+
+async def test_the_last_numbers_stay_while_newer_ones_are_folded(workspace: Path) -> None:
+    async with visiting(workspace) as visit:
+        await in_the_end(visit, "/runs/r1")
+        async with Journal.resume(workspace / "checkpoints" / "r1") as journal:
+            for row in rows_of(JOB, Told(item="q9", state=State.INCORRECT)):
+                journal.append(row)
+            await journal.set_state(RunState.PAUSED)
+        status, page = await visit.get("/runs/r1")
+        assert status == 200 and "a moment old; they are being folded again" in page and "1.0000" in page
+
+
+async def test_many_visitors_at_once_wait_for_one_fold(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = 0
+    aside = reports.aside
+
+    async def counted(*arguments: object, items: int) -> kept.Json:
+        nonlocal made
+        made += 1
+        return await aside(*arguments, items=items)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(reports, "aside", counted)
+    monkeypatch.setattr(kept, "HURRY_S", 30)
+    statuses: list[int] = []
+
+    async def ask(visit: Visit) -> None:
+        statuses.append((await visit.get("/api/v1/runs/r1/results"))[0])
+
+    async with visiting(workspace) as visit, anyio.create_task_group() as asking:
+        for _ in range(8):
+            asking.start_soon(ask, visit)
+    monkeypatch.setattr(kept, "HURRY_S", 0.001)
+    assert statuses == [200] * 8 and made == 1

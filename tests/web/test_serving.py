@@ -1,0 +1,97 @@
+"""A site from its opening to its end: what it recovers, how it is told where it is, what ends it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import anyio
+import pytest
+
+from bench.errors import Locked, UsageError
+from bench.settings import Environment
+from bench.web.serving import OpenSite, Settings, open_site, serve_until_signal
+from bench.web.warming import warm
+from tests.small_journal import record
+from tests.told_journal import Told, told
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+async def test_a_signal_ends_a_site_with_its_code(tmp_path: Path, number: signal.Signals, code: int) -> None:
+    seen: list[OpenSite] = []
+
+    def tell(site: OpenSite) -> None:
+        seen.append(site)
+        os.kill(os.getpid(), number)
+
+    with anyio.fail_after(30):
+        assert await serve_until_signal(Settings(workspace=tmp_path, port=0), tell) == code
+    (site,) = seen
+    assert site.url == site.login.rstrip("/") and site.url.startswith("http://127.0.0.1:") and site.secret is None
+
+
+async def test_a_service_tells_its_login_and_what_it_goes_on_with(tmp_path: Path) -> None:
+    from bench.web.orders import Order, Orders
+
+    with Orders.open(tmp_path) as orders:
+        orders.add(Order(run_id="later", request={"benchmarks": ["nope"]}))
+    async with open_site(Settings(workspace=tmp_path, port=0, runs=True, max_runs=0)) as site:
+        assert site.secret is not None and site.secret.fresh
+        assert site.login == f"{site.url}/login?token={site.secret.token}"
+        assert site.recovered == ("later",)
+        with pytest.raises(Locked):
+            async with open_site(Settings(workspace=tmp_path, port=0, runs=True)):
+                pass
+        async with open_site(Settings(workspace=tmp_path, port=0)) as reading:
+            assert reading.url != site.url, "who only reads may look beside it"
+        assert site.site.service is not None
+        site.site.service.queue.clear()
+    async with open_site(Settings(workspace=tmp_path, port=0, runs=True, max_runs=0)) as again:
+        assert again.secret is not None and not again.secret.fresh and again.secret.token == site.secret.token
+        assert again.site.service is not None
+        again.site.service.queue.clear()
+
+
+@pytest.mark.parametrize("runs", [False, True])
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.7", "example.org"])
+async def test_an_address_that_others_reach_needs_a_named_token_file(tmp_path: Path, host: str, runs: bool) -> None:
+    with pytest.raises(UsageError) as refused:
+        async with open_site(Settings(workspace=tmp_path, host=host, port=0, runs=runs)):
+            pass
+    assert str(refused.value) == f"{host} can be reached from other machines: a token is needed"
+    assert refused.value.hint == ("name a token file with --token-file or MEMORYBENCH_TOKEN_FILE, or stay on 127.0.0.1")
+    assert not list(tmp_path.iterdir()), "nothing was made"
+
+
+async def test_a_token_file_may_be_named_by_the_environment_and_the_flag_goes_before(tmp_path: Path) -> None:
+    named, flag = tmp_path / "named", tmp_path / "flag"
+    environment = Environment(values={"MEMORYBENCH_TOKEN_FILE": str(named)})
+    async with open_site(Settings(workspace=tmp_path, environment=environment, port=0)) as site:
+        assert site.secret is not None and named.read_text().strip() == site.secret.token
+    async with open_site(Settings(workspace=tmp_path, environment=environment, port=0, token_file=flag)) as site:
+        assert site.secret is not None and flag.read_text().strip() == site.secret.token
+    assert named.read_text() != flag.read_text()
+
+
+async def test_what_a_first_visitor_would_wait_for_is_done_whatever_the_configs(tmp_path: Path) -> None:
+    broken = tmp_path / "configs" / "benchmarks" / "bad.yaml"
+    broken.parent.mkdir(parents=True)
+    broken.write_text("x: [")
+    await warm(tmp_path)
+    await warm(tmp_path / "nowhere")
+
+
+async def test_a_site_opens_and_closes_while_a_stream_is_open(tmp_path: Path) -> None:
+    import aiohttp
+
+    from bench.journal import Journal, RunState
+
+    folder = await told(tmp_path, "r1", [(record("x"), [Told(item="q1")])], planned=3, state=RunState.RUNNING)
+    async with Journal.resume(folder) as journal, aiohttp.ClientSession() as session:
+        await journal.set_state(RunState.RUNNING)
+        with anyio.fail_after(20):
+            async with open_site(Settings(workspace=tmp_path, port=0)) as site:
+                answer = await session.get(f"{site.url}/api/v1/runs/r1/events")
+                assert (await answer.content.readline()).startswith(b"id: ")
+        answer.close()
