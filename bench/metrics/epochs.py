@@ -54,7 +54,8 @@ def reduce(values: Sequence[float], reducer: Reducer) -> float | None:
     if reducer == "mode":
         counts = Counter(values)
         return min(counts, key=lambda value: (-counts[value], value))
-    return math.fsum(values) / len(values)
+    mean = math.fsum(values) / len(values)
+    return min(max(mean, min(values)), max(values))  # rounding must not move equal repeats
 
 
 def _failed(row: FoldRow) -> bool:

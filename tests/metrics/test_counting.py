@@ -310,6 +310,13 @@ def test_a_reduced_value_lies_among_its_repeats_whatever_their_order(values: lis
         assert found is not None and min(values) <= found <= max(values)
 
 
+def test_equal_repeats_are_their_own_mean() -> None:
+    """A third of three times 0.003 is another double than 0.003."""
+    assert math.fsum([0.003] * 3) / 3 != 0.003
+    found = {value for value in (n / 1000 for n in range(1001)) if reduce([value] * 3, "mean") != value}
+    assert found == set()
+
+
 @pytest.mark.parametrize(
     ("repeats", "state", "value"),
     [
