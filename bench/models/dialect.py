@@ -6,7 +6,9 @@ temperature taken, which name has the token limit, is a schema understood) comes
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from sys import float_info
 from typing import Literal, Protocol
 
 from bench.errors import AuthError, CallError, MappingError, QuotaError, RateLimited, Rejected, Unavailable
@@ -108,14 +110,14 @@ def error_inside(error: object) -> CallError:
     """Name the error that stands inside a 2xx answer; without a code it counts as the endpoint's own trouble."""
     code = error.get("code", error.get("status")) if isinstance(error, Mapping) else None
     text = f"the answer holds an error: {shown(error)}"
-    match code:
+    match int(code) if isinstance(code, str) and code.isdecimal() else code:
         case 429:
             return RateLimited(text)
         case 401 | 403:
             return AuthError(text)
         case 402 | "insufficient_quota":
             return QuotaError(text)
-        case int() if 400 <= code < 500 and code not in (408, 425):
+        case int(status) if 400 <= status < 500 and status not in (408, 425):
             return Rejected(text)
         case _:
             return Unavailable(text)
@@ -123,8 +125,8 @@ def error_inside(error: object) -> CallError:
 
 def shown(value: object) -> str:
     """A short, redacted form for error texts."""
-    return redact(str(value))[:SHOWN]
+    return redact(json.dumps(value, ensure_ascii=False, default=str))[:SHOWN]
 
 
 def _is_finite(number: object) -> bool:
-    return isinstance(number, int | float) and not isinstance(number, bool) and abs(number) < float("inf")
+    return isinstance(number, int | float) and not isinstance(number, bool) and abs(number) <= float_info.max
