@@ -140,3 +140,27 @@ def test_an_evaluator_beside_the_config_is_read_through_its_verdicts(tmp_path: P
     assert metric.score(replace(row("x"), verdicts=(other,))) is None
     anyone = metrics.registry().measure("accuracy.custom")
     assert anyone.score(replace(row("x"), verdicts=(said, other))) == 1.0
+
+
+OPEN_ENDED = """
+class Words:
+    name, definition = "words", "words/1"
+
+    def score(self, row):
+        return float(len((row.prediction or "").split()))
+
+    def score_inputs(self, **inputs):
+        return float(sum(len(str(value).split()) for value in inputs.values()))
+"""
+
+
+def test_a_class_that_takes_whatever_there_is_gets_every_key_of_a_plain_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(tmp_path, "word-metrics", "bench.metrics", "words", "word_metrics_mod:Words", "")
+    (tmp_path / "word_metrics_mod.py").write_text(OPEN_ENDED, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    rows = [{"anything": "one two", "else": "three", "labels": {"speaker": "x"}, "corpus": "c"}, row("a b c d")]
+    found = metrics.measure("words", rows, by="speaker")
+    assert (found.value, found.n) == (3.5, 2)
+    assert metrics.score("words", text="one two three") == 3

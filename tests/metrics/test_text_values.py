@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import sacrebleu
@@ -15,7 +16,7 @@ from bench.metrics.citing import citations
 from bench.metrics.normal import as_text, locomo_tokens, mem0_tokens, normal_form, several, squad_tokens, stem
 from bench.metrics.overlap import signature
 from bench.metrics.text import LOCOMO_TYPES, locomo_category, locomo_qa, occurs
-from bench.model import Row
+from bench.model import Row, Verdict
 
 
 def score(name: str, prediction: object, reference: object, **params: object) -> float | None:
@@ -540,3 +541,13 @@ def test_an_answer_must_cite_everything_that_the_reference_cites(
     prediction: str, reference: str, expected: float | None
 ) -> None:
     assert score("citation_accuracy", prediction, reference) == expected
+
+
+def test_the_verdict_of_a_class_stands_before_the_texts() -> None:
+    measure = metrics.registry().measure("citation_accuracy")
+    row = Row(benchmark="b", corpus="c", item_id="i", prediction="s. 4", references=("s. 5", "s. 4"))
+    assert measure.score(row) == 1
+    assert measure.score(replace(row, prediction=None)) is None
+    for value in (0.25, None):
+        said = Verdict(evaluator="custom:./cites.py:Cites", value=value, correct=None)
+        assert measure.score(replace(row, verdicts=(said,))) == value
