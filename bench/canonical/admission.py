@@ -29,7 +29,7 @@ def parse(data: bytes) -> JSON:
     refused: list[Stand] = []
     value = _load(text, refused)
     if refused or ("\\u" in text and _ESCAPED_SURROGATE.search(text)):
-        refuse_in(value, "", 1)
+        refuse_in(value)
     return value
 
 
@@ -99,5 +99,5 @@ def _load(text: str, refused: list[Stand]) -> JSON:
 
 
 def _repeated(pairs: list[tuple[str, object]]) -> str:
-    keys = [key for key, _ in pairs]
-    return next(key for index, key in enumerate(keys) if key in keys[:index])
+    seen: set[str] = set()
+    return next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]

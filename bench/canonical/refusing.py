@@ -38,55 +38,63 @@ class Stand:
         self.key = key
 
 
-def refuse_in(value: object, path: str, depth: int) -> None:
+Place = tuple["Place", str | int] | None
+"""Where a value stands: the place of what holds it, and its key or index there; spelled out only for a refusal."""
+
+
+def refuse_in(value: object, place: Place = None, depth: int = 1) -> None:
     """Raise CanonicalError for the first thing in ``value`` that cannot be admitted, with its path."""
     if isinstance(value, Stand):
-        raise _error(value.code, path if value.key is None else _member(path, value.key))
+        raise _error(value.code, place if value.key is None else (place, value.key))
     if isinstance(value, dict | list | tuple) and depth > MAX_DEPTH:
-        raise _error("too_deep", path)
+        raise _error("too_deep", place)
     if isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(key, str):
-                raise _error("key_not_string", _member(path, repr(key)))
-            _refuse_text(key, path)
-            refuse_in(item, _member(path, key), depth + 1)
+                raise _error("key_not_string", (place, repr(key)))
+            _refuse_text(key, place)
+            refuse_in(item, (place, key), depth + 1)
     elif isinstance(value, list | tuple):
         for index, item in enumerate(value):
-            refuse_in(item, f"{path}[{index}]", depth + 1)
+            refuse_in(item, (place, index), depth + 1)
     else:
-        _refuse_scalar(value, path)
+        _refuse_scalar(value, place)
 
 
-def _refuse_scalar(value: object, path: str) -> None:
+def _refuse_scalar(value: object, place: Place) -> None:
     if value is None or isinstance(value, bool):
         return
     if isinstance(value, str):
-        _refuse_text(value, path)
+        _refuse_text(value, place)
     elif isinstance(value, int):
         if abs(value) > MAX_INTEGER:
-            raise _error("integer_out_of_range", path)
+            raise _error("integer_out_of_range", place)
     elif isinstance(value, float):
-        _refuse_float(value, path)
+        _refuse_float(value, place)
     else:
-        raise CanonicalError("unsupported_type", f"a {type(value).__name__} has no JSON form", path=path)
+        raise CanonicalError("unsupported_type", f"a {type(value).__name__} has no JSON form", path=_path(place))
 
 
-def _refuse_float(value: float, path: str) -> None:
+def _refuse_float(value: float, place: Place) -> None:
     if not isfinite(value):
-        raise _error("number_not_finite", path)
+        raise _error("number_not_finite", place)
     if abs(value) > MAX_INTEGER:
-        raise _error("number_out_of_range", path)
+        raise _error("number_out_of_range", place)
 
 
-def _refuse_text(value: str, path: str) -> None:
+def _refuse_text(value: str, place: Place) -> None:
     if _SURROGATE.search(value):
-        raise _error("lone_surrogate", path)
+        raise _error("lone_surrogate", place)
 
 
-def _error(code: str, path: str) -> CanonicalError:
-    return CanonicalError(code, MESSAGES[code], path=path)
+def _error(code: str, place: Place) -> CanonicalError:
+    return CanonicalError(code, MESSAGES[code], path=_path(place))
 
 
-def _member(path: str, key: str) -> str:
-    shown = key.encode("utf-8", "backslashreplace").decode("utf-8")
-    return f"{path}.{shown}" if path else shown
+def _path(place: Place) -> str:
+    """``scores.judged.n`` or ``a[1].b``."""
+    steps: list[str] = []
+    while place is not None:
+        place, step = place
+        steps.append(f"[{step}]" if isinstance(step, int) else f".{step}")
+    return "".join(reversed(steps)).removeprefix(".").encode("utf-8", "backslashreplace").decode("utf-8")

@@ -45,7 +45,7 @@ def dumps_with_part(value: Mapping[str, object], names: Collection[str]) -> tupl
 
 
 def _dumps_with_care(value: object) -> bytes:
-    refuse_in(value, "", 1)
+    refuse_in(value)
     return rfc8785.dumps(value)  # type: ignore[arg-type]
 
 

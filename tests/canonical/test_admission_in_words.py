@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from decimal import Decimal
 from enum import IntEnum, StrEnum
@@ -68,6 +69,15 @@ def test_a_key_that_occurs_twice_is_named_by_its_place(text: str, path: str) -> 
     assert refused(lambda: parse(text.encode())) == ("duplicate_key", path, TWICE)
 
 
+def test_a_repeated_key_behind_very_many_others_is_found_at_once() -> None:
+    """Looking for it took the square of the number of keys: a small file kept a verifier busy for hours."""
+    many = 200_000
+    text = "{" + "".join(f'"{number}":0,' for number in range(many)) + f'"{many - 1}":1}}'
+    began = time.process_time()
+    assert refused(lambda: parse(text.encode())) == ("duplicate_key", str(many - 1), TWICE)
+    assert time.process_time() - began < 20
+
+
 @pytest.mark.parametrize(
     "text",
     ['{"e\\u0301":1,"\\u00e9":2}', '{"a":1,"A":2}', '{"a":1,"a ":2}', '{"\\u212a":1,"K":2}', '{"а":1,"a":2}',
@@ -78,6 +88,15 @@ def test_keys_that_only_look_alike_are_two_keys(text: str) -> None:
     value = parse(text.encode())
     assert isinstance(value, dict) and len(value) == 2
     assert parse(dumps(value)) == value
+
+
+def test_a_long_key_over_very_many_values_is_walked_at_once() -> None:
+    """Spelling out the path of each value copied the key as often as there are values under it."""
+    text = '{"' + "k" * 100_000 + '":[' + "0," * 100_000 + '"\\ud83d\\ude00"]}'
+    began = time.process_time()
+    assert isinstance(parse(text.encode()), dict)
+    assert time.process_time() - began < 5
+    assert refused(lambda: parse(text.replace("\\ude00", "").encode()))[1] == "k" * 100_000 + "[100000]"
 
 
 # ------------------------------------------------------------------------- numbers

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -411,12 +412,35 @@ def test_a_whole_run_has_nothing_pending() -> None:
     assert [f.detail for f in invariants(admit(Body, body))] == ["counts.pending: 2 in a receipt of kind run"]
 
 
-def test_recall_is_compared_over_every_pair_of_cuts_and_by_number_not_by_text() -> None:
+def cuts(*told: tuple[str, float | None]) -> list[str]:
+    """What is said of recall at these cuts, beside the two of every receipt (5: 0.7, 10: 0.9)."""
     body = make.body(make.default_rows())
-    deterministic = body["scores"]["deterministic"]
-    deterministic["recall_at_100"] = {**deterministic["recall_at_10"], "definition": "recall_any@100/1", "value": 0.6}
-    found = [(str(f.code), f.detail) for f in invariants(admit(Body, body))]
-    assert found == [
-        ("invariant_recall_monotone", "recall_any@5 0.7 > recall_any@100 0.6"),
-        ("invariant_recall_monotone", "recall_any@10 0.9 > recall_any@100 0.6"),
-    ]
+    scores = body["scores"]["deterministic"]
+    for number, (cut, value) in enumerate(told):
+        scores[f"more_{number}"] = {**scores["recall_at_10"], "definition": f"recall_any@{cut}/1", "value": value}
+    return [f.detail for f in invariants(admit(Body, body)) if f.code == "invariant_recall_monotone"]
+
+
+CUTS: list[tuple[list[tuple[str, float | None]], list[str]]] = [
+    ([("100", 0.95), ("20", 0.9), ("3", 0.5)], []),
+    ([("100", 0.6)], ["recall_any@10 0.9 > recall_any@100 0.6"]),
+    ([("7", 0.6), ("8", 0.65)], ["recall_any@5 0.7 > recall_any@7 0.6", "recall_any@5 0.7 > recall_any@8 0.65"]),
+    ([("1", 0.95)], ["recall_any@1 0.95 > recall_any@5 0.7", "recall_any@1 0.95 > recall_any@10 0.9"]),
+    ([("50[duplicates=first]", 0.2), ("20[duplicates=first]", 0.3)],
+     ["recall_any@20 0.3 > recall_any@50 0.2"]),
+    ([("50[duplicates=first]", 0.2)], []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("told", "expected"), CUTS)
+def test_recall_at_a_cut_is_at_least_the_best_of_every_smaller_one(
+    told: list[tuple[str, float | None]], expected: list[str]
+) -> None:
+    assert cuts(*told) == expected
+
+
+def test_thousands_of_cuts_are_held_against_each_other_at_once() -> None:
+    began = time.process_time()
+    falling = cuts(*((str(number + 20), 0.9 - number / 10_000) for number in range(4000)))
+    assert (len(falling), falling[0]) == (3999, "recall_any@10 0.9 > recall_any@21 0.8999")
+    assert time.process_time() - began < 20
