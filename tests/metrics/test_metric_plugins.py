@@ -11,7 +11,7 @@ import pytest
 from bench import metrics
 from bench.errors import ConfigError, EvaluatorFailed
 from bench.metrics import FoldRow, fold, open_metrics
-from bench.model import Row, Verdict
+from bench.model import Row, State, Verdict
 
 SHOUTING = """
 class Shouting:
@@ -160,7 +160,10 @@ def test_a_class_that_takes_whatever_there_is_gets_every_key_of_a_plain_row(
     install(tmp_path, "word-metrics", "bench.metrics", "words", "word_metrics_mod:Words", "")
     (tmp_path / "word_metrics_mod.py").write_text(OPEN_ENDED, encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
-    rows = [{"anything": "one two", "else": "three", "labels": {"speaker": "x"}, "corpus": "c"}, row("a b c d")]
+    rows = [
+        {"anything": "one two", "else": "three", "labels": {"speaker": "x"}, "corpus": "c"},
+        replace(row("a b c d"), state=State.CORRECT),
+    ]
     found = metrics.measure("words", rows, by="speaker")
     assert (found.value, found.n) == (3.5, 2)
     assert metrics.score("words", text="one two three") == 3
