@@ -203,6 +203,18 @@ def test_a_flag_in_the_second_of_two_sessions_of_one_name_is_no_evidence(chat) -
     assert dict(dataset.counts.flags) == {"evidence_turns_missing": 1, "session_id_repeated": 1}
 
 
+def test_without_a_reference_only_the_first_session_of_a_name_has_flagged_turns(chat) -> None:
+    sessions = [[turn("a", has_answer=True)], [turn("b", has_answer=True)]]
+    dataset = chat(row(ids=["s1", "s1"], dates=["2024-01-01", "2024-01-02"], sessions=sessions, gold=[]))
+    assert dataset.item("q1").evidence == Evidence(sessions=("s1",), turns=("s1#1",))
+
+
+def test_an_abstention_item_misses_no_evidence(chat) -> None:
+    sessions = [[turn("a")], [turn("b")]]
+    dataset = chat(row(gold=[], sessions=sessions), row(id="q2_abs", gold=[], sessions=sessions))
+    assert [dataset.item(name).flags for name in ("q1", "q2_abs")] == [("evidence_missing",), ()]
+
+
 def test_evidence_of_a_role_that_is_not_ingested_leaves_turn_by_turn(chat) -> None:
     sessions = [[turn("a", has_answer=True), turn("b", "assistant", has_answer=True)], [turn("c", has_answer=True)]]
     extra = "ingestion: {preprocessing: {removeRoles: [user]}}\n"

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from bench.datasets.cache import FEW, MANY_SHARE, SizedCache
 from bench.datasets.index import IdTable, RowIndex
+from bench.datasets.scan import Scanned
 
 SIZES = st.lists(st.integers(0, 4), min_size=1, max_size=12)
 
@@ -66,6 +67,14 @@ def test_an_offset_beyond_four_gigabytes_is_kept() -> None:
     rows = RowIndex()
     rows.add(2**40, 2**32 - 1, 1)
     assert (rows.offsets[0], rows.lengths[0]) == (2**40, 2**32 - 1)
+
+
+def test_the_index_has_room_for_a_type_an_item() -> None:
+    """A field that tells every item from the others is a poor type, but no reason to fall over."""
+    found = Scanned()
+    found.type_of.append(100_000)
+    found.view_of.append(100_000)
+    assert (found.type_of[0], found.view_of[0]) == (100_000, 100_000)
 
 
 class Made:

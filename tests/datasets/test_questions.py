@@ -149,6 +149,16 @@ def test_a_type_that_is_not_listed_names_the_item(workspace: Workspace) -> None:
     assert text == f'{expected}: "fact" (row r)'
 
 
+@pytest.mark.parametrize(
+    ("kind", "label"), [("fact", "fact"), ("", None), (None, None), (3, "3"), (False, "false"), (["x"], None)]
+)
+def test_a_type_is_a_label_or_none(chat, kind: object, label: str | None) -> None:
+    dataset = chat(row(kind=kind))
+    assert dataset.item("q1").question_type == label
+    assert [ref.question_type for ref in dataset.items()] == [label]
+    assert dict(dataset.counts.question_types) == ({label: 1} if label else {})
+
+
 # ------------------------------------------------------------------ who abstains
 
 

@@ -47,6 +47,7 @@ CHAT = [[{"role": "user", "content": "x"}]]
         ({"id": 1, "dates": ["2024-01-01"], "talk": CHAT, "question": "Q"}, "talk", "array"),
         ({"number": 5, "tale": "x", "question": "Q"}, "tale", "string"),
         ({"tale": "the only text there is", "question": "Q", "answer": "A"}, "tale", "string"),
+        ({"key": "a key that is longer than it", "tale": "x", "question": "Q"}, "tale", "string"),
         ({"id": 1, "question": "Q", "answer": "A"}, "history", "string"),
         ({"id": 1, "question": "Q", "answer": "A", "score": 5}, "history", "string"),
     ],
