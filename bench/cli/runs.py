@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import time
 from collections.abc import Mapping
@@ -230,7 +231,7 @@ def _chosen(workspace: Path, run_id: str | None, older_than: str | None, *, orph
     if run_id is None and older_than is None and not orphans:
         raise UsageError("which runs?", hint="bench clean RUN_ID, --older-than 30d, or --orphans")
     if run_id is not None:
-        return [_folder(run_id)]
+        return [_own(workspace, run_id)]
     folders = [workspace / CHECKPOINTS / name for name in run_ids(workspace)]
     if older_than is None:
         return folders
@@ -238,11 +239,20 @@ def _chosen(workspace: Path, run_id: str | None, older_than: str | None, *, orph
     return [path for path in folders if (path / "journal.sqlite").stat().st_mtime < before.timestamp()]
 
 
+def _own(workspace: Path, run_id: str) -> Path:
+    """A run of this workspace: what lies around a copied journal is never deleted with it."""
+    folder = _folder(run_id)
+    if folder.resolve().parent != (workspace / CHECKPOINTS).resolve():
+        raise UsageError(f"{run_id} is no run of this workspace", hint="delete a copied journal yourself")
+    return folder
+
+
 def _span(text: str) -> timedelta:
     units = {"d": "days", "h": "hours", "m": "minutes"}
-    if not text[:-1].isdigit() or text[-1:] not in units:
+    found = re.fullmatch(r"([0-9]{1,5})([dhm])", text)
+    if found is None:
         raise UsageError(f"--older-than {text}: expected a span such as 30d or 12h")
-    return timedelta(**{units[text[-1]]: int(text[:-1])})
+    return timedelta(**{units[found[2]]: int(found[1])})
 
 
 def _clean_one(workspace: Path, one: Cleanable, *, delete: bool) -> None:

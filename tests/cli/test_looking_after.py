@@ -1,0 +1,241 @@
+"""``bench status``, ``pause``, ``clean``, ``merge``: runs as things to look after, whoever runs them."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from bench.engine.run import PAUSE_FILE
+from bench.journal import Journal, RunState
+from tests.small_journal import Job, made, record
+
+Bench = Callable[..., Any]
+VALUES = {"q1": 1.0, "q2": 0.0, "q3": None}
+
+
+def write(workspace: Path, run_id: str = "r", *, state: RunState = RunState.COMPLETE, planned: int = 3) -> Path:
+    job = Job(record=record("p"), values=VALUES, planned=planned)
+    return anyio.run(lambda: made(workspace, run_id, [job], state=state))
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """The run as it is while this process holds it."""
+    with anyio.from_thread.start_blocking_portal() as portal, portal.wrap_async_context_manager(Journal.resume(folder)):
+        yield
+
+
+def shown(text: str) -> dict[str, str]:
+    return {line.split()[0]: line.split(maxsplit=1)[1] for line in text.splitlines()}
+
+
+# -------------------------------------------------------------------------- status
+
+
+def test_a_run_says_how_far_it_is(bench: Bench, tmp_path: Path) -> None:
+    write(tmp_path, state=RunState.STOPPED, planned=5)
+    assert shown(bench("status", "r").stdout) == {
+        "run": "r",
+        "state": "stopped",
+        "items": "2 ended well, 1 failed, 2 open, 5 in all",
+        "evaluate": "ok 2, timeout 1",
+        "cost": "USD 0",
+        "next": "bench run --resume r",
+    }
+
+
+def test_the_document_has_the_same_numbers(bench: Bench, tmp_path: Path) -> None:
+    write(tmp_path, state=RunState.STOPPED, planned=5)
+    found = json.loads(bench("status", "r", "--json").stdout)
+    keys = ("run_id", "state", "partial", "total", "completed", "failed", "in_progress", "eta_s", "oldest_request_s")
+    assert [found[key] for key in keys] == ["r", "stopped", True, 5, 2, 1, 0, None, None]
+    assert found["phases"] == {"evaluate": {"ok": 2, "timeout": 1}}
+    assert "shards" not in found, "no cluster was asked"
+
+
+def test_a_complete_run_has_nothing_next(bench: Bench, tmp_path: Path) -> None:
+    write(tmp_path)
+    assert "next" not in shown(bench("status", "r").stdout)
+
+
+def test_without_a_name_the_newest_is_shown(bench: Bench, tmp_path: Path) -> None:
+    write(tmp_path, "newer")
+    old = write(tmp_path, "older") / "journal.sqlite"
+    os.utime(old, (time.time() - 99, time.time() - 99))
+    assert shown(bench("status").stdout)["run"] == "newer"
+
+
+def test_a_workspace_without_a_run_says_how_to_start_one(bench: Bench) -> None:
+    assert bench("status", check=2).stderr == "error: this workspace has no run yet\nhint: bench run starts one\n"
+
+
+def test_a_copied_journal_is_read_where_it_lies(bench: Bench, tmp_path: Path) -> None:
+    (tmp_path / "copy.sqlite").write_bytes((write(tmp_path / "other") / "journal.sqlite").read_bytes())
+    assert shown(bench("status", "copy.sqlite").stdout)["run"] == "r"
+
+
+def test_a_run_of_another_process_is_running_and_names_it(bench: Bench, tmp_path: Path) -> None:
+    folder = write(tmp_path, planned=5)
+    with held(folder):
+        found = shown(bench("status", "r").stdout)
+        document = json.loads(bench("status", "r", "--json").stdout)
+    assert found["state"].startswith(f"running by pid {os.getpid()} on ")
+    assert "next" not in found
+    assert (document["in_progress"], document["partial"]) == (2, True)
+
+
+def test_watching_ends_with_the_run_and_prints_a_line_each_time(bench: Bench, tmp_path: Path) -> None:
+    write(tmp_path, state=RunState.PAUSED)
+    lines = bench("status", "r", "--watch", "--json").stdout.splitlines()
+    assert [json.loads(line)["state"] for line in lines] == ["paused"]
+
+
+# --------------------------------------------------------------------------- pause
+
+
+def test_a_run_that_does_not_run_is_not_paused(bench: Bench, tmp_path: Path) -> None:
+    folder = write(tmp_path)
+    assert bench("pause", "r").stderr == "run r is complete: nothing to pause\n"
+    assert json.loads(bench("pause", "r", "--json").stdout) == {"run_id": "r", "state": "complete", "asked": False}
+    assert not (folder / PAUSE_FILE).exists()
+
+
+def test_a_live_run_is_asked_by_a_file_in_its_folder(bench: Bench, tmp_path: Path) -> None:
+    folder = write(tmp_path)
+    with held(folder):
+        done = bench("pause", "r")
+        assert json.loads(bench("pause", "r", "--json").stdout) == {"run_id": "r", "state": "running", "asked": True}
+    assert done.stderr == "asked run r to pause; bench status r --watch shows when it has\n"
+    assert (folder / PAUSE_FILE).is_file()
+
+
+# --------------------------------------------------------------------------- clean
+
+
+def test_a_run_is_listed_and_nothing_is_changed_without_yes(bench: Bench, tmp_path: Path) -> None:
+    folder = write(tmp_path)
+    bench("status", "r")
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    done = bench("clean", "r")
+    assert done.stdout == f"r  {size / 1e6:.1f} MB, 0 namespaces left at providers\n"
+    assert done.stderr == "nothing was changed; add --yes to do it\n"
+    found = json.loads(bench("clean", "r", "--json").stdout)
+    assert found == {"done": False, "runs": [{"run_id": "r", "bytes": size, "namespaces": 0, "running": False}]}
+    assert folder.is_dir()
+
+
+@pytest.mark.parametrize("yes", ["--yes", "-y"])
+def test_a_run_goes_with_its_results_and_no_other(bench: Bench, tmp_path: Path, yes: str) -> None:
+    folder, other = write(tmp_path), write(tmp_path, "other")
+    for name in ("r", "other"):
+        (tmp_path / "results" / name).mkdir(parents=True)
+    assert bench("clean", "r", yes).stderr == "r: deleted\n"
+    assert not folder.exists() and other.is_dir()
+    assert [path.name for path in (tmp_path / "results").iterdir()] == ["other"]
+
+
+@pytest.mark.parametrize(("span", "gone"), [("2d", ["old"]), ("47h", ["old"]), ("4d", []), ("0m", ["new", "old"])])
+def test_age_chooses_by_when_a_journal_was_last_written(
+    bench: Bench, tmp_path: Path, span: str, gone: list[str]
+) -> None:
+    write(tmp_path, "new")
+    path = write(tmp_path, "old") / "journal.sqlite"
+    os.utime(path, (time.time() - 3 * 86400, time.time() - 3 * 86400))
+    found = json.loads(bench("clean", "--older-than", span, "--json").stdout)
+    assert sorted(one["run_id"] for one in found["runs"]) == gone
+
+
+@pytest.mark.parametrize("span", ["", "d", "30", "3w", "-1d", "1.5d", "²d", "d30", "999999d"])
+def test_a_span_that_is_none_is_refused(bench: Bench, span: str) -> None:
+    told = bench("clean", "--older-than", span, check=2).stderr.splitlines()
+    assert told[0] == f"error: --older-than {span}: expected a span such as 30d or 12h" or span == "-1d"
+
+
+def test_a_run_must_be_chosen(bench: Bench) -> None:
+    told = bench("clean", check=2).stderr
+    assert told == "error: which runs?\nhint: bench clean RUN_ID, --older-than 30d, or --orphans\n"
+
+
+def test_nothing_to_clean_is_said(bench: Bench) -> None:
+    for flags in (("--older-than", "1d"), ("--orphans",)):
+        assert bench("clean", *flags).stderr == "nothing to clean\n"
+
+
+def test_a_live_run_is_not_deleted(bench: Bench, tmp_path: Path) -> None:
+    folder = write(tmp_path)
+    with held(folder):
+        told = bench("clean", "r", "--yes", check=6).stderr
+        assert json.loads(bench("clean", "--orphans", "--json").stdout)["runs"] == []
+    assert told == "error: run r is running\nhint: bench pause r first\n"
+    assert folder.is_dir()
+
+
+@pytest.mark.parametrize("name", ["downloads/journal.sqlite", "downloads"])
+def test_what_lies_around_a_copied_journal_is_never_deleted(bench: Bench, tmp_path: Path, name: str) -> None:
+    downloads = tmp_path / "downloads"
+    downloads.mkdir()
+    (downloads / "journal.sqlite").write_bytes((write(tmp_path) / "journal.sqlite").read_bytes())
+    (downloads / "thesis.txt").write_text("mine")
+    told = bench("clean", name, "--yes", check=2).stderr
+    assert told == f"error: {name} is no run of this workspace\nhint: delete a copied journal yourself\n"
+    assert (downloads / "thesis.txt").read_text() == "mine"
+
+
+def test_a_run_may_be_named_by_its_folder(bench: Bench, tmp_path: Path) -> None:
+    folder = write(tmp_path)
+    bench("clean", "checkpoints/r/journal.sqlite", "--yes")
+    assert not folder.exists()
+
+
+# --------------------------------------------------------------------------- merge
+
+
+@pytest.mark.parametrize("into", ["", ".x", "a/b", "../x", "x" * 101, "é"])
+def test_a_name_that_is_no_run_id_merges_nothing(bench: Bench, tmp_path: Path, into: str) -> None:
+    write(tmp_path)
+    told = bench("merge", "r", "--into", into, check=2).stderr
+    assert f"--into {into}: a run id is 1 to 100 of A-Z a-z 0-9 . _ - and begins with no dot" in told
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["r"]
+
+
+def test_a_name_that_is_used_is_left_alone(bench: Bench, tmp_path: Path) -> None:
+    folder = write(tmp_path)
+    before = (folder / "journal.sqlite").read_bytes()
+    told = bench("merge", "r", "--into", "r", check=2).stderr
+    assert told == "error: run r exists already\nhint: choose another name\n"
+    assert (folder / "journal.sqlite").read_bytes() == before
+
+
+def test_runs_of_two_plans_are_refused_and_leave_nothing(bench: Bench, tmp_path: Path) -> None:
+    write(tmp_path, "a")
+    write(tmp_path, "b")
+    bench("merge", "a", "b", "--into", "both", check=2)
+    assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == ["a", "b"]
+
+
+def test_ranges_become_one_run_and_what_nobody_ran_is_named(bench: Bench) -> None:
+    flags = ("--providers", "no-memory", "-q")
+    for name, start, end in (("one", "1", "3"), ("three", "7", "9")):
+        bench("run", "--run-id", name, *flags, "--start", start, "--end", end)
+    done = bench("merge", "one", "three", "--into", "joined")
+    assert done.stdout == "results: results/joined\n"
+    assert done.stderr == "gap: nobody ran items 4 to 6\ngap: nobody ran items 10 to 160\n"
+    found = json.loads(bench("merge", "three", "one", "one", "--into", "again", "--json").stdout)
+    assert found == {"run_id": "again", "results": "results/again", "gaps": [[4, 6], [10, 160]]}
+    one, other = (json.loads(bench("results", name, "--json").stdout) for name in ("joined", "again"))
+    assert one["jobs"] == other["jobs"] and one["partial"] is True
+
+
+def test_a_merged_run_is_remembered(bench: Bench) -> None:
+    bench("run", "--run-id", "one", "--providers", "no-memory", "-q", "--end", "3")
+    bench("merge", "one", "--into", "joined")
+    assert "joined" in bench("list", "runs").stdout
+    assert Path("results/joined/report.json").is_file()
