@@ -198,12 +198,12 @@ async def test_an_index_that_only_took_long_is_waited_for_again(world: World, er
 
 @pytest.mark.parametrize("by", ["sentinel", "status"])
 async def test_what_is_never_found_is_not_ready_at_the_deadline(world: World, by: str) -> None:
-    store = ScriptedStore.install(world, wait=f'by="{by}", interval_s=0.01, timeout_s=0.05')
+    store = ScriptedStore.install(world, wait=f'by="{by}", interval_s=0.01, timeout_s=0.4')
     store.fails("ingest", at=None, error="")
     outcome = await run(world)
     assert (outcome.jobs[0].states, outcome.exit_code) == ({State.NOT_READY: 4}, 0)
     assert world.query("r", "select distinct text from message") == [
-        ("c0 was not searchable 0.05 s after its last add",)
+        ("c0 was not searchable 0.4 s after its last add",)
     ]
     assert len(store.calls("ready")) >= 2, "its status call said ready all the time"
 
