@@ -12,7 +12,8 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Literal, NoReturn
@@ -129,7 +130,7 @@ def _copy(config: BenchmarkConfig, source: Path, target: Path) -> Downloaded:
         return Downloaded(path=target, state="up to date", sha256=sha256, size=target.stat().st_size)
     part, notes = _unfinished(target)
     notes.unlink(missing_ok=True)  # what is copied over is no longer the part of a download
-    with source.open("rb") as given, part.open("wb") as written:
+    with _named(part), source.open("rb") as given, part.open("wb") as written:
         shutil.copyfileobj(given, written, _CHUNK)
         _settle(written)
     sha256 = file_sha256(part)
@@ -183,7 +184,7 @@ async def _receive(remote: Remote, part: Path, notes: Path, progress: Progress) 
     """Append the body from the offset the server agreed to; give the digest of the whole file."""
     digest = hashlib.sha256()
     done = remote.offset
-    with part.open("r+b" if done else "wb") as file:
+    with _named(part), part.open("r+b" if done else "wb") as file:
         _rehash(digest.update, part, done)
         file.seek(done)
         file.truncate()
@@ -207,6 +208,16 @@ def _rehash(update: Callable[[bytes], None], part: Path, length: int) -> None:
         while left > 0 and (chunk := file.read(min(_CHUNK, left))):
             update(chunk)
             left -= len(chunk)
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """A write that fails tells no name by itself."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
 
 
 def _settle(file: BinaryIO) -> None:
