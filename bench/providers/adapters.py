@@ -94,12 +94,15 @@ def _install_hint(module: str, error: Exception) -> str:
 
 
 def _from_file(path: Path, where: str | None) -> object:
-    name = f"bench_adapter_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]}_{path.stem}"
+    if not path.is_file():
+        raise ConfigError(f"no such adapter file: {path}", where=where, hint="the path starts beside the config")
+    # by its content too: a file that was edited is another module, as it is another plan
+    digest = hashlib.sha256(str(path.resolve()).encode() + path.read_bytes()).hexdigest()[:12]
+    name = f"bench_adapter_{digest}_{path.stem}"
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise ConfigError(f"no such adapter file: {path}", where=where, hint="the path starts beside the config")
+    assert spec is not None and spec.loader is not None, "its name ends with .py"
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:

@@ -130,6 +130,13 @@ def test_broken_adapter_is_a_config_error_at_its_line(text: str, said: str, tmp_
     assert "acme.yaml:3:1" in str(caught.value)
 
 
+def test_a_file_that_was_edited_is_read_again_and_one_that_was_not_is_not(tmp_path: Path) -> None:
+    first = provider_class(own(tmp_path))
+    assert provider_class(own(tmp_path)) is first
+    second = provider_class(own(tmp_path, OWN.replace('"1"', '"2"')))
+    assert (first.version, second.version) == ("1", "2")  # type: ignore[attr-defined]
+
+
 def test_module_that_is_not_installed_names_the_module() -> None:
     config = declared({"type": "local", "adapter": "nowhere_at_all:Thing", "endpoints": ..., "connection": ...})
     with pytest.raises(ConfigError, match="cannot import nowhere_at_all"):

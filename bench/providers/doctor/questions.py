@@ -19,7 +19,10 @@ AWKWARD = (
 )
 EDGE = 40
 """characters of the beginning and the end that must come back when a service cuts a memory"""
-LONG = "The marmalade ledger begins here. " + "Every line of the marmalade ledger names one jar and one shelf. " * 156
+_LINES = "The marmalade ledger begins here. " + "Every line of the marmalade ledger names one jar and one shelf. " * 156
+_END = " Here the marmalade ledger ends: shelf 41."
+LONG = _LINES[: 10_000 - len(_END)] + _END
+"""begins and ends with words that stand nowhere else in it, so that a cut is seen"""
 
 
 async def _version(exam: Examination) -> str:
@@ -123,7 +126,7 @@ async def _survives(exam: Examination) -> str:
     exam.needs_store()
     if exam.rewrites:
         raise Skipped("the service rewrites what it stores")
-    awkward = [Memory(id="awkward-1", content=AWKWARD), Memory(id="long-1", content=LONG[:10_000])]
+    awkward = [Memory(id="awkward-1", content=AWKWARD), Memory(id="long-1", content=LONG)]
     dated = [replace(memory, when=FACTS[0][1]) for memory in awkward]
     await exam.fill(exam.first, dated)
     await exam.until_ready(exam.first, [memory.content for memory in dated])

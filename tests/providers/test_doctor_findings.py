@@ -1,0 +1,251 @@
+"""Each question of the doctor finds the fault that it is for, and a whole provider passes all of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench.config.provider import ProviderConfig, load_provider
+from bench.config.source import Source
+from bench.providers.doctor import DoctorReport, examine
+from tests.contract.running import context_for
+
+SHELF = '''
+"""Keeps what it is given in lists of this process."""
+from dataclasses import replace
+from datetime import timedelta
+
+from bench.errors import CallError, NotCleared, QuotaError, Rejected, Unavailable
+from bench.model import Found, Hit, Ingested, Readiness
+from bench.providers import Batching, Waiting
+
+
+class Shelf:
+    version, durability, on_unknown = "1", "process", "repeat"
+    wait, batching = Waiting(interval_s=0.001, timeout_s=0.2), Batching(max_items=2)
+
+    def __init__(self, config, context):
+        self.key = context.environment.require("SHELF_KEY", user=config.name).get_secret_value()
+        self.spaces = {}
+
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *exc):
+        return None
+
+    def rows(self, space):
+        return self.spaces.setdefault(space.namespace, {})
+
+    async def ingest(self, space, memories):
+        rejected = {}
+        self.rows(space).update({one.id: one for one in memories})
+        return Ingested(ids={one.id: (one.id,) for one in memories}, rejected=rejected)
+
+    async def ready(self, space, ingested):
+        return Readiness(state="ready")
+
+    def hit(self, one):
+        return Hit(id=one.id, content=one.content, source_ids=(one.id,), when=one.when)
+
+    async def search(self, space, query):
+        words = set(query.text.lower().split())
+        rank = lambda one: len(words & set(one.content.lower().split()))
+        found = sorted((one for one in self.rows(space).values() if rank(one)), key=rank, reverse=True)
+        hits = tuple(self.hit(one) for one in found)[: query.k]
+        return Found(hits=hits, requested=query.k, returned=len(found))
+
+    async def clear(self, space):
+        return len(self.spaces.pop(space.namespace, {}))
+
+    async def count(self, space):
+        return len(self.rows(space))
+
+    async def upstream_version(self):
+        return "shelf 7"
+'''
+KEY = "sk-shelf-0123456789abcdef"
+
+
+def shelf(folder: Path, *changes: tuple[str, str]) -> ProviderConfig:
+    text = SHELF
+    for old, new in changes:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    (folder / "shelf.py").write_text(text, encoding="utf-8")
+    return load_provider(Source.parse("name: shelf\ntype: local\nadapter: ./shelf.py:Shelf\n", folder / "shelf.yaml"))
+
+
+async def examined(folder: Path, *changes: tuple[str, str], keep: bool = False) -> DoctorReport:
+    config = shelf(folder, *changes)
+    async with context_for(config, folder, {"SHELF_KEY": KEY}) as context:
+        return await examine(config, context, keep=keep)
+
+
+def failures(report: DoctorReport) -> dict[str, str]:
+    return {check.name: check.detail for check in report.checks if check.outcome == "fail"}
+
+
+async def test_a_provider_without_fault_passes_every_question(tmp_path: Path) -> None:
+    report = await examined(tmp_path)
+    assert (report.ok, report.provider, report.version, report.refused) == (True, "shelf", "shelf 7", False)
+    assert [(check.name, check.outcome, check.detail) for check in report.checks] == [
+        ("version", "pass", "shelf 7"),
+        ("setup twice", "pass", "nothing to set up"),
+        ("empty namespace", "pass", "holds nothing"),
+        ("add", "pass", "3 memories"),
+        ("ready", "pass", "after 0.0 s"),
+        ("found by own text", "pass", "by id"),
+        ("k is kept", "pass", report.checks[6].detail),
+        ("namespaces apart", "pass", "sees nothing of the first"),
+        ("adding again", "pass", "repeat: each memory once"),
+        ("text survives", "pass",
+         "newlines, quotes, emoji, right-to-left text, placeholders, 10,000 characters"),
+        ("empty query", "pass", "0 hits"),
+        ("clear", "pass", "twice; nothing is left"),
+        ("other namespace lives", "pass", "still there"),
+        ("no secret shown", "pass", "in no log, journal or error"),
+    ]  # fmt: skip
+    assert all(check.latency_ms >= 0 for check in report.checks)
+
+
+STORE = "self.rows(space).update({one.id: one for one in memories})"
+HIT = "return Hit(id=one.id, content=one.content, source_ids=(one.id,), when=one.when)"
+CUT = "tuple(self.hit(one) for one in found)[: query.k]"
+CLEAR = "return len(self.spaces.pop(space.namespace, {}))"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "question", "detail"),
+    [
+        ('return "shelf 7"', 'return " "', "version", "the version is empty"),
+        ("return len(self.rows(space))", "return 5", "empty namespace", "a new namespace holds 5, a search finds 0"),
+        ("rejected = {}", "rejected = {memories[0].id: 'too long'}", "add", "rejected: {"),
+        (
+            'return Readiness(state="ready")', 'return Readiness(state="failed", detail="no disk")',
+            "ready", "the provider says that indexing failed: no disk",
+        ),
+        (
+            'return Readiness(state="ready")', 'return Readiness(state="pending", detail="1 of 3")',
+            "ready", "not_ready: not ready within 0.2 s: 1 of 3",
+        ),
+        (STORE, "pass", "found by own text", 'nothing found for "Ana moved to Lisbon'),
+        (
+            HIT, HIT.replace("source_ids=(one.id,)", "source_ids=('x',)"),
+            "found by own text", '"Ana moved to Lisbon in May because of a " is not among its first 3 hits by id',
+        ),
+        (
+            HIT, HIT.replace("when=one.when", "when=one.when and one.when + timedelta(days=1)"),
+            "found by own text", "the hit of m0-",
+        ),
+        (CUT, CUT.replace("query.k", "query.k + 1"), "k is kept", "k = 1 gives "),
+        (CUT, CUT.replace("query.k", "query.k - 1"), "k is kept", "k = 1 gives 0, k = 2 gives 1"),
+        (
+            "self.spaces.setdefault(space.namespace, {})", 'self.spaces.setdefault("all", {})',
+            "namespaces apart", "a second namespace finds ",
+        ),
+        (
+            STORE, "self.rows(space).update({f'{one.id}.{len(self.rows(space))}': one for one in memories})",
+            "adding again", "on_unknown says repeat, but a repeated batch is stored twice: [",
+        ),
+        (HIT, HIT.replace("content=one.content", "content=one.content[:300]"), "text survives", "long-1 does not come"),
+        (HIT, HIT.replace("content=one.content", "content=one.content[-9990:]"), "text survives", "long-1 does not"),
+        (
+            HIT, HIT.replace("content=one.content", "content=one.content.replace(chr(10), ' ')"),
+            "text survives", "awkward-1 does not come back as it was sent; found [",
+        ),
+        (CLEAR, "return 0", "clear", "5 memories are left after clear"),
+        (CLEAR, "self.spaces.clear()", "other namespace lives", "clearing one namespace emptied the other"),
+        (CLEAR, 'raise NotCleared("still 2 there")', "clear", "not_cleared: still 2 there"),
+        (
+            "words = set(query.text.lower().split())",
+            'words = set(query.text.lower().split())\n        if not words:\n            raise Unavailable("crashed")',
+            "empty query", "unavailable: crashed",
+        ),
+        (
+            "words = set(query.text.lower().split())",
+            "words = set(query.text.lower().split())\n        if not words:\n            raise Rejected(self.key)",
+            "no secret shown", "a secret stands in an error or detail",
+        ),
+        (
+            "rejected = {}", "rejected = {}\n        import logging\n        logging.getLogger().warning(self.key)",
+            "no secret shown", "a secret stands in the log",
+        ),
+        (
+            "rejected=rejected)", "rejected=rejected, captures={'seen': [self.key]})",
+            "no secret shown", "a secret stands in the journal",
+        ),
+    ],
+)  # fmt: skip
+async def test_each_fault_is_found_by_its_own_question(
+    tmp_path: Path, old: str, new: str, question: str, detail: str
+) -> None:
+    found = failures(await examined(tmp_path, (old, new)))
+    assert found.get(question, str(found)).startswith(detail)
+    assert KEY not in str(found)
+
+
+async def test_a_question_that_builds_on_a_failed_one_is_not_asked(tmp_path: Path) -> None:
+    report = await examined(tmp_path, ("rejected = {}", "rejected = {memories[0].id: 'no'}"))
+    told = {check.name: check.detail for check in report.checks if check.outcome == "skip"}
+    assert told == {
+        "ready": 'needs "add", which failed',
+        "found by own text": 'needs "add", which failed',
+        "k is kept": 'needs "add", which failed',
+        "namespaces apart": 'needs "add", which failed',
+        "adding again": 'needs "add", which failed',
+        "text survives": 'needs "add", which failed',
+        "empty query": 'needs "add", which failed',
+        "other namespace lives": 'needs "add", which failed',
+    }
+    assert not report.ok
+
+
+@pytest.mark.parametrize(
+    ("error", "refused"), [('QuotaError("plan used up")', True), ('Unavailable("gone", timed_out=True)', False)]
+)
+async def test_when_every_further_call_must_end_the_same_way_none_is_made(
+    tmp_path: Path, error: str, refused: bool
+) -> None:
+    report = await examined(tmp_path, ("rejected = {}", f"raise {error}"))
+    assert (list(failures(report)), report.refused) == (["add"], refused)
+    skipped = {check.detail for check in report.checks[4:-1]}
+    assert skipped == {'not asked, see "add"'}
+    assert report.checks[-1].outcome == "pass"
+
+
+async def test_what_does_not_apply_is_skipped_with_its_reason(tmp_path: Path) -> None:
+    forgetful = await examined(tmp_path, ("version, durability", "keeps_store = False\n    version, durability"))
+    assert forgetful.ok
+    told = {check.name: (check.outcome, check.detail) for check in forgetful.checks}
+    assert told["empty namespace"] == told["ready"] == ("skip", "keeps no store")
+    assert told["clear"] == ("pass", "nothing to clear")
+    unbounded = await examined(tmp_path, ("version, durability", "unbounded = True\n    version, durability"))
+    assert {check.name: check.detail for check in unbounded.checks}["k is kept"] == "returns everything by design"
+    assert unbounded.ok
+
+
+async def test_a_service_that_rewrites_what_it_stores_is_not_asked_for_its_texts(tmp_path: Path) -> None:
+    report = await examined(tmp_path, (HIT, HIT.replace("content=one.content", "content='fact: ' + one.content")))
+    told = {check.name: (check.outcome, check.detail) for check in report.checks}
+    assert told["found by own text"] == ("pass", "by id")
+    assert told["text survives"] == ("skip", "the service rewrites what it stores")
+
+
+async def test_hits_without_ids_are_found_by_text_and_it_is_said(tmp_path: Path) -> None:
+    report = await examined(tmp_path, (HIT, HIT.replace("source_ids=(one.id,), ", "")))
+    assert report.ok
+    assert {check.name: check.detail for check in report.checks}["found by own text"].startswith("by text; hits carry")
+
+
+@pytest.mark.parametrize("keep", [False, True])
+async def test_nothing_is_left_behind_unless_asked_to(tmp_path: Path, keep: bool) -> None:
+    told = tmp_path / "left"
+    leaving = (
+        "async def __aexit__(self, *exc):\n        return None",
+        "async def __aexit__(self, *exc):\n        from pathlib import Path\n"
+        f"        Path({str(told)!r}).write_text(str(sum(map(len, self.spaces.values()))))",
+    )
+    await examined(tmp_path, leaving, keep=keep)
+    assert (int(told.read_text()) > 0) is keep
