@@ -1,0 +1,111 @@
+"""Every key that takes one of several words takes exactly the words of its specification."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Union, get_args, get_origin
+
+import pytest
+
+from bench.config.benchmark import BenchmarkFile, History, Rendering
+from bench.config.benchmark.judging import Evaluation, JudgePrompts
+from bench.config.benchmark.sections import Context, Data, EvidenceFields, Ingestion, QuestionDate, Runtime
+from bench.config.benchmark.terms import METHODS, UNIT_OF_MODE
+from bench.config.manifest import Manifest
+from bench.config.manifestparts import AddDeleteVerify, DeletionCheck, ExactMatch, LlmAsJudge, SessionBased, Simple
+from bench.config.modelfile import ModelFile
+from bench.config.provider import ProviderConfig
+from bench.config.provider.adapters import BUILT_INS
+from bench.config.provider.answers import Score
+from bench.config.provider.calls import Call, WaitBlock
+from bench.config.provider.sections import Auth, CapabilitiesConfig, Ingest, Scoping, Verified
+from bench.config.provider.terms import OPERATIONS, OPERATORS
+from bench.config.provider.traffic import ErrorRule, Errors
+from bench.config.run import Operation
+from bench.config.source import ConfigModel
+
+CAPABILITIES = "add_memory retrieve_memory delete_memory update_memory list_memories"
+
+
+def words(annotation: object) -> set[object]:
+    """The literals of a type, however deep they stand in it."""
+    if get_origin(annotation) is Literal:
+        return set(get_args(annotation))
+    if isinstance(annotation, type) and issubclass(annotation, ConfigModel):
+        return set()
+    inner = get_args(annotation)[:1] if get_origin(annotation) is Annotated else get_args(annotation)
+    return set().union(*map(words, inner)) if inner or get_origin(annotation) is Union else set()
+
+
+@pytest.mark.parametrize(
+    ("model", "field", "expected"),
+    [
+        (Data, "type", "huggingface local url"),
+        (Data, "format", "json jsonl csv"),
+        (Context, "type", "array object string"),
+        (EvidenceFields, "parser", "direct dialog_refs exact_text"),
+        (QuestionDate, "source", "none last_session"),
+        (Ingestion, "mode", "session-based incremental bulk"),
+        (Ingestion, "date_header", "session always never"),
+        (Runtime, "checkpoint_granularity", "item batch session"),
+        (Evaluation, "granularity", "auto turn session memory"),
+        (JudgePrompts, "source", "custom paper"),
+        (BenchmarkFile, "cluster_by", "corpus"),
+        (BenchmarkFile, "epochs_reducer", "mean mode max"),
+        (BenchmarkFile, "required_capabilities", CAPABILITIES),
+        (History, "mode", "full lazy shared"),
+        (Rendering, "formatter", "conversation json raw"),
+        (Rendering, "dialogue", "auto speaker_text role_content"),
+        (Manifest, "manifest_version", "1"),
+        (Manifest, "required_capabilities", CAPABILITIES),
+        (Simple, "strategy", "simple"),
+        (SessionBased, "strategy", "session-based"),
+        (SessionBased, "sessions_format", "array dynamic_keys"),
+        (SessionBased, "mode", "full lazy shared"),
+        (SessionBased, "content_formatter", "conversation json raw"),
+        (SessionBased, "dialogue_content_formatter", "auto speaker_text role_content"),
+        (AddDeleteVerify, "strategy", "add-delete-verify"),
+        (ExactMatch, "protocol", "exact-match"),
+        (LlmAsJudge, "protocol", "llm-as-judge"),
+        (DeletionCheck, "protocol", "deletion-check"),
+        (ModelFile, "dialect", "openai anthropic google"),
+        (ModelFile, "api_version", "bench/v1"),
+        (ProviderConfig, "api_version", "bench/v1"),
+        (ProviderConfig, "type", "hosted local docker mcp"),
+        (ProviderConfig, "determinism", "deterministic drifts search_mutates unknown"),
+        (Verified, "level", "live recorded documented"),
+        (Auth, "type", "bearer token apikey basic query none"),
+        (Scoping, "strategy", "containerTags userId sessionId custom"),
+        (Ingest, "unit", "benchmark turn session corpus chunk"),
+        (Ingest, "timestamp", "iso date unix unix_ms omit"),
+        (Ingest, "order", "serial parallel"),
+        (Ingest, "on_unknown", "repeat probe reset"),
+        (CapabilitiesConfig, "metadata_values", "any flat strings none"),
+        (Call, "method", "GET POST PUT PATCH DELETE"),
+        (WaitBlock, "scope", "id namespace"),
+        (Score, "kind", "similarity distance rank"),
+        (Score, "transform", "none 1-x 1/(1+x) -x"),
+        (Score, "order", "as_returned asc desc"),
+        (ErrorRule, "kind", "auth quota rate_limited unavailable rejected ingest_failed"),
+        (Errors, "status", "retry fail stop"),
+        (Operation, "isolation", "off probe full"),
+        (Operation, "cleanup", "corpus run never"),
+        (Operation, "concurrency", "auto"),
+    ],
+)
+def test_a_key_takes_these_words(model: type[ConfigModel], field: str, expected: str) -> None:
+    assert words(model.model_fields[field].annotation) == set(expected.split())
+
+
+def test_the_methods_are_those_of_the_specification_and_three_of_our_own() -> None:
+    given = "exact-match llm-judge semantic-similarity custom none token-f1 locomo-f1 mcq rubric deletion-check"
+    assert set(METHODS) == {*given.split(), "contains", "faithfulness", "code-correctness"}
+
+
+def test_each_mode_has_its_unit() -> None:
+    assert UNIT_OF_MODE == {"session-based": "session", "incremental": "turn", "bulk": "corpus"}
+
+
+def test_the_operations_operators_and_built_ins_have_their_names() -> None:
+    assert " ".join(OPERATIONS) == CAPABILITIES
+    assert set(OPERATORS) == {"$each", "$do", "$column", "$omit_if_null", "$literal", "$json"}
+    assert set(BUILT_INS) == {"bm25", "vector", "full-context", "random", "no-memory", "oracle"}
