@@ -14,9 +14,8 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from decimal import DecimalException
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 from bench.datasets.filerow import FileRow, broken, no_object, not_utf8, parsed, too_deep, torn
 from bench.datasets.place import RowPlace
@@ -25,6 +24,12 @@ DEEPEST = 1000
 """ijson keeps the path of each open bracket, which is quadratic in the depth"""
 _CHUNK = 1 << 16
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\Z)', re.DOTALL)
+
+
+class ItemsParser(Protocol):
+    """The coroutine of ijson."""
+
+    def send(self, piece: bytes, /) -> object: ...
 
 
 def cut(file: BinaryIO, offset: int, label: str) -> Iterator[FileRow]:
@@ -46,8 +51,7 @@ def cut(file: BinaryIO, offset: int, label: str) -> Iterator[FileRow]:
                     here = _place(label, index)
                     yield broken(here, at, too_deep(here))
                     return
-            with _integers_of_any_length():
-                parser.send(piece)
+            _feed(parser, piece)
             at += len(piece)
             for value in found:
                 here = _place(label, index)
@@ -96,12 +100,11 @@ def _depth(raw: bytes) -> int:
     return deepest
 
 
-@contextmanager
-def _integers_of_any_length() -> Iterator[None]:
+def _feed(parser: ItemsParser, piece: bytes) -> None:
     """An integer that Python refuses to read crashes yajl; here it passes, and its row is refused when it is parsed."""
     limit = sys.get_int_max_str_digits()
     sys.set_int_max_str_digits(0)
     try:
-        yield
+        parser.send(piece)
     finally:
         sys.set_int_max_str_digits(limit)
