@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -256,3 +257,106 @@ async def test_a_provider_that_cannot_clear_is_never_asked_to(world: World) -> N
     assert outcome.jobs[0].states == {State.MEASURED: 4}
     assert store.calls("clear") == []
     assert "cleared" not in kinds(world, 1)
+
+
+# ------------------------------------------------------------------ the breaker, and foreign memories
+
+
+async def test_twenty_empty_searches_stop_a_job_and_disarmed_they_are_told(tmp_path: Path) -> None:
+    world = World.make(tmp_path, corpora=1, items=30)
+    ScriptedStore.install(world)
+    text = (world.workspace / "configs/providers/scripted.py").read_text()
+    blind = text.replace("hits=hits, requested=query.k, returned=len(found)", "hits=(), requested=query.k, returned=0")
+    world.write("configs/providers/scripted.py", blind)
+    told = "the first 20 searches of scripted found nothing: look at scoping and index"
+    stopped = await run(world, isolation="off", concurrency=1)
+    assert (stopped.status, stopped.exit_code, stopped.message) == (RunState.STOPPED, 3, told)
+    assert stopped.jobs[0].states == {State.MEASURED: 19}, "the twentieth stopped it"
+    assert stopped.jobs[0].stopped == told
+    assert world.query("r", "select kind, scope from event where message like '%found nothing%'") == [
+        ("job_stopped_circuit_breaker", "facts/scripted|none|none")
+    ]
+    whole = await run(world, isolation="off", circuit_breaker=False, run_id="s")
+    assert (whole.status, whole.jobs[0].states) == (RunState.COMPLETE, {State.MEASURED: 30})
+    assert world.query("s", "select kind, scope from event where message like '%found nothing%'") == [
+        ("nothing_found", "facts/scripted")
+    ]
+
+
+async def test_one_hit_among_the_first_twenty_is_enough(tmp_path: Path) -> None:
+    world = World.make(tmp_path, corpora=1, items=30)
+    ScriptedStore.install(world)
+    text = (world.workspace / "configs/providers/scripted.py").read_text()
+    once = text.replace("hits=hits, requested", 'hits=hits if "K0x0?" in query.text else (), requested')
+    world.write("configs/providers/scripted.py", once)
+    outcome = await run(world, isolation="off", concurrency=1)
+    assert (outcome.status, outcome.jobs[0].states) == (RunState.COMPLETE, {State.MEASURED: 30})
+
+
+async def test_a_namespace_that_is_not_empty_is_contaminated(world: World) -> None:
+    store = ScriptedStore.install(world)
+    text = (world.workspace / "configs/providers/scripted.py").read_text()
+    world.write(
+        "configs/providers/scripted.py",
+        text.replace("return len(self.kept().get(space.namespace, []))", "return 3 + len(self.kept())"),
+    )
+    outcome = await run(world, max_error_rate=0)
+    assert (outcome.jobs[0].states, outcome.exit_code) == ({State.ERROR: 4}, 4)
+    assert store.calls("ingest") == []
+    ((told,),) = world.query("r", "select text from message")
+    assert told.endswith(" held 3 memories before anything was put into it")
+    assert world.query("r", "select kind, passed, data from probe") == [("emptiness", 0, '{"held":3}')]
+
+
+async def test_a_canary_of_another_corpus_is_found_where_everything_is_one_store(tmp_path: Path) -> None:
+    world = World.make(tmp_path, corpora=2, items=2)
+    ScriptedStore.install(world)
+    text = (world.workspace / "configs/providers/scripted.py").read_text()
+    shared = text.replace(
+        "held = self.kept().get(space.namespace, [])", "held = [one for every in self.kept().values() for one in every]"
+    )
+    world.write("configs/providers/scripted.py", shared)
+    outcome = await run(world, isolation="full", ingest_concurrency=1, concurrency=1)
+    assert not outcome.jobs[0].valid
+    assert outcome.exit_code == 4
+    looks = world.query("r", "select corpus, kind, passed from probe order by id")
+    assert [one for one in looks if one[1] != "sentinel"] == [
+        ("c0", "emptiness", 1), ("c1", "emptiness", 1), ("c1", "canary", 0),
+    ], "a count of its own namespace sees nothing"  # fmt: skip
+    clean = await run(world, isolation="off", run_id="s")
+    assert clean.jobs[0].valid
+    assert world.query("s", "select count(*) from probe") == [(0,)]
+
+
+@pytest.mark.parametrize("isolation", ["off", "probe", "full"])
+async def test_only_the_looks_that_were_asked_for_are_made(world: World, isolation: str) -> None:
+    ScriptedStore.install(world)
+    assert (await run(world, isolation=isolation)).jobs[0].states == {State.MEASURED: 4}
+    wanted = {"off": [], "probe": ["emptiness", "sentinel"], "full": ["emptiness", "sentinel"]}[isolation]
+    assert [kind for (kind,) in world.query("r", "select kind from probe")] == wanted, "one corpus has no other"
+
+
+async def test_a_status_call_is_asked_until_it_says_ready(world: World) -> None:
+    store = ScriptedStore.install(world, wait='by="status", interval_s=0.01, timeout_s=20')
+    text = (world.workspace / "configs/providers/scripted.py").read_text()
+    slow = text.replace(
+        'return Readiness(state="ready")',
+        'n = sum("ready" in one for one in (HERE / "calls.jsonl").read_text().splitlines())\n'
+        '        return Readiness(state="ready" if n >= 4 else "pending", captures={"round": n})',
+    )
+    world.write("configs/providers/scripted.py", slow)
+    assert (await run(world)).jobs[0].states == {State.MEASURED: 4}
+    assert len(store.calls("ready")) == 4
+    ((data, times),) = world.query("r", "select data, times from corpus_row where kind = 'ready'")
+    assert '"captures":' in data
+    assert {"index", "searchable"} <= set(json.loads(times))
+
+
+@pytest.mark.parametrize("detail", ["", "the queue is gone"])
+async def test_a_provider_that_says_failed_is_a_failure(world: World, detail: str) -> None:
+    ScriptedStore.install(world)
+    text = (world.workspace / "configs/providers/scripted.py").read_text()
+    failing = text.replace('Readiness(state="ready")', f'Readiness(state="failed", detail={detail!r})')
+    world.write("configs/providers/scripted.py", failing)
+    assert (await run(world)).jobs[0].states == {State.ERROR: 4}
+    assert world.query("r", "select text from message") == [(detail or "the provider says that indexing c0 failed",)]

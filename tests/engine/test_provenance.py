@@ -1,0 +1,186 @@
+"""Which code ran, on what: read from git or as the image declares it, and nothing that names the machine."""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from bench.engine import codestate, machine
+from bench.engine.codestate import CodeState, _ask
+from bench.engine.machine import code_tree_sha256, cpu_name, describe, lock_sha256, memory_bytes, packages
+from bench.settings import Environment
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout of its own in which the package would lie."""
+    module = tmp_path / "bench/engine/codestate.py"
+    module.parent.mkdir(parents=True)
+    module.write_text("")
+    monkeypatch.setattr(codestate, "__file__", str(module))
+    git(tmp_path, "init", "-q", "-b", "main")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-q", "-m", "first")
+    return tmp_path
+
+
+def git(folder: Path, *arguments: str) -> str:
+    settings = ("user.name=n", "user.email=n@example.org", "commit.gpgsign=false", "tag.gpgsign=false")
+    given = [part for one in settings for part in ("-c", one)]
+    done = subprocess.run(["git", "-C", str(folder), *given, *arguments], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def read(**variables: str) -> CodeState:
+    return CodeState.read(Environment(values=variables))
+
+
+def test_a_clean_checkout_is_its_commit(checkout: Path) -> None:
+    assert read() == CodeState(commit=git(checkout, "rev-parse", "HEAD"), tag=None, dirty=False, source="git")
+
+
+def test_a_tag_of_the_very_commit_is_told(checkout: Path) -> None:
+    git(checkout, "tag", "-a", "v1.2.0", "-m", "release")
+    assert read().tag == "v1.2.0"
+    (checkout / "more").write_text("x")
+    git(checkout, "add", ".")
+    git(checkout, "commit", "-q", "-m", "second")
+    assert read().tag is None
+
+
+@pytest.mark.parametrize("name", ["bench/engine/codestate.py", "new.py", "configs/own.yaml"])
+def test_a_file_that_was_changed_makes_it_dirty(checkout: Path, name: str) -> None:
+    path = checkout / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("changed")
+    assert read().dirty is True
+
+
+@pytest.mark.parametrize("name", ["results/r/report.json", "checkpoints/r/journal.sqlite", "datasets/locomo/data.json"])
+def test_what_runs_write_themselves_does_not(checkout: Path, name: str) -> None:
+    path = checkout / name
+    path.parent.mkdir(parents=True)
+    path.write_text("written")
+    assert read().dirty is False
+
+
+def test_without_a_checkout_the_image_says_its_commit(checkout: Path) -> None:
+    (checkout / ".git").rename(checkout / "gone")
+    assert read() == CodeState()
+    declared = read(MEMORYBENCH_GIT_COMMIT="3f2a", MEMORYBENCH_GIT_TAG="v1")
+    assert declared == CodeState(commit="3f2a", tag="v1", dirty=None, source="declared")
+    assert read(MEMORYBENCH_GIT_COMMIT="3f2a").tag is None
+
+
+def test_a_checkout_goes_before_what_was_declared(checkout: Path) -> None:
+    assert read(MEMORYBENCH_GIT_COMMIT="3f2a").source == "git"
+
+
+def test_without_git_nobody_knows(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codestate.shutil, "which", lambda name: None)
+    assert read() == CodeState()
+
+
+def test_a_checkout_without_a_commit_is_none(checkout: Path) -> None:
+    (checkout / ".git/refs/heads/main").unlink()
+    assert read() == CodeState()
+
+
+@pytest.mark.parametrize("error", [OSError("no such program"), subprocess.TimeoutExpired("git", 10)])
+def test_a_git_that_fails_or_hangs_is_no_obstacle(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def run(*arguments: object, **options: object) -> None:
+        raise error
+
+    monkeypatch.setattr(codestate.subprocess, "run", run)
+    assert _ask("git", checkout, "rev-parse", "HEAD") is None
+
+
+def test_a_command_that_fails_says_nothing(checkout: Path) -> None:
+    assert _ask("git", checkout, "rev-parse", "nobody") is None
+
+
+# ------------------------------------------------------------------ the machine
+
+
+def test_a_machine_is_described_and_not_named() -> None:
+    found = describe("r1", {})
+    assert json.loads(json.dumps(found)) == found
+    assert platform.node() not in json.dumps(found) or len(platform.node()) < 4
+    assert found["python"] == platform.python_version()
+    assert found["cpuCount"] and found["memoryBytes"] and found["cpu"]
+    assert (found["containerImage"], found["containerDigest"]) == (None, None)
+
+
+def test_the_host_is_a_hash_that_differs_from_run_to_run() -> None:
+    one, two = (describe(name, {})["hostHash"] for name in ("r1", "r2"))
+    assert one != two
+    assert one == describe("r1", {})["hostHash"]
+    assert len(str(one)) == 16
+
+
+def test_an_image_says_what_it_is() -> None:
+    found = describe("r", {"MEMORYBENCH_IMAGE": "bench:1", "MEMORYBENCH_IMAGE_DIGEST": "sha256:0"})
+    assert (found["containerImage"], found["containerDigest"]) == ("bench:1", "sha256:0")
+    assert describe("r", {"MEMORYBENCH_IMAGE": ""})["containerImage"] is None
+
+
+def test_installed_packages_have_normalised_names() -> None:
+    found = packages()
+    assert {"aiohttp", "pydantic", "sqlite", "ruamel-yaml"} <= set(found)
+    assert list(found) == sorted(found)
+    assert not [name for name in found if name != name.lower() or "_" in name or "." in name]
+    assert found["aiohttp"] == __import__("aiohttp").__version__
+
+
+def test_the_code_has_one_hash_that_a_changed_byte_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def hashed() -> str:
+        code_tree_sha256.cache_clear()
+        return code_tree_sha256()
+
+    monkeypatch.setattr(machine, "PACKAGE", tmp_path)
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub/a.py").write_text("1")
+    (tmp_path / "b.sql").write_text("2")
+    before = hashed()
+    (tmp_path / "sub/__pycache__").mkdir()
+    (tmp_path / "sub/__pycache__/a.cpython-311.pyc").write_text("compiled")
+    (tmp_path / "a.pyc").write_text("compiled")
+    assert hashed() == before
+    (tmp_path / "b.sql").write_text("3")
+    changed = hashed()
+    (tmp_path / "b.sql").rename(tmp_path / "c.sql")
+    assert len({before, changed, hashed()}) == 3
+    code_tree_sha256.cache_clear()
+
+
+def test_an_installation_without_a_lock_file_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "PACKAGE", tmp_path / "bench")
+    assert lock_sha256() is None
+    (tmp_path / "requirements.lock").write_text("aiohttp==3\n")
+    assert lock_sha256() == sha256(b"aiohttp==3\n").hexdigest()
+
+
+def test_a_processor_that_says_no_name_is_its_architecture(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(machine, "Path", lambda name: tmp_path / "absent")
+    assert cpu_name() == (platform.processor() or platform.machine())
+    (tmp_path / "cpuinfo").write_text("processor : 0\nmodel name\t: A Fine CPU @ 3 GHz\nflags : x\n")
+    monkeypatch.setattr(machine, "Path", lambda name: tmp_path / "cpuinfo")
+    assert cpu_name() == "A Fine CPU @ 3 GHz"
+
+
+@pytest.mark.parametrize("error", [ValueError, OSError, AttributeError])
+def test_a_system_that_does_not_say_its_memory_has_none(
+    monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    def sysconf(name: str) -> int:
+        raise error
+
+    monkeypatch.setattr(machine.os, "sysconf", sysconf)
+    assert memory_bytes() == 0
