@@ -25,7 +25,7 @@ STATISTICS: Mapping[str, FoldRule] = {
     "p90": Percentile(90, US_PER_MS),
     "p95": Percentile(95, US_PER_MS),
     "p99": Percentile(99, US_PER_MS),
-    "mean": Mean(US_PER_MS, failures_as_zero=False),
+    "mean": Mean(US_PER_MS, failures_as_zero=False, shares=False),
     "max": Percentile(100, US_PER_MS),
 }
 _ALIASES = {

@@ -13,7 +13,7 @@ from typing import cast, get_args
 from bench.errors import ConfigError, EvaluatorFailed
 from bench.metrics.names import canonical, or_list
 from bench.metrics.protocol import LARGEST, Arithmetic, Category, Measure, Metric
-from bench.metrics.rules import MEAN, Own
+from bench.metrics.rules import Mean, Own
 from bench.model import Row
 
 
@@ -38,18 +38,18 @@ def from_plugin(
         hint = f"use {or_list(get_args(Category))}"
         raise ConfigError(f'metric {label}: unknown category "{category}"', hint=hint)
     plugin = cast("Metric", metric)
-    aggregate = getattr(metric, "aggregate", None)
+    aggregate, unit = getattr(metric, "aggregate", None), getattr(metric, "unit", None)
     return Measure(
         name=name or canonical(plugin.name),
         definition=plugin.definition,
         category=category,
-        unit=getattr(metric, "unit", None),
+        unit=unit,
         lower_is_better=bool(getattr(metric, "lower_is_better", False)),
         params=getattr(metric, "params", params),
         arithmetic=Arithmetic(
             of_row=guarded(plugin, label),
             of_inputs=getattr(metric, "score_inputs", None),
-            fold=MEAN if aggregate is None else Own(aggregate),
+            fold=Mean(shares=unit is None) if aggregate is None else Own(aggregate),
         ),
         breakdown=breakdown,
     )

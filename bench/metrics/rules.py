@@ -66,17 +66,21 @@ def share(total: float, n: int) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """The mean; ``scale`` turns stored units into shown ones (microseconds to milliseconds: 1000)."""
+    """The mean; ``scale`` turns stored units into shown ones (microseconds to milliseconds: 1000).
+
+    ``shares`` False: amounts, whose interval no 1 bounds.
+    """
 
     scale: int = 1
     failures_as_zero: bool = True
+    shares: bool = True
     name: str = "mean"
     dimension: str | None = None
 
     def fold(self, sample: Sample) -> Folded:
         values, everything = sample.values, sample.values.n + sample.n_failed
         zero = share(values.total, everything) if self.failures_as_zero else None
-        found = stats.interval_of(values, sample.level)
+        found = stats.interval_of(values, sample.level, shares=self.shares)
         return Folded(
             value=share(values.total, values.n * self.scale), as_zero=zero, interval=scaled(found, self.scale)
         )
@@ -141,7 +145,7 @@ class Spread:
         points = {f"p{p}": stats.percentile(values, p) for p in (50, 90, 95, 99)}
         points["max"] = values[-1] if values else None
         note = ", ".join(f"{name} {v / self.scale:g}" for name, v in points.items() if v is not None)
-        found = stats.interval_of(sample.values, sample.level)
+        found = stats.interval_of(sample.values, sample.level, shares=False)
         value = share(sample.values.total, sample.values.n * self.scale)
         return Folded(value=value, interval=scaled(found, self.scale), note=note)
 

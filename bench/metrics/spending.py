@@ -18,7 +18,7 @@ from bench.model import Row
 
 Params = Mapping[str, object]
 
-PER_ITEM = Mean(failures_as_zero=False)
+PER_ITEM = Mean(failures_as_zero=False, shares=False)
 QUERY_ROLES = ("search", "answer")
 ITEM_ROLES = ("search", "answer", "judge")
 

@@ -24,6 +24,7 @@ from bench.metrics.normal import (
     squad_tokens,
 )
 from bench.metrics.protocol import Arithmetic, Entry, Parameter
+from bench.metrics.rules import Mean
 from bench.model import Row
 
 Params = Mapping[str, object]
@@ -200,7 +201,7 @@ def locomo_qa_score(k: int | None, params: Params) -> Arithmetic:
 
 def answer_length(k: int | None, params: Params) -> Arithmetic:
     """Characters of the answer."""
-    return Arithmetic(of_row=lambda row: length(row.prediction), of_inputs=length)
+    return Arithmetic(of_row=lambda row: length(row.prediction), of_inputs=length, fold=Mean(shares=False))
 
 
 def length(prediction: object) -> float | None:

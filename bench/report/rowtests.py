@@ -73,8 +73,9 @@ def tested(measure: Measure, pairs: Pairs) -> Comparison:
         return _percentile(found, rule, excluded)
     if is_time(measure):
         return _times(found, rule.scale if isinstance(rule, Mean | Spread) else 1, excluded)
+    shares = measure.unit is None
     compared = stats.compare_columns(
-        found.left, found.right, found.clusters, excluded=excluded, level=LEVEL, alpha=ALPHA
+        found.left, found.right, found.clusters, excluded=excluded, level=LEVEL, alpha=ALPHA, shares=shares
     )
     return _scaled(compared, rule.scale if isinstance(rule, Mean | Spread) else 1)
 
@@ -105,7 +106,7 @@ def _times(pairs: Pairs, scale: int, excluded: int) -> Comparison:
     excluded += len(pairs.left) - len(above.left)
     left, right = ([math.log(value / scale) for value in side] for side in (above.left, above.right))
     return stats.as_ratio(
-        stats.compare_columns(left, right, above.clusters, excluded=excluded, level=LEVEL, alpha=ALPHA)
+        stats.compare_columns(left, right, above.clusters, excluded=excluded, level=LEVEL, alpha=ALPHA, shares=False)
     )
 
 

@@ -58,13 +58,14 @@ def compare(
     level: float = 0.95,
     alpha: float = 0.05,
     power: float = 0.8,
+    shares: bool = True,
 ) -> Comparison:
-    """Pair by item id and test the difference a - b."""
+    """Pair by item id and test the difference a - b; ``shares`` as in ``compare_columns``."""
     ids = sorted(i for i in a.keys() & b.keys() if a[i] is not None and b[i] is not None)
     groups = None if clusters is None else [clusters[i] for i in ids]
     excluded = len(a.keys() | b.keys()) - len(ids)
     left, right = _column(a, ids), _column(b, ids)
-    return compare_columns(left, right, groups, excluded=excluded, level=level, alpha=alpha, power=power)
+    return compare_columns(left, right, groups, excluded=excluded, level=level, alpha=alpha, power=power, shares=shares)
 
 
 def compare_columns(
@@ -76,13 +77,17 @@ def compare_columns(
     level: float = 0.95,
     alpha: float = 0.05,
     power: float = 0.8,
+    shares: bool = True,
 ) -> Comparison:
-    """As ``compare`` over values that are paired already; ``groups`` holds a cluster a pair."""
+    """As ``compare`` over values that are paired already; ``groups`` holds a cluster a pair.
+
+    ``shares`` False: money or time, which no 1 bounds, and of which 0 and 1 are amounts like others.
+    """
     if not left:
         return Comparison(n=0, excluded=excluded, note="no item is scored on both sides")
     differences = differences_of(left, right)
     base = _described(left, right, differences, excluded)
-    bounded = are_bounded(left) and are_bounded(right)
+    bounded = shares and are_bounded(left) and are_bounded(right)
     wanted = _Wanted(level=level, alpha=alpha, power=power, bounded=bounded)
     count = None if groups is None else len(set(groups))
     if groups is None or count is None or count == len(left):
@@ -102,20 +107,20 @@ def compare_times(
     power: float = 0.8,
 ) -> Comparison:
     """As ``compare`` over log ratios of positive times; ``delta``, interval and mde are ratios minus 1."""
-    return as_ratio(compare(_logs(a), _logs(b), clusters=clusters, level=level, alpha=alpha, power=power))
+    logs = compare(_logs(a), _logs(b), clusters=clusters, level=level, alpha=alpha, power=power, shares=False)
+    return as_ratio(logs)
 
 
 def as_ratio(logs: Comparison) -> Comparison:
     """A comparison of logarithms said in ratios: a, b as geometric means; delta, interval, mde as ratio - 1."""
     if logs.delta is None or logs.a is None or logs.b is None:
         return logs
-    shares_only = logs.interval is None or logs.interval.method == "wilson_degenerate"
     return replace(
         logs,
         a=math.exp(logs.a),
         b=math.exp(logs.b),
         delta=ratio(logs.delta),
-        interval=None if shares_only or logs.interval is None else ratio_interval(logs.interval),
+        interval=None if logs.interval is None else ratio_interval(logs.interval),
         mde=None if logs.mde is None else ratio(logs.mde),
         note=logs.note or "geometric means; delta is the ratio minus 1",
     )
@@ -175,7 +180,7 @@ def _unclustered(
         interval=_difference_interval(pairs, base.n, "t", wanted),
         mde=mde(pairs.se, None, wanted.alpha, wanted.power),
     )
-    if are_binary(left) and are_binary(right):
+    if wanted.bounded and are_binary(left) and are_binary(right):
         exact = mcnemar(base.wins, base.losses)
         smallest = mcnemar(base.wins + base.losses, 0).p
         return replace(base, p=exact.p, mid_p=exact.mid_p, test="mcnemar_exact", smallest_p=smallest)

@@ -61,16 +61,16 @@ def interval(
     return interval_of(Tally.of(values, clusters), level)
 
 
-def interval_of(tally: Tally, level: float = 0.95) -> Interval | None:
-    """The same for numbers that were gathered in a tally."""
+def interval_of(tally: Tally, level: float = 0.95, *, shares: bool = True) -> Interval | None:
+    """The same for numbers that were gathered in a tally; ``shares`` False: money or time, which no 1 bounds."""
     if not tally:
         return None
     count = tally.clusters
     if count is not None:
-        return None if count < 2 else _t_or_degenerate(tally, "cluster_t", count, level)
-    if tally.binary():
+        return None if count < 2 else _t_or_degenerate(tally, "cluster_t", count, level, shares=shares)
+    if shares and tally.binary():
         return interval_wilson(tally.total, tally.n, level)
-    return None if tally.n < 2 else _t_or_degenerate(tally, "t", tally.n, level)
+    return None if tally.n < 2 else _t_or_degenerate(tally, "t", tally.n, level, shares=shares)
 
 
 def interval_macro(
@@ -128,11 +128,11 @@ def _error(tally: Tally, clusters: int | None) -> float:
     return above_rounding(error, tally.total / tally.n)
 
 
-def _t_or_degenerate(tally: Tally, method: str, count: int, level: float) -> Interval | None:
+def _t_or_degenerate(tally: Tally, method: str, count: int, level: float, *, shares: bool) -> Interval | None:
     se = _error(tally, count if method == "cluster_t" else None)
     centre, bounded = tally.total / tally.n, tally.bounded()
     if se < DEGENERATE:
-        return _degenerate(centre, count, level) if bounded else None
+        return _degenerate(centre, count, level) if bounded and shares else None
     found = around(centre, se, df=count - 1, level=level, method=method)
     return clip(found, 0, 1) if bounded else found
 

@@ -124,6 +124,19 @@ def test_milliseconds_are_microseconds_by_a_thousand(values: list[int]) -> None:
     assert shown.interval == scaled(plain.interval, 1000)
 
 
+AMOUNTS = ("cost_per_query", "tokens_context", "latency_mean", "latency", "answer_length")
+
+
+@pytest.mark.parametrize("name", AMOUNTS)
+@pytest.mark.parametrize("value", [0.0, 1.0, 0.0025])
+def test_an_amount_that_never_varies_has_no_interval_of_a_share(name: str, value: float) -> None:
+    rows = [FoldRow(f"q{n}", f"c{n % 3}", 1, "correct", (), (value,)) for n in range(9)]
+    (metric,) = open_metrics([name], k=5, folder=Path())
+    for clustered in (True, False):
+        assert fold([metric], rows, clustered=clustered)[name].interval is None
+        assert fold([metric], [*rows, rows[0]._replace(values=(5.0,))], clustered=clustered)[name].interval is not None
+
+
 def test_an_interval_is_scaled_at_both_ends() -> None:
     found = Interval(low=1000.0, high=3000.0, level=0.9, method="t")
     assert scaled(found, 1000) == Interval(low=1.0, high=3.0, level=0.9, method="t")
@@ -239,6 +252,7 @@ def test_what_a_class_says_of_itself_is_kept() -> None:
     assert (found.name, found.definition, found.category) == ("other", "whole/2", "cost")
     assert (found.unit, found.lower_is_better, found.params) == ("USD", True, {"bonus": 1})
     assert found.breakdown == ("speaker",)
+    assert found.arithmetic.fold == Mean(shares=False)
     assert isinstance(Whole(), Metric)
 
 

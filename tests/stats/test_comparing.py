@@ -189,7 +189,31 @@ def test_few_clusters_keep_the_level_where_pairs_alone_would_not() -> None:
     assert whole / rounds <= 0.09 < 0.25 < single / rounds
 
 
+# ----------------------------------------------------------------------------------------- amounts
+
+
+def test_zeros_and_ones_of_money_are_amounts_and_no_shares() -> None:
+    left, right = [1.0, 0.0, 1.0, 1.0, 0.0, 1.0], [0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
+    share, money = stats.compare_columns(left, right), stats.compare_columns(left, right, shares=False)
+    assert (share.test, money.test) == ("mcnemar_exact", "paired_t")
+    assert (share.delta, share.interval) == (money.delta, money.interval)
+    assert (money.mid_p, money.smallest_p) == (None, None)
+
+
+@pytest.mark.parametrize("pair", [(0.0, 0.0), (0.0025, 0.001)])
+def test_money_that_never_varies_has_no_interval_of_a_share(pair: tuple[float, float]) -> None:
+    left, right = [pair[0]] * 9, [pair[1]] * 9
+    for groups in (None, [n // 3 for n in range(9)]):
+        assert stats.compare_columns(left, right, groups, shares=False).interval is None
+        assert stats.compare_columns(left, right, groups).interval is not None
+
+
 # ------------------------------------------------------------------------------------------- times
+
+
+def test_times_of_one_second_have_logarithms_of_0_and_are_no_zeros_and_ones() -> None:
+    found = stats.compare_times({"x": 1.0, "y": 1.0}, {"x": 1.0, "y": 1.0})
+    assert (found.test, found.delta, found.p, found.interval) == ("paired_t", 0.0, 1.0, None)
 
 
 def test_times_by_hand() -> None:

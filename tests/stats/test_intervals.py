@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from bench import stats
 from bench.model import Interval
+from bench.stats import Tally
 from bench.stats.descriptive import above_rounding
 
 WILSON = [
@@ -192,6 +193,20 @@ def test_shares_without_spread_get_the_wilson_interval_of_their_mean(
 )
 def test_no_interval_can_be_given(values: list[float], clusters: list[str] | None) -> None:
     assert stats.interval(values, clusters) is None
+
+
+@pytest.mark.parametrize("values", [[0.0] * 6, [1.0] * 6, [0.0025] * 6])
+@pytest.mark.parametrize("clusters", [None, ["a", "a", "b", "b", "c", "c"]])
+def test_amounts_that_never_vary_have_no_interval_of_a_share(values: list[float], clusters: list[str] | None) -> None:
+    tally = Tally.of(values, clusters)
+    assert stats.interval_of(tally, shares=False) is None
+    assert stats.interval_of(tally) is not None
+
+
+def test_amounts_of_0_and_1_have_a_t_interval_and_others_the_same_as_ever() -> None:
+    near(stats.interval_of(Tally.of([0.0, 1.0, 1.0, 1.0]), shares=False), 0.0, 1.0, "t")
+    varied = Tally.of([0.001, 0.002, 0.004])
+    assert stats.interval_of(varied, shares=False) == stats.interval_of(varied)
 
 
 def test_the_parts_by_themselves_need_two_numbers_or_clusters() -> None:
