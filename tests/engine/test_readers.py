@@ -1,0 +1,125 @@
+"""The models of a run: what each is opened for, and what a call of it costs."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from bench.config.provider.sections import ClientEmbeddings
+from bench.engine.budget import Budget
+from bench.engine.errand import Errand
+from bench.engine.live import Live
+from bench.engine.progress import Progress
+from bench.engine.readers import OwnPrice, embedding_options, open_readers
+from bench.engine.stopping import Stopping
+from bench.errors import ConfigError
+from bench.http import Http
+from bench.journal import Journal, RunMeta
+from bench.metrics import pricing
+from bench.model import Usage
+from tests.small_world import World
+
+WHEN = datetime(2026, 3, 1, tzinfo=UTC)
+PRICES = {"acme/m1": {"input": 2, "output": 10, "cacheRead": 1}}
+JUDGED = "name: judged\nversion: '1'\nextends: facts\nevaluation: {method: llm-judge}\n"
+
+
+def live_of(world: World, **flags: object) -> Live:
+    """A run that has opened nothing yet."""
+    progress, stopping, folder = Progress(), Stopping(), world.workspace / "checkpoints/r"
+    return Live(
+        run_id="r", folder=folder, plan=world.plan(**flags),
+        journal=Journal.create(folder, RunMeta(run_id="r", plan_digest="d", identity={})), http=Http(),
+        environment=world.environment, progress=progress, stopping=stopping,
+        budget=Budget(max_usd=None, stopping=stopping, progress=progress), errand=Errand(), resumed=False,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    world = World.make(tmp_path, corpora=1, items=2)
+    world.write("configs/benchmarks/judged.yaml", JUDGED)
+    world.write("script.jsonl", '{"match": ".", "reply": "yes"}\n')
+    world.variables.update(MEMORYBENCH_SCRIPT=str(tmp_path / "script.jsonl"), OPENAI_API_KEY="test-key-of-nobody")
+    return world
+
+
+async def test_each_model_is_opened_once_for_what_it_does(world: World) -> None:
+    live = live_of(
+        world, benchmarks=["judged", "facts"], providers=["bm25", "no-memory"],
+        answering_model=["builtin/extractive", "openai/m1"], judge_model=["builtin/scripted", "openai/j1"],
+    )  # fmt: skip
+    readers = open_readers(live)
+    assert set(readers.models) == {"builtin/extractive", "openai/m1"}
+    assert set(readers.judges) == {"builtin/scripted", "openai/j1"}
+    assert readers.embedders == {}
+    assert set(readers.by_lane) == {lane.key for lane in live.plan.lanes}
+    assert readers.model("openai/m1") is readers.models["openai/m1"]
+    assert readers.judge("none") is None
+    names = {lane.benchmark.name: [one.name for one in readers.evaluators(lane)] for lane in live.plan.lanes}
+    assert names == {"judged": ["llm-judge"], "facts": ["contains"]}
+
+
+async def test_a_run_that_answers_nothing_opens_no_model(world: World) -> None:
+    readers = open_readers(live_of(world, providers="bm25"))
+    assert (dict(readers.models), dict(readers.judges)) == ({}, {})
+
+
+async def test_a_provider_with_vectors_of_its_own_has_its_embedder(world: World) -> None:
+    live = live_of(world, providers="vector", embedding_model="openai/text-embedding-3-small")
+    readers = open_readers(live)
+    (key,) = readers.embedders
+    assert key == live.plan.lanes[0].key
+    assert readers.embedders[key].name == "openai/text-embedding-3-small"
+
+
+async def test_a_missing_key_is_told_before_anything_is_called(world: World) -> None:
+    live = live_of(world, providers="bm25", answering_model="openai/m1")
+    del live.environment.values["OPENAI_API_KEY"]  # type: ignore[attr-defined]
+    with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
+        open_readers(live)
+
+
+@pytest.mark.parametrize(
+    ("usage", "usd"),
+    [
+        (Usage(input_tokens=1_000_000, output_tokens=0, total_tokens=1_000_000), "2"),
+        (Usage(input_tokens=0, output_tokens=500_000, total_tokens=500_000), "5"),
+        (Usage(), "0"),
+    ],
+)
+def test_a_price_of_the_run_file_goes_before_the_table(usage: Usage, usd: str) -> None:
+    found = OwnPrice(PRICES)("acme/m1", usage, returned=None, when=WHEN)
+    assert found is not None
+    assert float(found) == float(usd)
+
+
+def test_a_name_that_no_table_has_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    real = pricing.cost
+
+    def counted(usage: Usage, **given: object) -> object:
+        asked.append(str(given["model"]))
+        return real(usage, **given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("bench.metrics.cost", counted)
+    price, usage = OwnPrice({}), Usage(input_tokens=5, total_tokens=5)
+    assert [price("nobody/x-1", usage, returned=None, when=WHEN) for _ in range(3)] == [None] * 3
+    assert asked == ["x-1"]
+
+
+def test_a_usage_that_contradicts_itself_does_not_make_its_model_unknown() -> None:
+    price = OwnPrice(PRICES)
+    more_cached_than_sent = Usage(input_tokens=1, cache_read_tokens=9, total_tokens=1)
+    assert price("acme/m1", more_cached_than_sent, returned=None, when=WHEN) is None
+    assert price("acme/m1", Usage(input_tokens=1_000_000, total_tokens=1_000_000), returned=None, when=WHEN) is not None
+
+
+def test_an_embedder_takes_what_the_config_says_of_vectors() -> None:
+    written = {"model": "openai/e", "dimensions": 8, "batch": 3, "normalize": True}
+    rule = ClientEmbeddings.model_validate({**written, "queryPrefix": "q: ", "documentPrefix": "d: "})
+    options = embedding_options(rule)
+    assert (options.dimensions, options.batch, options.normalize) == (8, 3, True)
+    assert (options.query_prefix, options.document_prefix) == ("q: ", "d: ")

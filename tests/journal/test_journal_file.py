@@ -1,0 +1,190 @@
+"""The file itself: what SQLite says becomes the error of who must act, and a new file is whole or not there."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from bench.errors import DiskFull, JournalError, Locked, UsageError
+from bench.journal import Journal, Reader, RunState
+from bench.journal.file import (
+    AUTOCHECKPOINT_PAGES,
+    NAME,
+    SHOWN_CHARS,
+    connected,
+    create,
+    examine,
+    examine_header,
+    locate,
+    open_writing,
+    reported,
+)
+from bench.journal.migrations import APPLICATION_ID, VERSION
+from tests.journal.journal_samples import meta, scored
+
+WRITABLE = "make the folder writable; nothing was changed"
+DAMAGED = "the journal is damaged (what it said); it was left as it is"
+BACKUP = "restore the file from a backup, or start a new run"
+
+
+def sqlite_error(code: int, text: str = "what it said") -> sqlite3.Error:
+    error = sqlite3.OperationalError(text)
+    error.sqlite_errorcode = code
+    error.sqlite_errorname = "SQLITE_FULL" if code == sqlite3.SQLITE_FULL else "SQLITE_OTHER"
+    return error
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "message", "hint"),
+    [
+        (sqlite3.SQLITE_FULL, DiskFull, "the disk is full (what it said)", "make room, then resume the run"),
+        (sqlite3.SQLITE_BUSY, Locked, "another process kept the file locked for 30 s", None),
+        (sqlite3.SQLITE_LOCKED, Locked, "another process kept the file locked for 30 s", None),
+        (sqlite3.SQLITE_BUSY_SNAPSHOT, Locked, "another process kept the file locked for 30 s", None),
+        (sqlite3.SQLITE_CORRUPT, JournalError, DAMAGED, BACKUP),
+        (sqlite3.SQLITE_NOTADB, JournalError, DAMAGED, BACKUP),
+        (sqlite3.SQLITE_CORRUPT_INDEX, JournalError, DAMAGED, BACKUP),
+        (sqlite3.SQLITE_CANTOPEN, JournalError, "what it said", WRITABLE),
+        (sqlite3.SQLITE_READONLY, JournalError, "what it said", WRITABLE),
+        (sqlite3.SQLITE_READONLY_DBMOVED, JournalError, "what it said", WRITABLE),
+        (sqlite3.SQLITE_ERROR, JournalError, "what it said", BACKUP),
+        (0, JournalError, "what it said", BACKUP),
+    ],
+)
+def test_what_sqlite_says_becomes_the_error_of_who_must_act(
+    code: int, kind: type[JournalError], message: str, hint: str | None
+) -> None:
+    with pytest.raises(JournalError) as raised, reported(Path("r/journal.sqlite")):
+        raise sqlite_error(code)
+    assert type(raised.value) is kind
+    assert (raised.value.message, raised.value.where) == (message, "r/journal.sqlite")
+    assert hint is None or raised.value.hint == hint
+    assert isinstance(raised.value.__cause__, sqlite3.Error)
+
+
+def test_an_error_that_quotes_a_whole_row_is_cut() -> None:
+    with pytest.raises(JournalError) as raised, reported(Path("r")):
+        raise sqlite_error(sqlite3.SQLITE_ERROR, "x" * 5000)
+    assert raised.value.message == "x" * SHOWN_CHARS + "…"
+
+
+def test_what_is_no_error_of_sqlite_passes() -> None:
+    with pytest.raises(ZeroDivisionError), reported(Path("r")):
+        raise ZeroDivisionError
+
+
+def test_a_journal_is_named_by_its_folder_or_itself(tmp_path: Path) -> None:
+    (tmp_path / NAME).touch()
+    assert locate(tmp_path) == locate(tmp_path / NAME) == tmp_path / NAME
+    for gone in (tmp_path / "nobody", tmp_path / "nobody" / NAME):
+        with pytest.raises(UsageError) as refused:
+            locate(gone)
+        assert refused.value.message == f"there is no journal at {gone}"
+
+
+# ------------------------------------------------------------------ making one
+
+
+async def test_a_new_file_says_what_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoints/r" / NAME
+    await create(path, meta("r"))
+    assert [one.name for one in (tmp_path / "checkpoints").iterdir()] == ["r"]
+    assert [one.name for one in path.parent.iterdir()] == [NAME]
+    connection = sqlite3.connect(path)
+    try:
+        names = ("application_id", "user_version", "journal_mode")
+        pragmas = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names]
+    finally:
+        connection.close()
+    assert pragmas == [APPLICATION_ID, VERSION, "wal"]
+    await examine(path)
+
+
+async def test_of_two_that_make_one_run_one_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoints/r" / NAME
+    results = await asyncio.gather(create(path, meta("r")), create(path, meta("r")), return_exceptions=True)
+    refused = [one for one in results if one is not None]
+    assert len(refused) == 1
+    assert isinstance(refused[0], UsageError)
+    assert refused[0].hint == "bench resume r goes on with it"
+    assert [one.name for one in (tmp_path / "checkpoints").iterdir()] == ["r"]
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.EOPNOTSUPP])
+async def test_where_there_are_no_links_a_file_is_moved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def link(source: object, target: object) -> None:
+        raise OSError(number, "no links here")
+
+    monkeypatch.setattr(os, "link", link)
+    await create(tmp_path / "checkpoints/r" / NAME, meta("r"))
+    async with Reader.open(tmp_path / "checkpoints/r") as reader:
+        assert reader.meta.run_id == "r"
+    with pytest.raises(UsageError, match="exists already"):
+        await create(tmp_path / "checkpoints/r" / NAME, meta("r"))
+
+
+@pytest.mark.parametrize(("number", "said"), [(errno.EACCES, "Permission denied"), (errno.EIO, "Input/output error")])
+async def test_what_the_system_refuses_is_told_and_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, said: str
+) -> None:
+    def link(source: object, target: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "link", link)
+    path = tmp_path / "checkpoints/r" / NAME
+    with pytest.raises(JournalError) as refused:
+        await create(path, meta("r"))
+    assert (refused.value.message, refused.value.where) == (f"cannot make the journal: {said}", str(path))
+    assert not path.exists()
+    assert [one.name for one in (tmp_path / "checkpoints").iterdir()] == ["r"]
+    assert list((tmp_path / "checkpoints/r").iterdir()) == []
+
+
+async def test_a_folder_that_is_a_file_is_told(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").write_text("in the way")
+    with pytest.raises(JournalError, match="cannot make the journal: "):
+        await create(tmp_path / "checkpoints/r" / NAME, meta("r"))
+    assert (tmp_path / "checkpoints").read_text() == "in the way"
+
+
+# ------------------------------------------------------------------ opening one
+
+
+async def test_a_writer_syncs_each_commit_and_checkpoints_seldom(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoints/r" / NAME
+    await create(path, meta("r"))
+    async with open_writing(path) as connection:
+        found = [
+            next(iter(await connection.execute_fetchall(f"PRAGMA {name}")))[0]
+            for name in ("journal_mode", "synchronous", "wal_autocheckpoint")
+        ]
+    assert found == ["wal", 2, AUTOCHECKPOINT_PAGES]
+
+
+async def test_a_file_that_is_connected_is_not_opened_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoints/r" / NAME
+    await create(path, meta("r"))
+    path.write_bytes(b"torn" + path.read_bytes()[4:])
+    with connected(path):
+        examine_header(path)
+    with pytest.raises(JournalError, match="its header is damaged"):
+        examine_header(path)
+
+
+async def test_a_reader_that_comes_and_goes_leaves_the_writer_its_locks(tmp_path: Path) -> None:
+    async with Journal.create(tmp_path / "run", meta()) as journal:
+        for number in range(3):
+            await journal.put(scored(f"q{number}"))
+            async with Reader.open(tmp_path / "run") as reader:
+                assert (await reader.status()).state is RunState.RUNNING
+            with pytest.raises(Locked):
+                async with Journal.resume(tmp_path / "run"):
+                    pass
+        assert (tmp_path / "run" / f"{NAME}-wal").stat().st_size > 0
