@@ -311,6 +311,13 @@ def test_a_ranking_names_each_document_once_and_a_gold_where_it_is_first_covered
         covered.update(new)
 
 
+def test_an_id_that_looks_like_a_duplicates_keeps_its_name() -> None:
+    assert named([["s1"], ["s1"], ["s1#dup1"], ["s1#dup1"], ["s1"]], ["s1#dup1"]) == [
+        "s1", "s1#dup2", "s1#dup1", "s1#dup1#dup1", "s1#dup3",
+    ]  # fmt: skip
+    assert named([["s1"], ["s1"]], ["s1#dup1"]) == ["s1", "s1#dup2"], "it was not returned, and is no hit"
+
+
 @given(st.text(max_size=30))
 def test_an_encoded_id_is_one_word_and_can_be_read_back(text: str) -> None:
     from urllib.parse import unquote

@@ -44,15 +44,6 @@ async def test_a_head_is_the_get_without_its_body(workspace: Path, path: str) ->
     assert told_of["Content-Security-Policy"] == got["Content-Security-Policy"]
 
 
-async def test_a_head_of_a_stream_ends_at_once_also_where_the_run_goes_on(workspace: Path) -> None:
-    from bench.journal import Journal, RunState
-
-    async with visiting(workspace) as visit, Journal.resume(workspace / "checkpoints" / "r1") as journal:
-        await journal.set_state(RunState.RUNNING)
-        status, body, headers = await visit.ask("HEAD", "/api/v1/runs/r1/events")
-    assert (status, body, headers["Content-Type"]) == (200, "", "text/event-stream")
-
-
 WRONG_METHODS = {
     "/api/v1/runs": (("PUT", "DELETE", "PATCH", "OPTIONS"), {"GET", "HEAD", "POST"}),
     "/api/v1/runs/r1": (("POST", "PUT", "DELETE", "PATCH"), {"GET", "HEAD"}),

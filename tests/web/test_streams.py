@@ -14,9 +14,10 @@ import aiohttp
 import anyio
 import pytest
 
-from bench.journal import Event, Journal, RunState
+from bench.journal import Event, Journal, Reader, RunState
 from bench.model import State
 from bench.web import stream as streaming
+from bench.web.site import Site
 from tests.small_journal import record
 from tests.told_journal import Told, rows_of, told
 from tests.web.workspaces import Visit, visiting
@@ -132,18 +133,32 @@ async def test_a_quiet_run_is_known_to_be_there(tmp_path: Path) -> None:
         assert messages.comments >= 1
 
 
-async def test_a_visitor_who_leaves_stops_his_stream_and_is_no_error(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    looks = 0
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A line for each look that a stream takes at a journal."""
+    found: list[str] = []
     state = streaming._state
 
-    async def counted(*arguments: Any) -> Any:
-        nonlocal looks
-        looks += 1
-        return await state(*arguments)
+    async def counted(site: Site, reader: Reader, run_id: str) -> Any:
+        found.append(run_id)
+        return await state(site, reader, run_id)
 
     monkeypatch.setattr(streaming, "_state", counted)
+    return found
+
+
+async def test_a_head_is_answered_at_once_and_looks_at_nothing(tmp_path: Path, looks: list[str]) -> None:
+    async with running(tmp_path), visiting(tmp_path) as visit:
+        status, body, headers = await visit.ask("HEAD", "/api/v1/runs/r1/events")
+        assert (status, body, headers["Content-Type"]) == (200, "", "text/event-stream")
+        assert (await visit.ask("HEAD", "/api/v1/runs/nope/events"))[0] == 404
+        await anyio.sleep(0.05)
+    assert looks == []
+
+
+async def test_a_visitor_who_leaves_stops_his_stream_and_is_no_error(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, looks: list[str]
+) -> None:
     async with running(tmp_path), visiting(tmp_path) as visit:
         for _ in range(5):
             async with listening(visit) as messages:
@@ -151,8 +166,8 @@ async def test_a_visitor_who_leaves_stops_his_stream_and_is_no_error(
                 messages.answer.close()
         with anyio.fail_after(20):
             before = -1
-            while looks != before:  # until nobody looks any more
-                before = looks
+            while len(looks) != before:  # until nobody looks any more
+                before = len(looks)
                 await anyio.sleep(0.2)
         assert (await visit.get("/api/v1/runs/r1"))[0] == 200
     assert [one for one in caplog.records if one.levelno >= logging.ERROR] == []

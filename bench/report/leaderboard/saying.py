@@ -15,7 +15,7 @@ from bench.report.tables import number
 def saying(table: Table) -> tuple[str, ...]:
     """One sentence of a table whose rows are ranked; nothing of any other."""
     ranked = [one for one in table.standings if one.value is not None]
-    if not ranked or len(ranked) < len(table.standings):
+    if not ranked:
         return ()
     if len(ranked) == 1:
         return (f"only {_who(table, ranked[0])} is here: nothing to compare with yet",)
