@@ -1,0 +1,347 @@
+"""The shards that are out: each way in which one can end is told of that shard, and no other one is lost with it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from bench.cluster import round as rounds
+from bench.cluster.cutting import cut
+from bench.cluster.dask import Cluster
+from bench.cluster.order import Order, Refusal, Returned, Shard
+from bench.cluster.packing import pack
+from bench.cluster.round import Round
+from bench.cluster.saying import Gathered, Word
+from bench.cluster.shelf import Shelf
+from bench.engine import Stop
+from bench.engine.run import SHARDS
+from bench.engine.stopping import Stopping
+from bench.plan import Plan
+from tests.small_world import World
+
+WHOLE = Returned(pack=None, whole=True)
+Ending = Returned | str | None
+"""what a task gives, the error it ends with, or None: its result was lost"""
+
+
+@dataclass
+class PlannedTask:
+    """A task that ends when it is asked about, as it was planned."""
+
+    ending: Ending
+    state: str = "finished"
+    cancelled: bool = False
+
+    async def result(self) -> Returned | None:
+        return self.ending if isinstance(self.ending, Returned) else None
+
+    async def error(self) -> str:
+        return str(self.ending)
+
+    async def cancel(self) -> None:
+        self.cancelled = True
+
+
+@dataclass
+class Fleet:
+    """A cluster in which a task ends as it was planned, by the number of its shard."""
+
+    endings: dict[int, Ending] = field(default_factory=dict)
+    states: dict[int, str] = field(default_factory=dict)
+    there: dict[str, int] = field(default_factory=lambda: {"w1": 1, "w2": 1})
+    address: str = "tcp://h:1"
+    alive: bool = True
+    handed: list[int] = field(default_factory=list)
+    tasks: dict[int, PlannedTask] = field(default_factory=dict)
+    near: dict[int, Sequence[str]] = field(default_factory=dict)
+    most: int = 0
+    stopped: int = 0
+    dropped: list[str] = field(default_factory=list)
+    forgotten: list[str] = field(default_factory=list)
+    on_submit: Callable[[Order], None] = lambda order: None
+
+    def submit(self, function: object, order: Order, *, name: str, near: Sequence[str]) -> PlannedTask:
+        number = order.shard.number
+        task = PlannedTask(self.endings.get(number, WHOLE), self.states.get(number, "finished"))
+        self.handed.append(number)
+        self.tasks[number], self.near[number] = task, near
+        assert name == f"r.{number}of{order.shard.count}-t"
+        self.on_submit(order)
+        return task
+
+    async def slots(self) -> dict[str, int]:
+        return self.there
+
+    async def stop(self) -> None:
+        self.stopped += 1
+        for task in self.tasks.values():
+            task.state = "finished"
+
+    async def drop(self, worker: str) -> None:
+        self.dropped.append(worker)
+        for task in self.tasks.values():
+            task.state = "finished"
+
+    async def ask(self, function: object, order: Order, names: list[str], *, within_s: float) -> dict[str, object]:
+        self.forgotten += names
+        return {}
+
+
+@dataclass
+class Desk:
+    """One coordinator's round over a fleet."""
+
+    plan: Plan
+    fleet: Fleet
+    round: Round
+    shards: list[Shard]
+
+    async def carry_out(self) -> dict[int, str]:
+        await self.round.carry_out(deque(self.shards))
+        return self.round.problems
+
+
+@pytest.fixture(autouse=True)
+def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rounds, "LOOK_EVERY_S", 0.001)
+    monkeypatch.setattr(rounds, "WATCH_EVERY_S", 0.0)
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Callable[..., Desk]:
+    def make(
+        *, shards: int = 3, slots: int = 2, silent_s: float = 60.0, max_usd: float | None = None, **fleet: Any
+    ) -> Desk:
+        world = World.make(tmp_path / "w", "http://127.0.0.1:9", corpora=4, items=2)
+        plan = world.plan(providers="oracle", run_id="r")
+        home = tmp_path / "r"
+        (home / SHARDS).mkdir(parents=True)
+        own = Fleet(**fleet)
+
+        def order(shard: Shard) -> Order:
+            return Order.of(plan, shard, environment=world.environment, share=1.0, left_usd=None, token="t")
+
+        made = Round(
+            cluster=cast("Cluster", own), shelf=Shelf(home), progress=Gathered(plan, "r"),
+            stopping=Stopping(on_stop=lambda reason: None), order=order, slots=slots, silent_s=silent_s,
+            max_usd=max_usd,
+        )  # fmt: skip
+        return Desk(plan, own, made, cut(plan, shards))
+
+    return make
+
+
+def word(number: int, *, cost: str = "0", worker: str = "w1") -> Word:
+    return Word(shard=number, attempt="a", worker=worker, cost_usd=Decimal(cost))
+
+
+async def test_every_shard_is_handed_out_once_and_never_more_than_there_are_slots(desk: Callable[..., Desk]) -> None:
+    one = desk(shards=8, slots=3)
+    out: list[int] = []
+    one.fleet.on_submit = lambda order: out.append(len(one.round.out) + 1)
+    assert await one.carry_out() == {}
+    assert one.fleet.handed == list(range(1, 9))
+    assert max(out) == 3
+    assert [order.shard.number for order in one.round.done] == list(range(1, 9))
+
+
+async def test_workers_delete_what_is_on_the_shelf(desk: Callable[..., Desk]) -> None:
+    one = desk(endings={2: "ValueError: odd"}, states={2: "error"})
+    await one.carry_out()
+    await one.round.tidy()
+    assert one.fleet.forgotten == ["r.1of3", "r.3of3"]
+
+
+@pytest.mark.parametrize("alive", [True, False])
+async def test_nobody_is_asked_to_delete_where_nothing_is_done_or_nobody_answers(
+    desk: Callable[..., Desk], alive: bool
+) -> None:
+    one = desk(alive=alive)
+    if not alive:
+        await one.carry_out()
+    await one.round.tidy()
+    assert one.fleet.forgotten == []
+
+
+REFUSED = Refusal(kind="config", message="a.yaml: bad", hint="mend it", worker="w2", exit_code=2)
+
+
+@pytest.mark.parametrize(
+    ("ending", "state", "problem"),
+    [
+        ("ValueError: odd", "error", "ValueError: odd"),
+        (None, "cancelled", "the scheduler tcp://h:1 let it go"),
+        (None, "finished", "its journal was lost on its way; the worker still has it"),
+        (Returned(pack=None, refusal=REFUSED), "finished", "worker w2: a.yaml: bad (mend it)"),
+        (Returned(pack=None, message="odd end"), "finished", "ended early: odd end"),
+        (Returned(pack=None, stop=Stop.MAX_TIME), "finished", "ended early: max_time"),
+    ],
+)
+async def test_what_ends_a_shard_is_told_of_that_shard_only(
+    desk: Callable[..., Desk], ending: Ending, state: str, problem: str
+) -> None:
+    one = desk(endings={2: ending}, states={2: state})
+    assert await one.carry_out() == {2: problem}
+    assert [order.shard.number for order in one.round.done] == [1, 3]
+
+
+async def test_a_provider_that_refused_is_no_problem_of_the_shard(desk: Callable[..., Desk]) -> None:
+    stopped = {"job": "401: the key is refused"}
+    one = desk(endings={1: Returned(pack=None, stopped=stopped), 2: Returned(pack=None, stopped={"job": "another"})})
+    assert await one.carry_out() == {}
+    assert {job: (failure.kind, failure.message) for job, failure in one.round.refused.items()} == {
+        "job": ("stopped", "401: the key is refused")
+    }
+
+
+async def test_what_a_shard_says_at_its_end_is_counted(desk: Callable[..., Desk]) -> None:
+    one = desk(endings={1: Returned(pack=None, whole=True, word=word(1, cost="0.25"))})
+    await one.carry_out()
+    assert one.round.progress.cost_usd == Decimal("0.25")
+    assert one.round.progress.silent_s(1) == 0.0, "it is back"
+
+
+async def test_what_came_back_is_on_the_shelf_and_goes_along_the_next_time(
+    desk: Callable[..., Desk], tmp_path: Path
+) -> None:
+    world = World.make(tmp_path / "other", "http://127.0.0.1:9")
+    outcome = await world.run(providers="oracle", run_id="s")
+    sent = pack(outcome.folder, whole=True)
+    one = desk(shards=1, endings={1: Returned(pack=sent, message="half")})
+    assert await one.carry_out() == {1: "ended early: half"}
+    orders: list[Order] = []
+    one.fleet.on_submit = orders.append
+    one.fleet.endings = {1: WHOLE}
+    await one.round.carry_out(deque(one.shards))
+    (again,) = orders
+    assert again.pack is not None and again.pack.stores is None
+    assert again.phases > 0
+
+
+async def test_a_shard_goes_to_a_worker_that_has_its_journal(desk: Callable[..., Desk]) -> None:
+    one = desk()
+    one.round.near = {"r.2of3": ["w2"]}
+    await one.carry_out()
+    assert one.fleet.near == {1: (), 2: ["w2"], 3: ()}
+
+
+# ------------------------------------------------------------------------ stopping
+
+
+async def test_a_run_that_is_asked_to_stop_hands_out_nothing_new_and_tells_the_workers_once(
+    desk: Callable[..., Desk],
+) -> None:
+    one = desk(shards=4, slots=2, states={1: "pending", 2: "pending"})
+    one.fleet.endings = dict.fromkeys((1, 2), Returned(pack=None, stop=Stop.PAUSED))
+    one.fleet.on_submit = lambda order: one.round.stopping.ask(Stop.PAUSED) if order.shard.number == 2 else None
+    assert await one.carry_out() == {}, "a shard that was stopped is no problem"
+    assert one.fleet.handed == [1, 2]
+    assert one.fleet.stopped == 1
+
+
+async def test_a_run_that_is_stopped_before_it_begins_hands_out_nothing(desk: Callable[..., Desk]) -> None:
+    one = desk()
+    one.round.stopping.ask(Stop.SIGINT)
+    assert await one.carry_out() == {}
+    assert (one.fleet.handed, one.fleet.stopped) == ([], 0)
+
+
+async def test_a_shard_that_used_up_the_budget_stops_the_run(desk: Callable[..., Desk]) -> None:
+    one = desk(shards=4, slots=1, endings={1: Returned(pack=None, stop=Stop.MAX_COST)})
+    assert await one.carry_out() == {}
+    assert one.round.stopping.reason is Stop.MAX_COST
+    assert one.fleet.handed == [1]
+
+
+@pytest.mark.parametrize(("cost", "stops"), [("0.99", False), ("1", True), ("1.5", True)])
+async def test_all_shards_together_keep_the_budget(desk: Callable[..., Desk], cost: str, stops: bool) -> None:
+    one = desk(shards=2, slots=1, max_usd=1.0, endings={1: Returned(pack=None, whole=True, word=word(1, cost=cost))})
+    await one.carry_out()
+    assert (one.round.stopping.reason is Stop.MAX_COST) is stops
+    assert one.fleet.handed == ([1] if stops else [1, 2])
+
+
+# ---------------------------------------------------------------------- lost workers
+
+
+async def test_a_scheduler_that_is_gone_gives_up_every_shard_that_is_not_back(desk: Callable[..., Desk]) -> None:
+    one = desk(shards=4, slots=2, states={2: "pending"})
+
+    def go(order: Order) -> None:
+        one.fleet.alive = order.shard.number < 2
+
+    one.fleet.on_submit = go
+    assert await one.carry_out() == dict.fromkeys((2, 3, 4), "the scheduler tcp://h:1 is gone")
+    assert [order.shard.number for order in one.round.done] == [1]
+
+
+async def test_a_run_without_a_worker_gives_up_after_a_while(desk: Callable[..., Desk]) -> None:
+    one = desk(shards=3, slots=2, silent_s=0.02, states={1: "pending", 2: "pending"}, there={})
+    assert await one.carry_out() == dict.fromkeys((1, 2, 3), "no worker was left for 0 s")
+
+
+async def test_a_worker_that_comes_in_time_is_waited_for(desk: Callable[..., Desk]) -> None:
+    one = desk(shards=1, silent_s=30, states={1: "pending"}, there={})
+    looks = 0
+
+    async def slots() -> dict[str, int]:
+        nonlocal looks
+        looks += 1
+        if looks > 2:
+            one.fleet.tasks[1].state = "finished"
+        return {"w1": 1} if looks > 1 else {}
+
+    one.fleet.slots = slots  # type: ignore[method-assign]
+    assert await one.carry_out() == {}
+    assert one.round.alone_since is None
+
+
+async def test_a_silent_worker_is_dropped_and_its_shard_run_elsewhere(desk: Callable[..., Desk]) -> None:
+    one = desk(shards=1, silent_s=0.01, states={1: "pending"})
+    one.fleet.on_submit = lambda order: one.round.progress.hear(word(1))
+    assert await one.carry_out() == {}
+    assert one.fleet.dropped == ["w1"]
+    assert list(one.round.progress.events) == ["shard 1of1: its worker w1 said nothing for 0 s"]
+
+
+async def test_a_silent_worker_that_is_the_only_one_ends_its_shard(desk: Callable[..., Desk]) -> None:
+    one = desk(shards=1, silent_s=0.01, states={1: "pending"}, there={"w1": 1})
+    one.fleet.on_submit = lambda order: one.round.progress.hear(word(1))
+    assert await one.carry_out() == {1: "its worker w1 said nothing for 0 s"}
+    assert one.fleet.dropped == [] and one.fleet.tasks[1].cancelled
+
+
+async def test_the_second_silence_ends_a_shard(desk: Callable[..., Desk]) -> None:
+    one = desk(shards=1, silent_s=0.01, states={1: "pending"})
+    one.fleet.on_submit = lambda order: one.round.progress.hear(word(1))
+
+    async def drop(worker: str) -> None:
+        one.fleet.dropped.append(worker)
+        one.round.progress.hear(word(1, worker="w2"))
+
+    one.fleet.drop = drop  # type: ignore[method-assign]
+    assert await one.carry_out() == {1: "its worker w2 said nothing for 0 s"}
+    assert one.fleet.dropped == ["w1"] and one.fleet.tasks[1].cancelled
+
+
+async def test_a_shard_that_waits_for_its_turn_is_not_silent(desk: Callable[..., Desk]) -> None:
+    one = desk(shards=1, silent_s=0.0, states={1: "pending"})
+    looks = 0
+
+    async def slots() -> dict[str, int]:
+        nonlocal looks
+        looks += 1
+        if looks == 3:
+            one.fleet.tasks[1].state = "finished"
+        return {"w1": 1}
+
+    one.fleet.slots = slots  # type: ignore[method-assign]
+    one.round.silent_s = 0.001
+    assert await one.carry_out() == {}
+    assert one.fleet.dropped == []
