@@ -1,0 +1,239 @@
+"""``bench keys``, ``sign``, ``verify``, ``diff``, ``reproduce``, ``publish``, ``log``: a line a fact."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.cli.keys import read_roles, shown
+from bench.errors import UsageError
+
+Bench = Callable[..., Any]
+PRINT = re.compile(r"sha256:[0-9a-f]{64}")
+
+
+@pytest.fixture
+def keys(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A key of both roles; its private half lies in the folder that is given."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    bench("keys", "new", "-q")
+    (private,) = tmp_path.rglob("default.key")
+    return private.parent
+
+
+@pytest.fixture
+def receipt(bench: Bench, keys: Path) -> str:
+    """A signed receipt of three items."""
+    flags = ("--providers", "bm25", "--limit", "3", "--answering-model", "none")
+    bench("run", "-q", *flags, "--run-id", "r")
+    (line,) = bench("sign", "r").stdout.splitlines()
+    assert line.startswith("signed   demo x bm25  ")
+    return str(line.rpartition("  ")[2])
+
+
+# ----------------------------------------------------------------------------- keys
+
+
+@pytest.mark.parametrize(
+    ("names", "roles"),
+    [
+        (None, ("receipt", "log")),
+        ([], ("receipt", "log")),
+        (["log"], ("log",)),
+        (["log", "receipt"], ("receipt", "log")),
+        (["log,receipt"], ("receipt", "log")),
+        (["receipt,receipt"], ("receipt",)),
+    ],
+)
+def test_roles_are_spaced_or_comma_separated(names: list[str] | None, roles: tuple[str, ...]) -> None:
+    assert read_roles(names) == roles
+
+
+@pytest.mark.parametrize(("names", "word"), [(["signer"], "'signer'"), (["log", "x"], "'x'"), ([","], "''")])
+def test_a_role_that_is_none_names_those_there_are(names: list[str], word: str) -> None:
+    with pytest.raises(UsageError) as told:
+        read_roles(names)
+    assert (str(told.value), told.value.hint) == (f"unknown role {word}", "roles are receipt and log")
+
+
+@pytest.mark.parametrize(("value", "text"), [(None, ""), (0, "0"), ("x", "x"), (["a", "b"], "a, b"), ([], "")])
+def test_a_cell_shows_a_list_as_words_and_nothing_as_nothing(value: object, text: str) -> None:
+    assert shown(value) == text
+
+
+def test_a_new_key_says_its_fingerprint_and_its_files(bench: Bench, keys: Path) -> None:
+    first, *files = bench("keys", "new", "log-key", "--roles", "log").stdout.splitlines()
+    assert re.fullmatch(rf"made log-key: {PRINT.pattern}", first)
+    assert any(line.strip().endswith("log-key.key") for line in files)
+    assert any(line.strip().endswith("keys/log-key.pub") for line in files)
+
+
+def test_keys_are_listed_with_status_roles_and_range(bench: Bench, keys: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    bench("keys", "new", "log-key", "--roles", "log")
+    table = [line.split() for line in bench("keys", "list").stdout.splitlines() if line.strip()]
+    assert table[0] == ["name", "status", "roles", "from", "to", "revoked", "from", "fingerprint"]
+    assert [row[:2] for row in table[2:]] == [["default", "active"], ["log-key", "active"]]
+    listed = json.loads(bench("keys", "list", "--json").stdout)["keys"]
+    assert [(key["name"], key["roles"]) for key in listed] == [("default", ["receipt", "log"]), ("log-key", ["log"])]
+    assert not any("publicKey" in key for key in listed)
+
+
+def test_a_workspace_without_keys_lists_none(bench: Bench) -> None:
+    assert json.loads(bench("keys", "list", "--json").stdout) == {"keys": []}
+
+
+def test_a_rotation_names_the_key_that_takes_over(bench: Bench, keys: Path) -> None:
+    (old,) = json.loads(bench("keys", "list", "--json").stdout)["keys"]
+    first = bench("keys", "rotate").stdout.splitlines()[0]
+    assert first.startswith("default-2 takes over: sha256:") and old["fingerprint"] not in first
+    status = {key["name"]: key["status"] for key in json.loads(bench("keys", "list", "--json").stdout)["keys"]}
+    assert status == {"default": "retired", "default-2": "active"}
+
+
+def test_a_revocation_names_the_first_index_that_is_not_believed(bench: Bench, keys: Path) -> None:
+    bench("keys", "rotate", "-q")
+    done = bench("keys", "revoke", "default-2", "--from-index", "7", "--reason", "lost")
+    assert done.stdout.splitlines()[0].startswith("default-2 is revoked from index 7 on: sha256:")
+    found = {key["name"]: key for key in json.loads(bench("keys", "list", "--json").stdout)["keys"]}
+    assert found["default-2"]["revokedFromIndex"] == 7
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("keys", "new", "default"), "default"),
+        (("keys", "revoke", "nobody", "--from-index", "0", "--reason", "x"), "nobody"),
+        (("keys", "revoke", "default", "--from-index", "-1", "--reason", "x"), "below 0"),
+        (("keys", "rotate", "--old", "nobody"), "nobody"),
+    ],
+)
+def test_a_step_that_cannot_be_changes_nothing(bench: Bench, keys: Path, words: tuple[str, ...], text: str) -> None:
+    before = bench("keys", "list", "--json").stdout
+    assert text in bench(*words, check=2).stderr
+    assert bench("keys", "list", "--json").stdout == before
+
+
+# ------------------------------------------------------------------- sign and verify
+
+
+def test_a_job_that_cannot_be_signed_says_why_and_what_to_do(bench: Bench, keys: Path) -> None:
+    bench("run", "-q", "--providers", "no-memory", "--limit", "3", "--run-id", "r", "--phases", "ingest,index,search")
+    done = bench("sign", "r", check=None)
+    assert done.returncode != 0
+    assert done.stdout == "refused  demo x no-memory  zero_items: no item has ended yet\n"
+    assert (done.returncode, done.stderr) == (4, "hint: bench results shows how the job stands\n")
+
+
+def test_only_the_jobs_that_were_named_are_signed(bench: Bench, keys: Path) -> None:
+    bench("run", "-q", "--providers", "bm25", "oracle", "--limit", "2", "--answering-model", "none", "--run-id", "r")
+    assert [line.split()[3] for line in bench("sign", "r", "--provider", "oracle").stdout.splitlines()] == ["oracle"]
+    signed = json.loads(bench("sign", "r", "--json").stdout)["receipts"]
+    assert sorted(one["provider"] for one in signed) == ["bm25", "oracle"]
+
+
+def test_a_receipt_may_be_written_where_it_is_wanted(bench: Bench, receipt: str, tmp_path: Path) -> None:
+    bench("sign", "r", "--output", "mine.json")
+    assert bench("verify", "mine.json").stdout.startswith("VALID  mine.json")
+    assert [path.name for path in tmp_path.glob("*.items.jsonl")], "its rows lie beside it"
+
+
+def test_a_valid_receipt_says_what_was_measured_and_who_says_so(bench: Bench, receipt: str) -> None:
+    lines = [line.strip() for line in bench("verify", receipt).stdout.splitlines()]
+    assert lines[0].startswith(f"VALID  {receipt}")
+    assert lines[1].startswith("measured  demo 1.0.0 x bm25 ")
+    assert any(line.startswith("items     3 planned, 0 failed, 0 pending (whole run)") for line in lines)
+    assert "signature good: the holder of the key stated exactly these bytes" in lines
+    assert lines[-1].startswith("defensible: ")
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("verify",), "no receipt was named"),
+        (("verify", "RECEIPT", "--items", "gone"), "no such file: gone"),
+        (("verify", "RECEIPT", "--dataset", "gone"), "no such file: gone"),
+        (("verify", "RECEIPT", "RECEIPT", "--export", "x"), "--export takes one receipt"),
+        (("publish",), "name a receipt to publish, or --retract ID"),
+        (("publish", "RECEIPT", "--retract", "X"), "name a receipt to publish, or --retract ID"),
+        (("sign", "nobody"), 'no run "nobody"'),
+        (("diff", "RECEIPT", "gone.json"), "gone.json"),
+    ],
+)
+def test_what_is_not_there_is_said(bench: Bench, receipt: str, words: tuple[str, ...], text: str) -> None:
+    given = [receipt if word == "RECEIPT" else word for word in words]
+    assert text in bench(*given, check=2).stderr
+
+
+def test_the_openssl_command_is_printed_with_its_folder(bench: Bench, receipt: str, tmp_path: Path) -> None:
+    done = bench("verify", receipt, "--export", "out")
+    assert done.stdout.splitlines()[-1].startswith("cd out && openssl pkeyutl ")
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"canonical.bin", "sig.bin", "pub.pem"}
+    as_json = bench("verify", receipt, "--export", "out2", "--json")
+    json.loads(as_json.stdout)
+    assert as_json.stderr.startswith("cd out2 && openssl")
+
+
+def test_a_receipt_that_was_touched_claims_only(bench: Bench, receipt: str) -> None:
+    path = Path(receipt)
+    path.write_text(path.read_text().replace('"bm25"', '"bm26"'))
+    done = bench("verify", receipt, check=5)
+    assert done.stdout.startswith(f"INVALID  {receipt}")
+    assert "signature bad: not made by this key over these bytes" in done.stdout
+    assert "measured" not in done.stdout
+
+
+# -------------------------------------------------------------- diff and reproduce
+
+
+def test_a_receipt_does_not_differ_from_itself(bench: Bench, receipt: str) -> None:
+    lines = bench("diff", receipt, receipt).stdout.splitlines()
+    assert lines[:2] == ["same result digest", "like for like"]
+    assert json.loads(bench("diff", receipt, receipt, "--json").stdout)["equal"] is True
+
+
+def test_two_experiments_differ_in_named_fields_and_items(bench: Bench, receipt: str) -> None:
+    flags = ("--providers", "bm25", "--limit", "3", "--answering-model", "none", "-k", "1")
+    bench("run", "-q", *flags, "--run-id", "other")
+    other = bench("sign", "other").stdout.splitlines()[0].rpartition("  ")[2]
+    done = bench("diff", receipt, other, check=8)
+    assert done.stdout.splitlines()[:2] == ["the result digests differ", "not like for like"]
+    assert "items that differ: irena-q0" in done.stdout
+
+
+def test_items_that_are_not_there_are_not_compared(bench: Bench, receipt: str) -> None:
+    Path(receipt.replace(".json", ".items.jsonl")).unlink()
+    assert bench("diff", receipt, receipt).stdout.splitlines()[-1] == ("items not compared: an items file is not there")
+
+
+def test_a_run_again_gives_the_same(bench: Bench, receipt: str) -> None:
+    done = bench("reproduce", receipt, "--sign")
+    first, *rest = done.stdout.splitlines()
+    assert re.fullmatch(rf"same  {re.escape(receipt)}  rerun \S+", first)
+    assert rest[-1].startswith("signed  ")
+    found = json.loads(bench("reproduce", receipt, "--json").stdout)
+    assert found["same"] is True
+
+
+# ------------------------------------------------------------------ publish and log
+
+
+def test_what_is_published_has_a_place_in_the_log_once(bench: Bench, receipt: str) -> None:
+    assert bench("publish", receipt).stdout == "logged at index 1 of results/published\n"
+    assert bench("publish", receipt).stdout == "already at index 1 of results/published\n"
+    checked = bench("log", "verify").stdout.splitlines()[0]
+    assert re.match(r"\w+  results/published: log of 2 entries, root ", checked)
+
+
+def test_what_is_taken_back_says_why_ever_after(bench: Bench, receipt: str) -> None:
+    bench("publish", receipt)
+    receipt_id = json.loads(Path(receipt).read_text())["receiptId"]
+    assert bench("publish", "--retract", receipt_id, "--reason", "a wrong prompt").stdout.startswith(
+        "logged at index 2"
+    )
+    assert "a wrong prompt" in bench("verify", receipt, check=4).stdout
