@@ -369,6 +369,9 @@ JUDGED: list[tuple[str, str, tuple[str, ...], str, bool]] = [
     ("accuracy", "accuracy/1", ("exact-match", "llm-judge"), "acme/j", False),
     ("faithfulness", "faithfulness/1", (), "none", True),
     ("token_f1", "token_f1/1", ("llm-judge",), "acme/j", False),
+    ("semantic_similarity", "semantic_similarity/1", (), "none", True),
+    ("deletion_check", "deletion_check/1", ("llm-judge",), "acme/j", False),
+    ("accuracy_macro", "accuracy_macro/1", ("llm-judge",), "acme/j", True),
 ]
 
 
@@ -385,6 +388,17 @@ def test_a_score_in_which_a_model_had_a_part_is_judged(
     assert (name not in folds.row_metrics) is judged
     scores = folds.scores(job(record=told), NO_CORPORA)
     assert (list(scores.judged), list(scores.deterministic)) == (([name], []) if judged else ([], [name]))
+
+
+def test_a_macro_mean_is_folded_from_the_labels_of_the_rows() -> None:
+    told = record(metrics=(metric("accuracy_macro", "accuracy_macro/1", "answer"),), metric_entries=("accuracy_macro",))
+    folds = Folds.of(job(record=told))
+    for value, label in [(1.0, "a"), (1.0, "a"), (0.0, "b")]:
+        folds.add(row(values={"accuracy_macro": value}, labels={"question_type": label}))
+    folds.add(row("not_ready", labels={"question_type": "a"}))
+    score = folds.scores(job(record=told), NO_CORPORA).deterministic["accuracy_macro"]
+    assert (score.aggregate, score.value, score.n, score.n_failed) == ("macro:question_type", 0.5, 3, 1)
+    assert score.value_failures_as_zero == (2 / 3 + 0.0) / 2
 
 
 @pytest.mark.parametrize(

@@ -516,6 +516,19 @@ def test_a_rerun_with_another_result_is_none_whatever_its_entry_says(ring: Keyri
     assert rerun_answer(ring, desk, path, folder) == "no"
 
 
+@pytest.mark.parametrize("note", [b"", b"junk", b"\xff"])
+def test_a_log_whose_checkpoint_cannot_be_read_covers_nothing(
+    ring: Keyring, history: Path, desk: Any, note: bytes
+) -> None:
+    path = receipt(ring, desk)
+    publish(path, ring, at=AT)
+    (history / "checkpoint").write_bytes(note)
+    assert read_log(history).covered == 0
+    verdict, told = judged(ring, desk, path, history)
+    assert (verdict, told[0][0]) == (Verdict.INVALID, "log_signature")
+    assert "not_logged" in make.codes(desk.verify(path, trust=ring.trusted(), log=history), "warn")
+
+
 # ------------------------------------------------------------------------- publishing
 
 
