@@ -123,5 +123,5 @@ async def test_each_answer_about_code_passes_its_own_tests_and_no_other_answer_d
     for place, asked in enumerate(library["questions"]):
         other = library["questions"][place - 1]
         assert set(asked["evidence"]) <= names
-        assert await passes(f"{asked['answer']}\n{asked['tests']}", time_limit_s=20), asked["id"]
-        assert not await passes(f"{other['answer']}\n{asked['tests']}", time_limit_s=20), asked["id"]
+        assert await passes(asked["answer"], asked["tests"], time_limit_s=20), asked["id"]
+        assert not await passes(other["answer"], asked["tests"], time_limit_s=20), asked["id"]
