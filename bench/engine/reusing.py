@@ -22,7 +22,7 @@ from bench.config.catalog import Catalog
 from bench.config.run import RunRequest
 from bench.engine.errand import Errand
 from bench.engine.resuming import stored_request
-from bench.errors import IdentityError
+from bench.errors import IdentityError, NotReady
 from bench.journal import Chain, Entry, Event, Journal, Reader
 from bench.journal.merging import selected_from
 from bench.journal.places import find_run
@@ -51,9 +51,10 @@ async def failed_items(path: Path, *, phase: Phase | None = None, items: Sequenc
 
 
 def failed_phase(phases: Mapping[Phase, Entry]) -> Phase:
-    """The first phase that did not end well; without a search of the item it was its corpus, so ingest."""
+    """The first phase that did not end well; without a search of the item it was its corpus: index if it came late."""
     if Phase.SEARCH not in phases:
-        return Phase.INGEST
+        ended = phases.get(Phase.EVALUATE)
+        return Phase.INDEX if ended is not None and ended.outcome == NotReady.kind else Phase.INGEST
     return next((phase for phase in Phase if phase in phases and not phases[phase].ok), Phase.EVALUATE)
 
 
