@@ -97,7 +97,7 @@ def test_every_metric_counts_every_item_once(rows: list[FoldRow]) -> None:
             assert found.value_failures_as_zero == pytest.approx(found.value * found.n / (found.n + found.n_failed))
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(rows=jobs(), seed=st.integers(0, 99))
 def test_the_order_of_rows_changes_no_bit_of_any_metric(rows: list[FoldRow], seed: int) -> None:
     mixed = list(rows)
