@@ -1,0 +1,141 @@
+"""``bench run`` around the engine: what is checked before it, and what is said, started and left after it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Bench = Callable[..., Any]
+RUN = ("run", "--providers", "no-memory", "--limit", "2", "--run-id", "r")
+
+
+def test_a_missed_gate_is_told_beside_the_result_also_as_json(bench: Bench) -> None:
+    done = bench(*RUN, "--min-score", "accuracy=0.99", "--json", check=4)
+    last = json.loads(done.stdout.splitlines()[-1])
+    assert (last["event"], last["exit_code"], last["status"]) == ("done", 4, "complete")
+    assert "gate missed: demo x no-memory: accuracy = " in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("/no/such/program x", "--on-end: /no/such/program: No such file or directory\n"),
+        ("sh -c 'exit 7'", "--on-end: sh ended with 7\n"),
+    ],
+)
+def test_a_failure_of_on_end_is_told_and_no_more(bench: Bench, command: str, told: str) -> None:
+    assert bench(*RUN, "--on-end", command).stderr.endswith(told)
+
+
+def test_on_end_knows_the_exit_code_that_the_gate_made(bench: Bench, tmp_path: Path) -> None:
+    bench(*RUN, "--min-score", "accuracy=0.99", "--on-end", "sh -c 'echo $BENCH_EXIT_CODE > code'", check=4)
+    assert (tmp_path / "code").read_text() == "4\n"
+
+
+def test_the_report_goes_where_it_is_wanted(bench: Bench, tmp_path: Path) -> None:
+    done = bench(*RUN, "--output", "elsewhere")
+    assert done.stdout.rstrip().splitlines()[-1] == "results: elsewhere/r"
+    assert (tmp_path / "elsewhere/r/report.json").is_file()
+
+
+def test_a_run_without_an_id_is_named_by_its_day(bench: Bench, tmp_path: Path) -> None:
+    bench("run", "--providers", "no-memory", "--limit", "1", "-q")
+    (folder,) = (tmp_path / "checkpoints").iterdir()
+    assert len(folder.name) == 17 and folder.name[8] == "-"
+
+
+def test_a_run_that_stops_says_what_was_done_and_the_command_that_goes_on(bench: Bench) -> None:
+    done = bench(*RUN, "--phases", "ingest,index")
+    assert "next: bench run --resume r\n" in done.stderr
+    assert bench("run", "--resume", "r", "--phases", "ingest,index,search,answer,evaluate").stderr.endswith(
+        "next: bench results r\n"
+    )
+
+
+def test_quiet_leaves_the_results_only(bench: Bench) -> None:
+    done = bench(*RUN, "-q")
+    assert done.stderr == ""
+    assert done.stdout.rstrip().endswith("results: results/r")
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "text"),
+    [("nightly", 0, ""), ("configs/runs/nightly.yaml", 0, ""), ("nightli", 2, 'did you mean "nightly"?')],
+)
+def test_a_run_file_is_found_by_its_name_or_path(bench: Bench, tmp_path: Path, name: str, code: int, text: str) -> None:
+    folder = tmp_path / "configs/runs"
+    folder.mkdir(parents=True)
+    (folder / "nightly.yaml").write_text("providers: [no-memory]\nlimit: 3\nnote: each night\n")
+    done = bench("run", "-c", name, "--limit", "2", "--run-id", "r", check=code)
+    assert text in done.stderr
+    if code == 0:
+        request = json.loads(bench("describe", "r", "--json").stdout)["request"]
+        assert request["note"] == "each night"
+        assert json.loads(bench("status", "r", "--json").stdout)["total"] == 2, "a flag wins"
+
+
+def test_what_is_to_be_downloaded_is_fetched_before_the_plan(bench: Bench, tmp_path: Path) -> None:
+    folder = tmp_path / "configs/benchmarks"
+    folder.mkdir(parents=True)
+    (folder / "far.yaml").write_text(
+        'name: far\nversion: "1"\ndata: {type: url, path: "http://127.0.0.1:9/rows.jsonl", localPath: rows.jsonl}\n'
+        "schema: {itemId: id, question: q, answer: a, context: {field: c, type: string}}\n"
+        "evaluation: {method: exact-match}\nmetrics: [accuracy]\n"
+    )
+    flags = ("run", "--benchmarks", "far", "--providers", "no-memory", "--run-id", "r")
+    assert "bench download far" in bench(*flags, check=2).stderr
+    told = bench(*flags, "--download", check=None)
+    assert told.returncode in (2, 3)
+    assert "far: licence unknown, from http://127.0.0.1:9/rows.jsonl\n" in told.stderr
+    copy = tmp_path / "copy.jsonl"
+    copy.write_text('{"id": "1", "q": "q", "a": "a", "c": "c"}\n')
+    brought = bench("download", "far", "--from", "copy.jsonl")
+    assert brought.stdout.startswith("far: ") and f"({copy.stat().st_size} bytes, sha256 " in brought.stdout
+    bench(*flags)
+
+
+def test_an_env_file_that_is_not_there_is_said_and_one_that_is_there_announced(bench: Bench, tmp_path: Path) -> None:
+    told = bench(*RUN, "--env-file", "no.env", check=2).stderr
+    assert told == "error: no such file: no.env\nhint: name an existing file with --env-file\n"
+    (tmp_path / "my.env").write_text("A=1\n")
+    assert "variables from my.env (they override nothing)\n" in bench(*RUN, "--env-file", "my.env").stderr
+
+
+def test_all_events_go_to_the_file_that_was_named(bench: Bench, tmp_path: Path) -> None:
+    bench(*RUN, "--log-file", "all.log")
+    events = [json.loads(line)["event"] for line in (tmp_path / "all.log").read_text().splitlines()]
+    assert events[0] == "run_started" and events[-1] == "run_ended"
+    told = bench(*RUN, "--log-file", "no/all.log", check=2).stderr
+    assert told == "error: --log-file no/all.log: no such folder no\nhint: make the folder first\n"
+
+
+@pytest.mark.parametrize("name", ["fork", "retry", "rescore"])
+def test_used_again_a_run_says_its_name_first(bench: Bench, name: str) -> None:
+    words = {"fork": ("--from", "answer"), "retry": (), "rescore": ()}[name]
+    told = bench(name, "nobody", *words, check=2).stderr
+    assert told.splitlines()[0] == 'error: there is no run "nobody"'
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "hint"),
+    [
+        (("--from", "evaluate", "--answer-prompt", "x"), "--answer-prompt changes answers", "use --from answer"),
+        (("--from", "evaluate", "--context-budget", "9"), "--context-budget changes answers", "use --from answer"),
+        (("--from", "answer", "--cluster", "local:2"), "a fork runs in one process", "leave --cluster out"),
+    ],
+)
+def test_a_fork_refuses_what_it_cannot_keep(bench: Bench, words: tuple[str, ...], error: str, hint: str) -> None:
+    first, second = bench("fork", "r", *words, check=2).stderr.splitlines()
+    assert error in first and second == f"hint: {hint}"
+
+
+@pytest.mark.parametrize(("phase", "what"), [("answer", "search result"), ("evaluate", "answer")])
+def test_a_fork_of_nothing_stored_is_refused(bench: Bench, phase: str, what: str) -> None:
+    bench(*RUN, "--phases", "ingest,index")
+    told = bench("fork", "r", "--from", phase, "--run-id", "f", check=2).stderr
+    assert told == f"error: run r has no stored {what}\nhint: bench run makes a run of its own\n"
+    assert not Path("checkpoints/f").exists()
