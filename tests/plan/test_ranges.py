@@ -1,76 +1,99 @@
-"""Ranges of positions: joined, looked through for gaps, counted, all against plain sets of numbers."""
+"""Ranges as sets of positions: join, gaps and counts agree with plain counting; parts select as each does alone."""
 
 from __future__ import annotations
 
-from itertools import pairwise
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.datasets import Selection
+from bench.datasets.selection import select
+from bench.errors import UsageError
 from bench.plan.ranges import Ranges, covered, gaps_of, union_of
 
-TOTAL = 30
-RANGES = st.lists(
-    st.tuples(st.integers(1, TOTAL), st.integers(1, TOTAL)).map(lambda pair: (min(pair), max(pair))), max_size=5
-).map(tuple)
+TOTAL = 20
+RANGES = st.tuples(st.integers(1, TOTAL), st.integers(1, TOTAL)).map(lambda pair: (min(pair), max(pair)))
+PARTS = st.lists(RANGES, min_size=1, max_size=4)
 
 
-def positions(ranges: Ranges, total: int = TOTAL) -> set[int]:
-    """What ranges stand for: no range is everything."""
-    if not ranges:
-        return set(range(1, total + 1))
-    return {place for start, end in ranges for place in range(start, end + 1)}
+def positions(ranges: Sequence[tuple[int, int]], total: int = TOTAL) -> set[int]:
+    spans = ranges or [(1, total)]
+    return {at for start, end in spans for at in range(start, end + 1) if at <= total}
 
 
-@pytest.mark.parametrize(
-    ("parts", "union"),
-    [
-        ([((1, 30),), ((20, 50),)], ((1, 50),)),
-        ([((1, 10),), ((11, 20),)], ((1, 20),)),
-        ([((1, 10),), ((12, 20),)], ((1, 10), (12, 20))),
-        ([((12, 20),), ((1, 10),)], ((1, 10), (12, 20))),
-        ([((5, 9),), ((6, 7),)], ((5, 9),)),
-        ([((1, 60),), ((61, 100),)], ()),
-        ([((1, 3),), ()], ()),
-        ([((4, 4),), ((4, 4),)], ((4, 4),)),
-    ],
-)
-def test_ranges_are_joined_where_they_touch(parts: list[Ranges], union: Ranges) -> None:
-    assert union_of(parts, 100) == union
-
-
-@pytest.mark.parametrize(
-    ("ranges", "gaps"),
-    [
-        ((), ()),
-        (((1, 50),), ((51, 100),)),
-        (((2, 99),), ((1, 1), (100, 100))),
-        (((1, 10), (5, 20), (40, 100)), ((21, 39),)),
-        (((40, 100), (1, 10)), ((11, 39),)),
-        (((1, 100),), ()),
-    ],
-)
-def test_a_gap_is_named_by_its_first_and_last_position(ranges: Ranges, gaps: Ranges) -> None:
-    assert gaps_of(ranges, 100) == gaps
-
-
-@given(parts=st.lists(RANGES, min_size=1, max_size=4))
-def test_a_union_covers_what_its_parts_cover_and_overlaps_nowhere(parts: list[Ranges]) -> None:
+@given(st.lists(PARTS.map(tuple), min_size=1, max_size=3))
+def test_a_union_is_sorted_apart_and_has_every_position(parts: list[Ranges]) -> None:
     joined = union_of(parts, TOTAL)
-    assert positions(joined) == set().union(*(positions(part) for part in parts))
-    assert all(end + 1 < start for (_, end), (start, _) in pairwise(joined))
-    assert union_of([joined], TOTAL) == joined == union_of(reversed(parts), TOTAL)
+    assert positions(joined) == set().union(*map(positions, parts))
+    assert all(before[1] + 1 < after[0] for before, after in zip(joined, joined[1:], strict=False))
+    assert union_of(reversed(parts), TOTAL) == joined
+    assert union_of([joined, *parts], TOTAL) == joined
 
 
-@given(ranges=RANGES)
-def test_ranges_and_their_gaps_are_everything_and_share_nothing(ranges: Ranges) -> None:
-    gaps = gaps_of(ranges, TOTAL)
-    missing = positions(gaps) if gaps else set()
-    assert positions(ranges) | missing == set(range(1, TOTAL + 1))
-    assert not positions(ranges) & missing
+@given(PARTS)
+def test_gaps_are_what_no_range_has_whatever_their_order(parts: list[tuple[int, int]]) -> None:
+    gaps = gaps_of(tuple(parts), TOTAL)
+    missing = set(range(1, TOTAL + 1)) - positions(parts)
+    assert (positions(gaps) if gaps else set()) == missing
+    assert gaps_of(union_of([tuple(parts)], TOTAL), TOTAL) == gaps
 
 
-@given(ranges=RANGES, total=st.integers(1, TOTAL))
-def test_what_is_covered_of_a_shorter_benchmark_is_counted_to_its_own_end(ranges: Ranges, total: int) -> None:
-    assert covered(ranges, total) == len(positions(ranges) & set(range(1, total + 1)))
+@given(PARTS, st.integers(1, 2 * TOTAL))
+def test_what_is_covered_is_counted_also_in_a_shorter_benchmark(parts: list[tuple[int, int]], total: int) -> None:
+    assert covered(tuple(parts), total) == len(positions(parts, total))
+
+
+def test_no_range_is_everything() -> None:
+    assert (union_of([()], 9), union_of([((1, 2),), ()], 9), gaps_of((), 9), covered((), 9)) == ((), (), (), 9)
+    assert union_of([((1, 4),), ((5, 9),)], 9) == ()
+
+
+@dataclass
+class Numbers:
+    """A benchmark of twenty items in two types and four corpora."""
+
+    name: str = "numbers"
+    types: tuple[str, ...] = field(default=tuple("ab" * 10))
+
+    def __len__(self) -> int:
+        return len(self.types)
+
+    def id_at(self, index: int) -> str:
+        return f"q{index}"
+
+    def type_at(self, index: int) -> str | None:
+        return self.types[index]
+
+    def index_of(self, item_id: str) -> int | None:
+        return int(item_id[1:])
+
+    def indexes_of_corpus(self, corpus_id: str) -> list[int] | None:
+        return [index for index in range(len(self)) if index // 5 == int(corpus_id)]
+
+    def known_types(self) -> list[str]:
+        return ["a", "b"]
+
+
+@given(
+    parts=PARTS,
+    given_flags=st.sampled_from(
+        [{}, {"limit": 2}, {"sample": 3, "seed": 4}, {"question_types": ("a",)}, {"items_of": ("1", "3"), "limit": 1}]
+    ),
+)
+def test_parts_select_what_each_of_them_selects_alone(
+    parts: list[tuple[int, int]], given_flags: dict[str, int]
+) -> None:
+    flags = Selection(**given_flags)  # type: ignore[arg-type]
+    alone = [Selection(**given_flags, start=start, end=end) for start, end in parts]  # type: ignore[arg-type]
+    together = list(select(Numbers(), Selection(**given_flags, parts=tuple(parts))))  # type: ignore[arg-type]
+    assert together == sorted({index for one in alone for index in select(Numbers(), one)})
+    assert set(together) <= set(select(Numbers(), flags)) or "limit" in given_flags or "sample" in given_flags
+
+
+@pytest.mark.parametrize("part", [(0, 3), (4, 3)])
+def test_a_part_that_cannot_be_is_refused_as_a_range_is(part: tuple[int, int]) -> None:
+    with pytest.raises(UsageError, match="holds no item"):
+        select(Numbers(), Selection(parts=(part,)))
