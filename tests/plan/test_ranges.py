@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -28,7 +29,7 @@ def positions(ranges: Sequence[tuple[int, int]], total: int = TOTAL) -> set[int]
 def test_a_union_is_sorted_apart_and_has_every_position(parts: list[Ranges]) -> None:
     joined = union_of(parts, TOTAL)
     assert positions(joined) == set().union(*map(positions, parts))
-    assert all(before[1] + 1 < after[0] for before, after in zip(joined, joined[1:], strict=False))
+    assert all(before[1] + 1 < after[0] for before, after in pairwise(joined))
     assert union_of(reversed(parts), TOTAL) == joined
     assert union_of([joined, *parts], TOTAL) == joined
 
@@ -79,7 +80,7 @@ class Numbers:
 
 @given(
     parts=PARTS,
-    given_flags=st.sampled_from(
+    flags=st.sampled_from(
         [{}, {"limit": 2}, {"sample": 3, "seed": 4}, {"question_types": ("a",)}, {"items_of": ("1", "3"), "limit": 1}]
     ),
 )
