@@ -183,7 +183,7 @@ def _corpus_facts(stored: StoredCorpus) -> CorpusFacts:
         failed=failed is not None,
         times_us={name: us for name, us in named.items() if us is not None},
         memories=memories if isinstance(memories, int) else None,
-        tokens=sum(one.usage.input_tokens for one in spent) if spent else None,
+        tokens=sum(one.usage.input_tokens for one in spent) or None,  # calls that tell no tokens leave them unknown
         cost_usd=None if unknown else str(sum((Decimal(one.cost_usd) for one in spent), Decimal(0))),
         priced=bool(spent),
     )

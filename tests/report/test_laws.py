@@ -1,4 +1,4 @@
-"""Laws of comparing, ranking and showing: sides may be swapped, nothing is lost or counted twice, whatever the values."""
+"""Laws of comparing, ranking and showing: sides may be swapped, and nothing is lost or counted twice."""
 
 from __future__ import annotations
 
