@@ -138,7 +138,8 @@ class QuestionReader:
     ) -> RawItem:
         self._check_type(kind, place, item_id)
         metadata = self._metadata(scopes, kind_id=_label(paths.category.get(row)) if paths.category else None)
-        answers = texts_of(paths.answer.get(row), f"{prefix}{name_of(paths.answer)}", place) if paths.answer else ()
+        given = texts_of(paths.answer.get(row), f"{prefix}{name_of(paths.answer)}", place) if paths.answer else ()
+        answers = tuple(text for text in given if text.strip())  # every answer holds an empty text
         item = RawItem(
             id=item_id,
             question=question,
@@ -171,7 +172,8 @@ class QuestionReader:
         if item.answers or item.abstention or method in ("none", "deletion-check", "mcq", "rubric") or item.deletion:
             return
         name = f"{prefix}{name_of(paths.answer)}" if paths.answer else "answer"
-        text = f'is missing, and "{item.id}" is no abstention item'
+        found = "is missing" if paths.answer is None or paths.answer.get(row) is None else "is empty"
+        text = f'{found}, and "{item.id}" is no abstention item'
         raise item.place.error(name, text, hint="give an answer, or say in abstention which items have none")
 
     def _check_choice(self, item: RawItem, row: object, prefix: str, path: Path | None) -> None:

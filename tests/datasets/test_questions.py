@@ -159,6 +159,21 @@ def test_a_type_is_a_label_or_none(chat, kind: object, label: str | None) -> Non
     assert dict(dataset.counts.question_types) == ({label: 1} if label else {})
 
 
+@pytest.mark.parametrize("answer", ["", " \n", [], [None], ["", " "]])
+def test_s10_an_empty_gold_is_no_gold(chat, answer: object) -> None:
+    """Every answer contains an empty text, so it would pass whatever is said."""
+    with pytest.raises(BenchError) as caught:
+        chat(row(a=answer))
+    assert str(caught.value).endswith('[0].a: a is empty, and "q1" is no abstention item (row q1)')
+    assert caught.value.hint == "give an answer, or say in abstention which items have none"
+    assert chat(row(id="q1_abs", a=answer)).item("q1_abs").answers == ()
+
+
+def test_an_empty_text_among_answers_is_left_out(chat) -> None:
+    assert chat(row(a=["", "teal", None, " "])).item("q1").answers == ("teal",)
+    assert chat(row(a=" teal ")).item("q1").answers == (" teal ",), "an answer is never trimmed"
+
+
 # ------------------------------------------------------------------ who abstains
 
 
