@@ -84,14 +84,10 @@ class Numbers:
         [{}, {"limit": 2}, {"sample": 3, "seed": 4}, {"question_types": ("a",)}, {"items_of": ("1", "3"), "limit": 1}]
     ),
 )
-def test_parts_select_what_each_of_them_selects_alone(
-    parts: list[tuple[int, int]], given_flags: dict[str, int]
-) -> None:
-    flags = Selection(**given_flags)  # type: ignore[arg-type]
-    alone = [Selection(**given_flags, start=start, end=end) for start, end in parts]  # type: ignore[arg-type]
-    together = list(select(Numbers(), Selection(**given_flags, parts=tuple(parts))))  # type: ignore[arg-type]
+def test_parts_select_what_each_of_them_selects_alone(parts: list[tuple[int, int]], flags: dict[str, int]) -> None:
+    alone = [Selection(**flags, start=start, end=end) for start, end in parts]  # type: ignore[arg-type]
+    together = list(select(Numbers(), Selection(**flags, parts=tuple(parts))))  # type: ignore[arg-type]
     assert together == sorted({index for one in alone for index in select(Numbers(), one)})
-    assert set(together) <= set(select(Numbers(), flags)) or "limit" in given_flags or "sample" in given_flags
 
 
 @pytest.mark.parametrize("part", [(0, 3), (4, 3)])
