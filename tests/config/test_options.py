@@ -18,7 +18,20 @@ from bench.config.provider.adapters import BUILT_INS
 from bench.config.provider.answers import Score
 from bench.config.provider.calls import Call, WaitBlock
 from bench.config.provider.sections import Auth, CapabilitiesConfig, Ingest, Scoping, Verified
-from bench.config.provider.terms import OPERATIONS, OPERATORS
+from bench.config.provider.terms import (
+    ADD,
+    CLEAR,
+    DELETE,
+    ELEMENT,
+    EVERYWHERE,
+    LIST,
+    MESSAGE,
+    OPERATIONS,
+    OPERATORS,
+    SEARCH,
+    SETUP,
+    WAIT,
+)
 from bench.config.provider.traffic import ErrorRule, Errors
 from bench.config.run import Operation
 from bench.config.source import ConfigModel
@@ -109,3 +122,22 @@ def test_the_operations_operators_and_built_ins_have_their_names() -> None:
     assert " ".join(OPERATIONS) == CAPABILITIES
     assert set(OPERATORS) == {"$each", "$do", "$column", "$omit_if_null", "$literal", "$json"}
     assert set(BUILT_INS) == {"bm25", "vector", "full-context", "random", "no-memory", "oracle"}
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        (EVERYWHERE, "runTag userId namespace runId runUuid benchmarkId corpusId attempt"),
+        (ELEMENT, "id content when role speaker sessionId messages metadata embedding uuid index"),
+        (MESSAGE, "content role speaker when"),
+        (ADD, "items batchKey"),
+        (SEARCH, "query k limit queryWhen queryEmbedding threshold includeChunks"),
+        (WAIT, "jobId sent"),
+        (CLEAR, "ids idChunks"),
+        (DELETE, "ids id"),
+        (LIST, "sessionId"),
+        (SETUP, "dimensions"),
+    ],
+)
+def test_a_call_is_given_these_variables(known: frozenset[str], expected: str) -> None:
+    assert known == set(expected.split())

@@ -452,6 +452,8 @@ def test_a_docker_service_answers_where_its_block_says(tmp_path: Path) -> None:
     assert config.base_url == "http://d"
     assert config.docker is not None and config.docker.health_timeout_s == 120
     assert load().base_url == "https://acme.test"
+    beside = text.replace("type: docker", "type: local\nadapter: builtin:bm25")
+    assert load_provider(Source.parse(beside, tmp_path / "acme.yaml")).base_url == "https://acme.test"
 
 
 def test_a_date_of_verification_is_a_day() -> None:
