@@ -338,3 +338,25 @@ async def test_reasons_of_items_without_a_value_are_their_states(tmp_path: Path)
     }  # fmt: skip
     assert json.loads(json.dumps(comparison_json(compare_sides([[pair.b, pair.b]]))))["forced"] is False
     assert len(conclusion(pair)) == 1
+
+
+JUDGED = {
+    ("accuracy", "llm-judge"): True, ("accuracy", "exact-match"): False, ("accuracy.llm_judge", "exact-match"): True,
+    ("accuracy.exact_match", "llm-judge"): False, ("correctness", "rubric"): True, ("faithfulness", "exact-match"): True,
+    ("answer_length", "llm-judge"): False, ("hit_at_10", "llm-judge"): False, ("token_f1", "llm-judge"): False,
+    ("accuracy_macro", "llm-judge"): True,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("metric", "evaluator"), JUDGED)
+async def test_the_judges_error_stands_beside_what_a_judge_decided(tmp_path: Path, metric: str, evaluator: str) -> None:
+    models = ModelNames(embedding=None, answering="acme/m1", judge="acme/j")
+    changes = {**measuring(metric), "models": models, "evaluators": (evaluator,)}
+    a, b = await sides(tmp_path, job("x", GOOD, **changes), job("y", BAD, **changes))
+    a, b = replace(a, judge_noise=0.1), replace(b, judge_noise=0.3)
+    (pair,) = compare_sides([[a, b]]).comparisons
+    assert pair.judge_noise == 0.3, "the larger of the two"
+    assert {row.noise for row in pair.rows} == {0.3 if JUDGED[metric, evaluator] else None}
+    unjudged = [replace(one, record=replace(one.record, models=replace(models, judge=None))) for one in (a, b)]
+    (pair,) = compare_sides([unjudged]).comparisons
+    assert {row.noise for row in pair.rows} == {None}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.errors import UsageError
 from bench.journal import Reader
 from bench.metrics import score
 from bench.model import Phase, State, Verdict
@@ -351,3 +353,34 @@ def test_an_outside_tool_reads_the_same_scores_from_the_files(
     }
     for name, value in by_hand.items():
         assert score(name, retrieved=retrieved, relevant=set(gold)) == pytest.approx(value, abs=1e-12), name
+
+
+async def test_parquet_without_its_extra_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    folder = await journal(tmp_path, Told(item="q1"))
+    async with Reader.open(folder) as reader:
+        with pytest.raises(UsageError) as refused:
+            await export_parquet(reader, tmp_path / "rows.parquet")
+    assert str(refused.value) == "parquet needs the extra [parquet]"
+    assert refused.value.hint == "pip install 'memorybench[parquet]'"
+    assert not (tmp_path / "rows.parquet").exists()
+
+
+async def test_every_row_of_every_form_is_an_ended_item_of_the_report(tmp_path: Path) -> None:
+    from bench.report.fold import fold
+
+    states = [*State, None]
+    items = [
+        Told(item=f"q{at}", state=state, outcome="timeout" if state in (State.ERROR, State.NOT_READY) else "ok")
+        for at, state in enumerate(states)
+    ]
+    folder = await told(tmp_path, "r1", [(RECORD, items), (record("y"), items[:3])])
+    async with Reader.open(folder) as reader:
+        jobs = (await fold(reader)).jobs
+    ended = sum(sum(job.counts.values()) for job in jobs)
+    for form in ("json", "jsonl", "csv"):
+        assert (await written(folder, form))[0] == ended == len(State) + 3
+    found = await rows(folder)
+    for job in jobs:
+        own = [row["state"] for row in found if row["provider"] == job.record.provider]
+        assert {state: own.count(str(state)) for state in job.counts} == dict(job.counts)

@@ -109,3 +109,49 @@ async def test_one_number_of_all_items_cannot_be_paired_and_is_named(tmp_path: P
     assert compare_sides(groups).comparisons[0].notes == ("not paired, no value an item: cost_total",)
     with pytest.raises(UsageError, match="nothing to pair"):
         compare_sides(groups, metrics=["cost_total"])
+
+
+NAN = float("nan")
+
+
+def pairs(left: list[float], right: list[float], clusters: list[str] | None = None) -> Pairs:
+    labels = [f"t{at % 2}" for at in range(len(left))]
+    return Pairs(left=left, right=right, clusters=clusters, labels_in=lambda _: labels)
+
+
+def test_a_part_of_pairs_keeps_values_clusters_and_labels_together() -> None:
+    part = pairs([1.0, 2.0, NAN, 4.0], [5.0, NAN, 7.0, 8.0], ["a", "b", "c", "d"]).scored()
+    assert (list(part.left), list(part.right), part.clusters, part.labels_in("x")) == (
+        [1.0, 4.0], [5.0, 8.0], ["a", "d"], ["t0", "t1"],
+    )  # fmt: skip
+    whole = pairs([1.0], [2.0])
+    assert whole.scored() is whole and whole.where([False]).clusters is None
+
+
+@pytest.mark.parametrize("name", ["accuracy", "latency_p50", "latency_mean", "accuracy_macro"])
+@pytest.mark.parametrize(("left", "right"), [([], []), ([NAN], [NAN]), ([1.0, NAN], [NAN, 1.0])])
+def test_nothing_that_pairs_is_a_comparison_without_numbers(name: str, left: list[float], right: list[float]) -> None:
+    (measure,) = open_metrics([name], k=10, folder=Path())
+    found = rowtests.tested(measure, pairs(left, right))
+    assert (found.n, found.excluded, found.delta, found.p, found.interval) == (0, len(left), None, None, None)
+    assert (found.wins, found.losses, found.ties) == (0, 0, 0)
+
+
+def test_times_that_are_all_nothing_leave_nothing_to_compare() -> None:
+    (latency,) = open_metrics(["latency_mean"], k=10, folder=Path())
+    found = rowtests.tested(latency, pairs([0.0, 0.0], [5.0, 6.0]))
+    assert (found.n, found.excluded, found.delta) == (0, 2, None)
+
+
+def test_costs_and_tokens_are_compared_by_difference_in_their_own_unit() -> None:
+    for name, scale in (("cost_per_query", 1.0), ("tokens_context", 1.0)):
+        (measure,) = open_metrics([name], k=10, folder=Path())
+        assert not is_time(measure) and can_be_paired(measure)
+        found = rowtests.tested(measure, pairs([2.0, 4.0, 6.0], [1.0, 1.0, 2.0]))
+        assert found.delta == pytest.approx(8 / 3 / scale) and found.a == pytest.approx(4.0 / scale)
+
+
+def test_a_single_pair_has_a_difference_and_no_chance() -> None:
+    (latency,) = open_metrics(["latency_mean"], k=10, folder=Path())
+    found = rowtests.tested(latency, pairs([2000.0], [1000.0]))
+    assert found.n == 1 and found.delta == pytest.approx(1.0) and found.interval is None
