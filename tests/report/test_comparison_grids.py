@@ -342,9 +342,9 @@ async def test_reasons_of_items_without_a_value_are_their_states(tmp_path: Path)
 
 JUDGED = {
     ("accuracy", "llm-judge"): True, ("accuracy", "exact-match"): False, ("accuracy.llm_judge", "exact-match"): True,
-    ("accuracy.exact_match", "llm-judge"): False, ("correctness", "rubric"): True, ("faithfulness", "exact-match"): True,
-    ("answer_length", "llm-judge"): False, ("hit_at_10", "llm-judge"): False, ("token_f1", "llm-judge"): False,
-    ("accuracy_macro", "llm-judge"): True,
+    ("accuracy.exact_match", "llm-judge"): False, ("correctness", "rubric"): True,
+    ("faithfulness", "exact-match"): True, ("answer_length", "llm-judge"): False, ("hit_at_10", "llm-judge"): False,
+    ("token_f1", "llm-judge"): False, ("accuracy_macro", "llm-judge"): True,
 }  # fmt: skip
 
 
