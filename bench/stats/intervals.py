@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 
 from bench.model import Interval
 from bench.stats.descriptive import DEGENERATE, above_rounding, mean, stderr, stderr_clustered
@@ -139,9 +140,7 @@ def _t_or_degenerate(tally: Tally, method: str, count: int, level: float, *, sha
 
 def _degenerate(centre: float, count: int, level: float) -> Interval | None:
     wilson = interval_wilson(centre * count, count, level)
-    if wilson is None:
-        return None
-    return Interval(low=wilson.low, high=wilson.high, level=level, method="wilson_degenerate")
+    return None if wilson is None else replace(wilson, method="wilson_degenerate")
 
 
 def around(centre: float, se: float, *, df: float, level: float, method: str) -> Interval:

@@ -129,16 +129,9 @@ def _weighted_rank(pairs: list[tuple[float, int]], weight: list[int], total: int
     """The value at ``rank`` when each value counts as often as its cluster was drawn; walks from the nearer end."""
     if rank * 2 <= total:
         seen = 0
-        for value, code in pairs:
-            seen += weight[code]
-            if seen >= rank:
-                return value
+        return next(value for value, code in pairs if (seen := seen + weight[code]) >= rank)
     seen = total
-    for value, code in reversed(pairs):
-        seen -= weight[code]
-        if seen < rank and weight[code]:
-            return value
-    return pairs[0][0]
+    return next(value for value, code in reversed(pairs) if (seen := seen - weight[code]) < rank and weight[code])
 
 
 def _order_statistic_interval(ordered: list[float], p: float, level: float) -> Interval | None:
@@ -156,7 +149,7 @@ def _order_statistic_interval(ordered: list[float], p: float, level: float) -> I
 
 def _median_rank(n: int, level: float) -> int:
     """The largest rank whose tail of fair tosses stays within (1 - level)/2."""
-    rank = max(1, math.floor(n / 2 - normal_quantile(0.5 + level / 2) * math.sqrt(n) / 2))
+    rank = math.floor(n / 2 - normal_quantile(0.5 + level / 2) * math.sqrt(n) / 2) + 2  # the normal limit, from above
     while rank > 1 and fair_tail(rank - 1, n) > (1 - level) / 2:
         rank -= 1
     return rank

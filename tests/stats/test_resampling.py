@@ -197,13 +197,14 @@ def test_a_weighted_rank_is_that_of_the_clusters_written_out(p: float) -> None:
             assert _weighted_rank(pairs, weight, len(written), rank) == written[rank - 1]
 
 
-def test_the_order_statistic_interval_of_a_median_is_exact() -> None:
-    """The least tail of fair tosses that stays within 2.5 %, by the binomial itself."""
-    n = 5_001
-    found = stats.percentile_interval([float(i) for i in range(1, n + 1)], 50)
+@pytest.mark.parametrize("level", [0.8, 0.95, 0.99])
+@pytest.mark.parametrize("n", [5_001, 5_002, 5_003, 6_000, 9_999, 10_001, 40_000])
+def test_the_order_statistic_interval_of_a_median_is_exact(n: int, level: float) -> None:
+    """The widest tail of fair tosses that stays within its half of the error, by the binomial itself."""
+    found = stats.percentile_interval([float(i) for i in range(1, n + 1)], 50, level=level)
     assert found is not None and found.method == "order_statistic"
     low = int(found.low)
-    assert fair_tail(low - 1, n) <= 0.025 < fair_tail(low, n)
+    assert fair_tail(low - 1, n) <= (1 - level) / 2 < fair_tail(low, n)
     assert found.high == n - low + 1
 
 
@@ -279,6 +280,12 @@ def test_a_percentile_ratio_that_cannot_be_tested_says_why(
 ) -> None:
     found = stats.percentile_ratio(left, right, 50, groups)
     assert (found.note, found.p, found.interval, found.mde) == (note, None, None, None)
+
+
+def test_a_percentile_that_is_the_largest_value_says_nothing_of_what_lies_beyond() -> None:
+    left = [float(i) for i in range(1, 91)] + [500.0] * 10
+    found = stats.percentile_ratio(left, [float(i) for i in range(1, 101)], 95)
+    assert (found.a, found.p, found.note) == (500.0, None, "not testable: a percentile that does not vary")
 
 
 def lognormal(n: int, seed: int) -> list[float]:
