@@ -11,12 +11,15 @@ from pathlib import Path
 import pytest
 
 from bench.config.catalog import Catalog
+from bench.config.run import RunRequest
 from bench.engine import rescored_plan, resumed_plan
 from bench.engine.codestate import CodeState
 from bench.engine.meta import run_meta
 from bench.errors import BenchError, DataError, IdentityError, JournalError, Locked, UsageError
 from bench.journal import Journal, Reader, RunState
 from bench.model import State
+from bench.plan.making import ranges_of
+from bench.plan.ranges import covered, union_of
 from tests.small_world import World
 
 SHOWS = "bench list runs shows the runs of this workspace"
@@ -256,14 +259,14 @@ def test_a_range_that_cannot_be_is_a_usage_error(tmp_path: Path, flags: dict[str
     assert error.value.exit_code == 2
 
 
-def test_the_shards_of_a_run_are_all_of_it(tmp_path: Path) -> None:
-    world = World.make(tmp_path, corpora=3, items=5)
-    for count in (1, 2, 4, 7, 15):
-        parts = [world.plan(providers="bm25", shard=f"{at}/{count}") for at in range(1, count + 1)]
-        asked = [
-            ref.id for part in parts for ref in part.lanes[0].benchmark.dataset.items(part.lanes[0].benchmark.selection)
-        ]
-        assert len(asked) == len(set(asked)) == 15
+@pytest.mark.parametrize("total", [1, 7, 15, 16])
+def test_the_shards_of_a_run_are_all_of_it(total: int) -> None:
+    for count in range(1, total + 1):
+        parts = [ranges_of(RunRequest(shard=f"{at}/{count}"), total) for at in range(1, count + 1)]
+        sizes = [covered(part, total) for part in parts]
+        assert union_of(parts, total) == ()
+        assert sum(sizes) == total
+        assert max(sizes) - min(sizes) <= 1
 
 
 async def test_what_a_run_was_asked_can_be_read_back(world: World) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
 import shutil
 import sqlite3
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 
@@ -101,12 +102,12 @@ def count_as_nobody(folder: Path) -> int:
 
 
 @pytest.fixture
-def open_path(tmp_path: Path) -> Path:
-    """A folder that every user may enter (pytest's own are private)."""
-    for parent in (tmp_path, *tmp_path.parents):
-        if parent.stat().st_uid == os.getuid() and parent != Path("/"):
-            parent.chmod(parent.stat().st_mode | 0o055)
-    return tmp_path
+def open_path() -> Iterator[Path]:
+    """A folder that every user may enter; each start of pytest closes its own to all others."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder)
+        path.chmod(0o755)
+        yield path
 
 
 async def test_a_finished_journal_in_a_read_only_folder_is_read(open_path: Path) -> None:
