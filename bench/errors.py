@@ -23,7 +23,7 @@ A class says who must act; the text says what happened, where, and what to do::
         ├── PluginFault                       an adapter broke the Protocol
         └── EvaluatorFailed                   an evaluator raised
 
-Example::
+It is one tree, and so one file, whatever its length. Example::
 
     raise ConfigError('unknown field "retreival_limit" in query',
                       where="manifest.json:23:5", hint='did you mean "retrieval_limit"?')
