@@ -197,7 +197,6 @@ PLACES: Mapping[TreePath, TreePath] = {
     ("evidence",): ("ingestion",),
     ("search", "default_limit"): ("query", "retrieval_limit"),
     ("evaluation", "method"): ("evaluation", "protocol"),
-    ("history", "mode"): ("ingestion", "mode"),
     ("type_instructions",): ("evaluation", "type_instructions_file"),
 }
 """Where a key of the model stands in a manifest."""

@@ -135,8 +135,9 @@ def test_whatever_a_writer_writes_is_seen_in_a_glance(
     tmp_path_factory: pytest.TempPathFactory, tree: dict[str, object], flow: bool
 ) -> None:
     writer = YAML(typ="safe", pure=True)
-    # the writer cannot write a text that begins with a colon inside a flow map
-    writer.default_flow_style = flow and ":" not in "".join(str(value) for value in tree.values())
+    # in a flow map it writes some signs so that nobody can read them
+    texts = "".join("".join(value) if isinstance(value, list) else str(value) for value in tree.values())
+    writer.default_flow_style = flow and texts.isalnum()
     out = StringIO()
     writer.dump(tree, out)
     path = tmp_path_factory.mktemp("c") / "x.yaml"

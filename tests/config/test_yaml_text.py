@@ -197,8 +197,7 @@ def test_nesting_ends_at_the_bound() -> None:
     assert "nested deeper than 100 levels" in said
 
 
-# the writer cannot write a text that begins with a colon inside a flow map
-PLAIN = st.characters(exclude_categories=["Cs", "Cc", "Cn"], exclude_characters=":\ufeff\ufffe\uffff\u2028\u2029\x85")
+PLAIN = st.characters(exclude_categories=["Cs", "Cc", "Cn"], exclude_characters="\ufeff\ufffe\uffff\u2028\u2029\x85")
 TREES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(PLAIN),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(PLAIN, min_size=1), inner, max_size=3),
@@ -209,6 +208,7 @@ TREES = st.recursive(
 @given(st.dictionaries(st.text(PLAIN, min_size=1), TREES, max_size=3))
 def test_what_a_yaml_writer_writes_is_read_back(tree: dict[str, object]) -> None:
     writer = YAML(typ="safe", pure=True)
+    writer.default_flow_style = False  # in a flow map it writes some keys so that nobody can read them
     out = StringIO()
     writer.dump(tree, out)
     found, places = parse_yaml(out.getvalue(), "x.yaml")
