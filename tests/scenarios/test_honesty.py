@@ -313,11 +313,10 @@ async def reported(world: World, run_id: str) -> tuple[dict[str, Any], list[str]
 
 async def searches(world: World, run_id: str) -> list[dict[str, object]]:
     """What every search of the one job came to."""
-    from bench.journal import Chain
     from bench.model import Phase
     from bench.plan.record import read
 
     async with Reader.open(world.workspace / "checkpoints" / run_id) as reader:
         (job,) = read(reader.meta.extra)
-        chain = Chain(lane=job.lane, answering=job.answer_owner, job=job.key)
+        chain = job.chain
         return [dict(one.phases[Phase.SEARCH].data) async for one in reader.items(chain)]

@@ -138,7 +138,8 @@ async def test_M3_ten_thousand_equal_errors_are_kept_once_and_never_stall_the_lo
     ]
     log = (world.workspace / "results/m3/run.log").read_text(encoding="utf-8")
     assert log.count("Traceback") == 1, "formatting it for each item would take longer than the item"
-    assert watch.longest_s < 0.1
+    traced = sys.gettrace() is not None  # measuring coverage doubles what Python code takes
+    assert watch.longest_s < (0.3 if traced else 0.1)
 
 
 async def test_M5_a_phase_takes_no_more_room_when_many_are_there(world_of: Worlds) -> None:

@@ -20,13 +20,12 @@ Worlds = Callable[..., World]
 
 async def results_of(world: World, run_id: str) -> list[object]:
     """Everything deterministic of every item of every job, as a report would see it."""
-    from bench.journal import Chain
     from bench.plan.record import read
 
     found: list[object] = []
     async with Reader.open(world.workspace / "checkpoints" / run_id) as reader:
         for job in read(reader.meta.extra):
-            async for one in reader.items(Chain(lane=job.lane, answering=job.answer_owner, job=job.key)):
+            async for one in reader.items(job.chain):
                 data = {phase.value: dict(entry.data) for phase, entry in one.phases.items()}
                 found.append([job.key, one.item, one.epoch, one.state, dict(one.values), dict(one.labels), data])
     return found

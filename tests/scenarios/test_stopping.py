@@ -138,7 +138,7 @@ async def test_C6_an_empty_selection_or_missing_data_is_refused(world_of: Worlds
     world = world_of(corpora=1)
     with pytest.raises(UsageError):
         world.plan(providers="faulty", question_type=["three"])
-    with pytest.raises(UsageError, match="range"):
+    with pytest.raises(UsageError, match="--start 90: there are 4 items"):
         world.plan(providers="faulty", start=90)
     (world.workspace / "datasets/facts.jsonl").unlink()
     with pytest.raises(DataError):
