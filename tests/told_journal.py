@@ -16,7 +16,6 @@ from typing import Literal
 from bench.journal import Entry, Journal, JournalRow, Key, RunMeta, RunState
 from bench.model import Call, Phase, State, Usage, Verdict
 from bench.plan.record import JobRecord, dump
-from bench.report.rows import chain_of
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 RIGHT = Verdict(evaluator="exact-match", value=1.0, correct=True)
@@ -79,7 +78,7 @@ def call(role: Role, *, cost: str | None = None, tokens: int = 0, **more: object
 
 def rows_of(record: JobRecord, one: Told) -> Iterator[Entry]:
     """The rows that an engine leaves of an item."""
-    chain = chain_of(record)
+    chain = record.chain
 
     def key(owner: str, phase: Phase) -> Key:
         return Key(owner=owner, phase=phase, corpus=one.corpus, unit=one.item, epoch=one.epoch)

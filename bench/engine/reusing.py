@@ -23,7 +23,7 @@ from bench.config.run import RunRequest
 from bench.engine.errand import Errand
 from bench.engine.resuming import stored_request
 from bench.errors import IdentityError, NotReady
-from bench.journal import Chain, Entry, Event, Journal, Reader
+from bench.journal import Entry, Event, Journal, Reader
 from bench.journal.merging import selected_from
 from bench.journal.places import find_run
 from bench.model import FAILED_STATES, Phase
@@ -43,7 +43,7 @@ async def failed_items(path: Path, *, phase: Phase | None = None, items: Sequenc
     found: set[str] = set()
     async with Reader.open(path) as reader:
         for job in read(reader.meta.extra):
-            async for one in reader.items(chain_of(job)):
+            async for one in reader.items(job.chain):
                 failed = one.state in FAILED_STATES and (not items or one.item in items)
                 if failed and (phase is None or phase is failed_phase(one.phases)):
                     found.add(one.item)
@@ -65,7 +65,7 @@ async def stored_items(path: Path, start: Phase) -> frozenset[str]:
     async with Reader.open(path) as reader:
         for job in read(reader.meta.extra):
             needed = [Phase.SEARCH, *([Phase.ANSWER] if start is Phase.EVALUATE and job.models.answering else [])]
-            async for one in reader.items(chain_of(job)):
+            async for one in reader.items(job.chain):
                 whole = all(phase in one.phases and one.phases[phase].ok for phase in needed)
                 (good if whole else lacking).add(one.item)
     return frozenset(good - lacking)
@@ -108,7 +108,7 @@ async def _keep_failures(path: Path, plan: Plan, journal: Journal) -> None:
 
 
 async def _copy_failures(reader: Reader, old: JobRecord, new: JobRecord, journal: Journal) -> None:
-    async for item in reader.items(chain_of(old)):
+    async for item in reader.items(old.chain):
         entry = item.phases.get(Phase.EVALUATE)
         if entry is None or item.state not in FAILED_STATES or failed_phase(item.phases) is Phase.EVALUATE:
             continue
@@ -184,15 +184,10 @@ def copying(source: Path, plan: Plan, start: Phase) -> Callable[[Journal], Await
 
 
 async def _copy_job(reader: Reader, job: JobRecord, phases: Sequence[Phase], journal: Journal) -> None:
-    async for item in reader.items(chain_of(job)):
+    async for item in reader.items(job.chain):
         for phase in phases:
             entry = item.phases.get(phase)
             if entry is not None and entry.ok:
                 texts = {name: await reader.payload(str(digest)) for name, digest in entry.payloads.items()}
                 await journal.room()
                 journal.append(replace(entry, payloads=texts, attempt=0, calls=()))
-
-
-def chain_of(job: JobRecord) -> Chain:
-    """The owners behind one job's items."""
-    return Chain(lane=job.lane, answering=job.answer_owner, job=job.key)

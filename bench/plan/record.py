@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from bench.errors import JournalError
+from bench.journal.rows import Chain
 from bench.model import Phase
 from bench.plan.ranges import Ranges, covered, gaps_of, union_of
 
@@ -115,6 +116,11 @@ class JobRecord:
     def owners(self) -> tuple[str, str, str]:
         """Whose rows make up the job: its lane, its answers, itself."""
         return self.lane, self.answer_owner, self.key
+
+    @property
+    def chain(self) -> Chain:
+        """The same, as the journal's reader asks for it."""
+        return Chain(lane=self.lane, answering=self.answer_owner, job=self.key)
 
     @property
     def n_planned(self) -> int:

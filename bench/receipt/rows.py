@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal
 
 from bench.canonical import sha256_hex
-from bench.journal import Chain, Reader
+from bench.journal import Reader
 from bench.journal.ended import EndedItem, EndedPhase, ended_items
 from bench.metrics.latency import attempt_us
 from bench.model import FAILED_STATES, Phase, Verdict
@@ -42,7 +42,7 @@ async def item_rows(
     reader: Reader, record: JobRecord, *, deterministic: frozenset[str], with_answers: bool
 ) -> AsyncIterator[JournalRow]:
     """Stream the ended items of a job."""
-    chain = Chain(lane=record.lane, answering=record.answer_owner, job=record.key)
+    chain = record.chain
     names = sorted(deterministic)
     async for ended in ended_items(reader, chain):
         raws = [await _raw_sha256(reader, verdict) for verdict in ended.verdicts]

@@ -21,7 +21,7 @@ from bench.errors import UsageError
 from bench.journal import Reader
 from bench.model import Phase
 from bench.plan.record import JobRecord, read
-from bench.report.rows import chain_of, rows_of
+from bench.report.rows import rows_of
 from bench.report.tables import safe_row
 
 FLAT = (
@@ -163,7 +163,7 @@ async def _export_job(reader: Reader, record: JobRecord, stem: Path) -> int:
     run, qrels = stem.with_name(stem.name + ".run"), stem.with_name(stem.name + ".qrels")
     tag = encoded(record.provider)
     with run.open("w", encoding="utf-8") as runs, qrels.open("w", encoding="utf-8") as golds:
-        async for item in reader.items(chain_of(record)):
+        async for item in reader.items(record.chain):
             entry, search = item.phases.get(Phase.EVALUATE), item.phases.get(Phase.SEARCH)
             gold = cast("Sequence[str]", entry.data.get("gold") or ()) if entry is not None else ()
             hits = cast("Sequence[Sequence[str]] | None", search.data.get("retrieved")) if search else None

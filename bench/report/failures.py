@@ -21,7 +21,7 @@ from bench.journal.records import ItemRecord
 from bench.metrics.loss import Loss, LossFacts, LossKind, loss_of, tally
 from bench.model import Phase, Verdict
 from bench.plan.record import JobRecord, read
-from bench.report.rows import ITEM_PAYLOAD, chain_of, payload
+from bench.report.rows import ITEM_PAYLOAD, payload
 
 Verdicts = Mapping[tuple[str, str], tuple[Verdict, ...]]
 """(corpus, item) -> what every judge said in every epoch"""
@@ -132,7 +132,7 @@ async def _losses(
     suspects = record.suspects
     losses: list[Loss] = []
     items: list[LostItem] = []
-    async for item in reader.items(chain_of(record)):
+    async for item in reader.items(record.chain):
         verdicts = said.get((item.corpus, item.item), item.verdicts)
         loss = loss_of(facts_of(item, verdicts, gold_suspect=item.item in suspects))
         if loss is None:
@@ -165,13 +165,13 @@ async def said_of(
 ) -> list[Verdict]:
     """What every judge said of one item in every epoch."""
     judges = judges_of(record, records)
-    found = [one for judge in judges for one in await reader.item(chain_of(judge), item, corpus=corpus)]
+    found = [one for judge in judges for one in await reader.item(judge.chain, item, corpus=corpus)]
     return [verdict for one in found for verdict in one.verdicts]
 
 
 async def _all_items(reader: Reader, records: Sequence[JobRecord]) -> AsyncIterator[ItemRecord]:
     for record in records:
-        async for item in reader.items(chain_of(record)):
+        async for item in reader.items(record.chain):
             yield item
 
 

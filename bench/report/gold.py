@@ -19,7 +19,6 @@ from bench.metrics.overlay import GoldScores, Overlay, Suspect
 from bench.metrics.protocol import Measure
 from bench.model import Phase
 from bench.plan.record import JobRecord
-from bench.report.rows import chain_of
 
 CORRECTED = "corrected"
 ANSWER = "answer"
@@ -60,7 +59,7 @@ async def _rescored(reader: Reader, record: JobRecord) -> dict[str, Mapping[str,
     """Listed item -> metric -> value against the corrected answer, as far as a rescore has found them."""
     found: dict[str, Mapping[str, float]] = {}
     for item in record.suspects:
-        for one in await reader.item(chain_of(record), item):
+        for one in await reader.item(record.chain, item):
             scored = one.phases.get(Phase.EVALUATE)
             corrected = None if scored is None else scored.data.get(CORRECTED)
             if isinstance(corrected, Mapping):

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import asdict
 
-from bench.journal import Chain, Entry, Reader
+from bench.journal import Entry, Reader
 from bench.journal.records import ItemRecord, Spent
 from bench.model import Phase, State, Verdict
 from bench.plan.record import JobRecord
@@ -21,16 +21,11 @@ ITEM_PAYLOAD = "item"
 HITS_PAYLOAD = "hits"
 
 
-def chain_of(record: JobRecord) -> Chain:
-    """The owners of a job's phases."""
-    return Chain(lane=record.lane, answering=record.answer_owner, job=record.key)
-
-
 async def rows_of(
     reader: Reader, run_id: str, record: JobRecord, *, texts: bool = True
 ) -> AsyncGenerator[dict[str, object], None]:
     """Stream the ended items of a job by (corpus, item, epoch)."""
-    async with aclosing(reader.items(chain_of(record))) as items:
+    async with aclosing(reader.items(record.chain)) as items:
         async for item in items:
             if item.state is not None:
                 yield await _row(reader, run_id, record, item, texts=texts)

@@ -17,7 +17,7 @@ from bench.metrics.loss import loss_of
 from bench.model import Call, Phase
 from bench.plan.record import JobRecord, read
 from bench.report.failures import facts_of, said_of
-from bench.report.rows import HITS_PAYLOAD, ITEM_PAYLOAD, chain_of, payload, verdict_row
+from bench.report.rows import HITS_PAYLOAD, ITEM_PAYLOAD, payload, verdict_row
 from bench.web.faults import NotFound
 from bench.web.ids import slug_of
 from bench.web.kept import Json
@@ -119,7 +119,7 @@ async def item_document(site: Site, run_id: str, item: str, *, provider: str | N
 async def _side(
     reader: Reader, job: JobRecord, jobs: Sequence[JobRecord], item: str, corpus: str | None
 ) -> Json | None:
-    epochs = await reader.item(chain_of(job), item, corpus=corpus)
+    epochs = await reader.item(job.chain, item, corpus=corpus)
     if not epochs:
         return None
     record = epochs[0]
@@ -127,7 +127,7 @@ async def _side(
     scored = record.phases.get(Phase.EVALUATE)
     said = await said_of(reader, job, jobs, item, corpus=record.corpus)
     loss = loss_of(facts_of(record, said, gold_suspect=item in job.suspects))
-    attempts = await reader.attempts(chain_of(job), item, corpus=corpus)
+    attempts = await reader.attempts(job.chain, item, corpus=corpus)
     return {
         "about": await payload(reader, scored, ITEM_PAYLOAD),
         "job": job.key,

@@ -13,7 +13,7 @@ from bench.datasets import Dataset
 from bench.engine.foreign import GIVEN, Known, foreign_plan, found_of, known_name, score_foreign
 from bench.engine.foreignfile import ForeignRow, Hits
 from bench.errors import DataError, UsageError
-from bench.journal import Chain, Reader, RunState
+from bench.journal import Reader, RunState
 from bench.journal.records import ItemRecord
 from bench.model import Phase, State
 from bench.plan import Plan
@@ -44,7 +44,7 @@ async def scored(world: World, *rows: ForeignRow, **flags: object) -> list[ItemR
     await score_foreign(plan, named, world.workspace / "scored", environment=world.environment)
     async with Reader.open(world.workspace / "scored") as reader:
         (job,) = read(reader.meta.extra)
-        chain = Chain(lane=job.lane, answering=job.answer_owner, job=job.key)
+        chain = job.chain
         return [record async for record in reader.items(chain)]
 
 
