@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from bench.cli import console
 from bench.cli.flags import RunFlags, given
-from bench.cli.run import carry_out, surroundings
+from bench.cli.running import carry_out, surroundings
 from bench.errors import UsageError
 from bench.journal.places import find_run
 from bench.model import Phase

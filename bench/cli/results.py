@@ -263,7 +263,7 @@ def score(
     allow_code_execution
         Let code-correctness run answers.
     """
-    from bench.cli.run import surroundings
+    from bench.cli.running import surroundings
     from bench.config.run import RunRequest
 
     catalog, environment = surroundings()

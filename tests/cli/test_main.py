@@ -284,3 +284,8 @@ def test_streams_are_utf_8_whatever_the_locale(monkeypatch: pytest.MonkeyPatch) 
     console.line("日本 \ud83d")
     latin.flush()
     assert latin.buffer.getvalue() == "日本 \\ud83d\n".encode()
+
+
+def test_the_program_is_still_a_function_when_a_command_has_run(bench: Callable[..., Any]) -> None:
+    bench("plan", "--providers", "no-memory", "--limit", "1")
+    assert callable(cli.run) and callable(cli.main), "no module of a command hides them"

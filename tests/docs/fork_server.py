@@ -26,7 +26,14 @@ from typing import NoReturn
 
 from bench.cli import run
 
-PRELOADED = ("aiohttp", "bench.cli.run", "bench.engine", "bench.engine.run", "bench.plan.making", "bench.report.fold")
+PRELOADED = (
+    "aiohttp",
+    "bench.cli.running",
+    "bench.engine",
+    "bench.engine.run",
+    "bench.plan.making",
+    "bench.report.fold",
+)
 CLIENT = """\
 #!{python} -IS
 import json, os, signal, socket, sys

@@ -191,9 +191,7 @@ def _announced(plan: Plan, environment: Environment) -> Plan:
     plan = replace(plan, request=plan.request.model_copy(update={"run_id": run_id}))
     if (plan.workspace / "checkpoints" / run_id).exists():
         return plan  # the engine refuses an id that is used: nothing must be announced for it
-    index = announce_in_child(
-        plan.workspace, announcement_of(plan, run_meta(plan, run_id, CodeState.read(environment)))
-    )
+    index = announce_in_child(announcement_of(plan, run_meta(plan, run_id, CodeState.read(environment))))
     console.note(f"announced in the public log at index {index}")
     return plan
 
