@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
 
-.PHONY: demo test lint docs lock servers clean
+.PHONY: demo test lint coverage docs lock servers clean
 
 demo: $(VENV)/.installed
 	$(BIN)/bench run
@@ -19,6 +19,13 @@ lint: $(VENV)/.installed-test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Branch coverage of bench/ by all tests and the processes they start; below 90 % it fails.
+coverage: $(VENV)/.installed-test servers
+	$(BIN)/coverage erase
+	-$(BIN)/coverage run -m pytest -q -n 2 --dist loadfile $(PYTEST_ARGS)
+	$(BIN)/coverage combine -q
+	$(BIN)/coverage report --skip-covered --sort=cover --fail-under=90
 
 # The site, into build/docs; a dead link or a page outside the navigation is an error.
 docs: $(VENV)/.installed-test

@@ -20,7 +20,8 @@ from bench.plan.prompts import ChosenPrompt
 if TYPE_CHECKING:
     from bench.engine.lane import OpenLane
 
-ANSWER_TOKENS = 256
+ANSWER_TOKENS = 1024
+"""an answer that goes step by step, or a model that reasons first, is cut with a few hundred"""
 
 
 async def answer(lane: OpenLane, model: str, corpus: Corpus, item: Item, found: SearchResult) -> AnswerResult:

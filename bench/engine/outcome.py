@@ -18,8 +18,9 @@ from bench.engine.live import Failure
 from bench.engine.stopping import Stop
 from bench.journal import Reader, RunState
 from bench.model import FAILED_STATES, State
-from bench.plan import Job, Lane, Plan
+from bench.plan import Job, Plan
 from bench.plan.ranges import gaps_of
+from bench.plan.validity import invalid_reasons
 
 SIGNALLED = 128
 """a signal's exit code lies above it"""
@@ -84,15 +85,17 @@ async def job_outcomes(plan: Plan, folder: Path, stopped: Mapping[str, Failure])
             contaminated = [one for one in await reader.probes(lane.key) if _foreign(one.kind, one.passed)]
             for job in lane.jobs:
                 states = await reader.states(job.key)
+                planned = lane.benchmark.n_selected * lane.benchmark.epochs
+                reasons = invalid_reasons(states, {}, planned, plan.request.max_error_rate, len(contaminated))
                 refused = stopped.get(job.key)
                 found.append(
                     JobOutcome(
                         job=job,
                         benchmark=lane.benchmark.name,
                         provider=lane.provider.label,
-                        planned=lane.benchmark.n_selected * lane.benchmark.epochs,
+                        planned=planned,
                         states=states,
-                        invalid=_invalid(plan, lane, states, contaminated=len(contaminated)),
+                        invalid="; ".join(reasons) or None,
                         skipped=lane.skipped,
                         stopped=None if refused is None else refused.message,
                     )
@@ -121,13 +124,3 @@ def exit_code_of(jobs: Sequence[JobOutcome], stop: Stop | None, stopped: Mapping
 
 def _foreign(kind: str, passed: bool) -> bool:
     return not passed and kind in ("emptiness", "canary")
-
-
-def _invalid(plan: Plan, lane: Lane, states: Mapping[State, int], *, contaminated: int) -> str | None:
-    planned = lane.benchmark.n_selected * lane.benchmark.epochs
-    failed = sum(states.get(state, 0) for state in FAILED_STATES)
-    if contaminated:
-        return f"{contaminated} namespaces held or returned foreign memories"
-    if planned and failed / planned > plan.request.max_error_rate:
-        return f"{failed} of {planned} items failed, more than {plan.request.max_error_rate:.0%}"
-    return None

@@ -134,7 +134,7 @@ def _jobs(lane: str, benchmark: BenchmarkPlan, request: RunRequest) -> list[Job]
     """One job a combination; without an answer there is nothing to judge, without a judging evaluator no judge."""
     evaluation = benchmark.config.evaluation
     answering = _named(request.answering_model, evaluation.answering_model.model)
-    own = benchmark.scoring.judge or evaluation.judge.model
+    own = benchmark.scoring.judge or evaluation.judge.model or (benchmark.pack.judge_model if benchmark.pack else None)
     judging = _named(request.judge_model, own) if benchmark.scoring.judging else [NONE]
     jobs = [
         Job(lane=lane, answering=reader, judge=judge if reader != NONE else NONE)

@@ -321,3 +321,21 @@ def test_the_total_is_that_of_the_longest_benchmark(world: World) -> None:
 
 def _sizes(plan: Plan) -> Sequence[tuple[int, int]]:
     return [(lane.benchmark.n_selected, lane.benchmark.n_whole) for lane in plan.lanes]
+
+
+@pytest.mark.parametrize(
+    ("evaluation", "flag", "judge"),
+    [
+        ("{method: llm-judge, pack: longmemeval@1}", (), "openai/gpt-4o-2024-08-06"),
+        ("{method: llm-judge, pack: longmemeval@1, judge: {model: openai/own}}", (), "openai/own"),
+        ("{method: llm-judge, pack: longmemeval@1, judge: {model: openai/own}}", ("openai/flag",), "openai/flag"),
+        ("{method: llm-judge}", (), "none"),
+    ],
+)
+def test_the_judge_is_the_command_lines_then_the_configs_then_the_packs(
+    world: World, evaluation: str, flag: tuple[str, ...], judge: str
+) -> None:
+    path = world.workspace / "configs/benchmarks/judged.yaml"
+    path.write_text(f'name: judged\nversion: "1"\nextends: facts\nevaluation: {evaluation}\n', encoding="utf-8")
+    plan = world.plan(benchmarks="judged", providers="bm25", answering_model="openai/a", judge_model=flag)
+    assert [job.judge for job in plan.jobs] == [judge]
