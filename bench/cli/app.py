@@ -37,7 +37,7 @@ COMMANDS: tuple[tuple[str, Group, str, str], ...] = (
     ("compare", READ, "bench.cli.compare:compare", "Which of two is better, and how sure."),
     ("leaderboard", READ, "bench.cli.compare:leaderboard", "All comparable results side by side."),
     ("export", READ, "bench.cli.results:export", "Rows as json, jsonl, csv, parquet or trec."),
-    ("score", READ, "bench.cli.results:score", "Score somebody else's ranking or answers."),
+    ("score", READ, "bench.cli.scoring:score", "Score somebody else's ranking or answers."),
     ("explore", READ, "bench.cli.serve:explore", "The web pages of this workspace, read-only."),
     ("serve", RUN, "bench.cli.serve:serve", "The web pages as a service that also runs."),
     ("sign", PROVE, "bench.cli.receipts:sign", "One signed receipt a job."),

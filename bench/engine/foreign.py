@@ -11,7 +11,7 @@ Items that the file does not name stay pending.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -23,13 +23,14 @@ import anyio
 from bench.config.benchmark.terms import Unit
 from bench.config.catalog import Catalog
 from bench.config.run import RunRequest
-from bench.datasets import Dataset, RenderedMemory, evidence_level, ranks
+from bench.datasets import Dataset, evidence_level
 from bench.engine.budget import Budget
 from bench.engine.codestate import CodeState
 from bench.engine.corpus import Ready
 from bench.engine.errand import Errand
 from bench.engine.evaluating import evaluate
-from bench.engine.foreignfile import ForeignRow, Hits
+from bench.engine.foreignfile import ForeignRow
+from bench.engine.foreignhits import Known, found_of
 from bench.engine.lane import OpenLane
 from bench.engine.live import Live
 from bench.engine.meta import run_meta
@@ -42,8 +43,8 @@ from bench.engine.stopping import Stopping
 from bench.errors import DataError
 from bench.http import Http
 from bench.journal import Entry, Event, Journal, Key, RunState
-from bench.model import Hit, Item, Memory, Phase
-from bench.plan import NONE, Job, Lane, Plan, make_plan
+from bench.model import Item, Phase
+from bench.plan import NONE, Job, Plan, make_plan
 from bench.settings import Environment
 
 GIVEN = "(given)"
@@ -52,7 +53,6 @@ STAND_IN = "bm25"
 """a provider that every benchmark accepts; it is planned and never opened"""
 SILENT = "oracle"
 """opened instead: it has nothing that could be opened"""
-NO_RANKING = "no_ranking"
 
 
 def foreign_plan(
@@ -196,81 +196,9 @@ class Foreign:
         return Key(owner=owner, phase=phase, corpus=item.corpus, unit=item.id)
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What ids of one corpus stand for."""
-
-    by_id: dict[str, RenderedMemory]
-    sessions: frozenset[str]
-
-    @classmethod
-    def of(cls, dataset: Dataset, corpus_id: str) -> Known:
-        """Every session and turn; where both have one id, it is the session's."""
-        corpus = dataset.corpus(corpus_id)
-        found: dict[str, RenderedMemory] = {}
-        for session in corpus.sessions:
-            for turn in session.turns:
-                found[turn.id] = _memory(corpus_id, turn.text, session.id, (turn.id,))
-        for session in corpus.sessions:
-            text = "\n".join(turn.text for turn in session.turns)
-            found[session.id] = _memory(corpus_id, text, session.id, tuple(turn.id for turn in session.turns))
-        return cls(found, frozenset(session.id for session in corpus.sessions))
-
-    def slots(self, hits: Hits) -> list[list[RenderedMemory]]:
-        """What each hit stands for; an id that nobody knows stands for nothing and keeps its rank."""
-        return [[self.by_id[name] for name in map(self._named, hit) if name in self.by_id] for hit in hits]
-
-    def strangers(self, hits: Hits) -> Iterator[str]:
-        """The ids that stand for nothing here."""
-        return (name for hit in hits for name in hit if self._named(name) not in self.by_id)
-
-    def kinds(self, hits: Hits) -> Iterator[tuple[str, bool]]:
-        """The ids that are known, and whether each is a session."""
-        for name in map(self._named, (name for hit in hits for name in hit)):
-            if name in self.by_id:
-                yield name, name in self.sessions
-
-    def _named(self, name: str) -> str:
-        return known_name(name, self.by_id)
-
-
-def known_name(name: str, known: Container[str]) -> str:
-    """The id as it stands, else without a mark of repetition, else percent-decoded: the ways it may be written."""
-    bare = name.partition("#dup")[0]
-    return next((one for one in (name, bare, unquote(name), unquote(bare)) if one in known), name)
-
-
-def found_of(row: ForeignRow, known: Known, lane: Lane) -> SearchResult:
-    """Their ranking as if a provider had returned it: cut to k, duplicates kept, unknown ids in their places."""
-    k = lane.benchmark.k
-    if row.hits is None:
-        return SearchResult(hits=(), retrieved=None, requested=k, returned=0, reason=NO_RANKING)
-    slots = known.slots(row.hits)
-    ranked = ranks(slots, level=lane.level, unit=lane.unit)
-    hits = tuple(
-        Hit(id=names[0] if names else "", content="\n".join(one.memory.content for one in slot))
-        for names, slot in zip(row.hits[:k], slots, strict=False)
-    )
-    return SearchResult(
-        hits=hits,
-        retrieved=tuple(ranked[:k]),
-        beyond=tuple(ranked[k:]),
-        requested=k,
-        returned=len(row.hits),
-        unmapped=sum(not slot for slot in slots[:k]),
-        flags=("over_returned",) if len(row.hits) > k else (),
-    )
-
-
 def given_answer(text: str) -> AnswerResult:
     """Their answer; nobody knows from what prompt and model it came."""
     return AnswerResult(text=text, finish="stop", context_hits=0, prompt="", prompt_sha256="", model=GIVEN)
-
-
-def _memory(corpus: str, text: str, session: str, turns: tuple[str, ...]) -> RenderedMemory:
-    return RenderedMemory(
-        memory=Memory(id=session, content=text), sessions=(session,), turns=turns, corpus=corpus, position=1
-    )
 
 
 def _item_id(dataset: Dataset, row: ForeignRow) -> str:

@@ -26,8 +26,9 @@ from bench.journal.queries import read_holder, read_meta, run_meta
 from bench.journal.rows import RunMeta, RunState, now
 from bench.journal.sql import blocks
 from bench.model import Phase
+from bench.plan.joining import cuts_inside_range, joined
 from bench.plan.ranges import Range, Ranges, covered, gaps_of, union_of
-from bench.plan.record import EXTRA_KEY, cuts_inside_range, joined
+from bench.plan.record import EXTRA_KEY
 
 _MERGE = blocks("merge")
 _STAGING = ("stage", "stage_steps", "stage_probes", "stage_events", "stage_resumes")

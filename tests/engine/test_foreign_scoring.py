@@ -10,8 +10,9 @@ import pytest
 from bench.config.catalog import Catalog
 from bench.config.run import RunRequest
 from bench.datasets import Dataset
-from bench.engine.foreign import GIVEN, Known, foreign_plan, found_of, known_name, score_foreign
+from bench.engine.foreign import GIVEN, foreign_plan, score_foreign
 from bench.engine.foreignfile import ForeignRow, Hits
+from bench.engine.foreignhits import Known, found_of, known_name
 from bench.errors import DataError, UsageError
 from bench.journal import Reader, RunState
 from bench.journal.records import ItemRecord

@@ -10,18 +10,8 @@ import pytest
 
 from bench.errors import ConfigError, DataError, JournalError
 from bench.model import Phase
-from bench.plan.record import (
-    BUILT_IN_EMBEDDING,
-    EXTRA_KEY,
-    JobRecord,
-    ModelNames,
-    OverlayRecord,
-    cuts_inside_range,
-    dump,
-    joined,
-    read,
-    records,
-)
+from bench.plan.joining import cuts_inside_range, joined
+from bench.plan.record import BUILT_IN_EMBEDDING, EXTRA_KEY, JobRecord, ModelNames, OverlayRecord, dump, read, records
 from tests.small_world import World
 
 OVERLAY = """
