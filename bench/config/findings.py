@@ -130,6 +130,24 @@ def _wrong_tag(source: Source, path: TreePath, error: ErrorDetails) -> ConfigErr
     return ConfigError(text, where=source.place((*path, key)), hint=f"write {listed}")
 
 
+def about_flag(error: ErrorDetails) -> str:
+    """Word one finding about a flag, which has no place in a file: ``--limit must be greater than ..., not 0``."""
+    flag = f"--{str(error['loc'][0]).replace('_', '-')}" if error["loc"] else "flags"
+    if error["type"] in ("value_error", "assertion_error"):
+        return f"{flag}: {_plain(error['msg'])}"
+    if error["type"] == "extra_forbidden":
+        return f"there is no {flag}"
+    wanted = _WANTED.get(error["type"])
+    said = _plain(error["msg"]) if wanted is None else f"must be {wanted}"
+    return f"{flag} {said}, not {quote(error['input'])}"
+
+
+def _plain(message: str) -> str:
+    """pydantic's sentence in our words."""
+    text = message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    return re.sub(r"^(Input|String|Value|List|Tuple|Dictionary) should", "must", text)
+
+
 def _wrong_type(path: TreePath, wanted: str, value: object, where: str) -> ConfigError:
     quoted = wanted == "text" and isinstance(value, int | float)
     hint = f'put it in quotes: "{_literal(value)}"' if quoted else f"write {wanted}"
@@ -137,9 +155,8 @@ def _wrong_type(path: TreePath, wanted: str, value: object, where: str) -> Confi
 
 
 def _other(path: TreePath, error: ErrorDetails, where: str) -> ConfigError:
-    text = error["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    text = _plain(error["msg"])
     if error["type"] not in ("value_error", "both_spellings"):
-        text = re.sub(r"^(Input|String|Value|List|Tuple|Dictionary) should", "must", text)
         return ConfigError(
             f"{name_of(path)} {text}, not {quote(error['input'])}", where=where, hint="correct the value"
         )

@@ -222,9 +222,10 @@ class RunRequest(Experiment, Operation):
         try:
             return cls.model_validate({**base, **given})
         except ValidationError as error:
-            first = error.errors()[0]
-            flag = "--" + str(first["loc"][0]).replace("_", "-") if first["loc"] else "flags"
-            raise UsageError(f"{flag}: {first['msg'].removeprefix('Value error, ')}") from error
+            from bench.config.findings import about_flag
+
+            first_of_each = {found["loc"][:1]: found for found in reversed(error.errors())}
+            raise UsageError("\nerror: ".join(map(about_flag, reversed(first_of_each.values())))) from error
 
     def operation(self) -> dict[str, object]:
         """Give the other half as plain JSON data."""
