@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Literal
 from bench.errors import CallError
 from bench.events import log
 from bench.http import classify, ledger
-from bench.http.backoff import retrying
 from bench.http.endpoint import Endpoint, Limits
 from bench.http.gate import Gate
 from bench.http.message import Metered, Request, Response, Timings
@@ -158,6 +157,8 @@ class Http:
                 _record(trip, None, outcome, trip.turn_timings(), None)
 
     async def _repeat(self, trip: Trip, first: AttemptFailed) -> Response:
+        from bench.http.backoff import retrying  # tenacity takes its time to load, and a start should not
+
         known: list[AttemptFailed] = [first]
 
         async def once() -> Response:
