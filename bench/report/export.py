@@ -138,7 +138,7 @@ async def _chunks(rows: AsyncIterator[dict[str, object]], size: int) -> AsyncIte
 async def export_trec(reader: Reader, folder: Path) -> dict[str, int]:
     """Write ``BENCHMARK__PROVIDER.run`` and ``.qrels`` a job; returns multi-id hits by file stem.
 
-    An item that returned nothing stands in the qrels alone. A hit that stands for several ids is written as the one
+    An item that returned nothing stands in the qrels alone, one without evidence in the run alone. A hit that stands for several ids is written as the one
     it newly covers.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -167,12 +167,12 @@ async def _export_job(reader: Reader, record: JobRecord, stem: Path) -> int:
             entry, search = item.phases.get(Phase.EVALUATE), item.phases.get(Phase.SEARCH)
             gold = cast("Sequence[str]", entry.data.get("gold") or ()) if entry is not None else ()
             hits = cast("Sequence[Sequence[str]] | None", search.data.get("retrieved")) if search else None
-            if not gold or hits is None or not search or not search.ok:
+            if hits is None or not search or not search.ok:
                 continue
             query = encoded(item.item)
             golds.writelines(f"{query} 0 {encoded(name)} 1\n" for name in gold)
             documents = named(hits, gold)
-            several += sum(len(ids) > 1 for ids in hits)
+            several += sum(len(ids) > 1 for ids in hits) if gold else 0
             runs.writelines(
                 f"{query} Q0 {document} {rank} {len(documents) - rank + 1} {tag}\n"
                 for rank, document in enumerate(documents, start=1)
