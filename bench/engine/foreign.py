@@ -165,8 +165,8 @@ class Foreign:
             ready = Ready(lane=self.lane, corpus_id=corpus, space=self.lane.space(corpus, 1, {}))
             known = Known.of(dataset, corpus)
             for row in rows:
-                for name in known.strangers(row.hits or ()):
-                    self.strange.setdefault(name, row.where)
+                for name, where in known.strangers(row):
+                    self.strange.setdefault(name, where)
                 yield row, ready, known
 
     async def _score(self, row: ForeignRow, ready: Ready, known: Known) -> None:
@@ -219,12 +219,12 @@ def _ranks_turns(dataset: Dataset, rows: Sequence[ForeignRow]) -> bool:
     """
     turns: bool | None = None
     for row in rows if dataset.turn_evidence else ():
-        for name, is_session in Known.of(dataset, dataset.find(row.item).corpus).kinds(row.hits or ()):
+        for name, is_session, where in Known.of(dataset, dataset.find(row.item).corpus).kinds(row):
             turns = not is_session if turns is None else turns
             if turns and is_session:
                 raise DataError(
                     f'"{name}" is a session, and the hits before it are turns',
-                    where=row.where,
+                    where=where,
                     hint="rank sessions or turns in one file, not both",
                 )
     return bool(turns)

@@ -15,9 +15,8 @@ from __future__ import annotations
 import json
 from codecs import getincrementaldecoder
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
 
 from bench.errors import DataError, UsageError
 from bench.events import log
@@ -41,6 +40,12 @@ class ForeignRow:
     hits: Hits | None = None
     """None = the file has no ranking of it"""
     answer: str | None = None
+    lines: tuple[str, ...] = field(default=(), compare=False)
+    """file:line of each hit, where hits have lines of their own"""
+
+    def where_of(self, slot: int) -> str:
+        """The place of one hit."""
+        return self.lines[slot] if self.lines else self.where
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,4 +193,9 @@ def _trec_line(text: str, where: str) -> TrecLine:
 
 def _trec_row(item: str, lines: list[TrecLine]) -> ForeignRow:
     ordered = sorted(lines, key=lambda line: (-line.score, line.rank))
-    return ForeignRow(item=item, where=lines[0].where, hits=tuple(cast("Hits", tuple((one.hit,) for one in ordered))))
+    return ForeignRow(
+        item=item,
+        where=lines[0].where,
+        hits=tuple((one.hit,) for one in ordered),
+        lines=tuple(one.where for one in ordered),
+    )

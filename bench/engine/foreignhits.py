@@ -45,18 +45,24 @@ class Known:
         """What each hit stands for; an id that nobody knows stands for nothing and keeps its rank."""
         return [[self.by_id[name] for name in map(self._named, hit) if name in self.by_id] for hit in hits]
 
-    def strangers(self, hits: Hits) -> Iterator[str]:
-        """The ids that stand for nothing here."""
-        return (name for hit in hits for name in hit if self._named(name) not in self.by_id)
+    def strangers(self, row: ForeignRow) -> Iterator[tuple[str, str]]:
+        """The ids that stand for nothing here, each with its place."""
+        return ((name, where) for name, where in _ids(row) if self._named(name) not in self.by_id)
 
-    def kinds(self, hits: Hits) -> Iterator[tuple[str, bool]]:
-        """The ids that are known, and whether each is a session."""
-        for name in map(self._named, (name for hit in hits for name in hit)):
-            if name in self.by_id:
-                yield name, name in self.sessions
+    def kinds(self, row: ForeignRow) -> Iterator[tuple[str, bool, str]]:
+        """The ids that are known, whether each is a session, and its place."""
+        for name, where in _ids(row):
+            known = self._named(name)
+            if known in self.by_id:
+                yield known, known in self.sessions, where
 
     def _named(self, name: str) -> str:
         return known_name(name, self.by_id)
+
+
+def _ids(row: ForeignRow) -> Iterator[tuple[str, str]]:
+    """Every id of a ranking with its place."""
+    return ((name, row.where_of(slot)) for slot, hit in enumerate(row.hits or ()) for name in hit)
 
 
 def known_name(name: str, known: Container[str]) -> str:

@@ -180,7 +180,8 @@ def _top_types(jobs: Sequence[JobReport]) -> list[str]:
 def _notes(report: Report, job: JobReport) -> list[str]:
     who = job.record.provider
     unanswered = job.record.models.answering is None and any(one.category == "answer" for one in job.record.metrics)
-    hint = ["retrieval only: answer metrics need --answering-model"] if unanswered else []
+    # a foreign file is scored without a stored run, and no flag gives it answers
+    hint = ["retrieval only: answer metrics need --answering-model"] if unanswered and report.stored else []
     invalid = [f"{who}: INVALID, {reason}" for reason in job.invalid]
     commonest = [f"{who}: {_commonest(report, job.commonest)}"] if invalid and job.commonest else []
     return [*hint, *invalid, *commonest, *(f"{who}: {note}" for note in job.notes)]

@@ -203,3 +203,16 @@ def test_what_is_written_as_json_lines_is_read_as_it_was(
     assert [(one.item, one.hits, one.answer) for one in found] == [
         (item, None if hits is None else tuple((hit,) for hit in hits), answer) for item, (hits, answer) in rows.items()
     ]
+
+
+def test_each_hit_of_a_trec_file_keeps_its_own_line_whatever_its_rank(tmp_path: Path) -> None:
+    path = file_of(tmp_path, "q1 Q0 a 3 1.0 x\nq2 Q0 b 1 5.0 x\nq1 Q0 c 1 9.0 x\nq1 Q0 d 2 4.0 x\n")
+    first, second = read_foreign(path)
+    assert [(hit, first.where_of(slot)) for slot, hit in enumerate(first.hits or ())] == [
+        (("c",), f"{path}:3"),
+        (("d",), f"{path}:4"),
+        (("a",), f"{path}:1"),
+    ]
+    assert second.where_of(0) == f"{path}:2"
+    told = file_of(tmp_path, '\n{"item": "q1", "hits": ["a", "b"]}\n')
+    assert [read_foreign(told)[0].where_of(slot) for slot in (0, 1)] == [f"{told}:2"] * 2

@@ -162,7 +162,9 @@ def test_a_session_and_a_turn_of_one_id_are_the_session(world: World) -> None:
     path = world.workspace / "datasets/facts.jsonl"
     path.write_text(path.read_text().replace('"c0t0"', '"answer_0_1"'))
     known = Known.of(dataset_of_plan(world), "c0")
-    assert list(known.kinds((("answer_0_1",), ("c0t1",), ("nobody",)))) == [("answer_0_1", True), ("c0t1", False)]
+    ranking = row("c0q0", "answer_0_1", "c0t1", "nobody")
+    assert list(known.kinds(ranking)) == [("answer_0_1", True, "theirs:1"), ("c0t1", False, "theirs:1")]
+    assert list(known.strangers(ranking)) == [("nobody", "theirs:1")]
 
 
 def dataset_of_plan(world: World) -> Dataset:

@@ -161,6 +161,8 @@ def test_a_retrieval_only_job_with_answer_metrics_is_told_what_they_need() -> No
     of = {"models": ModelNames(embedding=None, answering=None, judge=None), **measuring("accuracy", "hit_at_5")}
     (grid,) = overview(report(job(of=of, notes=("k is large",)), job("y", of=of)))
     assert grid.notes == ("retrieval only: answer metrics need --answering-model", "x: k is large")
+    (scored,) = overview(replace(report(job(of=of, notes=("k is large",))), stored=False))
+    assert scored.notes == ("x: k is large",), "bench score has no flag for a model"
 
 
 @pytest.mark.parametrize(("width", "shown"), [(300, 6), (114, 2), (70, 0), (10, 0)])
