@@ -290,6 +290,14 @@ class EvaluatorFailed(CallError):
     kind = "evaluator"
 
 
+def alone(group: BaseExceptionGroup[BaseException]) -> BaseException | None:
+    """The one error that task groups have wrapped; None where several things went wrong at once."""
+    if len(group.exceptions) > 1:
+        return None
+    (error,) = group.exceptions
+    return alone(error) if isinstance(error, BaseExceptionGroup) else error
+
+
 def raised_at(error: BaseException) -> str:
     """Where foreign code raised, as `` (own.py:24, in search)``; empty when it was not raised."""
     last = error.__traceback__

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from bench.cli import console, global_flags, interrupts
-from bench.errors import BenchError, DiskFull, UsageError, is_disk_full
+from bench.errors import BenchError, DiskFull, UsageError, alone, is_disk_full
 
 EXIT_BUG = 1
 EXIT_BROKEN_PIPE = 141
@@ -37,7 +37,7 @@ def run(arguments: Sequence[str]) -> int:
         return problem.exit_code
     global_flags.current.set(flags)
     try:
-        code = dispatch(rest)
+        code = ungrouped(rest)
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -75,6 +75,17 @@ def of_system(problem: OSError) -> BenchError:
     if is_disk_full(problem):
         return DiskFull(what, hint="make room, then give the command again, or bench resume RUN_ID for a run")
     return UsageError(what, hint="check that the place is there and may be written")
+
+
+def ungrouped(arguments: list[str]) -> int:
+    """Call the command; a single error inside the groups of its task groups is that error, whatever the command."""
+    try:
+        return dispatch(arguments)
+    except BaseExceptionGroup as group:
+        error = alone(group)
+        if error is None:
+            raise
+        raise error from group
 
 
 def dispatch(arguments: list[str]) -> int:

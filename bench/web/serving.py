@@ -8,9 +8,11 @@ Example::
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import os
 import signal
+import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -36,6 +38,7 @@ TOKEN_VARIABLE = "MEMORYBENCH_TOKEN_FILE"  # noqa: S105  a name
 SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL")
 EXIT_SIGTERM = 143
 EXIT_SIGINT = 130
+LAST_PORT = 65_535
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +73,14 @@ async def open_site(settings: Settings) -> AsyncIterator[OpenSite]:
     """Listen as long as the block runs; leaving it pauses every run.
 
     Raises:
-        UsageError: an address beyond this machine without a named token file, or one that is taken.
+        UsageError: no port; an address beyond this machine without a named token file; inside a group: one taken.
         Locked: another service has the workspace.
     """
+    if not 0 <= settings.port <= LAST_PORT:
+        raise UsageError(
+            f"--port {settings.port}: there is no such port",
+            hint=f"--port goes from 1 to {LAST_PORT}; 0 chooses a free one",
+        )
     secret = _secret(settings)
     learn_secrets(settings.environment)
     with ExitStack() as held:
@@ -173,8 +181,10 @@ async def _listen(runner: web.AppRunner, settings: Settings) -> int:
     try:
         await web.TCPSite(runner, settings.host, settings.port).start()
     except OSError as error:
+        unknown = isinstance(error, socket.gaierror)  # its numbers are not the system's
+        why = error.strerror if unknown else os.strerror(error.errno or 0)
+        flag = "--host" if unknown or error.errno == errno.EADDRNOTAVAIL else "--port"
         raise UsageError(
-            f"cannot listen on {settings.host}:{settings.port}: {os.strerror(error.errno or 0)}",
-            hint="choose another --port",
+            f"cannot listen on {settings.host}:{settings.port}: {why}", hint=f"choose another {flag}"
         ) from error
     return int(runner.addresses[0][1])

@@ -88,6 +88,32 @@ def test_an_error_that_we_know_is_two_lines_and_its_exit_code(
 
 
 @pytest.mark.parametrize(
+    ("error", "code", "text"),
+    [
+        (UsageError("taken", hint="another"), 2, "error: taken\nhint: another\n"),
+        (Locked("held"), 6, "error: held\nhint: wait for that process, or bench pause the run\n"),
+        (
+            PermissionError(errno.EACCES, "Permission denied", "x"),
+            2,
+            "error: x: Permission denied\nhint: check that the place is there and may be written\n",
+        ),
+    ],
+)
+def test_a_single_error_inside_groups_is_that_error(
+    raising: Raising, capsys: pytest.CaptureFixture[str], error: Exception, code: int, text: str
+) -> None:
+    raising(ExceptionGroup("outer", [ExceptionGroup("inner", [error])]))
+    assert told(capsys) == (code, "", text)
+
+
+def test_several_errors_at_once_are_shown_whole(raising: Raising, capsys: pytest.CaptureFixture[str]) -> None:
+    raising(ExceptionGroup("both", [UsageError("one"), ValueError("other")]))
+    code, _, err = told(capsys)
+    assert code == 1
+    assert "UsageError: one" in err and "ValueError: other" in err
+
+
+@pytest.mark.parametrize(
     ("error", "expected"),
     [
         (

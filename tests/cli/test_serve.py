@@ -98,3 +98,25 @@ def test_a_workspace_that_is_only_looked_at_goes_on_with_nothing(bench: Bench, t
 def test_what_cannot_be_opened_is_said_before_anything_listens(bench: Bench, words: tuple[str, ...], text: str) -> None:
     done = bench(*words, check=2)
     assert text in done.stderr and done.stdout == ""
+
+
+@pytest.mark.parametrize("command", ["explore", "serve"])
+def test_a_port_that_is_taken_is_said_in_two_lines(bench: Bench, command: str) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = bench(command, "--port", str(port), check=2)
+    assert done.stderr == (
+        f"error: cannot listen on 127.0.0.1:{port}: Address already in use\nhint: choose another --port\n"
+    )
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize("command", ["explore", "serve"])
+@pytest.mark.parametrize("port", ["99999", "65536", "-1"])
+def test_a_number_that_no_port_has_is_refused(bench: Bench, command: str, port: str) -> None:
+    done = bench(command, f"--port={port}", check=2)
+    assert done.stderr == (
+        f"error: --port {port}: there is no such port\nhint: --port goes from 1 to 65535; 0 chooses a free one\n"
+    )
