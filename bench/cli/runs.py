@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import anyio
 from cyclopts import Parameter
@@ -19,6 +19,9 @@ from bench.cli.global_flags import command, current
 from bench.errors import JournalError, Locked, UsageError
 from bench.journal import Reader
 from bench.journal.places import CHECKPOINTS, SAFE_SEGMENT, find_run, run_ids
+
+if TYPE_CHECKING:
+    from bench.settings import Environment
 
 WATCH_EVERY_S = 1.0
 ENDED = frozenset({"complete", "partial", "failed", "stopped", "paused", "interrupted"})
@@ -195,8 +198,7 @@ def clean(
     elif not yes:
         console.note("nothing was changed; add --yes to do it")
     else:
-        for one in found:
-            _clean_one(workspace, one, delete=not orphans)
+        _clean(workspace, found, delete=not orphans)
     return 0
 
 
@@ -255,14 +257,28 @@ def _span(text: str) -> timedelta:
     return timedelta(**{units[found[2]]: int(found[1])})
 
 
-def _clean_one(workspace: Path, one: Cleanable, *, delete: bool) -> None:
+def _clean(workspace: Path, found: Sequence[Cleanable], *, delete: bool) -> None:
+    """All of them can go, or none is touched."""
+    from bench.settings import Environment
+
+    environment = Environment.load(workspace, current.get().env_file)
+    for one in found:
+        if one.running:
+            raise Locked(f"run {one.folder.name} is running", hint=f"bench pause {one.folder.name} first")
+        if one.namespaces:
+            from bench.engine.sweeping import sweepable
+
+            anyio.run(sweepable, workspace, one.folder, environment)
+    for one in found:
+        _clean_one(workspace, one, environment, delete=delete)
+
+
+def _clean_one(workspace: Path, one: Cleanable, environment: Environment, *, delete: bool) -> None:
     folder = one.folder
-    if one.running:
-        raise Locked(f"run {folder.name} is running", hint=f"bench pause {folder.name} first")
     if one.namespaces:
         from bench.engine.sweeping import sweep
 
-        console.note(f"{folder.name}: cleared {anyio.run(sweep, workspace, folder)} namespaces")
+        console.note(f"{folder.name}: cleared {anyio.run(sweep, workspace, folder, environment)} namespaces")
     if delete:
         shutil.rmtree(folder)
         shutil.rmtree(workspace / "results" / folder.name, ignore_errors=True)

@@ -4,15 +4,20 @@ Example::
 
     cleared = await sweep(Path("."), Path("checkpoints/r1"))        # how many namespaces were cleared
 
+Nothing is sent to a provider whose config or address is not what it was when the run was started: another service
+would be asked to delete, and say that it did.
+
 A namespace is left when the last attempt of its corpus has rows and none of them says that it was cleared. What a
 built-in keeps lies below the run's own folder and goes with it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from bench.config.catalog import Catalog
 from bench.config.modelfile import ModelFile
@@ -21,10 +26,12 @@ from bench.engine.opaque import opaque
 from bench.engine.readers import embedding_options
 from bench.engine.resuming import stored_request
 from bench.engine.spaces import space_of
+from bench.errors import CallError, IdentityError
 from bench.http import Http
-from bench.journal import CorpusKind, CorpusRow, Journal, Reader
+from bench.journal import CorpusKind, CorpusRow, Journal, Reader, RunMeta
 from bench.model import Embedder, Space
-from bench.plan import Lane, make_plan
+from bench.plan import Lane, Plan, make_plan
+from bench.plan.identity import changes
 from bench.providers import ProviderContext, merge_captures, open_provider
 from bench.settings import Environment
 
@@ -42,12 +49,13 @@ async def sweep(workspace: Path, folder: Path, environment: Environment | None =
 
     Raises:
         UsageError, ConfigError, DataError: the run's benchmark or provider cannot be planned any more.
+        IdentityError: a provider or the data is not what it was; nothing was sent.
         CallError: a provider refuses; what was cleared before it is journaled.
     """
-    async with Reader.open(folder) as reader:
-        meta, before = reader.meta, await reader.status()
     known = environment or Environment.load(workspace)
-    plan = make_plan(Catalog.load(workspace), stored_request(meta), known)
+    plan = await sweepable(workspace, folder, known)
+    async with Reader.open(folder) as reader:
+        before = await reader.status()
     cleared = 0
     async with Http() as http, Journal.resume(folder) as journal:
         try:
@@ -60,11 +68,59 @@ async def sweep(workspace: Path, folder: Path, environment: Environment | None =
                         run_dir=folder / "stores" / opaque("l", lane.key),
                         embedder=_embedder(lane, http, known, plan.model_files),
                     )
-                    cleared += await _clear(journal, lane, left, context)
+                    with _told_for_clean(folder):
+                        cleared += await _clear(journal, lane, left, context)
         finally:
             # taking the journal marked the run as running; it is what it was
             await journal.set_state(before.state, before.reason)
     return cleared
+
+
+async def sweepable(workspace: Path, folder: Path, environment: Environment) -> Plan:
+    """Plan the run once more, and refuse when its providers or its data are others by now.
+
+    Raises:
+        UsageError, ConfigError, DataError: the run cannot be planned any more.
+        IdentityError: a provider or the data is not what it was; ``changes`` lists each leaf.
+    """
+    async with Reader.open(folder) as reader:
+        meta = reader.meta
+    plan = make_plan(Catalog.load(workspace), stored_request(meta), environment)
+    outside = [lane for lane in plan.running if lane.provider.built_in is None]
+    found = changes(_places(meta.identity, outside), _places(plan.identity, outside))
+    if found:
+        raise _other_place(meta, found)
+    return plan
+
+
+def _places(identity: Mapping[str, object], lanes: Sequence[Lane]) -> dict[str, object]:
+    """What of an identity says where a namespace lies and which there are; prompts and models do not."""
+    providers = cast("Mapping[str, object]", identity["providers"])
+    benchmarks = cast("Mapping[str, Mapping[str, object]]", identity["benchmarks"])
+    return {
+        "providers": {lane.provider.label: providers.get(lane.provider.label) for lane in lanes},
+        "datasets": {lane.benchmark.name: benchmarks.get(lane.benchmark.name, {}).get("dataset") for lane in lanes},
+    }
+
+
+def _other_place(meta: RunMeta, found: Sequence[tuple[str, str, str]]) -> IdentityError:
+    return IdentityError(
+        f"what run {meta.run_id} left is not looked for elsewhere than where it was written: nothing was sent",
+        changes=found,
+        hint=f"put back what changed (config, variable, data), then bench clean {meta.run_id}",
+    )
+
+
+@contextmanager
+def _told_for_clean(folder: Path) -> Iterator[None]:
+    """What helps a run that stopped, to resume it, is no advice to one that is to go."""
+    try:
+        yield
+    except CallError as problem:
+        if "resume" in problem.hint:
+            first = problem.hint.rpartition(", then resume")[0] or "start the service, or wait until it answers"
+            problem.hint = f"{first}, then bench clean {folder.name}; the run was kept"
+        raise
 
 
 async def left_over(journal: Journal, lane: Lane) -> list[Left]:

@@ -64,3 +64,47 @@ def test_a_run_with_a_broken_journal_can_be_deleted_and_is_named(bench: Bench, t
     assert "torn: " in bench("clean", "torn").stderr
     bench("clean", "torn", "--yes")
     assert not (tmp_path / "checkpoints/torn").exists()
+
+
+def test_an_address_that_changed_is_refused_before_anything_is_sent(
+    bench: Bench, world: World, tmp_path: Path, fault_server: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = fault_server()
+    monkeypatch.setenv("FAULT_URL", other)
+    for words in (("r",), ("--orphans",), ("--older-than", "0m")):
+        done = bench("clean", *words, "--yes", check=2)
+        assert f"providers.faulty.base_url: {world.url} -> {other}" in done.stderr
+        assert "hint: put back what changed (config, variable, data), then bench clean r\n" in done.stderr
+    assert World(workspace=tmp_path, url=other).calls("clear") == world.calls("clear") == 0
+    assert held(world) == 2 and (tmp_path / "checkpoints/r/journal.sqlite").is_file()
+    monkeypatch.setenv("FAULT_URL", str(world.url))
+    bench("clean", "r", "--yes")
+    assert held(world) == 0
+
+
+def test_a_config_that_changed_is_refused_for_all_runs_together(bench: Bench, world: World, tmp_path: Path) -> None:
+    bench("run", "--providers", "no-memory", "--limit", "2", "--run-id", "tidy")
+    path = tmp_path / "configs/providers/faulty.yaml"
+    before = path.read_text()
+    path.write_text(before.replace("/v1/namespaces/", "/v2/namespaces/"))
+    done = bench("clean", "--older-than", "0m", "--yes", check=2)
+    assert "providers.faulty.config_sha256: " in done.stderr
+    assert {one.name for one in (tmp_path / "checkpoints").iterdir()} >= {"r", "tidy"}
+    assert "complete" in bench("status", "r").stdout
+    path.write_text(before.replace("timeout: 2000", "timeout: 3000"))
+    bench("clean", "r", "--yes")
+    assert held(world) == 0, "a time-out says nothing of the place"
+
+
+def test_a_service_that_is_gone_is_to_be_started_and_no_resume_is_advised(
+    bench: Bench, world: World, tmp_path: Path
+) -> None:
+    world.fault("clear:status:code=503")
+    done = bench("clean", "r", "--yes", check=3)
+    hint = done.stderr.partition("hint: ")[2]
+    assert hint == "start the service, or wait until it answers, then bench clean r; the run was kept\n"
+    world.heal()
+    world.fault("clear:status:code=401")
+    hint = bench("clean", "r", "--yes", check=3).stderr.partition("hint: ")[2]
+    assert "resume" not in hint and hint.endswith(", then bench clean r; the run was kept\n")
+    assert (tmp_path / "checkpoints/r/journal.sqlite").is_file()
