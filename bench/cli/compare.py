@@ -53,6 +53,7 @@ def compare(
     from bench.report.compare import compare_sides
     from bench.report.compareview import comparison_grids, comparison_json, comparison_markdown, conclusions
 
+    console.one_form({"--markdown": markdown})
     gates = [_gate(text) for text in _spread(fail_on_regression)]
     groups = anyio.run(_loaded, current.get().workspace, pairs, benchmark, _spread(providers))
     found = compare_sides(groups, metrics=_spread(metric), force=force)
@@ -138,6 +139,7 @@ def leaderboard(
     """
     from bench.report.leaderboard import board_csv, board_grids, board_json, load_board, tables_of
 
+    console.one_form({"--markdown": markdown, "--csv": csv, "--html": html is not None})
     tables = tables_of(anyio.run(load_board, current.get().workspace, _spread(benchmark)), view)
     if current.get().json:
         console.json_value(board_json(view, tables))

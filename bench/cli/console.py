@@ -12,11 +12,11 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, TextIO
 
 from bench.cli.global_flags import current
-from bench.errors import BenchError
+from bench.errors import BenchError, UsageError
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 GAP = 3
@@ -42,6 +42,13 @@ def dump(value: object, *, indent: int | None = None) -> str:
     """JSON text of ``value`` that is valid UTF-8, also where a text holds half a surrogate pair."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
     return json.dumps(value, allow_nan=False, indent=indent) if LONE_SURROGATE.search(text) else text
+
+
+def one_form(flags: Mapping[str, bool]) -> None:
+    """Refuse two forms of one output; ``--json`` is one more beside those that are given."""
+    asked = [name for name, given in {"--json": current.get().json, **flags}.items() if given]
+    if len(asked) > 1:
+        raise UsageError(f"{' and '.join(asked)} exclude each other", hint="give one of them")
 
 
 def json_value(value: object) -> None:

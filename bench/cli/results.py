@@ -52,18 +52,19 @@ def results(
     html
         One self-contained page.
     compare
-        Two providers: the same as bench compare.
+        Two or more providers of RUN_ID; without RUN_ID, as bench compare: the newest run of each.
     benchmark
-        The benchmark of --compare.
+        The benchmark of --compare; needed without RUN_ID.
     rebuild
         Make results/results.sqlite again from the journals.
     """
     if rebuild:
         return _rebuilt()
+    console.one_form({"--markdown": markdown, "--csv": csv, "--html": html is not None})
     if compare:
-        from bench.cli.compare import compare as compare_providers
-
-        return compare_providers(benchmark=benchmark, providers=compare)
+        if csv or html is not None:
+            raise UsageError("--compare is shown as tables, --json or --markdown", hint="leave --csv and --html out")
+        return _compared(run_id, _spread(compare), benchmark, markdown=markdown)
     dimensions = _dimensions(by)
     report = read_run(run_id, lambda reader: fold(reader, by=[name for name in dimensions if name not in BUILT_IN]))
     if current.get().json:
@@ -92,6 +93,15 @@ def result_grids(report: Report, dimensions: Sequence[str] = ()) -> list[Grid]:
     return [*overview(report, width=width), *matrix(report, width=width), *by]
 
 
+def _compared(run_id: str, providers: list[str], benchmark: str | None, *, markdown: bool) -> int:
+    """Providers of the run that is named; without one, the newest run of each."""
+    from bench.cli.compare import compare
+
+    if run_id:
+        return compare(*(f"{run_id}:{name}" for name in providers), benchmark=benchmark, markdown=markdown)
+    return compare(benchmark=benchmark, providers=providers, markdown=markdown)
+
+
 def _rebuilt() -> int:
     from bench.report.summary import rebuild
 
@@ -108,7 +118,11 @@ BUILT_IN = ("question_type", "group")
 def _dimensions(by: list[str] | None) -> list[str]:
     from bench.metrics import dimension_name
 
-    return [dimension_name(name) for given in by or () for name in given.split(",") if name]
+    return [dimension_name(name) for name in _spread(by)]
+
+
+def _spread(given: list[str] | None) -> list[str]:
+    return [name for text in given or () for name in text.split(",") if name]
 
 
 def show_grids(grids: list[Grid]) -> None:

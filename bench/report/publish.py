@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TextIO
 
 from bench.journal import Reader
 from bench.report.fold import Report
@@ -47,21 +49,32 @@ async def item_lines(reader: Reader, report: Report) -> AsyncIterator[str]:
 
 def replace_text(path: Path, text: str) -> None:
     """Write ``path`` whole or not at all."""
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    part.write_text(text, encoding="utf-8", errors="backslashreplace", newline="")
-    part.replace(path)
+    with _replacing(path) as sink:
+        sink.write(text)
 
 
 async def replace_lines(path: Path, lines: AsyncIterator[str]) -> int:
     """Stream lines into ``path``, whole or not at all; returns how many."""
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
     count = 0
+    with _replacing(path) as sink:
+        async for line in lines:
+            sink.write(line + "\n")
+            count += 1
+    return count
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[TextIO]:
+    """A file that stands under its name when it is whole; an error tells that name, not the passing one."""
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         with part.open("w", encoding="utf-8", errors="backslashreplace", newline="") as sink:
-            async for line in lines:
-                sink.write(line + "\n")
-                count += 1
+            yield sink
         part.replace(path)
+    except OSError as error:
+        if error.filename == str(part):
+            error.filename = str(path)
+        raise
     finally:
-        part.unlink(missing_ok=True)
-    return count
+        with suppress(OSError):  # where the folder itself is none, the first error is the one to tell
+            part.unlink(missing_ok=True)

@@ -138,3 +138,45 @@ def test_the_board_shows_latency_and_cost_whatever_metrics_the_benchmark_lists(
     assert [row["run_id"] for row in rows if row["headline"] == "mrr"] == ["one"]
     assert all(row["search_p50_ms"] > 0 and row["cost_usd"] is None for row in rows)
     assert "search p50 (ms)" in bench("leaderboard").stdout
+
+
+def test_results_compares_providers_of_the_run_that_is_named(bench: Bench, runs: None) -> None:
+    bench("run", "-q", "--run-id", "later", "--providers", "bm25", "random", "--answering-model", "none")
+    own = bench("results", "r", "--compare", "bm25", "random")
+    assert own.stdout == bench("compare", "r:bm25", "r:random").stdout
+    assert own.stderr == "", "no run had to be chosen"
+    assert document(bench, "results", "r", "--compare", "bm25,random") == document(
+        bench, "compare", "r:bm25", "r:random"
+    )
+    newest = bench("results", "--compare", "bm25", "random", "--benchmark", "demo")
+    assert "bm25: run later of" in newest.stderr
+
+
+def test_results_compares_no_provider_that_the_run_lacks(bench: Bench, runs: None) -> None:
+    done = bench("results", "r", "--compare", "bm25", "nobody", check=2)
+    assert done.stderr.startswith("error: run r has no job nobody\nhint: its jobs: demo x bm25")
+    assert "a comparison needs two sides" in bench("results", "r", "--compare", "bm25", check=2).stderr
+
+
+def test_two_forms_of_one_output_are_refused(bench: Bench, runs: None) -> None:
+    for words, names in (
+        (("results", "r", "--json", "--csv"), "--json and --csv"),
+        (("results", "r", "--markdown", "--csv"), "--markdown and --csv"),
+        (("results", "r", "--json", "--html", "x.html"), "--json and --html"),
+        (("leaderboard", "--csv", "--html", "x.html"), "--csv and --html"),
+        (("compare", "r:bm25", "r:random", "--json", "--markdown"), "--json and --markdown"),
+    ):
+        done = bench(*words, check=2)
+        assert f"{names} exclude each other" in done.stdout + done.stderr
+    assert (
+        "tables, --json or --markdown" in bench("results", "r", "--compare", "bm25", "random", "--csv", check=2).stderr
+    )
+
+
+def test_a_page_that_cannot_be_written_is_named_as_it_was_asked_for(bench: Bench, runs: None, tmp_path: Path) -> None:
+    done = bench("results", "r", "--html", "nodir/x.html", check=2)
+    assert done.stderr.startswith("error: nodir/x.html: No such file or directory\n")
+    (tmp_path / "folder").mkdir()
+    done = bench("results", "r", "--html", "folder", check=2)
+    assert done.stderr.startswith("error: folder: Is a directory\n")
+    assert not list(tmp_path.glob("*.part"))
