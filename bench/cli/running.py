@@ -134,7 +134,12 @@ def _request(catalog: Catalog, flags: RunFlags) -> RunRequest:
 
 def _run_file(catalog: Catalog, name: str) -> Path:
     if "/" in name or name.endswith((".yaml", ".yml")):
-        raise UsageError(f"--config {name}: no such file", hint="bench list runs shows the run files by name")
+        there = ", ".join(entry.name for entry in catalog.runs() if not entry.shadowed) or "none"
+        own = catalog.workspace / "configs" / "runs"
+        raise UsageError(
+            f"--config {name}: no such file",
+            hint=f"give a path, or a name: run files in {own} and the shipped ones are {there}",
+        )
     return catalog.find("runs", name).path
 
 

@@ -124,6 +124,7 @@ class SigningKey:
     @classmethod
     def from_pem(cls, pem: bytes, *, where: str, passphrase: Passphrase | None = None) -> SigningKey:
         """Read a PKCS#8 PEM, asking for the passphrase only when it is encrypted."""
+        _refuse_public(pem, where)
         key = _private_key(pem, where, passphrase)
         if not isinstance(key, Ed25519PrivateKey):
             raise KeyRefused("key_type", "the private key is not Ed25519", where=where)
@@ -133,6 +134,7 @@ class SigningKey:
     def load(cls, path: Path, passphrase: Passphrase | None = None) -> SigningKey:
         """Read a private key file that only its owner may read."""
         pem = _read(path)
+        _refuse_public(pem, str(path))
         _refuse_open_permissions(path)
         return cls.from_pem(pem, where=str(path), passphrase=passphrase)
 
@@ -169,6 +171,17 @@ def _private_key(pem: bytes, where: str, passphrase: Passphrase | None) -> objec
         return load_pem_private_key(pem, secret)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         raise KeyRefused("key_unreadable", "the passphrase does not open the private key", where=where) from None
+
+
+def _refuse_public(pem: bytes, where: str) -> None:
+    """Everybody may read a public key: to have its mode changed first would lead astray."""
+    if b"-----BEGIN PUBLIC KEY-----" in pem:
+        raise KeyRefused(
+            "key_unreadable",
+            "this is a public key, and only the private half signs",
+            where=where,
+            hint="name the private key, the NAME.key that bench keys new made, or leave --key out",
+        )
 
 
 def _refuse_open_permissions(path: Path) -> None:

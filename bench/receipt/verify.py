@@ -26,6 +26,7 @@ from bench.receipt.trusted import TrustStore
 from bench.receipt.wire import Misfit
 
 CHECKLIST = ("tagged_commit", "clean_tree", "container_image", "dataset_matches", "signature", "rerun_identical")
+ROWS = ".items.jsonl"
 NO_LOG = "no log at hand, publication and other runs not checked"
 Answer = Literal["yes", "no", "unknown"]
 
@@ -163,6 +164,8 @@ def _json_files(folder: Path) -> list[Path]:
 
 def verify_file(path: Path, question: Question, place: LogPlace | None = None) -> Outcome:
     """Check one receipt file."""
+    if path.name.endswith(ROWS):
+        raise _rows_not_receipt(path)
     try:
         document = parse_file(path)
     except OSError as error:
@@ -185,6 +188,14 @@ def verify_file(path: Path, question: Question, place: LogPlace | None = None) -
         document=document,
         checklist=_checklist(findings, receipt, question, place),
     )
+
+
+def _rows_not_receipt(path: Path) -> UsageError:
+    receipt = path.with_name(path.name.removesuffix(ROWS) + ".json")
+    hint = (
+        f"bench verify {receipt}" if receipt.is_file() else "name the receipt whose rows they are; it looks beside it"
+    )
+    return UsageError(f"{path}: these are the rows of a receipt, not the receipt", hint=hint)
 
 
 def _check_own(

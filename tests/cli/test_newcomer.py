@@ -46,6 +46,16 @@ def test_a_run_file_that_is_not_there_is_called_a_file(bench: Bench) -> None:
     assert 'no run "nightly"' in bench("run", "-c", "nightly", check=2).stderr
 
 
+def test_where_run_files_are_and_which_there_are_is_said(bench: Bench, tmp_path: Path) -> None:
+    folder = tmp_path / "configs/runs"
+    folder.mkdir(parents=True)
+    (folder / "nightly.yaml").write_text("limit: 3\n")
+    done = bench("run", "--config", "nope.yaml", check=2)
+    place, _, names = done.stderr.partition("hint: ")[2].rpartition(" are ")
+    assert place == "give a path, or a name: run files in configs/runs and the shipped ones"
+    assert "nightly" in names.strip().split(", ")
+
+
 def test_new_says_what_it_wrote_as_json(bench: Bench, tmp_path: Path) -> None:
     found = json.loads(bench("new", "benchmark", "mine", "--json").stdout)
     assert (tmp_path / found["path"]).is_file()

@@ -62,7 +62,11 @@ PRIVATE: list[tuple[str, bytes, tuple[str, str]]] = [
     ("words", b"open sesame", NOT_A_KEY),
     ("zeros", bytes(64), NOT_A_KEY),
     ("the raw seed", SEED, NOT_A_KEY),
-    ("a public key", KEY.public.pem.encode(), NOT_A_KEY),
+    (
+        "a public key",
+        KEY.public.pem.encode(),
+        ("key_unreadable", "this is a public key, and only the private half signs"),
+    ),
     ("cut", PEM[:60], NOT_A_KEY),
     ("no last line", PEM[: PEM.rindex(b"-----END")], NOT_A_KEY),
     ("another label", PEM.replace(b"PRIVATE KEY", b"SECRET KEY"), NOT_A_KEY),
@@ -136,6 +140,19 @@ def test_a_private_key_that_others_may_touch_is_not_read(tmp_path: Path, mode: i
     error = refusal(lambda: SigningKey.load(path))
     assert (error.code, error.hint) == ("key_permissions", f"chmod 600 {path}")
     assert str(error) == f"{path}: group or others may read the private key (mode {mode:04o})"
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o644])
+def test_a_public_key_in_the_place_of_a_private_one_is_called_that_whatever_its_mode(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "me.pub"
+    path.write_text(KEY.public.pem)
+    path.chmod(mode)
+    error = refusal(lambda: SigningKey.load(path))
+    assert (error.code, str(error)) == (
+        "key_unreadable",
+        f"{path}: this is a public key, and only the private half signs",
+    )
+    assert error.hint == "name the private key, the NAME.key that bench keys new made, or leave --key out"
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o400, 0o700])

@@ -11,11 +11,12 @@ import pytest
 
 import tests.receipt.receipt_making as make
 from bench.cli import run as command_line
+from bench.errors import UsageError
 from bench.receipt.findings import CHECKS, Verdict
 from bench.receipt.keyring import Keyring
 from bench.receipt.log.appending import append
 from bench.receipt.log.entries import RunAbandoned
-from bench.receipt.verify import CHECKLIST, Question
+from bench.receipt.verify import CHECKLIST, Question, verify
 
 Call = Callable[..., tuple[int, list[str]]]
 NO_LOG = "no log at hand, publication and other runs not checked"
@@ -71,6 +72,20 @@ def test_the_whole_text_of_a_receipt_that_holds(bench: Call, signed: Callable[..
         "  defensible: no (tagged_commit yes, clean_tree yes, container_image no, dataset_matches unknown, "
         "signature yes, rerun_identical unknown)",
     ])  # fmt: skip
+
+
+def test_rows_are_called_rows_and_the_receipt_beside_them_is_named(signed: Callable[..., Path], ring: Keyring) -> None:
+    path = signed()
+    rows = path.with_name(f"{path.stem}.items.jsonl")
+    question = Question(trust=ring.trusted())
+    with pytest.raises(UsageError) as caught:
+        verify([rows], question)
+    assert str(caught.value) == f"{rows}: these are the rows of a receipt, not the receipt"
+    assert caught.value.hint == f"bench verify {path}"
+    path.unlink()
+    with pytest.raises(UsageError) as caught:
+        verify([rows], question)
+    assert caught.value.hint == "name the receipt whose rows they are; it looks beside it"
 
 
 def test_without_its_rows_a_receipt_is_valid_and_no_line_says_that_a_score_was_checked(
