@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
 from bench.config.provider import ProviderConfig, load_provider
 from bench.config.source import Source
 from bench.providers.doctor import DoctorReport, examine
 from tests.contract.running import context_for
+from tests.local_server import LocalServers
+from tests.providers.declared import declared
 
 SHELF = '''
 """Keeps what it is given in lists of this process."""
@@ -202,6 +205,13 @@ async def test_a_question_that_builds_on_a_failed_one_is_not_asked(tmp_path: Pat
     assert not report.ok
 
 
+async def test_an_empty_query_says_nothing_where_every_search_is_refused(tmp_path: Path) -> None:
+    change = ("words = set(query.text", 'raise Rejected("HTTP 404")\n        words = set(query.text')
+    found = {check.name: (check.outcome, check.detail) for check in (await examined(tmp_path, change)).checks}
+    assert found["found by own text"] == ("fail", "rejected: HTTP 404")
+    assert found["empty query"] == ("skip", 'needs "found by own text", which failed')
+
+
 @pytest.mark.parametrize(
     ("error", "refused"), [('QuotaError("plan used up")', True), ('Unavailable("gone", timed_out=True)', False)]
 )
@@ -249,3 +259,47 @@ async def test_nothing_is_left_behind_unless_asked_to(tmp_path: Path, keep: bool
     )
     await examined(tmp_path, leaving, keep=keep)
     assert (int(told.read_text()) > 0) is keep
+
+
+async def asked_over_http(
+    folder: Path, changes: dict[str, object], search_status: int = 200
+) -> dict[str, tuple[str, str]]:
+    """Examine a service that keeps texts by namespace and gives all of them to every search."""
+    kept: dict[str, list[str]] = {}
+
+    async def serve(request: web.Request) -> web.Response:
+        if request.method == "DELETE":
+            kept.pop(request.path.rpartition("/")[2], None)
+            return web.json_response({})
+        body = await request.json()
+        texts = kept.setdefault(body["user"], [])
+        if request.path == "/add":
+            texts.append(body["text"])
+        status = search_status if request.path == "/search" else 200
+        return web.json_response({"results": [{"text": text} for text in texts]}, status=status)
+
+    servers = LocalServers()
+    config = declared({"wait": {"timeout_s": 0.2, "interval_ms": 1}, "rateLimit.maxRetries": 0, **changes})
+    try:
+        async with context_for(config, folder, {"ACME_URL": await servers.start(serve)}) as context:
+            report = await examine(config, context)
+    finally:
+        await servers.close()
+    return {check.name: (check.outcome, check.detail) for check in report.checks}
+
+
+async def test_a_service_that_is_told_k_and_ignores_it_does_not_keep_it(tmp_path: Path) -> None:
+    found = await asked_over_http(tmp_path, {})
+    text = "the search names k, and the service does not keep it: k = 1 gives 3, k = 2 gives 3"
+    assert found["k is kept"] == ("fail", text)
+
+
+async def test_a_service_that_takes_no_k_passes_and_the_cut_is_told(tmp_path: Path) -> None:
+    found = await asked_over_http(tmp_path, {"endpoints.search.body": {"q": "$.query", "user": "$.runTag"}})
+    assert found["k is kept"] == ("pass", "1 and 2, after a cut: k = 1 gives 3, k = 2 gives 3")
+    assert found["empty query"][0] == "pass"
+
+
+async def test_where_every_search_is_404_the_empty_query_is_no_pass(tmp_path: Path) -> None:
+    found = await asked_over_http(tmp_path, {}, search_status=404)
+    assert found["empty query"][0] == "skip", found

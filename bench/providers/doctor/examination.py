@@ -13,7 +13,7 @@ import anyio
 
 from bench.errors import BenchError, CallError, NotReady, Unavailable
 from bench.events import redact
-from bench.model import Hit, Ingested, Memory, Query, Space
+from bench.model import Found, Hit, Ingested, Memory, Query, Space
 from bench.providers.batching import batches, pieces
 from bench.providers.doctor.report import Check, Outcome
 from bench.providers.protocol import Counts, Finishes, Prepares, Provider, merge_captures, merge_ingested
@@ -165,7 +165,11 @@ class Examination:
 
     async def hits(self, room: Room, text: str, k: int = 3) -> tuple[Hit, ...]:
         """Search a namespace."""
-        return (await self.provider.search(room.space, Query(text=text, k=k, key=text[:40]))).hits
+        return (await self.found(room, text, k)).hits
+
+    async def found(self, room: Room, text: str, k: int) -> Found:
+        """Search a namespace, and see too how much came before the cut to k."""
+        return await self.provider.search(room.space, Query(text=text, k=k, key=text[:40]))
 
     async def held(self, room: Room, text: str) -> int:
         """How much a namespace holds, by its count or else by a search."""

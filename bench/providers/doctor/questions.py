@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -23,6 +24,7 @@ _LINES = "The marmalade ledger begins here. " + "Every line of the marmalade led
 _END = " Here the marmalade ledger ends: shelf 41."
 LONG = _LINES[: 10_000 - len(_END)] + _END
 """begins and ends with words that stand nowhere else in it, so that a cut is seen"""
+_K = re.compile(r"\$\.k\b|\$\{k\b")
 
 
 async def _version(exam: Examination) -> str:
@@ -90,10 +92,25 @@ async def _cut(exam: Examination) -> str:
     if exam.provider.unbounded:
         raise Skipped("returns everything by design")
     exam.needs_store()
-    counts = [len(await exam.hits(exam.first, FACTS[0][0], k)) for k in (1, 2)]
-    if counts[0] != 1 or counts[1] > 2:
-        raise Failed(f"k = 1 gives {counts[0]}, k = 2 gives {counts[1]}")
-    return f"1 and {counts[1]}"
+    found = [await exam.found(exam.first, FACTS[0][0], k) for k in (1, 2)]
+    one, two = (len(each.hits) for each in found)
+    if one != 1 or two > 2:
+        raise Failed(f"k = 1 gives {one}, k = 2 gives {two}")
+    sent = [each.returned for each in found]
+    if sent[0] <= 1 and sent[1] <= 2:
+        return f"1 and {two}"
+    if _sends_k(exam):
+        raise Failed(
+            f"the search names k, and the service does not keep it: k = 1 gives {sent[0]}, k = 2 gives {sent[1]}"
+        )
+    return f"1 and {two}, after a cut: k = 1 gives {sent[0]}, k = 2 gives {sent[1]}"
+
+
+def _sends_k(exam: Examination) -> bool:
+    """The config gives k to the service; one that takes none, and a class, may leave the cut to us."""
+    config = exam.config
+    calls = (config.endpoints.search if config.endpoints else None, config.mcp)
+    return any(call is not None and _K.search(call.model_dump_json()) for call in calls)
 
 
 async def _apart(exam: Examination) -> str:
@@ -197,7 +214,7 @@ QUESTIONS: tuple[Question, ...] = (
     Question("namespaces apart", _apart, ("ready",)),
     Question("adding again", _again, ("ready",)),
     Question("text survives", _survives, ("adding again",)),
-    Question("empty query", _nothing_asked, ("add",)),
+    Question("empty query", _nothing_asked, ("found by own text",)),
     Question("clear", _clear, ("setup twice",)),
     Question("other namespace lives", _other_lives, ("namespaces apart", "clear")),
     Question("no secret shown", _no_secret, asks=False),
