@@ -195,6 +195,8 @@ PLACES: Mapping[TreePath, TreePath] = {
     ("schema", "metadata", "questionType"): ("evaluation", "type_field"),
     ("schema", "metadata", "questionDate"): ("query", "date_field"),
     ("evidence",): ("ingestion",),
+    ("evidence", "session_ids_field"): ("ingestion", "answer_session_ids_field"),
+    ("evidence", "turn_ids_field"): ("ingestion", "evidence_field"),
     ("search", "default_limit"): ("query", "retrieval_limit"),
     ("evaluation", "method"): ("evaluation", "protocol"),
     ("type_instructions",): ("evaluation", "type_instructions_file"),

@@ -10,7 +10,7 @@ One row is one question, a list of nested questions, or, flattened, a list of ch
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -19,6 +19,7 @@ from bench.config.findings import did_you_mean
 from bench.config.jsonpath import Path
 from bench.datasets.dates import DateReader
 from bench.datasets.item_paths import ItemPaths, RowPaths
+from bench.datasets.named import NamedPaths
 from bench.datasets.place import RowPlace
 from bench.datasets.tables import without_empty_cells
 from bench.datasets.turns import TurnReader
@@ -61,6 +62,7 @@ class QuestionReader:
         self.types = frozenset(kind.name for kind in config.question_types)
         self.pattern = re.compile(config.abstention.id_pattern) if config.abstention.id_pattern else None
         self.turns = turns if config.evidence.parser == "exact_text" else None
+        self.named = NamedPaths(config)
         self.dropped = 0
         self.unnamed: set[str] = set()
 
@@ -71,12 +73,18 @@ class QuestionReader:
         elif self.config.flatten is not None:
             yield from self._children(row, place, row_id)
         elif self._asks(row):
+            self._meet(row, [row])
             yield self._flat(without_empty_cells(row), place, row_id)
 
     def _asks(self, row: Mapping[str, object]) -> bool:
         """False for a row of a shared corpus whose question is an empty text: it adds its history and asks nothing."""
         question = self.paths.question
         return self.config.corpus is None or question is None or question.get(row) != ""
+
+    def _meet(self, row: Mapping[str, object], items: Sequence[object]) -> None:
+        """Remember what the items have of all that the config names."""
+        if self.named.open:
+            self.named.meet(items, [row, self.paths.context.get(row)])
 
     def _flat(self, row: Mapping[str, object], place: RowPlace, item_id: str) -> RawItem:
         paths = self.paths
@@ -88,7 +96,9 @@ class QuestionReader:
         paths = self.paths.nested
         assert paths is not None
         context = self.paths.context.get(row)
-        for index, child in enumerate(list_at(row, paths.list, place)):
+        children = list_at(row, paths.list, place)
+        self._meet(row, children)
+        for index, child in enumerate(children):
             prefix = f"{name_of(paths.list)}[{index}]."
             if not isinstance(child, Mapping):
                 raise place.error(prefix[:-1], "must be an object, not", child)
@@ -123,6 +133,7 @@ class QuestionReader:
                 raise place.error(where, "must be an object, not", child)
             promoted = {name: child[name] for name in flatten.promote_fields if name in child}
             merged = {**row, **promoted}
+            self._meet(row, [merged])
             yield self._flat(merged, place, f"{row_id}_{index}")
 
     def _item(

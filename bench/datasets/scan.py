@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bench.config.benchmark import BenchmarkConfig
+from bench.config.findings import did_you_mean
 from bench.datasets.corpora import Built, build
 from bench.datasets.digests import ContentDigest, OutOfRange
 from bench.datasets.evidence import MISSING, TURNS_MISSING
@@ -227,7 +228,15 @@ class Scanner:
         if self.parser.questions.unnamed:
             listed = ", ".join(sorted(self.parser.questions.unnamed))
             notes.append(f"categories without a name keep their id as label: {listed}")
-        return notes
+        return [*notes, *self.parser.questions.named.unmet(), *self._absent_types()]
+
+    def _absent_types(self) -> Iterator[str]:
+        """Types whose items would abstain, if there were any."""
+        known, key = self.found.counts.question_types, self.config.written("abstention", "question_types")
+        for name in self.config.abstention.question_types:
+            if name not in known:
+                guess = did_you_mean(name, known) if known else ": no item has a question type"
+                yield f'{key} names "{name}", and no item is of that type{guess}'
 
 
 def count_corpus(

@@ -240,6 +240,10 @@ class BenchmarkConfig(BenchmarkFile):
         """``file:line:column`` of a key, for errors."""
         return self._origin.place(path) if self._origin else self.name
 
+    def written(self, *path: str | int) -> str:
+        """A key with dots, as its file writes it, for sentences."""
+        return self._origin.written(path) if self._origin else ".".join(map(str, path))
+
     def folder_of(self, *path: str | int) -> Path | None:
         """The folder of the file that gave a value."""
         return self._origin.folder_of(path) if self._origin else None

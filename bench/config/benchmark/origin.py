@@ -46,6 +46,11 @@ class Origin:
         path = self.spelt(path)
         return self.source_of(path).place(path)
 
+    def written(self, path: TreePath) -> str:
+        """The key with dots, as the file that has it writes it."""
+        path = self.spelt(path)
+        return ".".join(map(str, self.source_of(path).locate(path)))
+
     def folder_of(self, path: TreePath) -> Path:
         """The folder of the file that gave a value."""
         return self.source_of(self.spelt(path)).path.parent
