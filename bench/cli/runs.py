@@ -188,9 +188,7 @@ def clean(
     found = [_cleanable(folder) for folder in _chosen(workspace, run_id, older_than, orphans=orphans)]
     if orphans:
         found = [one for one in found if one.namespaces and not one.running]
-    if current.get().json:
-        console.json_value({"done": yes, "runs": [one.as_json() for one in found]})
-    else:
+    if not current.get().json:
         for one in found:
             console.line(f"{one.folder.name}  {one.size / 1e6:.1f} MB, {one.namespaces} namespaces left at providers")
     if not found:
@@ -199,6 +197,8 @@ def clean(
         console.note("nothing was changed; add --yes to do it")
     else:
         _clean(workspace, found, delete=not orphans)
+    if current.get().json:  # what is said to be done is done
+        console.json_value({"done": yes, "runs": [one.as_json() for one in found]})
     return 0
 
 

@@ -82,6 +82,16 @@ def test_an_address_that_changed_is_refused_before_anything_is_sent(
     assert held(world) == 0
 
 
+def test_a_refused_clean_prints_one_json_object_and_it_is_the_error(
+    bench: Bench, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAULT_URL", "http://127.0.0.1:9")
+    found = json.loads(bench("clean", "r", "--yes", "--json", check=2).stdout)
+    assert list(found) == ["error"] and found["error"]["kind"] == "identity"
+    monkeypatch.setenv("FAULT_URL", str(world.url))
+    assert json.loads(bench("clean", "r", "--yes", "--json").stdout)["done"] is True
+
+
 def test_a_config_that_changed_is_refused_for_all_runs_together(bench: Bench, world: World, tmp_path: Path) -> None:
     bench("run", "--providers", "no-memory", "--limit", "2", "--run-id", "tidy")
     path = tmp_path / "configs/providers/faulty.yaml"
