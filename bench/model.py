@@ -269,6 +269,8 @@ class Prompt:
     json_schema: Mapping[str, object] | None = None
     question: str = ""
     context: tuple[str, ...] = ()
+    template_sha256: str = ""
+    """digest of the template that it was made from; empty = it has none"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -238,10 +238,8 @@ def _show(outcome: Outcome, report: Report, folder: Path) -> None:
     from bench.cli.results import show_grids
     from bench.report.tables import matrix, overview
 
-    if outcome.status != "complete" and outcome.message:
-        console.note(f"{outcome.status}: {outcome.message}")
-    elif outcome.message:
-        console.note(outcome.message)
+    if outcome.message:
+        console.note(outcome.message if outcome.status == "complete" else f"{outcome.status}: {outcome.message}")
     show_grids([*overview(report, width=console.width()), *matrix(report, width=console.width())])
     if outcome.cost_usd != "0" or outcome.unknown_costs:
         unknown = f" (at least: {outcome.unknown_costs} calls without a known price)" if outcome.unknown_costs else ""

@@ -137,6 +137,8 @@ def about_flag(error: ErrorDetails) -> str:
         return f"{flag}: {_plain(error['msg'])}"
     if error["type"] == "extra_forbidden":
         return f"there is no {flag}"
+    if error["type"] == "string_pattern_mismatch":
+        return f"{flag}: {quote(error['input'])} cannot be read"
     wanted = _WANTED.get(error["type"])
     said = _plain(error["msg"]) if wanted is None else f"must be {wanted}"
     return f"{flag} {said}, not {quote(error['input'])}"

@@ -107,7 +107,7 @@ class Asked:
             return None
         result = done.value
         if result is not None:
-            result = result.timed(done.times_us)
+            result = result.timed(done.times_us).billed(done.calls)
             self.lane.count_search(empty=not result.hits)
         self._append(key, done, result)
         return result if result is not None else done.failure

@@ -10,8 +10,8 @@ Without an answer, evaluators that need one do not run and the item is ``measure
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from bench.engine.deleting import MISSING
@@ -23,7 +23,7 @@ from bench.evaluators import Evaluator, Judge, needs_answer, state_of, threshold
 from bench.http import record, recording
 from bench.journal import Entry, Key
 from bench.metrics import values
-from bench.model import Completion, Hit, Item, Prompt, Row, ScoredItem, State, Verdict
+from bench.model import Completion, Hit, Item, Phase, Prompt, Row, ScoredItem, State, Verdict
 from bench.plan import Job
 from bench.values import dataclass
 
@@ -66,21 +66,33 @@ Memo = list[tuple[str, Prompt, Completion]]
 """what judges said of one item in one epoch: the same question to the same judge is not paid twice"""
 
 
+Stored = Mapping[tuple[str, str], Completion]
+"""(evaluator, digest of its prompt) -> what the judge said of the same answer before"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnceJudge:
-    """A judge that is asked each question once an item and epoch, whatever the number of jobs."""
+    """A judge that is asked each question once an item and epoch, whatever the number of jobs and scorings."""
 
     judge: Judge
     memo: Memo
+    stored: Stored = field(default_factory=dict)
+    evaluator: str = ""
+    """who asks"""
 
     @property
     def name(self) -> str:
         return self.judge.name
 
+    def asked_by(self, evaluator: Evaluator) -> OnceJudge:
+        """The same for one evaluator."""
+        return replace(self, evaluator=evaluator.name)
+
     async def ask(self, prompt: Prompt) -> Completion:
         known = next((said for judge, asked, said in self.memo if judge == self.name and asked == prompt), None)
         if known is None:
-            known = await self.judge.ask(prompt)
+            kept = self.stored.get((self.evaluator, prompt.template_sha256))
+            known = await self.judge.ask(prompt) if kept is None else kept
             self.memo.append((self.name, prompt, known))
         return known
 
@@ -97,7 +109,8 @@ async def evaluate(
 ) -> Evaluated:
     """Let every evaluator of the benchmark speak and compute every metric of the row."""
     judge = lane.readers.judge(job.judge)
-    once = None if judge is None else OnceJudge(judge=judge, memo=memo)
+    stored = await _stored(lane, job, item, epoch) if lane.live.errand.rescores and judge is not None else {}
+    once = None if judge is None else OnceJudge(judge=judge, memo=memo, stored=stored)
     better = lane.plan.benchmark.corrected_answer(item.id) if lane.live.errand.rescores and said is not None else None
     again = None if better is None else replace(item, answers=(better,))
     evaluators = [one for one in lane.readers.evaluators(lane.plan) if said is not None or not needs_answer(one)]
@@ -110,7 +123,8 @@ async def evaluate(
                 verdicts = [await _verdict(one, scored, text, found.hits, once) for one in evaluators]
                 if again is not None:
                     scored = scored_item(ready, again)
-                    other = [await _verdict(one, scored, text, found.hits, once) for one in evaluators]
+                    anew = None if once is None else replace(once, stored={})
+                    other = [await _verdict(one, scored, text, found.hits, anew) for one in evaluators]
         finally:
             spent = tuple(calls)
     for call in spent:
@@ -132,13 +146,27 @@ async def evaluate(
 
 
 async def _verdict(
-    evaluator: Evaluator, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None
+    evaluator: Evaluator, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: OnceJudge | None
 ) -> Verdict:
     """One evaluator's word; what is no Verdict, or raises anything of its own, is an error of the evaluator."""
-    verdict: object = await evaluator.evaluate(item, answer, hits, judge)
+    asked = None if judge is None else judge.asked_by(evaluator)
+    verdict: object = await evaluator.evaluate(item, answer, hits, asked)
     if not isinstance(verdict, Verdict):
         raise EvaluatorFailed(f"{evaluator.name} returned {type(verdict).__name__}, not a Verdict")
     return verdict
+
+
+async def _stored(lane: OpenLane, job: Job, item: Item, epoch: int) -> Stored:
+    """What this judge said of this answer in earlier scorings, where it came to a verdict; the newest counts."""
+    key = Key(owner=job.key, phase=Phase.EVALUATE, corpus=item.corpus, unit=item.id, epoch=epoch)
+    found: dict[tuple[str, str], Completion] = {}
+    for one in await lane.live.journal.said(key):
+        if one.judged and one.value is not None and one.raw and one.prompt_sha256:
+            said = Completion(
+                text=one.raw, model=one.model or "", fingerprint=one.fingerprint, ignored=one.ignored, attempts=0
+            )
+            found.setdefault((one.evaluator, one.prompt_sha256), said)
+    return found
 
 
 def scored_item(ready: Ready, item: Item) -> ScoredItem:

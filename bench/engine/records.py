@@ -17,10 +17,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from datetime import datetime
+from decimal import Decimal
 from typing import cast
 
 from bench.journal import Entry
-from bench.model import Hit
+from bench.journal.rows import OK
+from bench.model import Call, Hit
 from bench.values import dataclass
 
 
@@ -49,6 +51,15 @@ class SearchResult:
     def timed(self, times_us: Mapping[str, int]) -> SearchResult:
         """The same with what it took."""
         return replace(self, times_us=times_us)
+
+    def billed(self, calls: Sequence[Call]) -> SearchResult:
+        """The same with what its calls to models cost, such as the vector of the question."""
+        costs = [call.cost_usd for call in calls if call.role != "provider" and call.outcome == OK]
+        if not costs:
+            return self
+        costs += [self.cost_usd] if self.priced else []
+        known = [Decimal(cost) for cost in costs if cost is not None]
+        return replace(self, priced=True, cost_usd=str(sum(known, Decimal(0))) if len(known) == len(costs) else None)
 
     @property
     def data(self) -> dict[str, object]:

@@ -86,6 +86,7 @@ class JudgePrompt:
             temperature=temperature,
             json_schema=schema if self.asks_for_json else None,
             question=item.question,
+            template_sha256=self.sha256,
         )
 
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import aiosqlite
 
+from bench.journal.assembly import VerdictRow
 from bench.journal.codec import PHASE_OF, PHASES, clean, decode, decompress, from_json, instant, to_json
 from bench.journal.holder import Holder
 from bench.journal.rows import CorpusKind, CorpusRow, Entry, Finished, JournalRow, Key, Resume, RunMeta
 from bench.journal.sql import blocks
-from bench.model import Phase
+from bench.model import Phase, Verdict
 
 READ = blocks("read")
 
@@ -125,6 +126,16 @@ async def read_payload(connection: aiosqlite.Connection, reference: str) -> obje
     for (body,) in await connection.execute_fetchall(READ["payload"], (bytes.fromhex(reference[1:]),)):
         return None if body is None else json.loads(decompress(body))
     return None
+
+
+async def read_said(connection: aiosqlite.Connection, key: Key) -> list[Verdict]:
+    """Load the verdicts of every attempt of an evaluate phase with their texts, the newest attempt first."""
+    place = (clean(key.owner), PHASES[key.phase], clean(key.corpus), clean(key.unit), key.epoch)
+    found = [VerdictRow._make(row).verdict() for row in await connection.execute_fetchall(READ["said"], place)]
+    return [
+        replace(one, raw=cast("str | None", await read_payload(connection, one.raw))) if one.raw else one
+        for one in found
+    ]
 
 
 async def read_corpus(connection: aiosqlite.Connection, lane: str, corpus: str) -> list[CorpusRow]:

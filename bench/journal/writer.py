@@ -7,6 +7,8 @@ closing and holds the one shield of the program: a cancelled run still flushes a
     async with Journal.create(folder, meta) as journal:
         await journal.room()
         journal.append(entry)
+
+A little longer than most modules, because it is all that a running engine asks of its journal.
 """
 
 from __future__ import annotations
@@ -38,12 +40,13 @@ from bench.journal.queries import (
     read_latest,
     read_meta,
     read_resumes,
+    read_said,
     run_meta,
 )
 from bench.journal.rows import CorpusRow, Entry, Finished, JournalRow, Key, Resume, RunMeta, RunState, now
 from bench.journal.sql import blocks
 from bench.journal.waiting import Waiting
-from bench.model import Phase
+from bench.model import Phase, Verdict
 
 BOUND = 1000
 LINGER_S = 0.01
@@ -186,6 +189,11 @@ class Journal:
         """
         with reported(self.path):
             return await read_latest(self._reading, keys, payloads=payloads)
+
+    async def said(self, key: Key) -> list[Verdict]:
+        """Load the verdicts of every attempt of an evaluate phase with their texts, the newest attempt first."""
+        with reported(self.path):
+            return await read_said(self._reading, key)
 
     async def corpus(self, lane: str, corpus: str) -> list[CorpusRow]:
         """Load what this run did with a corpus: every attempt, in the order written."""

@@ -80,7 +80,9 @@ def fold(
         else:
             columns = [Column(column, places[column.name]) for column in metric.columns]
             measured = _of_items(metric, columns, cells, facts, options)
-            found[metric.name] = replace(measured, spread=spread.get(metric.name))
+            deviation = spread.get(metric.name)
+            scale = getattr(metric.arithmetic.fold, "scale", 1)
+            found[metric.name] = replace(measured, spread=None if deviation is None else deviation / scale)
     return found
 
 

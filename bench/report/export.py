@@ -138,8 +138,8 @@ async def _chunks(rows: AsyncIterator[dict[str, object]], size: int) -> AsyncIte
 async def export_trec(reader: Reader, folder: Path) -> dict[str, int]:
     """Write ``BENCHMARK__PROVIDER.run`` and ``.qrels`` a job; returns multi-id hits by file stem.
 
-    An item that returned nothing stands in the qrels alone, one without evidence in the run alone. A hit that stands for several ids is written as the one
-    it newly covers.
+    An item that returned nothing stands in the qrels alone, one without evidence in the run alone. A hit that stands
+    for several ids is written as the one it newly covers.
     """
     folder.mkdir(parents=True, exist_ok=True)
     found: dict[str, int] = {}

@@ -6,12 +6,11 @@ The checks run in this order, before any handler; see ``docs/server.md`` for wha
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import NoReturn
 from urllib.parse import urlsplit
 
 from aiohttp import web
-from multidict import MultiDictProxy
 
 from bench.errors import BenchError
 from bench.web.faults import Refused, answer_to
@@ -20,7 +19,7 @@ from bench.web.site import SITE, Site
 from bench.web.tokens import same
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-Form = MultiDictProxy[str | bytes | bytearray | web.FileField]
+Form = Mapping[str, str | bytes | bytearray | web.FileField]
 
 POLICY = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
 HEADERS = {

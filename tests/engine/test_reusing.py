@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 
@@ -70,6 +71,29 @@ async def test_a_rescore_calls_no_provider_and_joins_the_run(world_of: Worlds) -
         ("exact-match", 8),
     ]
     assert (await world.resume(outcome.run_id)).message == "nothing left to do"
+
+
+async def test_a_judge_is_not_paid_twice_for_the_same_prompt_and_answer(world_of: Worlds) -> None:
+    world = world_of(corpora=1, items=4)
+    world.variables.update(OPENAI_BASE_URL=f"{world.url}/v1", OPENAI_API_KEY="test-key-of-nobody")
+    world.write(
+        "configs/benchmarks/judged.yaml",
+        "name: judged\nversion: '1'\nextends: facts\nevaluation: {method: llm-judge}\n",
+    )
+    first = await world.run(
+        benchmarks="judged", providers="faulty", answering_model="builtin/extractive", judge_model="openai/stub-yes"
+    )
+    paid = [world.calls("chat")]
+    for flags in ({"metrics": "hit_at_1 accuracy"}, {}, {"judge_prompt": "Right? ${response}"}, {}):
+        path, plan, errand = await rescored_plan(
+            first.run_id, catalog=Catalog.load(world.workspace), flags=flags, environment=world.environment
+        )
+        again = await execute(plan, environment=world.environment, resume=path, errand=errand)
+        assert again.jobs[0].states == {State.CORRECT: 4}
+        paid.append(world.calls("chat"))
+    assert [now - before for before, now in pairwise(paid)] == [0, 0, 4, 0]
+    said = "select count(*), count(distinct model), count(distinct raw) from verdict"
+    assert world.query(first.run_id, said) == [(20, 1, 1)]
 
 
 async def test_another_judge_makes_no_failure_pending_and_no_invalid_run_valid(world_of: Worlds) -> None:

@@ -336,3 +336,29 @@ async def test_a_run_of_the_oracle_is_the_upper_bound(tmp_path: Path) -> None:
     )
     assert rows == [(1,)] * 8
     assert world.query("r", "select count(*) from probe") == [(0,)], "it keeps nothing that could be looked for"
+
+
+# ------------------------------------------------------------------------ what a search costs
+
+
+@pytest.mark.parametrize(
+    ("price", "calls", "cost"),
+    [
+        (None, [], None),
+        ("0.5", [], "0.5"),
+        (None, ["0.007"], "0.007"),
+        ("0.5", ["0.007", "0.001"], "0.508"),
+        ("0.5", [None], None),
+        (None, ["0.007", None], None),
+    ],
+)
+def test_the_vector_of_a_question_is_part_of_what_its_search_costs(
+    price: str | None, calls: list[str | None], cost: str | None
+) -> None:
+    asked = [call(cost_usd=one, role="embedding", outcome="ok") for one in calls]
+    ignored = [
+        call(cost_usd="9", role="provider", outcome="ok"),
+        call(cost_usd="9", role="embedding", outcome="timeout"),
+    ]
+    result = found(cost_usd=price, priced=price is not None).billed([*asked, *ignored])
+    assert (result.cost_usd, result.priced) == (cost, bool(price or calls))

@@ -499,3 +499,9 @@ def test_a_value_that_leaves_the_range_of_sums_never_reaches_a_fold() -> None:
     found = fold(opened("mrr"), rows, clustered=False)["mrr"]
     assert found.value == pytest.approx(1e100 / 3)
     assert found.interval is not None and math.isfinite(found.interval.high)
+
+
+def test_the_spread_of_a_time_is_in_the_unit_of_its_value() -> None:
+    rows = [FoldRow("q1", "c", n, "correct", A, (us,)) for n, us in ((1, 4000.0), (2, 6000.0))]
+    found = fold(opened("latency_mean"), rows, epochs=2)["latency_mean"]
+    assert (found.value, found.unit, found.spread) == (5.0, "ms", pytest.approx(math.sqrt(2)))

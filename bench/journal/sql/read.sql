@@ -161,6 +161,13 @@ JOIN labels l ON l.id = s.labels
 JOIN shape h ON h.id = s.shape
 ORDER BY s.corpus, s.unit, s.epoch, s.generation;
 
+-- name: said
+-- what every attempt of an evaluate phase came to, the newest first
+SELECT v.* FROM phase p CROSS JOIN verdict v ON v.entry = p.entry
+WHERE p.owner = (SELECT id FROM owner WHERE name = ?1) AND p.phase = ?2 AND p.corpus = ?3 AND p.unit = ?4
+  AND p.epoch = ?5
+ORDER BY p.attempt DESC, v.seq;
+
 -- name: verdicts
 SELECT v.* FROM json_each(?1) j CROSS JOIN verdict v ON v.entry = j.value ORDER BY v.entry, v.seq;
 

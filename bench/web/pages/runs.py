@@ -78,7 +78,9 @@ async def start(request: web.Request) -> web.Response:
     assert service is not None
     form = await form_of(request)
     flags: dict[str, object] = {
-        name: [str(value) for value in form.getall(name)] for name in ("benchmarks", "providers") if form.get(name)
+        name: [str(value) for key, value in form.items() if key == name]
+        for name in ("benchmarks", "providers")
+        if form.get(name)
     }
     flags |= {name: str(form[name]) for name in ("limit", "run_id", "answering_model") if form.get(name)}
     run_id = await service.start(admit(flags))
