@@ -163,19 +163,28 @@ class Facts:
         """The prompts by hash, sorted by role."""
         if not self.record.prompts:
             return ()
-        source = self._prompt_source()
         return tuple(
-            schema.PromptUse(role=role, sha256=sha256, source=source if role.startswith("answer") else "benchmark")
+            schema.PromptUse(role=role, sha256=sha256, source=self._source_of_prompt(role, sha256))
             for role, sha256 in sorted(self.record.prompts.items())
         )
 
-    def _prompt_source(self) -> Literal["default", "benchmark", "custom", "vendor"]:
-        if self.record.track == "vendor":
+    def _source_of_prompt(self, role: str, sha256: str) -> Literal["default", "benchmark", "custom", "vendor"]:
+        """Whose words they are: the command line's, the package's own, or the benchmark's."""
+        speaker, _, kind = role.partition(".")
+        asked = tree(self.meta.request)
+        if speaker == "answer" and self.record.track == "vendor":
             return "vendor"
-        if tree(self.meta.request).get("answer_prompt"):
+        if speaker == "answer" and asked.get("answer_prompt"):
             return "custom"
-        answers = {sha for role, sha in self.record.prompts.items() if role.startswith("answer")}
-        return "default" if answers <= {_default_answer_sha256()} else "benchmark"
+        given = asked.get("judge_prompt") if speaker == "judge" else None
+        if isinstance(given, list | tuple) and kind in {self._kind_given(str(entry)) for entry in given}:
+            return "custom"
+        return "default" if sha256 in _default_prompts() else "benchmark"
+
+    def _kind_given(self, entry: str) -> str:
+        """Which prompt a ``--judge-prompt`` replaces: that of ``TYPE=``, else the default."""
+        kind, equals, _ = entry.partition("=")
+        return kind if equals and f"judge.{kind}" in self.record.prompts else "default"
 
     def metrics(self) -> tuple[schema.MetricUse, ...]:
         """The metrics that have a score, sorted by name."""
@@ -222,11 +231,13 @@ class Facts:
 # ------------------------------------------------------------------------- inside
 
 
-def _default_answer_sha256() -> str:
+def _default_prompts() -> frozenset[str]:
+    """Digests of the prompts of benchmarks that bring none."""
     from bench.canonical import sha256_hex
-    from bench.evaluators.packs import generic_answer  # loads every prompt there is
+    from bench.evaluators.packs import generic, generic_answer  # loads every prompt there is
 
-    return sha256_hex(generic_answer().encode())
+    texts = (generic_answer(), *map(generic, ("default", "abstention", "rubric", "faithfulness")))
+    return frozenset(sha256_hex(text.encode()) for text in texts)
 
 
 def _selection(stored: Mapping[str, object]) -> schema.Selection:

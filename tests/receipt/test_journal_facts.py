@@ -229,6 +229,27 @@ def test_who_wrote_the_answer_prompt_is_told_and_judge_prompts_are_the_benchmark
     assert facts().prompts() == ()
 
 
+@pytest.mark.parametrize(
+    ("given", "default", "temporal"),
+    [
+        ([], "default", "benchmark"),
+        (["jp.txt"], "custom", "benchmark"),
+        (["temporal=jp.txt"], "default", "custom"),
+        (["a=b.txt"], "custom", "benchmark"),
+        (["x.txt", "temporal=y.txt"], "custom", "custom"),
+    ],
+)
+def test_a_judge_prompt_is_the_command_lines_the_packages_or_the_benchmarks(
+    given: list[str], default: str, temporal: str
+) -> None:
+    from bench.canonical import sha256_hex
+    from bench.evaluators.packs import generic
+
+    shas = {"judge.default": sha256_hex(generic("default").encode()), "judge.temporal": HEX}
+    made = facts(record(prompts=shas), request={"judge_prompt": given}).prompts()
+    assert {one.role: one.source for one in made} == {"judge.default": default, "judge.temporal": temporal}
+
+
 def test_only_metrics_with_a_score_are_listed_and_sorted() -> None:
     listed = (
         metric("z", "z/1", "answer"),
