@@ -60,12 +60,12 @@ async def _follow(response: web.StreamResponse, site: Site, folder: Path, seen: 
         async with Reader.open(folder) as reader:
             events = await reader.events(after=seen)
             now = await _state(site, reader, folder.name)
-        for number, event in events:
-            seen = number
-            await _send(response, "event", event_json(event), number)
         if now != known:
             await _send(response, "state", now, seen)
             known = now
+        for number, event in events:
+            seen = number
+            await _send(response, "event", event_json(event), number)
         if now["state"] not in GOING and not now["service"]:
             await _send(response, "end", {"run_id": folder.name, "state": now["state"]}, seen)
             return

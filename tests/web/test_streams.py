@@ -108,7 +108,7 @@ async def test_who_comes_back_gets_what_he_missed_and_nothing_twice(tmp_path: Pa
         async with listening(visit, last=str(told_of[2][1])) as messages:
             rest = [one async for one in all_of(messages)]
         assert [data["message"] for kind, data, _ in rest if kind == "event"] == ["number 3", "number 4"]
-        assert [kind for kind, _, _ in rest][-2:] == ["state", "end"]
+        assert [kind for kind, _, _ in rest] == ["state", "event", "event", "end"]
 
 
 async def all_of(messages: Messages) -> AsyncIterator[tuple[str, Any, int]]:
@@ -120,8 +120,8 @@ async def all_of(messages: Messages) -> AsyncIterator[tuple[str, Any, int]]:
 async def test_a_last_id_that_is_none_begins_at_the_beginning(tmp_path: Path, last: str) -> None:
     await told(tmp_path, "r1", [(JOB, [Told(item="q1")])], more=[Event(kind="k", message="first")])
     async with visiting(tmp_path) as visit, listening(visit, last=last.encode().decode("latin-1")) as messages:
-        kind, data, _ = await messages.next() or ("", {}, 0)
-    assert (kind, data["message"]) == ("event", "first")
+        (kind, _, at), (then, data, _) = [await messages.next() or ("", {}, 0) for _ in range(2)]
+    assert (kind, at, then, data["message"]) == ("state", 0, "event", "first")
 
 
 async def test_a_quiet_run_is_known_to_be_there(tmp_path: Path) -> None:
