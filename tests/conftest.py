@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from bench.events import redactor
 from tests.small_world import World
 
 # how long an example takes says more of the machine than of the code
@@ -19,6 +20,14 @@ settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(autouse=True)
+def secrets_of_other_tests_are_forgotten() -> Iterator[None]:
+    """A process knows its secrets until it ends; a word that one test calls a secret is none of the next one's."""
+    before = set(redactor._forms), redactor._pattern
+    yield
+    redactor._forms, redactor._pattern = before
 
 
 @pytest.fixture(scope="session")

@@ -108,7 +108,8 @@ def test_a_config_value_that_there_is_not_names_those_there_are(bench: Bench) ->
     assert told.startswith('error: --set bm25: unknown field "k1"\nhint: known fields: ')
 
 
-def test_the_tables_say_the_same(bench: Bench) -> None:
+def test_the_tables_say_the_same(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
     shown = bench("plan", "--providers", "bm25", "--limit", "2").stdout
     found = planned(bench, "--providers", "bm25", "--limit", "2")
     for title in ("jobs", "traffic", "settings"):
