@@ -1,4 +1,4 @@
-"""The values that travel through the program: a table of frozen types, free of behaviour and of imports of ours.
+"""The values that travel through the program: a table of frozen types, free of behaviour.
 
 What is here is known to more than one room; what one room alone knows stands in that room. It is long because it is
 one vocabulary, read from top to bottom: a line a field. Three sides must never mix:

@@ -10,6 +10,7 @@ Without an answer, evaluators that need one do not run and the item is ``measure
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
@@ -109,11 +110,11 @@ async def evaluate(
 ) -> Evaluated:
     """Let every evaluator of the benchmark speak and compute every metric of the row."""
     judge = lane.readers.judge(job.judge)
-    stored = await _stored(lane, job, item, epoch) if lane.live.errand.rescores and judge is not None else {}
-    once = None if judge is None else OnceJudge(judge=judge, memo=memo, stored=stored)
     better = lane.plan.benchmark.corrected_answer(item.id) if lane.live.errand.rescores and said is not None else None
     again = None if better is None else replace(item, answers=(better,))
     evaluators = [one for one in lane.readers.evaluators(lane.plan) if said is not None or not needs_answer(one)]
+    stored = {} if judge is None else await _stored(lane, job, item, epoch, evaluators)
+    once = None if judge is None else OnceJudge(judge=judge, memo=memo, stored=stored)
     verdicts: list[Verdict] = []
     other: list[Verdict] = []
     with recording() as calls:
@@ -156,12 +157,18 @@ async def _verdict(
     return verdict
 
 
-async def _stored(lane: OpenLane, job: Job, item: Item, epoch: int) -> Stored:
-    """What this judge said of this answer in earlier scorings, where it came to a verdict; the newest counts."""
+async def _stored(lane: OpenLane, job: Job, item: Item, epoch: int, evaluators: Sequence[Evaluator]) -> Stored:
+    """What this judge said of this answer in earlier scorings, where it came to a verdict; the newest counts.
+
+    Of evaluators of one name nobody knows which was asked, so they ask again.
+    """
+    if not lane.live.errand.rescores:
+        return {}
+    named = Counter(one.name for one in evaluators)
     key = Key(owner=job.key, phase=Phase.EVALUATE, corpus=item.corpus, unit=item.id, epoch=epoch)
     found: dict[tuple[str, str], Completion] = {}
     for one in await lane.live.journal.said(key):
-        if one.judged and one.value is not None and one.raw and one.prompt_sha256:
+        if named[one.evaluator] == 1 and one.judged and one.value is not None and one.raw and one.prompt_sha256:
             said = Completion(
                 text=one.raw, model=one.model or "", fingerprint=one.fingerprint, ignored=one.ignored, attempts=0
             )

@@ -117,9 +117,7 @@ def _told_for_clean(folder: Path) -> Iterator[None]:
     try:
         yield
     except CallError as problem:
-        if "resume" in problem.hint:
-            first = problem.hint.rpartition(", then resume")[0] or "start the service, or wait until it answers"
-            problem.hint = f"{first}, then bench clean {folder.name}; the run was kept"
+        problem.hint = f"the run was kept; once that is mended: bench clean {folder.name}"
         raise
 
 

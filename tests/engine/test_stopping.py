@@ -68,6 +68,7 @@ async def test_whatever_waits_ends_its_wait_when_the_run_stops() -> None:
             await anyio.sleep(0)
             stopping.ask(Stop.PAUSED)
         await stopping.pause_for(300)
+    assert stopping.reason is Stop.PAUSED
 
 
 @pytest.mark.parametrize(("number", "reason"), [(signal.SIGINT, Stop.SIGINT), (signal.SIGTERM, Stop.SIGTERM)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from pathlib import Path
 
 import anyio
@@ -11,6 +12,7 @@ import pytest
 
 from bench.errors import Locked, UsageError
 from bench.settings import Environment
+from bench.web import openapi
 from bench.web.serving import OpenSite, Settings, open_site, serve_until_signal
 from bench.web.warming import warm
 from tests.small_journal import record
@@ -80,6 +82,8 @@ async def test_what_a_first_visitor_would_wait_for_is_done_whatever_the_configs(
     broken.write_text("x: [")
     await warm(tmp_path)
     await warm(tmp_path / "nowhere")
+    assert {"bench.receipt.verify", "bench.report.compareview"} <= sys.modules.keys()
+    assert openapi.document.cache_info().currsize == 1
 
 
 async def test_a_site_opens_and_closes_while_a_stream_is_open(tmp_path: Path) -> None:
