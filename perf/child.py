@@ -21,6 +21,7 @@ import aiohttp
 import anyio
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+from usage import peak_mb
 from workspace import CALLS_AN_ITEM, FLAGS
 
 if TYPE_CHECKING:
@@ -35,17 +36,17 @@ PROMPT = {
 }
 
 
-def usage() -> dict[str, float]:
+def used() -> dict[str, float]:
     """CPU seconds and peak memory of this process."""
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return {"cpu_s": used.ru_utime + used.ru_stime, "rss_mb": used.ru_maxrss / 1024}
+    spent = resource.getrusage(resource.RUSAGE_SELF)
+    return {"cpu_s": spent.ru_utime + spent.ru_stime, "rss_mb": peak_mb()}
 
 
 def measured(work: Callable[[], dict[str, object]]) -> dict[str, object]:
     """Run it and say what it took."""
-    before, started = usage(), time.perf_counter()
+    before, started = used(), time.perf_counter()
     outcome = work()
-    after = usage()
+    after = used()
     return {
         "wall_s": time.perf_counter() - started,
         "cpu_s": after["cpu_s"] - before["cpu_s"],

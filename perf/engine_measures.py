@@ -11,13 +11,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import limiter
 from figures import Figure, Skipped, child, environment, number
 from stub import stats, stub
+from usage import used_by
 from workspace import CALLS_AN_ITEM, write
 
 ROUNDS = 3
@@ -235,7 +236,7 @@ def p12_locomo(*, full: bool) -> list[Figure | Skipped]:
         place.parent.mkdir(parents=True)
         shutil.copy(data, place)
         command = [*BENCH, "run", "--benchmarks", "locomo-turns", "--providers", "bm25", "--answering-model", "none"]
-        found = _timed([*command, "--display", "none"], Path(folder))
+        found = used_by([*command, "--display", "none"], folder=Path(folder), variables=environment())
     wall, peak = number(found, "wall_s"), number(found, "rss_mb")
     return [
         Figure(id="P12", what="bm25 over LoCoMo10, s", value=wall, goal="<= 10 s", ok=wall <= 10, detail=found),
@@ -248,20 +249,3 @@ def _locomo() -> Path | None:
     shared = Path(os.environ.get("MEMORYBENCH_SHARED", root.parent / "shared"))
     places = [root / LOCOMO, shared / "data" / "locomo10" / "locomo10.json"]
     return next((place for place in places if place.is_file()), None)
-
-
-def _timed(command: list[str], folder: Path) -> Mapping[str, object]:
-    """Run one command; wall, CPU and peak memory of that process alone."""
-    started = time.monotonic()
-    process = subprocess.Popen(
-        command, cwd=folder, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
-    assert process.stderr is not None
-    said = process.stderr.read().decode()
-    process.stderr.close()
-    _, code, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(code)
-    if process.returncode:
-        raise RuntimeError(f"{' '.join(command)} gave {process.returncode}:\n{said[-4000:]}")
-    wall_s = time.monotonic() - started
-    return {"wall_s": wall_s, "cpu_s": used.ru_utime + used.ru_stime, "rss_mb": used.ru_maxrss / 1024}

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import sqlite3
 import time
 from pathlib import Path
 
 import anyio
 from pydantic import TypeAdapter
+from usage import peak_mb
 
 from bench.journal import Entry, Journal, Key, Reader, RunMeta
 from bench.metrics import open_metrics
@@ -170,8 +170,7 @@ def main() -> None:
         found = bare(given.folder)
     else:
         found = anyio.run(scan if given.act == "scan" else report, given.folder)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps({**found, "rss_mb": peak}))
+    print(json.dumps({**found, "rss_mb": peak_mb()}))
 
 
 if __name__ == "__main__":

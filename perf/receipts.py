@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 from figures import environment, machine
+from usage import used_by
 from workspace import write_benchmark
 
 GOALS_S = {10_000: 2.0, 100_000: 15.0}
@@ -27,16 +25,7 @@ def bench(folder: Path, *arguments: str) -> dict[str, float]:
     """Run one command in the workspace; say what it took."""
     variables = {**environment(), "XDG_CONFIG_HOME": str(folder / "config")}
     command = [sys.executable, "-m", "bench", "--workspace", str(folder), *arguments]
-    began = time.perf_counter()
-    with (folder / "said.txt").open("w+") as said:
-        process = subprocess.Popen(command, env=variables, stdout=said, stderr=subprocess.STDOUT)
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode:
-            said.seek(0)
-            raise RuntimeError(f"{' '.join(command)} gave {process.returncode}:\n{said.read()[-3000:]}")
-    took = {"cpu_s": used.ru_utime + used.ru_stime, "wall_s": time.perf_counter() - began}
-    return {**{name: round(value, 2) for name, value in took.items()}, "rss_mb": round(used.ru_maxrss / 1024, 1)}
+    return {name: round(value, 2) for name, value in used_by(command, folder=folder, variables=variables).items()}
 
 
 def measure(folder: Path, rows: int) -> dict[str, object]:

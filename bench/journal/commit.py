@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import TypeVar
 
 from bench.events import redact
@@ -180,11 +181,21 @@ def _message(text: str) -> str:
 
 
 def _labels(entry: Entry) -> str:
-    return to_json(dict(sorted(entry.labels.items())))
+    return _labels_text(tuple(sorted(entry.labels.items())))
 
 
 def _shape(entry: Entry) -> str:
-    return to_json(sorted(entry.values))
+    return _shape_text(tuple(sorted(entry.values)))
+
+
+@lru_cache(REMEMBERED)
+def _labels_text(labels: tuple[tuple[str, str], ...]) -> str:
+    return to_json(dict(labels))
+
+
+@lru_cache(REMEMBERED)
+def _shape_text(names: tuple[str, ...]) -> str:
+    return to_json(names)
 
 
 def _phases(entries: Sequence[tuple[int, Entry]]) -> Iterator[Columns]:

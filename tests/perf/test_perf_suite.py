@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import urllib.error
@@ -14,6 +15,7 @@ import pytest
 from figures import Figure, Skipped, child, interleaved, table
 from journal_scale import bare, fill, report, scan
 from stub import stats, stub
+from usage import used_by
 from workspace import CALLS_AN_ITEM, write
 
 PERF = Path(__file__).resolve().parents[2] / "perf"
@@ -116,3 +118,30 @@ def test_the_machine_is_named_with_the_figures() -> None:
         ).stdout
     )
     assert found["cores"] >= 1
+
+
+def test_a_measured_process_does_not_carry_the_size_of_the_one_that_starts_it(tmp_path: Path) -> None:
+    held = bytearray(150 * 2**20)
+    say = "import sys; sys.path.insert(0, sys.argv[1]); from usage import peak_mb; print(peak_mb(), file=sys.stderr)"
+    found = used_by([sys.executable, "-c", say, str(PERF)], folder=tmp_path, variables=dict(os.environ))
+    own = subprocess.run([sys.executable, "-c", say, str(PERF)], capture_output=True, text=True, check=True).stderr
+    assert len(held) / 2**20 == 150
+    assert found["rss_mb"] < 100
+    assert float(own) < 100
+
+
+def test_a_command_that_fails_says_so_with_its_words(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match=r"gave 3:\n(?s:.*)no such thing"):
+        used_by(
+            [sys.executable, "-c", "import sys; print('no such thing'); sys.exit(3)"],
+            folder=tmp_path,
+            variables=dict(os.environ),
+        )
+
+
+def test_what_a_command_used_is_its_own(tmp_path: Path) -> None:
+    busy = "import time; held = bytearray(60 * 2**20)\nwhile time.process_time() < 0.3: pass"
+    found = used_by([sys.executable, "-c", busy], folder=tmp_path, variables=dict(os.environ))
+    assert found["cpu_s"] >= 0.3
+    assert found["wall_s"] >= 0.3
+    assert found["rss_mb"] > 60
