@@ -59,6 +59,15 @@ class Redactor:
             longest_first = sorted(self._forms, key=len, reverse=True)
             self._pattern = re.compile("|".join(re.escape(form) for form in longest_first))
 
+    @contextmanager
+    def forgetting(self) -> Iterator[None]:
+        """Forget at the end of the block what was learned inside it: for a process that outlives its secrets."""
+        before = self._forms.copy(), self._pattern
+        try:
+            yield
+        finally:
+            self._forms, self._pattern = before
+
     def holds_secret(self, text: str) -> bool:
         """Say whether a known secret occurs in ``text`` in any form."""
         return self._pattern is not None and self._pattern.search(text) is not None

@@ -25,9 +25,8 @@ ROOT = Path(__file__).resolve().parent.parent
 @pytest.fixture(autouse=True)
 def secrets_of_other_tests_are_forgotten() -> Iterator[None]:
     """A process knows its secrets until it ends; a word that one test calls a secret is none of the next one's."""
-    before = set(redactor._forms), redactor._pattern
-    yield
-    redactor._forms, redactor._pattern = before
+    with redactor.forgetting():
+        yield
 
 
 @pytest.fixture(scope="session")

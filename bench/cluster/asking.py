@@ -8,9 +8,12 @@ Example::
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import anyio
 
-from bench.cluster.dask import CONNECT_S, Cluster
+from bench.cluster.dask import CONNECT_S
+from bench.cluster.fleet import Fleet
 from bench.cluster.order import Order
 from bench.cluster.worker import about, another_version, kept, refusal
 from bench.errors import UsageError
@@ -20,7 +23,7 @@ LOOK_EVERY_S = 0.1
 HINT = "install the same bench with its extra [cluster] on every worker"
 
 
-async def workers(cluster: Cluster) -> dict[str, int]:
+async def workers(cluster: Fleet) -> Mapping[str, int]:
     """The workers of a cluster; those of a local one are there at once."""
     with anyio.move_on_after(CONNECT_S):
         while not (found := await cluster.slots()):  # noqa: ASYNC110  a scheduler tells nobody of its workers
@@ -32,7 +35,7 @@ async def workers(cluster: Cluster) -> dict[str, int]:
     )
 
 
-async def refuse_unfit(cluster: Cluster, order: Order, *, within_s: float) -> None:
+async def refuse_unfit(cluster: Fleet, order: Order, *, within_s: float) -> None:
     """Ask every worker whether it could take part; opening a dataset may take a while.
 
     Raises:
@@ -50,7 +53,7 @@ async def refuse_unfit(cluster: Cluster, order: Order, *, within_s: float) -> No
             raise UsageError(f"worker {worker}: {found.message}", hint=found.hint)
 
 
-async def survivors(cluster: Cluster, order: Order) -> dict[str, list[str]]:
+async def survivors(cluster: Fleet, order: Order) -> dict[str, list[str]]:
     """Which workers still have a journal of which shard, by its run id."""
     found: dict[str, list[str]] = {}
     for worker, names in (await cluster.ask(kept, order, within_s=ANSWER_S)).items():

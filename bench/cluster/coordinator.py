@@ -129,7 +129,7 @@ class ClusterRun:
             on_stop=lambda reason: self.observer.stopping(reason, self.progress.in_flight),
         )
         self.round = Round(
-            cluster=self.cluster,
+            fleet=self.cluster,
             shelf=self.shelf,
             progress=self.progress,
             stopping=self.stopping,
@@ -226,7 +226,11 @@ class ClusterRun:
         if not await self.shelf.is_done(shard, self.plan):
             return False
         async with Reader.open(self.shelf.path(shard)) as reader:
-            states = {job.key: await reader.states(job.key) for job in self.plan.jobs}
+            states = {
+                job.key: await reader.item_states(job.key, lane.benchmark.epochs)
+                for lane in self.plan.lanes
+                for job in lane.jobs
+            }
         self.progress.hear(Word(shard=shard.number, attempt="stored", worker="", states=states))
         self.progress.took_back(shard.number)
         return True

@@ -21,10 +21,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import CancelledError
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, TypeVarTuple, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, TypeVarTuple, cast
 
 import anyio
 
+from bench.cluster.fleet import ErrandState
 from bench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -41,8 +42,6 @@ SETTINGS = {"distributed.comm.timeouts.connect": f"{CONNECT_S}s", "distributed.c
 LOCAL = re.compile(r"local:([1-9]\d*)")
 REMOTE = re.compile(r"(tcp|tls)://[^\s:/]+:\d+")
 
-TaskState = Literal["pending", "finished", "error", "cancelled"]
-
 
 @dataclass(frozen=True, slots=True)
 class Task(Generic[T]):
@@ -51,7 +50,7 @@ class Task(Generic[T]):
     _future: Future[T]
 
     @property
-    def state(self) -> TaskState:
+    def state(self) -> ErrandState:
         """How it stands; dask itself runs it again when its worker is lost, also one whose result was still there."""
         status = self._future.status
         return "pending" if status == "lost" or status is None else status

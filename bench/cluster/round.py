@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 import anyio
 
 from bench.cluster.asking import ANSWER_S, LOOK_EVERY_S
-from bench.cluster.dask import Cluster, Task
+from bench.cluster.fleet import Errand, Fleet
 from bench.cluster.order import Order, Returned, Shard
 from bench.cluster.saying import Gathered
 from bench.cluster.shelf import Shelf
@@ -37,7 +37,7 @@ class Out:
     """A shard that is with a worker."""
 
     order: Order
-    task: Task[Returned]
+    errand: Errand
     dropped: int = 0
     """workers that were taken from it because they said nothing"""
 
@@ -46,7 +46,7 @@ class Out:
 class Round:
     """All shards of one coordinator, from the first that goes out to the last that comes back."""
 
-    cluster: Cluster
+    fleet: Fleet
     shelf: Shelf
     progress: Gathered
     stopping: Stopping
@@ -76,12 +76,12 @@ class Round:
                 await self._hand_out(waiting.popleft())
             if self.stopping.asked and not told:
                 told = True
-                await self.cluster.stop()
+                await self.fleet.stop()
             await anyio.sleep(LOOK_EVERY_S)
-            for one in [one for one in self.out if one.task.state != "pending"]:
+            for one in [one for one in self.out if one.errand.state != "pending"]:
                 await self._take_in(one)
-            if not self.cluster.alive:
-                self._give_up(waiting, f"the scheduler {self.cluster.address} is gone")
+            if not self.fleet.alive:
+                self._give_up(waiting, f"the scheduler {self.fleet.address} is gone")
             self._keep_budget()
             if anyio.current_time() >= self.watch_at:
                 self.watch_at = anyio.current_time() + WATCH_EVERY_S
@@ -91,8 +91,8 @@ class Round:
         pack, phases = await self.shelf.take(shard)
         order = replace(self.order(shard), pack=pack, phases=phases)
         name = order.name
-        task = self.cluster.submit(run_shard, order, name=f"{name}-{order.token}", near=self.near.get(name, ()))
-        self.out.append(Out(order, task))
+        errand = self.fleet.submit(run_shard, order, name=f"{name}-{order.token}", near=self.near.get(name, ()))
+        self.out.append(Out(order, errand))
         log().info("shard_handed_out", shard=shard.number, phases=phases)
 
     async def _take_in(self, one: Out) -> None:
@@ -100,12 +100,12 @@ class Round:
         shard = one.order.shard
         self.out.remove(one)
         worker = self.progress.worker_of(shard.number)
-        if one.task.state == "finished":
-            await self._store(one.order, await one.task.result())
-        elif one.task.state == "error":
-            self.problems[shard.number] = await one.task.error()
+        if one.errand.state == "finished":
+            await self._store(one.order, await one.errand.result())
+        elif one.errand.state == "error":
+            self.problems[shard.number] = await one.errand.error()
         else:
-            self.problems[shard.number] = f"the scheduler {self.cluster.address} let it go"
+            self.problems[shard.number] = f"the scheduler {self.fleet.address} let it go"
         self.progress.took_back(shard.number)
         log().info("shard_taken_in", shard=shard.number, worker=worker, problem=self.problems.get(shard.number))
 
@@ -132,9 +132,9 @@ class Round:
 
     async def tidy(self) -> None:
         """Have the workers delete what is on the shelf."""
-        if self.done and self.cluster.alive:
+        if self.done and self.fleet.alive:
             names = [order.name for order in self.done]
-            await self.cluster.ask(forget, self.done[0], names, within_s=ANSWER_S)
+            await self.fleet.ask(forget, self.done[0], names, within_s=ANSWER_S)
 
     def _keep_budget(self) -> None:
         if self.max_usd is not None and float(self.progress.cost_usd) >= self.max_usd:
@@ -142,7 +142,7 @@ class Round:
 
     async def _watch_workers(self, waiting: deque[Shard]) -> None:
         """Drop a worker that says nothing; give up when no worker is left."""
-        there = await self.cluster.slots()
+        there = await self.fleet.slots()
         if there:
             self.alone_since = None
             for one in [one for one in self.out if self.progress.silent_s(one.order.shard.number) >= self.silent_s]:
@@ -161,11 +161,11 @@ class Round:
         self.progress.events.append(f"shard {one.order.shard}: {text}")
         one.dropped += 1
         if others and one.dropped == 1:
-            await self.cluster.drop(worker)
+            await self.fleet.drop(worker)
             return
         self.out.remove(one)
         self.problems[number] = text
-        await one.task.cancel()
+        await one.errand.cancel()
 
     @property
     def _alone_s(self) -> float:

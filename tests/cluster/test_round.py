@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, TypeVarTuple
 
 import pytest
 
 from bench.cluster import round as rounds
 from bench.cluster.cutting import cut
-from bench.cluster.dask import Cluster
+from bench.cluster.fleet import Errand, ErrandState, Fleet
 from bench.cluster.order import Order, Refusal, Returned, Shard
 from bench.cluster.packing import pack
 from bench.cluster.round import Round
 from bench.cluster.saying import Gathered, Word
 from bench.cluster.shelf import Shelf
+from bench.cluster.worker import forget
 from bench.engine import Stop
 from bench.engine.run import SHARDS
 from bench.engine.stopping import Stopping
 from bench.plan import Plan
 from tests.small_world import World
+
+A = TypeVarTuple("A")
+T = TypeVar("T")
 
 WHOLE = Returned(pack=None, whole=True)
 Ending = Returned | str | None
@@ -31,11 +35,11 @@ Ending = Returned | str | None
 
 
 @dataclass
-class PlannedTask:
-    """A task that ends when it is asked about, as it was planned."""
+class Planned(Errand):
+    """An errand that ends as it was planned."""
 
     ending: Ending
-    state: str = "finished"
+    state: ErrandState = "finished"
     cancelled: bool = False
 
     async def result(self) -> Returned | None:
@@ -49,47 +53,62 @@ class PlannedTask:
 
 
 @dataclass
-class Fleet:
-    """A cluster in which a task ends as it was planned, by the number of its shard."""
+class PlannedFleet(Fleet):
+    """Workers with whom an errand ends as it was planned, by the number of its shard."""
 
     endings: dict[int, Ending] = field(default_factory=dict)
-    states: dict[int, str] = field(default_factory=dict)
+    states: dict[int, ErrandState] = field(default_factory=dict)
     there: dict[str, int] = field(default_factory=lambda: {"w1": 1, "w2": 1})
     address: str = "tcp://h:1"
     alive: bool = True
     handed: list[int] = field(default_factory=list)
-    tasks: dict[int, PlannedTask] = field(default_factory=dict)
+    errands: dict[int, Planned] = field(default_factory=dict)
     near: dict[int, Sequence[str]] = field(default_factory=dict)
     most: int = 0
     stopped: int = 0
     dropped: list[str] = field(default_factory=list)
-    forgotten: list[str] = field(default_factory=list)
+    asked: list[tuple[object, tuple[object, ...]]] = field(default_factory=list)
     on_submit: Callable[[Order], None] = lambda order: None
+    on_drop: Callable[[str], None] | None = None
+    """None = what a dropped worker had is finished elsewhere"""
+    on_look: Callable[[int], None] = lambda look: None
+    looks: int = 0
+    """how often somebody looked for workers"""
 
-    def submit(self, function: object, order: Order, *, name: str, near: Sequence[str]) -> PlannedTask:
+    def submit(self, function: object, order: Order, /, *, name: str, near: Sequence[str]) -> Planned:
         number = order.shard.number
-        task = PlannedTask(self.endings.get(number, WHOLE), self.states.get(number, "finished"))
+        errand = Planned(self.endings.get(number, WHOLE), self.states.get(number, "finished"))
         self.handed.append(number)
-        self.tasks[number], self.near[number] = task, near
+        self.errands[number], self.near[number] = errand, near
         assert name == f"r.{number}of{order.shard.count}-t"
         self.on_submit(order)
-        return task
+        return errand
+
+    def finish(self) -> None:
+        """Let every errand come to its end."""
+        for errand in self.errands.values():
+            errand.state = "finished"
 
     async def slots(self) -> dict[str, int]:
+        self.looks += 1
+        self.on_look(self.looks)
         return self.there
 
     async def stop(self) -> None:
         self.stopped += 1
-        for task in self.tasks.values():
-            task.state = "finished"
+        self.finish()
 
     async def drop(self, worker: str) -> None:
         self.dropped.append(worker)
-        for task in self.tasks.values():
-            task.state = "finished"
+        if self.on_drop is None:
+            self.finish()
+        else:
+            self.on_drop(worker)
 
-    async def ask(self, function: object, order: Order, names: list[str], *, within_s: float) -> dict[str, object]:
-        self.forgotten += names
+    async def ask(
+        self, function: Callable[[*A], Awaitable[T]], *arguments: *A, within_s: float
+    ) -> dict[str, T | BaseException]:
+        self.asked.append((function, arguments))
         return {}
 
 
@@ -98,7 +117,7 @@ class Desk:
     """One coordinator's round over a fleet."""
 
     plan: Plan
-    fleet: Fleet
+    fleet: PlannedFleet
     round: Round
     shards: list[Shard]
 
@@ -122,13 +141,13 @@ def desk(tmp_path: Path) -> Callable[..., Desk]:
         plan = world.plan(providers="oracle", run_id="r")
         home = tmp_path / "r"
         (home / SHARDS).mkdir(parents=True)
-        own = Fleet(**fleet)
+        own = PlannedFleet(**fleet)
 
         def order(shard: Shard) -> Order:
             return Order.of(plan, shard, environment=world.environment, share=1.0, left_usd=None, token="t")
 
         made = Round(
-            cluster=cast("Cluster", own), shelf=Shelf(home), progress=Gathered(plan, "r"),
+            fleet=own, shelf=Shelf(home), progress=Gathered(plan, "r"),
             stopping=Stopping(on_stop=lambda reason: None), order=order, slots=slots, silent_s=silent_s,
             max_usd=max_usd,
         )  # fmt: skip
@@ -155,7 +174,8 @@ async def test_workers_delete_what_is_on_the_shelf(desk: Callable[..., Desk]) ->
     one = desk(endings={2: "ValueError: odd"}, states={2: "error"})
     await one.carry_out()
     await one.round.tidy()
-    assert one.fleet.forgotten == ["r.1of3", "r.3of3"]
+    ((function, (_, names)),) = one.fleet.asked
+    assert (function, names) == (forget, ["r.1of3", "r.3of3"])
 
 
 @pytest.mark.parametrize("alive", [True, False])
@@ -166,7 +186,7 @@ async def test_nobody_is_asked_to_delete_where_nothing_is_done_or_nobody_answers
     if not alive:
         await one.carry_out()
     await one.round.tidy()
-    assert one.fleet.forgotten == []
+    assert one.fleet.asked == []
 
 
 REFUSED = Refusal(kind="config", message="a.yaml: bad", hint="mend it", worker="w2", exit_code=2)
@@ -288,16 +308,14 @@ async def test_a_run_without_a_worker_gives_up_after_a_while(desk: Callable[...,
 
 async def test_a_worker_that_comes_in_time_is_waited_for(desk: Callable[..., Desk]) -> None:
     one = desk(shards=1, silent_s=30, states={1: "pending"}, there={})
-    looks = 0
 
-    async def slots() -> dict[str, int]:
-        nonlocal looks
-        looks += 1
-        if looks > 2:
-            one.fleet.tasks[1].state = "finished"
-        return {"w1": 1} if looks > 1 else {}
+    def come(look: int) -> None:
+        if look > 1:
+            one.fleet.there = {"w1": 1}
+        if look > 2:
+            one.fleet.finish()
 
-    one.fleet.slots = slots  # type: ignore[method-assign]
+    one.fleet.on_look = come
     assert await one.carry_out() == {}
     assert one.round.alone_since is None
 
@@ -314,34 +332,21 @@ async def test_a_silent_worker_that_is_the_only_one_ends_its_shard(desk: Callabl
     one = desk(shards=1, silent_s=0.01, states={1: "pending"}, there={"w1": 1})
     one.fleet.on_submit = lambda order: one.round.progress.hear(word(1))
     assert await one.carry_out() == {1: "its worker w1 said nothing for 0 s"}
-    assert one.fleet.dropped == [] and one.fleet.tasks[1].cancelled
+    assert one.fleet.dropped == [] and one.fleet.errands[1].cancelled
 
 
 async def test_the_second_silence_ends_a_shard(desk: Callable[..., Desk]) -> None:
     one = desk(shards=1, silent_s=0.01, states={1: "pending"})
     one.fleet.on_submit = lambda order: one.round.progress.hear(word(1))
 
-    async def drop(worker: str) -> None:
-        one.fleet.dropped.append(worker)
-        one.round.progress.hear(word(1, worker="w2"))
-
-    one.fleet.drop = drop  # type: ignore[method-assign]
+    one.fleet.on_drop = lambda worker: one.round.progress.hear(word(1, worker="w2"))
     assert await one.carry_out() == {1: "its worker w2 said nothing for 0 s"}
-    assert one.fleet.dropped == ["w1"] and one.fleet.tasks[1].cancelled
+    assert one.fleet.dropped == ["w1"] and one.fleet.errands[1].cancelled
 
 
 async def test_a_shard_that_waits_for_its_turn_is_not_silent(desk: Callable[..., Desk]) -> None:
-    one = desk(shards=1, silent_s=0.0, states={1: "pending"})
-    looks = 0
-
-    async def slots() -> dict[str, int]:
-        nonlocal looks
-        looks += 1
-        if looks == 3:
-            one.fleet.tasks[1].state = "finished"
-        return {"w1": 1}
-
-    one.fleet.slots = slots  # type: ignore[method-assign]
+    one = desk(shards=1, silent_s=0.0, states={1: "pending"}, there={"w1": 1})
+    one.fleet.on_look = lambda look: one.fleet.finish() if look == 3 else None
     one.round.silent_s = 0.001
     assert await one.carry_out() == {}
     assert one.fleet.dropped == []

@@ -63,6 +63,16 @@ def test_learning_twice_changes_nothing() -> None:
     assert own("a wordwordword b") == f"a {HIDDEN} b"
 
 
+def test_a_secret_of_a_block_is_forgotten_with_it_and_an_older_one_is_not() -> None:
+    own = Redactor()
+    own.learn("older-word")
+    with pytest.raises(RuntimeError), own.forgetting():
+        own.learn("newer-word")
+        assert own("older-word, newer-word") == f"{HIDDEN}, {HIDDEN}"
+        raise RuntimeError
+    assert own("older-word, newer-word") == f"{HIDDEN}, newer-word"
+
+
 @pytest.mark.parametrize("short", ["", "a", "abc", "12"])
 def test_a_secret_of_three_characters_would_blank_ordinary_words(short: str) -> None:
     own = Redactor()

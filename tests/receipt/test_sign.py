@@ -102,11 +102,6 @@ async def test_a_secret_in_the_bytes_refuses_the_receipt(ring: Keyring) -> None:
     assert item
     outcome = await signed(ring, run, environment=Environment(values={"SOME_API_KEY": "single-session"}))
     assert [refused.code for refused in outcome.refused] == ["secret_in_receipt"]
-    forget()
-
-
-def forget() -> None:
-    redactor.__init__()  # type: ignore[misc]
 
 
 def test_what_a_config_calls_a_secret_is_one_whatever_its_name(ring: Keyring, root: Path) -> None:
@@ -119,7 +114,6 @@ def test_what_a_config_calls_a_secret_is_one_whatever_its_name(ring: Keyring, ro
     for providers, known in [(["bm25", "gone"], False), (["odd@fast"], True)]:
         learn_secrets(environment, ring.workspace, providers)
         assert redactor.holds_secret("they say open-sesame-1 here") is known
-    forget()
 
 
 async def add_failures(run: Path, **entry: Any) -> None:

@@ -7,7 +7,6 @@ import io
 import json
 import os
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -38,13 +37,6 @@ from bench.settings import Environment
 from tests.receipt.receipt_making import run_demo
 
 AT = "2027-01-01T00:00:00Z"
-
-
-@pytest.fixture(autouse=True)
-def forget() -> Iterator[None]:
-    """What one test teaches the redactor no other one shall know."""
-    yield
-    redactor.__init__()  # type: ignore[misc]
 
 
 @pytest.mark.parametrize(
