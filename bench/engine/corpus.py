@@ -139,14 +139,16 @@ class Preparation:
             ingest = Ingest.after(history, self.lane, self.corpus.id, self.veil)
             if step is Step.BEGIN and (failure := await ingest.enter()) is not None:
                 return failure
-            if step is Step.DOUBT and not await self._resolved(ingest):
+            if step is Step.DOUBT and (settled := await self._settled(ingest)) is not True:
+                if settled is not False:
+                    return self._give_up(ingest, settled)
                 step = Step.RESET
                 continue
             ending = await ingest.run()
-            if not ending.doubtful:
+            if ending.failure is None or not ending.doubtful:
                 return self._result(ingest, ending)
             if self.retries >= self.lane.max_retries:
-                return self._give_up(ingest, ending)
+                return self._give_up(ingest, ending.failure)
             self.retries += 1
             history, step = await self._reread(), Step.DOUBT
         return None
@@ -159,14 +161,16 @@ class Preparation:
         await self.lane.live.journal.flush()
         return History.of(await self.lane.live.journal.corpus(self.lane.key, self.corpus.id))
 
-    async def _resolved(self, ingest: Ingest) -> bool:
-        """Settle a batch in doubt without a reset, where the provider allows that."""
+    async def _settled(self, ingest: Ingest) -> bool | Failure:
+        """Settle a batch in doubt without a reset, where the provider allows that; a failure when it is not there."""
         match self.lane.provider.on_unknown:
             case "repeat":
                 return True
             case "probe":
                 batch = ingest.next_batch()
                 stored = await ingest.stored(batch)
+                if isinstance(stored, Failure):
+                    return stored
                 if stored and batch >= 0:
                     ingest.accept(batch)
                 return stored is not None
@@ -181,9 +185,8 @@ class Preparation:
         self.lane.tell(Event(kind="corpus_reset", scope=self.lane.key, message=text))
         return History(attempt=history.attempt + 1)
 
-    def _give_up(self, ingest: Ingest, ending: Ending) -> Failure:
-        failure = ending.failure
-        assert failure is not None
+    def _give_up(self, ingest: Ingest, failure: Failure) -> Failure:
+        """Leave the corpus as it is; what is in doubt is settled by the next process, when the provider is back."""
         self.lane.live.journal.append(
             CorpusRow(
                 lane=self.lane.key,
@@ -192,7 +195,7 @@ class Preparation:
                 kind=CorpusKind.FAILED,
                 outcome=failure.kind,
                 message=failure.message,
-                data={"clean": False},
+                data={"clean": False, "doubt": True},
             )
         )
         return failure

@@ -13,11 +13,14 @@ from pathlib import Path
 
 from bench.engine.progress import JobProgress, LaneProgress, Progress
 from bench.engine.todo import Todo
-from bench.journal import CorpusKind, CorpusRow, Entry, Reader
+from bench.journal import CorpusKind, CorpusRow, Entry, Key, Reader
 from bench.journal.rows import JournalRow
-from bench.model import FAILED_STATES, Phase
+from bench.metrics.epochs import Ended, settled
+from bench.model import FAILED_STATES, Phase, State
 from bench.plan import NONE, Plan
 
+Unit = tuple[str, str, str]
+"""job, corpus, item"""
 CORPUS_PHASES = {CorpusKind.INGESTED: Phase.INGEST, CorpusKind.READY: Phase.INDEX}
 
 
@@ -28,6 +31,10 @@ class Counting:
     plan: Plan
     progress: Progress
     _lane_of: dict[str, str] = field(default_factory=dict)
+    _epochs: dict[str, int] = field(default_factory=dict)
+    """by job"""
+    _repeats: dict[Unit, dict[int, Ended]] = field(default_factory=dict)
+    """what ended of items of which another repeat is to come, by epoch"""
 
     @classmethod
     async def over(cls, plan: Plan, progress: Progress, folder: Path, *, resumed: bool) -> Counting:
@@ -38,6 +45,7 @@ class Counting:
             counting._lane_of[lane.key] = lane.key
             for job in lane.jobs:
                 counting._lane_of |= {job.answer_owner: lane.key, job.key: lane.key}
+                counting._epochs[job.key] = lane.benchmark.epochs
                 progress.jobs[job.key] = JobProgress.of(lane, job)
         if resumed:
             await counting._recall(folder)
@@ -63,7 +71,20 @@ class Counting:
         self.progress.phase_durable(self._lane_of[row.key.owner], row.key.phase, failed=not row.ok)
         if row.state is not None:
             value = row.verdicts[0].value if row.verdicts else None
-            self.progress.item_ended(row.key.owner, row.state, value)
+            self.progress.item_ended(row.key.owner, self._state(row.key, row.state, row.outcome), value)
+
+    def _state(self, key: Key, state: State, outcome: str) -> State | None:
+        """How the item ended with this repeat; None while another one is to come."""
+        epochs, unit = self._epochs[key.owner], (key.owner, key.corpus, key.unit)
+        if epochs == 1:
+            return state
+        repeats = self._repeats.setdefault(unit, {})
+        repeats[key.epoch] = (state, outcome)
+        found = settled(list(repeats.values()), epochs)
+        if found is None:
+            return None
+        del self._repeats[unit]
+        return State(found[0])
 
     def _corpus(self, row: CorpusRow) -> None:
         phase = CORPUS_PHASES.get(row.kind)
@@ -75,8 +96,23 @@ class Counting:
     async def _recall(self, folder: Path) -> None:
         async with Reader.open(folder) as reader:
             for key, job in self.progress.jobs.items():
-                states = await reader.states(key)
+                states = await reader.item_states(key, self._epochs[key])
                 job.states.update({state: n for state, n in states.items() if state not in FAILED_STATES})
+                if self._epochs[key] > 1:
+                    await self._recall_repeats(reader, key)
+
+    async def _recall_repeats(self, reader: Reader, job: str) -> None:
+        """Take up the items that were left between two repeats; failed ones are asked again."""
+        begun: dict[Unit, dict[int, Ended]] = {}
+        async for batch in reader.values(job):
+            columns = (batch.corpora, batch.items, batch.epochs, batch.states, batch.outcomes)
+            for corpus, item, epoch, *ended in zip(*columns, strict=True):
+                unit = (job, corpus, item)
+                begun.setdefault(unit, {})[epoch] = (ended[0], ended[1])
+                if len(begun[unit]) == self._epochs[job]:
+                    del begun[unit]
+        for unit, repeats in begun.items():
+            self._repeats[unit] = {epoch: one for epoch, one in repeats.items() if one[0] not in FAILED_STATES}
 
     @staticmethod
     def _readers(todo: Todo) -> int:

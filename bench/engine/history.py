@@ -70,6 +70,8 @@ class History:
     prepared: Mapping[str, object] = field(default_factory=dict)
     known_cut: bool = False
     """the failure that ended the ingest stored nothing: it can go on at the cursor"""
+    in_doubt: bool = False
+    """the failure that ended the ingest left it open whether a batch was stored"""
 
     @classmethod
     def of(cls, rows: Sequence[CorpusRow]) -> History:
@@ -78,7 +80,7 @@ class History:
             return cls()
         attempt = max(row.attempt for row in rows)
         last = [row for row in rows if row.attempt == attempt]
-        collected, batches, prepared, cut = Collected(), set[int](), dict[str, object](), False
+        collected, batches, prepared = Collected(), set[int](), dict[str, object]()
         for row in last:
             if row.kind in (CorpusKind.BATCH, CorpusKind.INGESTED, CorpusKind.READY):
                 collected.take(_returned(row.data))
@@ -86,7 +88,8 @@ class History:
                     batches.add(cast("int", row.data["batch"]))
             if "prepared" in row.data:
                 prepared = dict(cast("Mapping[str, object]", row.data["prepared"]))
-            cut = row.kind is CorpusKind.CLEAN_STOP or (row.kind is CorpusKind.FAILED and bool(row.data.get("clean")))
+        end = last[-1]
+        failed = end.kind is CorpusKind.FAILED
         return cls(
             attempt=attempt,
             began=True,
@@ -94,7 +97,8 @@ class History:
             batches=frozenset(batches),
             collected=collected,
             prepared=prepared,
-            known_cut=cut,
+            known_cut=end.kind is CorpusKind.CLEAN_STOP or (failed and bool(end.data.get("clean"))),
+            in_doubt=failed and bool(end.data.get("doubt")),
         )
 
     @property
@@ -119,7 +123,8 @@ class History:
             return Step.RESET if self._index_failed else Step.WAIT
         if self.known_cut:
             return Step.CONTINUE
-        return Step.RESET if self.kinds[-1] is CorpusKind.FAILED else Step.DOUBT
+        failed = self.kinds[-1] is CorpusKind.FAILED
+        return Step.RESET if failed and not self.in_doubt else Step.DOUBT
 
     @property
     def _index_failed(self) -> bool:

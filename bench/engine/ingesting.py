@@ -110,14 +110,17 @@ class Ingest:
         self._row(CorpusKind.INGESTED, data=data, times=times, calls=finished.calls)
         return Ending(complete=True)
 
-    async def stored(self, batch: int) -> bool | None:
-        """Ask how much the namespace holds: is the batch in doubt in it? None when nobody can tell."""
+    async def stored(self, batch: int) -> bool | Failure | None:
+        """Ask how much the namespace holds: is the batch in doubt in it? None when nobody can tell.
+
+        A failure when the provider is not there at all: it cannot be cleared either, so the doubt stays.
+        """
         provider = self.lane.provider
         if not isinstance(provider, Counts):
             return None
         counted = await self.lane.live.attempt(lambda: provider.count(self.space))
         if counted.value is None:
-            return None
+            return counted.failure if counted.unreached else None
         sizes = {position: len(memories) for position, memories in self._batches()}
         before = sum(sizes[position] for position in self.done)
         return {before: False, before + sizes.get(batch, 0): True}.get(counted.value)

@@ -21,7 +21,7 @@ from bench.engine.budget import Budget
 from bench.engine.errand import Errand
 from bench.engine.progress import Progress
 from bench.engine.stopping import Stopping, monotonic_us
-from bench.errors import BenchError, CallError, JournalError, raised_at
+from bench.errors import BenchError, CallError, JournalError, Unavailable, raised_at
 from bench.events import log, redact
 from bench.http import Http, recording
 from bench.journal import Journal
@@ -70,6 +70,11 @@ class Attempt(Generic[T]):
     @property
     def outcome(self) -> str:
         return "ok" if self.failure is None else self.failure.kind
+
+    @property
+    def unreached(self) -> bool:
+        """Nobody took the last request, or whoever took it went away."""
+        return self.outcome == Unavailable.kind and bool(self.calls) and self.calls[-1].status is None
 
     @property
     def message(self) -> str:

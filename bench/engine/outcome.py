@@ -20,6 +20,7 @@ from bench.journal import Reader, RunState
 from bench.model import FAILED_STATES, State
 from bench.plan import Job, Plan
 from bench.plan.ranges import gaps_of
+from bench.plan.record import read
 from bench.plan.validity import invalid_reasons
 
 SIGNALLED = 128
@@ -36,7 +37,10 @@ class JobOutcome:
     benchmark: str
     provider: str
     planned: int
+    """items; with epochs each of them ends with its last repeat"""
     states: Mapping[State, int]
+    failed: bool = False
+    """a resume has something to try again; of several epochs of an item one is enough"""
     invalid: str | None = None
     """why its numbers may not be used, None for a valid job"""
     skipped: str | None = None
@@ -72,7 +76,7 @@ class Outcome:
     @property
     def resume(self) -> str | None:
         """The command that goes on, None when nothing is left to do."""
-        failed = any(job.states.get(state) for job in self.jobs for state in FAILED_STATES)
+        failed = any(job.failed for job in self.jobs)
         unfinished = any(job.pending for job in self.jobs)
         return f"bench run --resume {self.run_id}" if failed or unfinished else None
 
@@ -81,12 +85,16 @@ async def job_outcomes(plan: Plan, folder: Path, stopped: Mapping[str, Failure])
     """Count the durable states of every job and judge whether its numbers may be used; ``stopped`` is by job key."""
     found = []
     async with Reader.open(folder) as reader:
+        sizes = {job.key: job.n_selected for job in read(reader.meta.extra)}  # a merged run's are those of all ranges
         for lane in plan.lanes:
             contaminated = [one for one in await reader.probes(lane.key) if _foreign(one.kind, one.passed)]
             for job in lane.jobs:
-                states = await reader.states(job.key)
-                planned = lane.benchmark.n_selected * lane.benchmark.epochs
-                reasons = invalid_reasons(states, {}, planned, plan.request.max_error_rate, len(contaminated))
+                states = await reader.item_states(job.key, lane.benchmark.epochs)
+                planned = lane.benchmark.n_selected
+                repeats = await reader.states(job.key) if lane.benchmark.epochs > 1 else states
+                reasons = invalid_reasons(
+                    states, {}, sizes.get(job.key, planned), plan.request.max_error_rate, len(contaminated)
+                )
                 refused = stopped.get(job.key)
                 found.append(
                     JobOutcome(
@@ -95,6 +103,7 @@ async def job_outcomes(plan: Plan, folder: Path, stopped: Mapping[str, Failure])
                         provider=lane.provider.label,
                         planned=planned,
                         states=states,
+                        failed=any(repeats.get(state) for state in FAILED_STATES),
                         invalid="; ".join(reasons) or None,
                         skipped=lane.skipped,
                         stopped=None if refused is None else refused.message,

@@ -65,7 +65,7 @@ class JobProgress:
             provider=lane.provider.label,
             answering=None if job.answering == NONE else job.answering,
             judge=None if job.judge == NONE else job.judge,
-            planned=lane.benchmark.n_selected * lane.benchmark.epochs,
+            planned=lane.benchmark.n_selected,
         )
 
     @property
@@ -124,10 +124,14 @@ class Progress:
             count.done += 1
         self._ended_at.append(self._clock())
 
-    def item_ended(self, job: str, state: State, value: float | None) -> None:
-        """An item of a job has its state; errors may be retried later and then count again."""
+    def item_ended(self, job: str, state: State | None, value: float | None) -> None:
+        """An item of a job has its state; errors may be retried later and then count again.
+
+        No state: only one of its repeats has ended, with this value.
+        """
         row = self.jobs[job]
-        row.states[state] += 1
+        if state is not None:
+            row.states[state] += 1
         if value is not None:
             row.scored += 1
             row.score_sum += value

@@ -90,9 +90,15 @@ async def rescored_plan(
     async def announce(journal: Journal) -> None:
         journal.append(Event(kind=RESCORED, data={"generation": before + 1}))
         await _keep_failures(path, plan, journal)
-        await journal.amend(**{EXTRA_KEY: dump(records(plan))})
+        await journal.amend(**{EXTRA_KEY: dump(_of_as_many(records(plan), read(meta.extra)))})
 
     return path, plan, Errand(generation=before + 1, first=announce)
+
+
+def _of_as_many(new: Sequence[JobRecord], old: Sequence[JobRecord]) -> list[JobRecord]:
+    """The jobs of as many items as the run was planned for: another score selects nothing else."""
+    sizes = {job.benchmark: job.n_selected for job in old}
+    return [replace(job, n_selected=sizes.get(job.benchmark, job.n_selected)) for job in new]
 
 
 async def _keep_failures(path: Path, plan: Plan, journal: Journal) -> None:

@@ -201,7 +201,7 @@ async def _fill(draft: Path, sources: Sequence[_Source], meta: RunMeta, state: R
         await _each(connection, uris, script="names", statements=_STAGING)
         await _refuse_conflicts(connection)
         parts = [(source.meta.ranges, source.meta.extra) for source in sources]
-        extra = {**meta.extra, EXTRA_KEY: joined(parts, meta.total, await _shared(connection, sources, meta))}
+        extra = {**meta.extra, EXTRA_KEY: joined(parts, await _shared(connection, sources, meta))}
         await connection.execute(_MERGE["phases"])
         await _each(connection, uris, statements=_COPYING)
         await connection.executescript(_MERGE["notes"])

@@ -134,14 +134,14 @@ async def sampled_times(reader: Reader, owner: str, phase: Phase) -> tuple[int, 
     return count, [json.loads(row[0]) for row in rows]
 
 
-async def ends_of(reader: Reader, job: str) -> list[tuple[float, int]]:
+async def ends_of(reader: Reader, job: str, epochs: int = 1) -> list[tuple[float, int]]:
     """(seconds since the run began, items of the job that had ended by then), in up to ``STEPS`` steps."""
     first, last = (await _all(reader, "entries_of_scores", clean(job)))[0]
     if first is None:
         return []
     found, ended = [], 0
     began_s = reader.meta.created_at.timestamp()
-    for count, started_us in await _all(reader, "ends", clean(job), first, (last - first) // STEPS + 1):
+    for count, started_us in await _all(reader, "ends", clean(job), first, (last - first) // STEPS + 1, epochs):
         ended += count
         found.append((round(max(0.0, started_us / 1e6 - began_s), 3), ended))
     return found

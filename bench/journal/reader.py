@@ -12,6 +12,7 @@ Longer than most modules because it is one face, a method a question; how rows b
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
@@ -52,6 +53,7 @@ from bench.journal.records import (
     spent_by_role,
 )
 from bench.journal.rows import Chain, Entry, Event, Key, Probe, Resume, RunMeta, RunState, now
+from bench.metrics.epochs import Ended, settled
 from bench.model import Call, Phase, State, Verdict
 
 ITEMS_AT_ONCE = 300
@@ -129,8 +131,26 @@ class Reader:
             return await read_counts(self._connection)
 
     async def states(self, job: str) -> dict[State, int]:
-        """Count the ended items of a job by state, in the newest scoring."""
+        """Count the ended repeats of a job by state, in the newest scoring; without epochs these are its items."""
         return {State(state): count for state, count in await self._all("states", clean(job))}
+
+    async def item_states(self, job: str, epochs: int) -> dict[State, int]:
+        """Count the ended items of a job by state; one of which a repeat is missing is pending, and not here."""
+        if epochs == 1:
+            return await self.states(job)
+        found: Counter[State] = Counter()
+        for (state, _), count in (await self.settled(job, epochs)).items():
+            found[State(state)] += count
+        return dict(found)
+
+    async def settled(self, job: str, epochs: int) -> Counter[Ended]:
+        """Count the items of which every repeat has ended, by (state, outcome)."""
+        found: Counter[Ended] = Counter()
+        for repeats, count in await self._all("repeats", clean(job)):
+            one = settled([(state, outcome) for state, outcome in json.loads(repeats)], epochs)
+            if one is not None:
+                found[one] += count
+        return found
 
     async def failed_for(self, job: str) -> list[FailedFor]:
         """Why the items of a job failed, equal texts together, the commonest first."""

@@ -69,7 +69,7 @@ def fold(
     spread: dict[str, float] = {}
     if epochs > 1 and not isinstance(rows, Pool):
         added = {m.name for m in items if isinstance(m.arithmetic.fold, Total | PerCorrect)}
-        rows, spread = reduced(rows, [m.name for m in items], epochs_reducer, added)
+        rows, spread = reduced(rows, [m.name for m in items], epochs_reducer, added, epochs=epochs)
     pool = rows if isinstance(rows, Pool) else poured(rows, len(items), clustered=clustered)
     cells = pool.cells()
     places = {column.name: place for place, column in enumerate(items)}
@@ -81,8 +81,8 @@ def fold(
             columns = [Column(column, places[column.name]) for column in metric.columns]
             measured = _of_items(metric, columns, cells, facts, options)
             deviation = spread.get(metric.name)
-            scale = getattr(metric.arithmetic.fold, "scale", 1)
-            found[metric.name] = replace(measured, spread=None if deviation is None else deviation / scale)
+            shown = None if deviation is None else deviation / metric.arithmetic.fold.scale
+            found[metric.name] = replace(measured, spread=shown)
     return found
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from bench import stats
 from bench.model import Interval
@@ -50,12 +50,17 @@ class Folded:
 
 
 class FoldRule(Protocol):
-    """``name`` is ``mean``, ``macro:DIMENSION`` or ``other``; ``dimension`` asks for ``Sample.groups``."""
+    """``name`` is ``mean``, ``macro:DIMENSION`` or ``other``; ``dimension`` asks for ``Sample.groups``.
+
+    ``scale`` is how many stored units make one shown unit.
+    """
 
     @property
     def name(self) -> str: ...
     @property
     def dimension(self) -> str | None: ...
+    @property
+    def scale(self) -> int: ...
     def fold(self, sample: Sample) -> Folded: ...
 
 
@@ -90,6 +95,7 @@ class Mean:
 class Macro:
     """The mean of the labels' means; labels without a value are left out."""
 
+    scale: ClassVar[int] = 1
     dimension: str | None
 
     @property
@@ -154,6 +160,7 @@ class Spread:
 class Total:
     """The sum, what failed items and corpora cost included."""
 
+    scale: ClassVar[int] = 1
     name: str = "other"
     dimension: str | None = None
 
@@ -168,6 +175,7 @@ class Total:
 class PerCorrect:
     """The sum of everything spent, divided by the correct items."""
 
+    scale: ClassVar[int] = 1
     name: str = "other"
     dimension: str | None = None
 
@@ -182,6 +190,7 @@ class PerCorrect:
 class PerSecond:
     """The sum divided by the job's wall seconds."""
 
+    scale: ClassVar[int] = 1
     name: str = "other"
     dimension: str | None = None
 
@@ -196,6 +205,7 @@ class PerSecond:
 class Own:
     """A plug-in's own ``aggregate``."""
 
+    scale: ClassVar[int] = 1
     function: Callable[[Sequence[float]], float | None]
     name: str = "other"
     dimension: str | None = None

@@ -1,8 +1,8 @@
-"""The jobs of merged runs: equal but for the number of items, which is that of all ranges together.
+"""The jobs of merged runs: equal but for the number of items, which is that of everything selected.
 
 Example::
 
-    joined([(ranges_of_a, extra_of_a), (ranges_of_b, extra_of_b)], total=1986, shared={})    # for RunMeta.extra["jobs"]
+    joined([(ranges_of_a, extra_of_a), (ranges_of_b, extra_of_b)], shared={})    # for RunMeta.extra["jobs"]
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 
 from bench.model import Phase
-from bench.plan.ranges import Ranges, covered, gaps_of, union_of
+from bench.plan.ranges import Ranges
 from bench.plan.record import JobRecord, dump, read
 
 
@@ -21,29 +21,23 @@ def cuts_inside_range(names: Container[str]) -> bool:
 
 
 def joined(
-    parts: Sequence[tuple[Ranges, Mapping[str, object]]], total: int, shared: Mapping[tuple[str, Phase], int]
+    parts: Sequence[tuple[Ranges, Mapping[str, object]]], shared: Mapping[tuple[str, Phase], int]
 ) -> list[dict[str, object]]:
-    """The jobs of merged runs: equal but for the number of items, which is that of all distinct ranges together.
+    """The jobs of merged runs: every item that the filters select, also those that no range covers.
 
-    ``shared`` counts the items that an owner has in more than one range, once for each range too many.
+    Where each range had its own sample or limit, what they selected together: ``shared`` counts the items that an
+    owner has in more than one range, once for each range too many.
     """
     by_job: dict[str, dict[Ranges, JobRecord]] = {}
     for ranges, extra in parts:
         for job in read(extra):
             by_job.setdefault(job.key, {}).setdefault(ranges, job)
-    union = union_of((ranges for ranges, _ in parts), total)
-    return dump([_joined(list(found.values()), union, total, shared) for found in by_job.values()])
+    return dump([_joined(list(found.values()), shared) for found in by_job.values()])
 
 
-def _joined(
-    found: Sequence[JobRecord], union: Ranges, total: int, shared: Mapping[tuple[str, Phase], int]
-) -> JobRecord:
+def _joined(found: Sequence[JobRecord], shared: Mapping[tuple[str, Phase], int]) -> JobRecord:
     first = found[0]
-    if not first.selection:
-        selected = covered(union, first.n_whole)
-    elif not cuts_inside_range(first.selection) and not gaps_of(union, total):
-        selected = first.n_whole
-    else:
-        twice = max(shared.get((first.key, Phase.EVALUATE), 0), shared.get((first.lane, Phase.SEARCH), 0))
-        selected = sum(job.n_selected for job in found) - twice
-    return replace(first, n_selected=selected)
+    if not cuts_inside_range(first.selection):
+        return replace(first, n_selected=first.n_whole)
+    twice = max(shared.get((first.key, Phase.EVALUATE), 0), shared.get((first.lane, Phase.SEARCH), 0))
+    return replace(first, n_selected=sum(job.n_selected for job in found) - twice)

@@ -83,7 +83,7 @@ class JobRecord:
     level: str
     """evidence level: turn or session"""
     n_selected: int
-    """items inside the range and the filters"""
+    """items inside the range and the filters; of a merged run, inside the filters"""
     n_whole: int
     """items inside the filters, whatever the range"""
     n_items: int
@@ -120,8 +120,8 @@ class JobRecord:
         return Chain(lane=self.lane, answering=self.answer_owner, job=self.key)
 
     @property
-    def n_planned(self) -> int:
-        """Items that must end: each epoch of an item counts."""
+    def n_repeats(self) -> int:
+        """What must end: each epoch of each item."""
         return self.n_selected * self.epochs
 
     @property

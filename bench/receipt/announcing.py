@@ -43,7 +43,7 @@ def announcement_of(plan: Plan, meta: RunMeta) -> Announcement:
         run_id=meta.run_id,
         plan_digest=plan.digest,
         config_digests=tuple(sorted({digest(Facts(meta=meta, record=job).config_tree()) for job in jobs})),
-        items_planned=sum(job.n_selected * job.epochs for job in jobs),
+        items_planned=sum(job.n_repeats for job in jobs),
         seed=plan.request.seed,
         code_commit=commit_or_none(meta.code_state.get("commit")),
     )

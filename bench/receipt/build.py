@@ -72,7 +72,7 @@ def refusal(job: JobReport, order: Order) -> Refused | None:
     if not job.n_ended:
         return Refused("zero_items", "no item has ended yet")
     if (job.n_pending or order.gaps) and not order.allow_partial:
-        pending = f"{job.n_pending} items are pending" if job.n_pending else "a range of items was never run"
+        pending = "a range of items was never run" if order.gaps else f"{job.n_pending} items are pending"
         return Refused("job_partial", pending, hint="finish the run, or --allow-partial (never publishable)")
     return None
 
@@ -136,7 +136,7 @@ async def _compose(reader: Reader, job: JobReport, order: Order, items: Path) ->
         prompts=facts.prompts(),
         metrics=facts.metrics(),
         environment=environment(reader.meta),
-        counts=folds.counts(job.n_planned),
+        counts=folds.counts(job.record.n_repeats),
         scores=folds.scores(job, corpora),
         per_query=writer.sealed.per_query(order.receipt_id),
         config_digest="0" * 64,

@@ -4,7 +4,7 @@ Example::
 
     folds = Folds.of(job)
     for row in rows: folds.add(row)
-    folds.scores(job, corpora), folds.counts(job.n_planned)
+    folds.scores(job, corpora), folds.counts(job.record.n_repeats)
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Folds:
             tally.scored(value, where)
 
     def counts(self, planned: int) -> schema.Counts:
-        """How the planned items ended."""
+        """How the planned rows ended: with epochs, a row is a repeat of an item."""
         ended = sum(self.states.values())
         scored = sum(self.states[state] for state in ("correct", "incorrect", "partial", "abstained"))
         return schema.Counts(
@@ -117,7 +117,7 @@ class Folds:
 
     def scores(self, job: JobReport, corpora: Corpora) -> schema.Scores:
         """Every score by its class."""
-        pending = job.n_planned - sum(self.states.values())
+        pending = job.record.n_repeats - sum(self.states.values())
         made = {metric.name: self._score(metric, pending) for metric in self.metrics}
         plain = self.row_metrics
         return schema.Scores(

@@ -47,6 +47,7 @@ class JobReport:
 
     record: JobRecord
     n_planned: int
+    """items; with epochs each of them ends with its last repeat"""
     counts: Mapping[State, int]
     error_kinds: Mapping[str, int]
     metrics: Mapping[str, Measurement]
@@ -169,7 +170,7 @@ async def _fold_job(
     return JobReport(
         record=record,
         gold=gold,
-        n_planned=record.n_planned,
+        n_planned=record.n_selected,
         counts=counts.states,
         error_kinds=counts.error_kinds,
         metrics=measured,
@@ -189,7 +190,7 @@ async def _fold_job(
 
 def whether_invalid(reader: Reader, record: JobRecord, counts: Counts, probes: IsolationProof) -> tuple[str, ...]:
     """Why a job of this run has no headline number; empty = it is valid."""
-    return invalid_reasons(counts.states, counts.error_kinds, record.n_planned, _max_error_rate(reader), probes.failed)
+    return invalid_reasons(counts.states, counts.error_kinds, record.n_selected, _max_error_rate(reader), probes.failed)
 
 
 def _max_error_rate(reader: Reader) -> float:

@@ -21,6 +21,7 @@ from bench.journal import CorpusKind, Reader
 from bench.journal.records import CorpusFacts as StoredCorpus
 from bench.journal.records import Values
 from bench.metrics import Pool, item_metrics, open_metrics
+from bench.metrics.epochs import Ended
 from bench.metrics.facts import CorpusFacts, FoldRow, JobFacts, labels_of
 from bench.metrics.protocol import Arithmetic, Measure
 from bench.model import TOKEN_METHOD, State
@@ -40,7 +41,7 @@ class Counts:
     error_kinds: Mapping[str, int]
 
     @classmethod
-    def of(cls, ended: Counter[tuple[str, str]]) -> Counts:
+    def of(cls, ended: Counter[Ended]) -> Counts:
         """Read counts by (state, outcome)."""
         states: Counter[State] = Counter()
         kinds: Counter[str] = Counter()
@@ -61,7 +62,7 @@ async def gathered(
 
 async def _pooled(reader: Reader, record: JobRecord, columns: Sequence[Measure]) -> tuple[Counts, Pool]:
     pool = Pool(len(columns), clustered=record.cluster_by is not None)
-    ended: Counter[tuple[str, str]] = Counter()
+    ended: Counter[Ended] = Counter()
     async for group in reader.alike(record.key):
         ended[group.state, group.outcome] += len(group)
         pool.add_alike(
@@ -86,13 +87,11 @@ async def _listed(reader: Reader, record: JobRecord, columns: Sequence[Measure])
         async for one in reader.unvalued(record.key, columns[place].name):
             reasons[one.corpus, one.item, one.epoch] = one.reason
     rows: list[FoldRow] = []
-    ended: Counter[tuple[str, str]] = Counter()
     async for batch in reader.values(record.key):
-        ended.update(zip(batch.states, batch.outcomes, strict=True))
         rows.extend(fold_rows(batch, [column.name for column in columns], reasons))
     begun = len({(row.corpus, row.item_id) for row in rows})  # an item counts once, however many epochs it lacks
     rows.extend(FoldRow(f"(pending {n})", "(none)", 1, None, (), ()) for n in range(record.n_selected - begun))
-    return Counts.of(ended), rows
+    return Counts.of(await reader.settled(record.key, record.epochs)), rows
 
 
 def _explained(columns: Sequence[Measure]) -> int | None:

@@ -18,7 +18,7 @@ from bench.report.comparison import EXPLORATORY, HEADLINE, Items, PairComparison
 from bench.report.headlines import apart, headlines
 from bench.report.likeforlike import LikeForLike
 from bench.report.rowtests import Pairs, is_time, tested
-from bench.report.sides import Side
+from bench.report.sides import PENDING, Side
 
 DIMENSIONS = ("question_type", "group")
 JUDGED = ("accuracy", "correctness", "abstention_accuracy", "faithfulness")
@@ -128,8 +128,8 @@ def _items(a: Side, b: Side, at_a: Sequence[int], at_b: Sequence[int], headline:
             if x != y:
                 better["a" if (x > y) != lower else "b"].append(a.items[at])
     return Items(
-        a=a.n_planned // a.record.epochs,
-        b=b.n_planned // b.record.epochs,
+        a=a.n_planned,
+        b=b.n_planned,
         paired=paired,
         excluded={"a": _excluded(a, b, headline), "b": _excluded(b, a, headline)},
         flips={side: tuple(items) for side, items in better.items()},
@@ -142,8 +142,8 @@ def _excluded(side: Side, other: Side, headline: str | None) -> dict[str, int]:
     for state, value in zip(side.states, side.column(headline or ""), strict=True):
         if value != value:
             reasons[_reason(state)] += 1
-    if (missing := side.n_planned // side.record.epochs - len(side.items)) > 0:
-        reasons["pending"] += missing
+    if (missing := side.n_planned - len(side.items)) > 0:
+        reasons[PENDING] += missing
     elif absent := _lacking(side, other):
         reasons["not_in_this_run"] += absent
     return dict(sorted(reasons.items()))
@@ -155,7 +155,7 @@ def _lacking(side: Side, other: Side) -> int:
 
 
 def _reason(state: str) -> str:
-    own = (*FAILED_STATES, State.UNSCORED, State.UNSUPPORTED)
+    own = (*FAILED_STATES, PENDING, State.UNSCORED, State.UNSUPPORTED)
     return state if state in own else "not_applicable"
 
 

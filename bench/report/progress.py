@@ -26,8 +26,8 @@ async def standing(folder: Path) -> dict[str, object]:
     async with Reader.open(folder) as reader, reader.snapshot():
         status = await reader.status()
         jobs = read(reader.meta.extra)
-        states = [await reader.states(job.key) for job in jobs]
-        total = sum(job.n_planned for job in jobs)
+        states = [await reader.item_states(job.key, job.epochs) for job in jobs]
+        total = sum(job.n_selected for job in jobs)
         ended = sum(sum(found.values()) for found in states)
         failed = sum(count for found in states for state, count in found.items() if state in FAILED_STATES)
         phases: dict[str, dict[str, int]] = {}

@@ -72,12 +72,12 @@ def tested(measure: Measure, pairs: Pairs) -> Comparison:
     if isinstance(rule, Percentile):
         return _percentile(found, rule, excluded)
     if is_time(measure):
-        return _times(found, rule.scale if isinstance(rule, Mean | Spread) else 1, excluded)
+        return _times(found, rule.scale, excluded)
     shares = measure.unit is None
     compared = stats.compare_columns(
         found.left, found.right, found.clusters, excluded=excluded, level=LEVEL, alpha=ALPHA, shares=shares
     )
-    return _scaled(compared, rule.scale if isinstance(rule, Mean | Spread) else 1)
+    return _scaled(compared, rule.scale)
 
 
 def _macro(pairs: Pairs, rule: Macro, excluded: int) -> Comparison:

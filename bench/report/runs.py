@@ -26,7 +26,7 @@ async def _row(workspace: Path, name: str) -> dict[str, object]:
         async with Reader.open(workspace / CHECKPOINTS / name) as reader:
             jobs = read(reader.meta.extra)
             status = await reader.status()
-            ended = [sum((await reader.states(job.key)).values()) for job in jobs]
+            ended = [sum((await reader.item_states(job.key, job.epochs)).values()) for job in jobs]
             return {
                 "run_id": reader.meta.run_id,
                 "state": str(status.state),
@@ -34,7 +34,7 @@ async def _row(workspace: Path, name: str) -> dict[str, object]:
                 "holder": status.holder,
                 "benchmarks": list(dict.fromkeys(job.benchmark for job in jobs)),
                 "providers": list(dict.fromkeys(job.provider for job in jobs)),
-                "planned": sum(job.n_planned for job in jobs),
+                "planned": sum(job.n_selected for job in jobs),
                 "ended": sum(ended),
                 "created_at": f"{reader.meta.created_at:%Y-%m-%dT%H:%M:%SZ}",
             }

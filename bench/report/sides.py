@@ -20,7 +20,7 @@ from typing import Literal, cast
 from bench.journal import Reader, RunState
 from bench.journal.records import Values
 from bench.metrics import item_metrics
-from bench.metrics.epochs import reduced
+from bench.metrics.epochs import Ended, reduced
 from bench.metrics.facts import NO_LABEL, FoldRow, Labels, all_labels_of
 from bench.metrics.protocol import Measure
 from bench.plan.record import JobRecord
@@ -28,6 +28,8 @@ from bench.report.fold import isolation, whether_invalid
 from bench.report.gathering import Counts, fold_rows, measures
 
 NAN = math.nan
+PENDING = "pending"
+"""stands for the state of an item that has not ended"""
 CALIBRATION = "judge_calibration"
 """kind of the event that holds what a judge got wrong of known answers"""
 
@@ -42,6 +44,7 @@ class Side:
     invalid: tuple[str, ...]
     n_planned: int
     n_ended: int
+    """items; one of which a repeat is missing has not ended"""
     measures: Mapping[str, Measure]
     items: Sequence[str]
     corpora: Sequence[str]
@@ -109,7 +112,7 @@ class _Filling:
     def take_row(self, row: FoldRow) -> None:
         self.items.append(row.item_id)
         self.corpora.append(row.corpus)
-        self.states.append(str(row.state))
+        self.states.append(row.state or PENDING)
         self.labels.append(row.labels)
         for column, value in zip(self.columns, row.values, strict=True):
             column.append(NAN if value is None else value)
@@ -120,16 +123,18 @@ async def load_side(reader: Reader, record: JobRecord, *, named_model: bool = Fa
     metrics, _ = measures(record)
     names = [metric.name for metric in item_metrics(metrics)]
     filling = _Filling(names, columns=[array("d") for _ in names])
-    ended: Counter[tuple[str, str]] = Counter()
+    ended: Counter[Ended] = Counter()
     rows: list[FoldRow] = []
     async for batch in reader.values(record.key):
-        ended.update(zip(batch.states, batch.outcomes, strict=True))
         if record.epochs == 1:
+            ended.update(zip(batch.states, batch.outcomes, strict=True))
             filling.take(batch)
         else:
             rows.extend(fold_rows(batch, names))
+    if record.epochs > 1:
+        ended = await reader.settled(record.key, record.epochs)
     reducer = cast("Literal['mean', 'mode', 'max']", record.epochs_reducer)
-    for row in reduced(rows, names, reducer)[0]:
+    for row in reduced(rows, names, reducer, epochs=record.epochs)[0]:
         filling.take_row(row)
     reasons = whether_invalid(reader, record, Counts.of(ended), await isolation(reader, record, 0))
     return Side(
@@ -137,7 +142,7 @@ async def load_side(reader: Reader, record: JobRecord, *, named_model: bool = Fa
         record=record,
         status=(await reader.status()).state,
         invalid=(*reasons, *([f"skipped: {record.skipped}"] if record.skipped else [])),
-        n_planned=record.n_planned,
+        n_planned=record.n_selected,
         n_ended=ended.total(),
         measures={metric.name: metric for metric in metrics},
         items=filling.items,

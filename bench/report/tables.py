@@ -110,6 +110,8 @@ def _benchmark_grid(report: Report, jobs: Sequence[JobReport], types: Sequence[s
 def _title(report: Report, job: JobReport) -> str:
     record = job.record
     parts = [f"{record.benchmark} {record.benchmark_version}", f"k={record.k}"]
+    if record.epochs > 1:
+        parts.append(f"{record.epochs} epochs")
     if record.selection:
         parts.append(", ".join(f"{name}={_plain(value)}" for name, value in record.selection.items()))
     if report.partial:

@@ -71,6 +71,7 @@ def _ended(job: JobReport) -> dict[str, object]:
         "benchmark": job.record.benchmark,
         "provider": job.record.provider,
         "models": asdict(job.record.models),
+        "epochs": job.record.epochs,
         "n_planned": job.n_planned,
         "n_scored": job.n_scored,
         "n_pending": job.n_pending,

@@ -57,7 +57,7 @@ async def document_of(place: str, run_id: str) -> Json:
         assert isinstance(jobs, list)
         for job, record in zip(jobs, records, strict=True):
             job["times"] = await _times(reader, record)
-            job["ends"] = await ends_of(reader, record.key)
+            job["ends"] = await ends_of(reader, record.key, record.epochs)
     return document
 
 
@@ -103,7 +103,8 @@ def _whole(fixed: Mapping[str, object], timed: Mapping[str, object], record: Job
     order = [metric.name for metric in record.metrics]
     names = [name for name in order if name in both] + [name for name in both if name not in order]
     rest = {name: timed[name] for name in ("usage", "isolation", "notes")}
-    return {**fixed, **rest, "metrics": {name: both[name] for name in names}}
+    epochs = fixed["epochs"]  # a report that does not say it counts each repeat as an item
+    return {**fixed, "epochs": epochs, **rest, "metrics": {name: both[name] for name in names}}
 
 
 def _map(value: object) -> Mapping[str, object]:

@@ -140,13 +140,13 @@ async def progress_of(site: Site, run_id: str, jobs: tuple[JobRecord, ...]) -> t
 
 
 def planned_items(jobs: Iterable[JobRecord]) -> int:
-    """How many items a run's jobs have together."""
-    return sum(job.n_planned for job in jobs)
+    """How many items a run's jobs have together, each as often as it is repeated: so much there is to read."""
+    return sum(job.n_repeats for job in jobs)
 
 
 async def _counted(folder: Path, jobs: tuple[JobRecord, ...]) -> Json:
     async with Reader.open(folder) as reader:
-        return _progress([(job, await reader.states(job.key)) for job in jobs])
+        return _progress([(job, await reader.item_states(job.key, job.epochs)) for job in jobs])
 
 
 def _progress(counted: Iterable[tuple[JobRecord, Mapping[State, int]]]) -> Json:
@@ -155,7 +155,7 @@ def _progress(counted: Iterable[tuple[JobRecord, Mapping[State, int]]]) -> Json:
             "job": job.key,
             "benchmark": job.benchmark,
             "provider": job.provider,
-            "planned": job.n_planned,
+            "planned": job.n_selected,
             "ended": sum(states.values()),
             "failed": sum(states.get(state, 0) for state in FAILED_STATES),
             "counts": {str(state): count for state, count in sorted(states.items())},

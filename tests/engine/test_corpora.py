@@ -131,6 +131,20 @@ async def test_doubt_is_resolved_so_often_and_no_more(world: World, rule: str) -
     assert [len(held) for held in store.held.values()] == [4]
 
 
+@pytest.mark.parametrize(("rule", "attempt"), [("reset", 4), ("probe", 1), ("repeat", 1)])
+async def test_a_doubt_that_outlives_a_run_is_settled_by_the_rule_in_the_next_one(
+    world: World, rule: str, attempt: int
+) -> None:
+    store = ScriptedStore.install(world, on_unknown=rule)
+    store.fails("ingest", at=None, error="Unavailable")
+    await run(world)
+    sent = len(store.calls("ingest"))
+    store.heal()
+    await world.resume("r")
+    assert steps(world)[-1][:2] == (attempt, "ready")
+    assert len(store.calls("ingest")) - sent == 4, "no batch was in"
+
+
 # ------------------------------------------------------------------ a refusal
 
 

@@ -46,10 +46,10 @@ async def counted(world: World, run_id: str) -> tuple[int, int, tuple[tuple[int,
     return report.jobs[0].record.n_selected, report.jobs[0].n_ended, report.gaps
 
 
-async def test_items_of_two_ranges_that_overlap_count_once(world: World) -> None:
+async def test_items_of_two_ranges_that_overlap_count_once_and_those_of_none_are_pending(world: World) -> None:
     outcome = await joined(world, {"start": 1, "end": 30}, {"start": 20, "end": 50})
     assert (outcome.gaps, outcome.state) == (((51, 60),), RunState.PARTIAL)
-    assert await counted(world, "whole") == (50, 50, ((51, 60),))
+    assert await counted(world, "whole") == (60, 50, ((51, 60),))
 
 
 async def test_ranges_that_overlap_and_cover_everything_are_the_whole(world: World) -> None:
@@ -60,7 +60,7 @@ async def test_ranges_that_overlap_and_cover_everything_are_the_whole(world: Wor
 
 async def test_a_range_inside_another_adds_nothing(world: World) -> None:
     await joined(world, {"start": 1, "end": 30}, {"start": 5, "end": 9})
-    assert await counted(world, "whole") == (30, 30, ((31, 60),))
+    assert await counted(world, "whole") == (60, 30, ((31, 60),))
 
 
 async def test_a_run_of_everything_and_a_range_of_it_are_everything(world: World) -> None:
@@ -71,25 +71,32 @@ async def test_a_run_of_everything_and_a_range_of_it_are_everything(world: World
 @pytest.mark.parametrize(
     ("flags", "expected"),
     [
-        ({"question_type": ["one"]}, 25),
-        ({"items_of": ["c2", "c3"]}, 20),
-        ({"limit": 5}, 10),
-        ({"sample": 6, "seed": 3}, 12),
+        ({"question_type": ["one"]}, (30, 25)),
+        ({"items_of": ["c2", "c3"]}, (20, 20)),
+        ({"items_of": ["c2", "c5"]}, (20, 10)),
     ],
 )
 async def test_items_inside_the_filters_count_once_too(
-    world: World, flags: Mapping[str, object], expected: int
+    world: World, flags: Mapping[str, object], expected: tuple[int, int]
+) -> None:
+    await joined(world, {"start": 1, "end": 30}, {"start": 20, "end": 50}, **flags)
+    assert (await counted(world, "whole"))[:2] == expected
+
+
+@pytest.mark.parametrize(("flags", "most"), [({"limit": 5}, 10), ({"sample": 6, "seed": 3}, 12)])
+async def test_what_each_range_chose_of_itself_is_all_there_is(
+    world: World, flags: Mapping[str, object], most: int
 ) -> None:
     await joined(world, {"start": 1, "end": 30}, {"start": 20, "end": 50}, **flags)
     n_planned, ended, _ = await counted(world, "whole")
     assert n_planned == ended
-    assert n_planned <= expected
-    assert "sample" in flags or n_planned == expected
+    assert n_planned <= most
+    assert "sample" in flags or n_planned == most
 
 
 async def test_without_a_verdict_the_searches_say_which_items_are_the_same(world: World) -> None:
-    await joined(world, {"start": 1, "end": 30}, {"start": 20, "end": 50}, phases="search", question_type=["one"])
-    assert await planned(world, "whole") == [25]
+    await joined(world, {"start": 1, "end": 30}, {"start": 10, "end": 50}, phases="search", limit=15)
+    assert await planned(world, "whole") == [24], "15 from 1 and 15 from 10, of which both have six"
 
 
 async def test_a_benchmark_that_is_shorter_than_the_range_counts_what_it_has(world: World) -> None:
@@ -98,7 +105,7 @@ async def test_a_benchmark_that_is_shorter_than_the_range_counts_what_it_has(wor
     text = (world.workspace / "configs/benchmarks/facts.yaml").read_text()
     world.write("configs/benchmarks/short.yaml", text.replace("facts", "short"))
     await joined(world, {"start": 5, "end": 30}, {"start": 20, "end": 50}, benchmarks=["facts", "short"])
-    assert await planned(world, "whole") == [46, 6]
+    assert await planned(world, "whole") == [60, 10]
 
 
 async def test_resume_of_a_merged_run_asks_all_that_its_parts_covered(world: World) -> None:
@@ -106,7 +113,7 @@ async def test_resume_of_a_merged_run_asks_all_that_its_parts_covered(world: Wor
     outcome = await world.resume("whole", phases="search,answer,evaluate")
     assert outcome.jobs[0].states == {State.CORRECT: 20}
     assert (outcome.status, outcome.exit_code) == (RunState.PARTIAL, 0)
-    assert await counted(world, "whole") == (20, 20, ((11, 30), (41, 60)))
+    assert await counted(world, "whole") == (60, 20, ((11, 30), (41, 60)))
     assert (await world.resume("whole")).message == "nothing left to do"
 
 
@@ -151,7 +158,7 @@ async def test_a_rescore_of_a_merged_run_scores_every_part(world: World) -> None
     )
     outcome = await execute(plan, environment=world.environment, resume=folder, errand=errand)
     assert outcome.jobs[0].states == {State.CORRECT: 20}
-    assert await planned(world, "whole") == [20]
+    assert await planned(world, "whole") == [60]
     async with Reader.open(folder) as reader:
         assert sum([len(one.items) async for one in reader.values("facts/bm25|builtin/extractive|none")]) == 20
 

@@ -12,7 +12,7 @@ from bench.engine.live import Failure
 from bench.engine.outcome import JobOutcome, Outcome, exit_code_of, job_outcomes, status_of
 from bench.engine.stopping import Stop
 from bench.journal import Entry, Journal, Key, Probe, RunMeta, RunState
-from bench.model import Phase, State
+from bench.model import FAILED_STATES, Phase, State
 from bench.plan import Plan
 from tests.small_world import World
 
@@ -27,6 +27,8 @@ def plan(tmp_path: Path) -> Plan:
 
 def job(plan: Plan, states: Mapping[State, int], **more: object) -> JobOutcome:
     (one,) = plan.jobs
+    failed = any(states.get(state) for state in FAILED_STATES)
+    more = {"failed": failed, **more}
     return JobOutcome(
         job=one, benchmark="facts", provider="bm25", planned=10, states=states, **more  # type: ignore[arg-type]
     )  # fmt: skip

@@ -119,7 +119,7 @@ async def test_every_job_has_its_row_and_its_number_of_items(plan: Plan, tmp_pat
     assert [(row.benchmark, row.provider, row.answering, row.judge) for row in rows] == [
         ("facts", "bm25", "builtin/extractive", None), ("facts", "bm25", None, None),
     ]  # fmt: skip
-    assert [row.planned for row in rows] == [12, 12]
+    assert [row.planned for row in rows] == [6, 6], "items, however often each is repeated"
     assert list(counting.progress.lanes) == ["facts/bm25"]
 
 
@@ -140,8 +140,9 @@ async def test_rows_raise_the_counters_of_their_lane_and_job(plan: Plan, tmp_pat
     counting = await counting_of(plan, tmp_path)
     first, second = plan.jobs
 
-    def entry(owner: str, phase: Phase, **more: object) -> Entry:
-        return Entry(key=Key(owner=owner, phase=phase, corpus="c0", unit="q"), **more)  # type: ignore[arg-type]
+    def entry(owner: str, phase: Phase, epoch: int = 1, **more: object) -> Entry:
+        key = Key(owner=owner, phase=phase, corpus="c0", unit="q", epoch=epoch)
+        return Entry(key=key, **more)  # type: ignore[arg-type]
 
     right = (
         Verdict(evaluator="contains", value=1.0, correct=True),
@@ -167,7 +168,38 @@ async def test_rows_raise_the_counters_of_their_lane_and_job(plan: Plan, tmp_pat
     }  # fmt: skip
     rows = counting.progress.jobs
     assert (rows[first.key].score, rows[second.key].score) == (1.0, None), "the first evaluator decides"
-    assert rows[second.key].states == {State.MEASURED: 1}
+    assert (rows[first.key].states, rows[second.key].states) == ({}, {}), "another repeat is to come"
+    counting([
+        entry(first.key, Phase.EVALUATE, 2, state=State.ERROR, outcome="timeout"),
+        entry(second.key, Phase.EVALUATE, 2, state=State.MEASURED),
+    ])  # fmt: skip
+    assert (rows[first.key].states, rows[second.key].states) == ({State.CORRECT: 1}, {State.MEASURED: 1})
+
+
+async def test_a_resumed_run_goes_on_between_two_repeats_of_an_item(tmp_path: Path) -> None:
+    """One item has all repeats, one lacks the last, one failed in one of them, one in all of them."""
+    world = World.make(tmp_path, corpora=1, items=4)
+    plan = world.plan(providers="bm25", epochs=3)
+    (one,) = plan.jobs
+    good, bad = (State.MEASURED, "ok"), (State.ERROR, "timeout")
+
+    def ended(unit: str, epoch: int, state: State, outcome: str) -> Entry:
+        key = Key(owner=one.key, phase=Phase.EVALUATE, corpus="c0", unit=unit, epoch=epoch)
+        return Entry(key=key, state=state, outcome=outcome)
+
+    stored = {"a": [good, good, good], "b": [good, bad], "c": [good, bad, good], "d": [bad, bad, bad]}
+    folder = tmp_path / "checkpoints/r"
+    async with Journal.create(folder, RunMeta(run_id="r", plan_digest="d", identity={})) as journal:
+        for unit, repeats in stored.items():
+            for epoch, how in enumerate(repeats, start=1):
+                journal.append(ended(unit, epoch, *how))
+    counting = await Counting.over(plan, Progress(), folder, resumed=True)
+    row = counting.progress.jobs[one.key]
+    assert row.states == {State.MEASURED: 2}
+    counting([ended("c", 2, *good)])
+    assert row.states == {State.MEASURED: 2}, "a repeat that is made up for ends no item twice"
+    counting([ended("b", 2, *good), ended("b", 3, *good), *(ended("d", epoch, *good) for epoch in (1, 2, 3))])
+    assert row.states == {State.MEASURED: 4} and row.ended == row.planned
 
 
 async def test_a_resumed_run_begins_with_what_is_durable_errors_aside(tmp_path: Path) -> None:

@@ -330,7 +330,7 @@ def row(state: str = "correct", values: dict[str, float | None] | None = None, *
 
 
 def job(**changes: Any) -> Any:
-    told = {"record": record(), "metrics": {}, "usage": {}, "n_planned": 4, **changes}
+    told = {"record": record(n_selected=4), "metrics": {}, "usage": {}, **changes}
     return SimpleNamespace(**told)
 
 
@@ -354,7 +354,7 @@ def test_rows_add_up_to_counts_and_scores() -> None:
         "unscored": 1, "measured": 0,
     }  # fmt: skip
     assert counts == {"planned": 6, "pending": 2, "scored": 2, "errorKinds": {"timeout": 1}, "retries": 8}
-    scores = folds.scores(job(n_planned=6), NO_CORPORA)
+    scores = folds.scores(job(record=record(n_selected=2, epochs=3)), NO_CORPORA)
     score = emit(scores.deterministic["mrr"])
     assert score == {
         "definition": "mrr/1", "value": 0.75, "valueFailuresAsZero": 0.3, "n": 2, "nExcluded": 1, "nFailed": 3,
@@ -412,7 +412,11 @@ def test_a_score_in_which_a_model_had_a_part_is_judged(
 
 
 def test_a_macro_mean_is_folded_from_the_labels_of_the_rows() -> None:
-    told = record(metrics=(metric("accuracy_macro", "accuracy_macro/1", "answer"),), metric_entries=("accuracy_macro",))
+    told = record(
+        n_selected=4,
+        metrics=(metric("accuracy_macro", "accuracy_macro/1", "answer"),),
+        metric_entries=("accuracy_macro",),
+    )
     folds = Folds.of(job(record=told))
     for value, label in [(1.0, "a"), (1.0, "a"), (0.0, "b")]:
         folds.add(row(values={"accuracy_macro": value}, labels={"question_type": label}))

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bench.journal import Entry, Event, Key, Probe, Reader, RunState, merge
-from bench.model import Measurement, Phase, State
+from bench.model import SCORED_STATES, Measurement, Phase, State
 from bench.plan.record import JobRecord
 from bench.report.choosing import Target, sides_of
 from bench.report.fold import JobReport, Report, fold
@@ -106,7 +106,12 @@ def test_every_planned_item_is_counted_once_in_every_metric_and_breakdown(
 def test_an_item_counts_once_however_many_of_its_epochs_ended(items: list[Told], open_items: int) -> None:
     planned = len({one.item for one in items}) + open_items
     job = folded(replace(RECORD, epochs=2), items, planned)
-    assert job.n_planned == 2 * planned
+    assert job.n_planned == planned
+    assert sum(job.counts.values()) + job.n_pending == planned
+    assert job.n_scored == sum(job.counts.get(state, 0) for state in SCORED_STATES)
+    assert sum(job.error_kinds.values()) == job.counts.get(State.ERROR, 0)
+    failed = sum(job.counts.get(state, 0) for state in FAILED) + job.n_pending
+    assert {one.n_failed for one in job.metrics.values()} == {failed}
     adds_up(job, planned)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -79,9 +80,14 @@ async def test_what_runs_left_at_outside_providers_is_counted(tmp_path: Path) ->
 
 
 async def test_runs_are_listed_newest_first_and_a_broken_one_with_its_problem(tmp_path: Path) -> None:
+    again = replace(ITEMS[0], epoch=2)
     await told(tmp_path, "r1", [(record("x"), ITEMS), (record("y"), ITEMS)])
     await told(
-        tmp_path, "r2", [(record("x", epochs=2), ITEMS)], state=RunState.PAUSED, created_at=AT + timedelta(days=1)
+        tmp_path,
+        "r2",
+        [(record("x", epochs=2), [*ITEMS, again])],
+        state=RunState.PAUSED,
+        created_at=AT + timedelta(days=1),
     )
     odd = await told(tmp_path, "odd", [(record("x"), ITEMS)])
     async with Journal.resume(odd) as journal:
@@ -93,7 +99,7 @@ async def test_runs_are_listed_newest_first_and_a_broken_one_with_its_problem(tm
         "run_id": "r1", "state": "complete", "reason": "", "holder": None, "benchmarks": ["facts"],
         "providers": ["x", "y"], "planned": 6, "ended": 6, "created_at": "2026-01-02T03:04:05Z",
     }  # fmt: skip
-    assert (rows["r2"]["state"], rows["r2"]["planned"], rows["r2"]["ended"]) == ("paused", 6, 3)
+    assert (rows["r2"]["state"], rows["r2"]["planned"], rows["r2"]["ended"]) == ("paused", 3, 1)
     for name in ("torn", "odd"):
         assert rows[name]["state"] == "unreadable" and rows[name]["reason"]
     assert await list_runs(tmp_path / "nowhere") == []

@@ -63,9 +63,10 @@ LIMIT ?4;
 SELECT min(entry), max(entry) FROM score WHERE owner = (SELECT id FROM owner WHERE name = ?1) AND generation = 0;
 
 -- name: ends
+-- an item ends with its last epoch, ?4
 SELECT b.n, e.started_us FROM (
   SELECT count(*) AS n, max(entry) AS last FROM score
-  WHERE owner = (SELECT id FROM owner WHERE name = ?1) AND generation = 0
+  WHERE owner = (SELECT id FROM owner WHERE name = ?1) AND generation = 0 AND epoch = ?4
   GROUP BY (entry - ?2) / ?3) b
 JOIN entry e ON e.id = b.last
 ORDER BY e.started_us;

@@ -69,6 +69,16 @@ SELECT state, count(*) FROM (
   GROUP BY corpus, unit, epoch)
 GROUP BY state;
 
+-- name: repeats
+-- how the repeats of each item ended in the newest scoring, equal lists together
+SELECT found, count(*) FROM (
+  SELECT json_group_array(json_array(state, outcome)) AS found FROM (
+    SELECT corpus, unit, state, outcome, max(generation) FROM score
+    WHERE owner = (SELECT id FROM owner WHERE name = ?1)
+    GROUP BY corpus, unit, epoch)
+  GROUP BY corpus, unit)
+GROUP BY found;
+
 -- name: failed_for
 -- the newest outcome of each item that failed, equal texts together, the commonest first
 SELECT s.outcome, coalesce(m.text, ''), count(*) FROM (

@@ -1,0 +1,160 @@
+"""A run that asks each item several times: every face of it counts items, and every face counts the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from bench.engine import Outcome, Silent
+from bench.engine.progress import Progress
+from bench.journal import RunState
+from bench.journal.results_db import ResultsDb
+from bench.model import FAILED_STATES, State
+from bench.report.progress import standing
+from bench.report.runs import list_runs
+from bench.report.summary import FILE, rebuild
+from tests.scenarios.program import bench
+from tests.small_world import World
+from tests.web.workspaces import visiting
+
+Worlds = Callable[..., World]
+
+FLAGS: Mapping[str, Any] = {"providers": "faulty", "answering_model": "builtin/extractive", "isolation": "off"}
+
+
+class Watching(Silent):
+    """Keeps the live counters."""
+
+    progress: Progress
+
+    def launched(self, progress: Progress) -> None:
+        self.progress = progress
+
+
+def results(world: World, run_id: str) -> dict[str, Any]:
+    """The one job of ``results --json``."""
+    shown = bench(world.workspace, "results", run_id, "--json", **world.variables)
+    assert shown.returncode == 0, shown.stderr
+    (job,) = json.loads(shown.stdout)["jobs"]
+    return cast("dict[str, Any]", job)
+
+
+async def agreed(world: World, outcome: Outcome, live: Progress) -> dict[str, Any]:
+    """The job of ``results --json``, when everybody else says the same of it."""
+    job = results(world, outcome.run_id)
+    counts, planned = cast("dict[str, int]", job["counts"]), job["n_planned"]
+    ended = sum(counts.values())
+    failed = sum(counts.get(str(state), 0) for state in FAILED_STATES)
+    assert ended + job["n_pending"] == planned
+    assert sum(job["error_kinds"].values()) == counts.get("error", 0)
+    for name, one in job["metrics"].items():
+        assert one["n"] + one["n_excluded"] + one["n_failed"] == planned, name
+        assert one["n_failed"] == failed + job["n_pending"], name
+        for labels in one["breakdown"].values():
+            assert sum(label["n"] for label in labels.values()) == one["n"], name
+    (told,) = outcome.jobs
+    assert {str(state): count for state, count in told.states.items()} == counts
+    assert (told.planned, told.pending, told.valid) == (planned, job["n_pending"], job["valid"])
+    (running,) = live.jobs.values()
+    assert (running.planned, running.ended) == (planned, ended)
+    status = await standing(outcome.folder)
+    assert (status["total"], status["completed"], status["failed"]) == (planned, ended - failed, failed)
+    (row,) = await list_runs(world.workspace)
+    assert (row["planned"], row["ended"]) == (planned, ended)
+    await rebuild(world.workspace)
+    async with ResultsDb.open(world.workspace / "results" / FILE) as database:
+        (kept,) = await database.runs()
+    assert (kept.n_planned, kept.n_scored) == (planned, job["n_scored"])
+    async with visiting(world.workspace) as visit:
+        page = await visit.document(f"/runs/{outcome.run_id}")
+    progress = page["progress"]
+    shown = page["results"]["jobs"][0]
+    assert {name: shown[name] for name in ("epochs", "n_planned", "n_pending", "counts")} == {
+        name: job[name] for name in ("epochs", "n_planned", "n_pending", "counts")
+    }
+    assert [count for _, count in shown["ends"]][-1:] == [ended][: len(shown["ends"])], "the pace ends at what ended"
+    assert (progress["planned"], progress["ended"], progress["failed"]) == (planned, ended, failed)
+    assert progress["jobs"][0]["counts"] == counts
+    return job
+
+
+async def run(world: World, **flags: object) -> tuple[Outcome, Progress]:
+    watching = Watching()
+    outcome = await world.run(watching, **FLAGS, **flags)
+    return outcome, watching.progress
+
+
+async def test_a_repeated_run_counts_its_items_once(world_of: Worlds) -> None:
+    world = world_of(corpora=2, items=4)
+    outcome, live = await run(world, epochs=3)
+    assert world.calls("search") == 24
+    job = await agreed(world, outcome, live)
+    assert (job["epochs"], job["n_planned"], job["counts"], job["n_scored"]) == (3, 8, {"correct": 8}, 8)
+    assert job["metrics"]["accuracy"]["spread"] == 0.0
+    assert outcome.resume is None
+
+
+async def test_a_failure_in_one_of_three_repeats_fails_no_item_and_can_be_tried_again(world_of: Worlds) -> None:
+    world = world_of("search:status:code=400,every=3", corpora=2, items=4)
+    outcome, live = await run(world, epochs=3, concurrency=1)
+    job = await agreed(world, outcome, live)
+    assert (job["counts"], job["valid"], job["error_kinds"]) == ({"correct": 8}, True, {})
+    assert outcome.exit_code == 0
+    assert outcome.resume == f"bench run --resume {outcome.run_id}", "eight repeats failed"
+    world.heal()
+    again = Watching()
+    resumed = await world.resume(outcome.run_id, again)
+    assert world.calls("search") == 32
+    assert resumed.resume is None
+    assert (await agreed(world, resumed, again.progress))["counts"] == {"correct": 8}
+
+
+async def test_an_item_whose_every_repeat_failed_has_failed_once(world_of: Worlds) -> None:
+    world = world_of("search:status:code=400,match=opens the vault K1x0", corpora=2, items=4)
+    outcome, live = await run(world, epochs=3)
+    job = await agreed(world, outcome, live)
+    assert (job["counts"], job["error_kinds"]) == ({"correct": 7, "error": 1}, {"rejected": 1})
+    assert job["invalid"] == ["1 of 8 items failed (error or not_ready): above the allowed 2 %"]
+    assert outcome.exit_code == 4
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+async def test_an_item_that_was_left_between_two_repeats_is_pending(world_of: Worlds, concurrency: int) -> None:
+    world = world_of("search:latency:ms=150", corpora=2, items=5)
+    outcome, live = await run(world, epochs=3, concurrency=concurrency, max_time=1.0)
+    assert outcome.status is RunState.STOPPED
+    job = await agreed(world, outcome, live)
+    assert job["n_planned"] == 10 and job["n_pending"] > 0
+    assert outcome.resume is not None
+    world.heal()
+    again = Watching()
+    resumed = await world.resume(outcome.run_id, again, max_time=60)
+    whole = await agreed(world, resumed, again.progress)
+    assert (whole["counts"], whole["n_pending"], resumed.status) == ({"correct": 10}, 0, RunState.COMPLETE)
+    assert world.calls("search") <= 30 + concurrency, "what had ended was not asked again"
+
+
+def test_a_receipt_states_each_repeat_and_its_totals_follow_from_them(world_of: Worlds) -> None:
+    """The rows of a receipt are repeats, so its counts are too: a verifier has nothing but the rows."""
+    world = world_of("search:status:code=400,every=3", corpora=2, items=4)
+    at, variables = world.workspace, {**world.variables, "XDG_CONFIG_HOME": str(world.workspace / "home")}
+
+    def ran(*arguments: str) -> Any:
+        done = bench(at, *arguments, **variables)
+        assert done.returncode == 0, (done.stdout, done.stderr)
+        return done
+
+    flags = ("--benchmarks", "facts", "--providers", "faulty", "--answering-model", "builtin/extractive")
+    ran("run", *flags, "--isolation", "off", "--epochs", "3", "--concurrency", "1", "--run-id", "r")
+    ran("keys", "new")
+    (receipt,) = json.loads(ran("sign", "r", "--json").stdout)["receipts"]
+    ran("verify", receipt["file"])
+    stated = json.loads((at / Path(receipt["file"])).read_text())
+    counts = stated["counts"]
+    assert (counts["planned"], counts["byState"]["correct"], counts["byState"]["error"]) == (24, 16, 8)
+    assert stated["perQuery"]["count"] == 24 and stated["run"]["epochs"] == 3
+    assert results(world, "r")["counts"] == {str(State.CORRECT): 8}
