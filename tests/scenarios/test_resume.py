@@ -6,12 +6,14 @@ import json
 import random
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from bench.errors import DataError, IdentityError, UsageError
 from bench.journal import Reader, RunState, merge
 from bench.model import State
+from tests.fakes.mortal import Mortal
 from tests.scenarios.program import bench
 from tests.small_world import WAITING, World, ended, kill, wait_for
 
@@ -150,17 +152,29 @@ async def test_R7_the_wait_after_a_resume_asks_for_every_job_of_the_corpus(world
     assert len(world.keys("status")) == 10
 
 
-async def test_R7_a_provider_that_dies_in_the_middle_is_given_each_session_once(world_of: Worlds) -> None:
-    world = world_of("add:status:code=400,skip=6", corpora=1, items=10, sessions=10)
-    world.provider("faulty", extra=WAITING)
-    outcome = await world.run(providers="faulty", run_id="r7", concurrency=1, max_error_rate=1)
-    assert outcome.jobs[0].states == {State.ERROR: 10}
-    assert (world.calls("add"), world.calls("status")) == (7, 0)
-    world.heal()
-    outcome = await world.resume("r7")
-    assert outcome.jobs[0].states == {State.MEASURED: 10}
-    assert sorted(world.keys("add").values()) == [1] * 9 + [2], "the seventh was refused once"
-    assert len(world.keys("status")) == 10
+@pytest.mark.parametrize("stored", [False, True], ids=["before it stored", "after it stored"])
+@pytest.mark.parametrize("rule", ["probe", "reset"])
+async def test_R7_a_provider_that_dies_at_session_7_of_10_is_asked_for_the_jobs_of_all_ten(
+    tmp_path: Path, rule: str, stored: bool
+) -> None:
+    with Mortal.born(tmp_path, dies_at=7, stored=stored) as service:
+        world = World.make(tmp_path / "w", service.url, corpora=1, items=10, sessions=10)
+        world.provider("faulty", extra=WAITING, **{"on_unknown: reset": f"on_unknown: {rule}"})
+        outcome = await world.run(providers="faulty", run_id="r7", concurrency=1, max_error_rate=1)
+        service.wait_dead()
+        assert outcome.jobs[0].states == {State.ERROR: 10}
+        assert (len(service.told("add")), service.told("status")) == (7 if stored else 6, [])
+        service.reborn()
+        outcome = await world.resume("r7")
+        assert outcome.jobs[0].states == {State.MEASURED: 10}
+        (searched,) = {one["namespace"] for one in service.told("search")}
+        added = [one for one in service.told("add") if one["namespace"] == searched]
+        assert len({one["content"] for one in added}) == len(added) == 10, "each session was added once"
+        unheard = {"job-7"} if stored and rule == "probe" else set()
+        assert {one["job"] for one in service.told("status")} == {one["job"] for one in added} - unheard, (
+            "the id in an answer that never came is nobody's to ask for"
+        )
+        assert (len(service.told("add")) == 10) is (rule == "probe"), "what a probe finds is not told anew"
 
 
 async def test_R8_a_store_in_process_memory_is_filled_again(world_of: Worlds) -> None:
