@@ -15,12 +15,10 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
-import anyio
-
 from bench.cli import console
 from bench.cli.global_flags import Globals
+from bench.cli.ticking import ticking
 from bench.engine.progress import Progress
-from bench.engine.run import inmost
 
 if TYPE_CHECKING:
     from bench.engine.outcome import Outcome
@@ -61,19 +59,9 @@ def display_for(flags: Globals) -> Display:
 @asynccontextmanager
 async def follow(display: Display) -> AsyncIterator[None]:
     """Tick the display while the block runs; close it afterwards, also on an error."""
-
-    async def tick() -> None:
-        while True:
-            await anyio.sleep(display.every_s)
-            display.tick()
-
     try:
-        async with anyio.create_task_group() as ticker:
-            ticker.start_soon(tick)
+        async with ticking(display.every_s, display.tick):
             yield
-            ticker.cancel_scope.cancel()
-    except BaseExceptionGroup as group:
-        raise inmost(group) from group
     finally:
         display.close()
 

@@ -1,9 +1,15 @@
-"""``bench doctor PROVIDER``: the live contract test, as a table or JSON. It leaves nothing behind unless asked to."""
+"""``bench doctor PROVIDER``: the live contract test, as a table or JSON. It leaves nothing behind unless asked to.
+
+What is asked stands on stderr as it begins, and every ten seconds again what is waited for: a service that accepts
+and never answers is told from a doctor that hangs.
+"""
 
 from __future__ import annotations
 
 import tempfile
+from dataclasses import dataclass, field
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Annotated
 
 import anyio
@@ -13,11 +19,13 @@ from bench.cli import console
 from bench.cli.global_flags import current
 
 if TYPE_CHECKING:
+    from bench.http import Http
     from bench.model import Model
     from bench.providers.doctor import DoctorReport
 
 CHECK_FAILED = 4
 REFUSED = 3
+TELL_EVERY_S = 10.0
 
 
 def doctor(
@@ -26,6 +34,7 @@ def doctor(
     *,
     keep: Annotated[bool, Parameter(negative=())] = False,
     embedding_model: str | None = None,
+    timeout: str | None = None,
 ) -> int:
     """Ask a provider for everything a run will ask of it: setup, add, search, isolation, clear.
 
@@ -37,22 +46,58 @@ def doctor(
         Leave its namespaces there to look at.
     embedding_model
         For providers that take vectors.
+    timeout
+        Time to wait for one answer, for example 60s (15s, or the longer one that the provider's config gives).
     """
-    report = anyio.run(_examined, provider, embedding_model, keep)
+    from bench.config.run import RunRequest
+
+    timeout_s = RunRequest.combine(None, {"timeout": timeout}).timeout
+    report = anyio.run(_examined, provider, embedding_model, keep, timeout_s)
     if current.get().json:
         console.json_value(report.as_json())
+        console.note(f"doctor: {_verdict(report)}")
     else:
         rows = [(check.name, check.outcome, f"{check.latency_ms:.0f} ms", check.detail) for check in report.checks]
         title = f"{report.provider} {report.version}"
         console.table(("check", "outcome", "took", "detail"), rows, title=title, right=(2,))
-        console.line("ok" if report.ok else "the provider refused" if report.refused else "a check failed")
+        console.line(_verdict(report))
     if report.refused:
         return REFUSED
     return 0 if report.ok else CHECK_FAILED
 
 
-async def _examined(name: str, embedding_model: str | None, keep: bool) -> DoctorReport:
+def _verdict(report: DoctorReport) -> str:
+    from bench.events import redact
+
+    if report.hung is not None:
+        place = f" from {redact(report.address)}" if report.address else ""
+        return f'no answer to "{report.hung.name}"{place}: {report.hung.detail}'
+    return "ok" if report.ok else "the provider refused" if report.refused else "a check failed"
+
+
+@dataclass(slots=True)
+class Steps:
+    """What the doctor is at, told on stderr as it begins and again while it takes long."""
+
+    http: Http
+    name: str = "loading"
+    since: float = field(default_factory=perf_counter)
+
+    def begin(self, name: str) -> None:
+        """Tell of the next step."""
+        self.name, self.since = name, perf_counter()
+        console.note(f"doctor: {name}")
+
+    def waiting(self) -> None:
+        """Tell what is waited for."""
+        oldest, age_s = self.http.oldest(), self.http.oldest_s()
+        request = f", {oldest} has not answered for {age_s:.0f} s" if oldest and age_s is not None else ""
+        console.note(f"doctor: {self.name}: {perf_counter() - self.since:.0f} s so far{request}")
+
+
+async def _examined(name: str, embedding_model: str | None, keep: bool, timeout_s: float | None) -> DoctorReport:
     from bench import events
+    from bench.cli.ticking import ticking
     from bench.config.catalog import Catalog
     from bench.engine.readers import embedding_options
     from bench.http import Http
@@ -69,7 +114,8 @@ async def _examined(name: str, embedding_model: str | None, keep: bool) -> Docto
     catalog = Catalog.load(flags.workspace)
     config = load_named(catalog, name)
     rule = facts.embedding(config)
-    async with Http() as http:
+    async with Http(attempt_s=timeout_s, repeats_timeouts=False) as http:
+        steps = Steps(http)
 
         async def reader(model: str) -> Model:
             return open_model(model, http=http, environment=environment, role="provider", files=model_files(catalog))
@@ -91,4 +137,5 @@ async def _examined(name: str, embedding_model: str | None, keep: bool) -> Docto
                 embedder=embedder,
                 open_model=reader,
             )
-            return await examine(config, context, keep=keep)
+            async with ticking(TELL_EVERY_S, steps.waiting):
+                return await examine(config, context, keep=keep, tell=steps.begin)

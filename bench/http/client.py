@@ -44,7 +44,8 @@ class Http:
 
     ``concurrency``: requests in flight over all endpoints, or ``auto``. ``rates``: limits that win over an endpoint's
     own, by endpoint name or by its part before the last dot. ``share``: this machine's part of every rate.
-    ``attempt_s``: a deadline of one attempt that wins over every other.
+    ``attempt_s``: a deadline of one attempt that wins over every other. ``repeats_timeouts``: False gives a call up
+    once an attempt ran out of its time; what is refused or breaks off is repeated all the same.
     """
 
     def __init__(
@@ -54,13 +55,16 @@ class Http:
         rates: Mapping[str, Limits] | None = None,
         share: float = 1.0,
         attempt_s: float | None = None,
+        repeats_timeouts: bool = True,
         random: random.Random | None = None,
     ) -> None:
         self._adaptive = concurrency == "auto"
         self._slots = Slots(CEILING if concurrency == "auto" else concurrency)
         self._rates = dict(rates or {})
         self._share = share
-        self._attempt_s = attempt_s
+        self.attempt_s = attempt_s
+        """what an attempt may take whatever its endpoint says; None: as that says"""
+        self._repeats_timeouts = repeats_timeouts
         self._random = random or _unseeded()
         self._gates: dict[str, Gate] = {}
         self._flying: dict[Trip, None] = {}
@@ -195,6 +199,7 @@ class Http:
             return await self._transmit(trip)
         except (ClosedTooLong, NotSent, Lost, TooLarge) as signal:
             failed = classify.of_silence(trip.endpoint, trip.label, signal, repeatable=trip.request.repeatable)
+            failed.repeat = failed.repeat and (self._repeats_timeouts or failed.error.kind != "timeout")
             raise failed from signal.__cause__
 
     async def _transmit(self, trip: Trip) -> Answer:
@@ -209,7 +214,7 @@ class Http:
                     request=trip.request,
                     body=trip.body,
                     stamps=trip.stamps,
-                    timing=_timing(trip.attempt_s(self._attempt_s), trip.endpoint.timeouts.connect_s),
+                    timing=_timing(trip.attempt_s(self.attempt_s), trip.endpoint.timeouts.connect_s),
                     max_bytes=trip.endpoint.max_response_bytes,
                 )
             )

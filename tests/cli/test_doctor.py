@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from bench.cli.doctor import Steps
+from bench.http import Http
 from tests.small_world import World
 
 Bench = Callable[..., Any]
@@ -70,3 +73,50 @@ def test_what_cannot_be_examined_says_why(bench: Bench, name: str, text: str) ->
     done = bench("doctor", name, check=None)
     assert done.returncode in (2, 4)
     assert text in done.stderr + done.stdout
+
+
+def asked(done: Any) -> list[str]:
+    return [line for line in done.stderr.splitlines() if line.startswith("doctor: ")]
+
+
+def test_each_step_stands_on_stderr_as_it_begins_and_stdout_stays_json(bench: Bench) -> None:
+    done = bench("doctor", "bm25", "--json")
+    names = [f"doctor: {check['name']}" for check in json.loads(done.stdout)["checks"]]
+    told = [line for line in asked(done) if not line.startswith("doctor: clearing")]
+    assert told == ["doctor: opening", *names, "doctor: ok"]
+    assert asked(bench("doctor", "bm25", "-q")) == []
+
+
+def test_a_service_that_never_answers_is_named_with_its_step_after_one_deadline(bench: Bench, world: World) -> None:
+    world.fault("search:hang")
+    started = time.monotonic()
+    done = bench("doctor", "faulty", "--timeout", "1s", check=4)
+    assert time.monotonic() - started < 8
+    assert asked(done)[:3] == ["doctor: opening", "doctor: version", "doctor: setup twice"]
+    verdict = done.stdout.rstrip().splitlines()[-1]
+    assert verdict == (
+        f'no answer to "empty namespace" from {world.url}: '
+        "timeout: faulty.search: POST /v1/search: no answer within 1 s"
+    )
+    assert world.control("stats")["providers"]["default"]["endpoints"]["search"]["calls"] == 1
+    assert "timeout" in bench("doctor", "faulty", "--timeout", "0", check=2).stderr
+
+
+def test_what_is_waited_for_is_told_again_while_it_takes_long(capsys: pytest.CaptureFixture[str]) -> None:
+    steps = Steps(cast("Http", Flying()))
+    steps.begin("add")
+    steps.waiting()
+    assert capsys.readouterr().err.splitlines() == [
+        "doctor: add",
+        "doctor: add: 0 s so far, faulty.add has not answered for 12 s",
+    ]
+
+
+class Flying:
+    """One request on its way."""
+
+    def oldest(self) -> str:
+        return "faulty.add"
+
+    def oldest_s(self) -> float:
+        return 12.4

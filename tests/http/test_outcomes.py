@@ -328,6 +328,18 @@ async def test_l6_a_hanging_server_is_a_time_out_at_its_deadline(fault_server: S
     assert seen(url)["calls"] == 2
 
 
+@pytest.mark.parametrize(("fault", "calls"), [("search:hang", 1), ("search:status:code=503", 2)])
+async def test_who_gives_up_after_a_time_out_repeats_all_the_same_what_was_refused(
+    fault_server: Starter, seen: Seen, fault: str, calls: int
+) -> None:
+    url = fault_server(fault)
+    endpoint = Endpoint(name="p.search", role="provider", retry=Retry(max_retries=1, delay_s=0.01))
+    async with Http(attempt_s=0.3, repeats_timeouts=False) as http:
+        with pytest.raises(Unavailable):
+            await http.call(endpoint, search(url))
+    assert seen(url)["calls"] == calls
+
+
 async def test_l6_a_dripping_answer_is_a_time_out_too(fault_server: Starter) -> None:
     url = fault_server("search:drip:bytes=1,ms=200")
     endpoint = Endpoint(name="p.search", role="provider", retry=Retry(max_retries=0), timeouts=Timeouts(attempt_s=0.5))

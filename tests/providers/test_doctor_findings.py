@@ -9,7 +9,7 @@ from aiohttp import web
 
 from bench.config.provider import ProviderConfig, load_provider
 from bench.config.source import Source
-from bench.providers.doctor import DoctorReport, examine
+from bench.providers.doctor import ATTEMPT_MS, DoctorReport, _impatient, examine
 from tests.contract.running import context_for
 from tests.local_server import LocalServers
 from tests.providers.declared import declared
@@ -303,3 +303,23 @@ async def test_a_service_that_takes_no_k_passes_and_the_cut_is_told(tmp_path: Pa
 async def test_where_every_search_is_404_the_empty_query_is_no_pass(tmp_path: Path) -> None:
     found = await asked_over_http(tmp_path, {}, search_status=404)
     assert found["empty query"][0] == "skip", found
+
+
+def test_only_a_look_is_kept_short_where_the_config_names_a_time() -> None:
+    look: dict[str, object] = {"method": "GET", "path": "/count", "value": "$"}
+    slow = _impatient(declared({"connection.timeout": 120_000, "endpoints.count": look}))
+    assert slow.connection.timeout == 120_000 and slow.endpoints and slow.endpoints.count
+    assert slow.endpoints.count.timeout == ATTEMPT_MS
+    assert _impatient(declared({})).connection.timeout == ATTEMPT_MS
+    own = _impatient(declared({"endpoints.count": {**look, "timeout": 40_000}}))
+    assert own.endpoints and own.endpoints.count and own.endpoints.count.timeout == 40_000
+
+
+async def test_an_examination_leaves_a_service_that_is_away_at_once(tmp_path: Path) -> None:
+    gone = 'raise Unavailable("gone", timed_out=True)'
+    told: list[str] = []
+    config = shelf(tmp_path, ("rejected = {}", gone), (CLEAR, gone))
+    async with context_for(config, tmp_path, {"SHELF_KEY": KEY}) as context:
+        report = await examine(config, context, tell=told.append)
+    assert report.hung is not None and (report.hung.name, report.hung.detail) == ("add", "timeout: gone")
+    assert [text for text in told if "is left there: gone" in text]

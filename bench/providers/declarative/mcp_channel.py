@@ -191,7 +191,7 @@ class McpChannel:
     async def _ask(self, call: Wired, filled: Filled) -> CallToolResult:
         assert self._session is not None, "the channel is used inside `async with`"
         arguments = filled.body if isinstance(filled.body, dict) else {}
-        timeout_s = call.timeout_s or call.endpoint.timeouts.attempt_s
+        timeout_s = self.http.attempt_s or call.timeout_s or call.endpoint.timeouts.attempt_s
         try:
             with anyio.fail_after(timeout_s):
                 return await self._session.call(str(call.tool), arguments)

@@ -2,7 +2,7 @@
 
 The same list is ``bench doctor NAME`` and the contract suite of the tests::
 
-    report = await examine(config, context)
+    report = await examine(config, context, tell=print)      # each question as it begins
     report.ok, [(check.name, check.outcome, check.detail) for check in report.checks]
 
 It uses namespaces of its own and leaves nothing behind unless asked to.
@@ -11,6 +11,7 @@ It uses namespaces of its own and leaves nothing behind unless asked to.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -26,10 +27,22 @@ if TYPE_CHECKING:
 __all__ = ["Check", "DoctorReport", "examine"]
 
 RETRY_DELAY_MS = 200
+ATTEMPT_MS = 15_000
+"""for every look, and for all else too where the config names no time of its own"""
+LOOKS = ("version", "health", "count")
+"""calls that only look: a service that thinks long over what it is given answers these at once"""
 
 
-async def examine(config: ProviderConfig, context: ProviderContext, *, keep: bool = False) -> DoctorReport:
+async def examine(
+    config: ProviderConfig,
+    context: ProviderContext,
+    *,
+    keep: bool = False,
+    tell: Callable[[str], None] = lambda step: None,
+) -> DoctorReport:
     """Open the provider and ask every question; what builds on a failed one is skipped with the reason.
+
+    ``tell`` is given each step as it begins.
 
     Raises:
         ConfigError: the provider cannot be built at all.
@@ -37,22 +50,37 @@ async def examine(config: ProviderConfig, context: ProviderContext, *, keep: boo
     with ExitStack() as stack:
         lines: list[str] = []
         stack.enter_context(_listening(lines))
+        tell("opening")
         async with open_provider(_impatient(config), context) as provider:
-            examination = Examination(config, provider, lines)
+            examination = Examination(config, provider, lines, tell)
             try:
                 checks = [await examination.ask(question) for question in QUESTIONS]
             finally:
                 if not keep:
                     await examination.leave()
     return DoctorReport(
-        provider=config.name, version=examination.version, checks=tuple(checks), refused=examination.refused
+        provider=config.name,
+        version=examination.version,
+        checks=tuple(checks),
+        refused=examination.refused,
+        hung=examination.hung,
+        address=context.environment.resolve(config.base_url or ""),
     )
 
 
 def _impatient(config: ProviderConfig) -> ProviderConfig:
-    """The same provider with short pauses between retries: somebody waits for the answer."""
-    pause_ms = min(config.rate_limit.retry_delay_ms, RETRY_DELAY_MS)
-    return config.model_copy(update={"rate_limit": config.rate_limit.model_copy(update={"retry_delay_ms": pause_ms})})
+    """The same provider with short deadlines and pauses between retries: somebody waits for the answer."""
+    pauses = {"retry_delay_ms": min(config.rate_limit.retry_delay_ms, RETRY_DELAY_MS)}
+    times = {} if "timeout" in config.connection.model_fields_set else {"timeout": ATTEMPT_MS}
+    changes: dict[str, object] = {
+        "rate_limit": config.rate_limit.model_copy(update=pauses),
+        "connection": config.connection.model_copy(update=times),
+    }
+    if config.endpoints is not None:
+        looks = {name: call for name in LOOKS if (call := getattr(config.endpoints, name)) is not None}
+        short = {name: call.model_copy(update={"timeout": call.timeout or ATTEMPT_MS}) for name, call in looks.items()}
+        changes["endpoints"] = config.endpoints.model_copy(update=short)
+    return config.model_copy(update=changes)
 
 
 class _listening(logging.Handler):  # noqa: N801  used as a context manager

@@ -28,6 +28,8 @@ FACTS = (
     ("Carla adopted a grey cat called Miso from the shelter on Sunday.", datetime(2023, 7, 16, 18, 30, tzinfo=UTC)),
 )
 """three dated memories that share no word of weight"""
+TIMEOUT = "timeout"
+"""the kind of an error that says that no answer came in time"""
 OTHER = "Dmitri repairs old clocks in a workshop behind the station."
 
 
@@ -52,10 +54,12 @@ class Room:
 class Examination:
     """The state that the questions share."""
 
-    def __init__(self, config: ProviderConfig, provider: Provider, log: list[str]) -> None:
+    def __init__(self, config: ProviderConfig, provider: Provider, log: list[str], tell: Callable[[str], None]) -> None:
         self.config = config
         self.provider = provider
         self.log = log
+        self.tell = tell
+        """says what is asked now, as it begins"""
         self.version = provider.version
         self.run_id = f"doctor-{uuid.uuid4().hex[:8]}"
         self.memories = [
@@ -68,6 +72,8 @@ class Examination:
         self.rewrites = False
         """the service stores something else than it was given, so texts cannot be compared"""
         self.refused = False
+        self.hung: Check | None = None
+        """the question to which no answer came in time, so that no further one was asked"""
         self._lost: dict[str, str] = {}
         """questions that were not answered, and why those that build on them cannot be"""
         self._away = ""
@@ -84,8 +90,10 @@ class Examination:
         """Ask one question and time the answer; one that builds on a lost answer is not asked."""
         started = time.perf_counter()
         outcome: Outcome = "pass"
+        hung = False
         try:
             self._require(question)
+            self.tell(question.name)
             detail = await question.ask(self)
         except Skipped as skipped:
             outcome, detail = "skip", str(skipped)
@@ -95,11 +103,15 @@ class Examination:
             outcome, detail = "fail", f"{error.kind}: {error}"
             self._away = f'not asked, see "{question.name}"' if is_away(error) else ""
             self.refused = self.refused or is_refusal(error)
+            hung = error.kind == TIMEOUT
         if outcome == "fail":
             self._lost[question.name] = f'needs "{question.name}", which failed'
         self.texts.append(detail)
         took_ms = (time.perf_counter() - started) * 1000
-        return Check(name=question.name, outcome=outcome, detail=redact(detail), latency_ms=took_ms)
+        check = Check(name=question.name, outcome=outcome, detail=redact(detail), latency_ms=took_ms)
+        if hung:
+            self.hung = check
+        return check
 
     def _require(self, question: Question) -> None:
         reason = self._away if question.asks else ""
@@ -109,13 +121,17 @@ class Examination:
             raise Skipped(reason)
 
     async def leave(self) -> None:
-        """Clear what was made; a provider that cannot clear keeps it."""
+        """Clear what was made; a provider that cannot clear, or is away, keeps it."""
         for room in (self.first, self.second):
             try:
                 if room.used:
+                    self.tell(f"clearing {room.space.namespace}")
                     await self.provider.clear(room.space)
             except CallError as error:
                 self.texts.append(str(error))
+                self.tell(redact(f"{room.space.namespace} is left there: {error}"))
+                if is_away(error):
+                    return
 
     async def prepare(self, room: Room) -> None:
         """Set a namespace up."""
@@ -199,7 +215,7 @@ class Question:
 def is_away(error: BenchError) -> bool:
     """Say whether every further call must end the same way: nobody answers, or the key is refused."""
     return is_refusal(error) or (
-        isinstance(error, Unavailable) and (error.__cause__ is not None or error.kind == "timeout")
+        isinstance(error, Unavailable) and (error.__cause__ is not None or error.kind == TIMEOUT)
     )
 
 

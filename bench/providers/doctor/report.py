@@ -28,6 +28,11 @@ class DoctorReport:
     refused: bool = False
     """the provider refuses the key, or the plan is used up: nobody can say whether the rest would pass"""
 
+    hung: Check | None = None
+    """the question to which no answer came in time"""
+    address: str = ""
+    """where the service is; empty for one without an address"""
+
     @property
     def ok(self) -> bool:
         """True when no check failed; a skipped one says why."""
