@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from bench.cli import console
 from bench.cli.flags import RunFlags, given
-from bench.cli.running import carry_out, surroundings
+from bench.cli.running import asked, carry_out, surroundings
 from bench.errors import UsageError
 from bench.journal.places import find_run
 from bench.model import Phase
@@ -124,14 +124,14 @@ def fork(
     """
     from bench.engine.reusing import forked_plan, stored_items
 
-    start, found = Phase(from_), given(flags or RunFlags())
+    catalog, environment = surroundings()
+    start, found = Phase(from_), asked(catalog, flags or RunFlags())
     wrong = next((name for name in FOR_ANSWERS if name in found), None)
     if start is Phase.EVALUATE and wrong is not None:
         text = f"--{wrong.replace('_', '-')} changes answers, and --from evaluate keeps them"
         raise UsageError(text, hint="use --from answer")
     if "cluster" in found:
         raise UsageError("a fork runs in one process", hint="leave --cluster out")
-    catalog, environment = surroundings()
 
     async def planned() -> tuple[Plan, Errand]:
         plan, errand = await forked_plan(run_id, start, catalog=catalog, flags=found, environment=environment)

@@ -8,14 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter, Token
 
 from bench.errors import UsageError
-
-if TYPE_CHECKING:
-    from bench.config.run import RunRequest
 
 Many = Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())]
 Maybe = Annotated[str | None, Parameter()]
@@ -178,13 +175,6 @@ def given(flags: SelectionFlags) -> dict[str, object]:
         if flags.concurrency is not None and flags.concurrency != "auto":
             found["concurrency"] = _whole(flags.concurrency, "--concurrency")
     return found
-
-
-def request(flags: RunFlags, below: RunRequest | None) -> RunRequest:
-    """Lay the flags over a run file's request; raise UsageError for a value out of range."""
-    from bench.config.run import RunRequest
-
-    return RunRequest.combine(below, given(flags))
 
 
 def _whole(text: str, flag: str) -> int:

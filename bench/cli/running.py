@@ -57,9 +57,9 @@ def resume(run_id: str, /, *, flags: RunFlags | None = None) -> int:
     from bench.journal.places import find_run
 
     catalog, environment = surroundings()
+    found = asked(catalog, flags or RunFlags())
 
     async def planned() -> tuple[Path, Plan]:
-        found = given(flags or RunFlags())
         async with Reader.open(find_run(catalog.workspace, run_id)) as reader:
             cluster = found.get("cluster", reader.meta.request.get("cluster"))
         ahead = _for_planning(environment, cluster)
@@ -122,14 +122,25 @@ def _for_planning(environment: Environment, cluster: object) -> Environment:
     return Rehearsal(values=environment.values, dotenv=environment.dotenv)
 
 
-def _request(catalog: Catalog, flags: RunFlags) -> RunRequest:
+def asked(catalog: Catalog, flags: RunFlags) -> dict[str, object]:
+    """The flags that were given, laid over those of the run file.
+
+    Raises:
+        UsageError, ConfigError: a list flag without a value; no such file, or what stands in it.
+    """
     from bench.config.run import RunRequest
     from bench.config.source import Source, load
 
     if flags.config is None:
-        return RunRequest.combine(None, given(flags))
+        return given(flags)
     path = flags.config if flags.config.is_file() else _run_file(catalog, str(flags.config))
-    return RunRequest.combine(load(Source.read(path), RunRequest), given(flags))
+    return load(Source.read(path), RunRequest).model_dump(exclude_unset=True) | given(flags)
+
+
+def _request(catalog: Catalog, flags: RunFlags) -> RunRequest:
+    from bench.config.run import RunRequest
+
+    return RunRequest.combine(None, asked(catalog, flags))
 
 
 def _run_file(catalog: Catalog, name: str) -> Path:

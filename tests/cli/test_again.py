@@ -71,6 +71,15 @@ def test_fork_begins_with_stored_searches(bench: Bench, service: str, results: R
     assert stats(service)["search"]["calls"] == searches
 
 
+def test_a_fork_reads_a_run_file(bench: Bench, results: Results, tmp_path: Path) -> None:
+    bench("run", "-q", "--providers", "bm25", "--limit", "4", "--answering-model", "none", "--run-id", "r")
+    file = tmp_path / "answers.yaml"
+    file.write_text("answering_model: builtin/extractive\nrun_id: other\n")
+    bench("fork", "r", "--from", "answer", "-c", str(file), "--run-id", "f")
+    (job,) = results("f")["jobs"]
+    assert job["models"]["answering"] == "builtin/extractive"
+
+
 def test_retry_without_a_failure_has_nothing_to_do(bench: Bench) -> None:
     bench("run", "-q", "--providers", "bm25", "--limit", "4", "--run-id", "r")
     assert "nothing to retry" in bench("retry", "r").stderr

@@ -1,4 +1,4 @@
-"""A run that asks each item several times: every face of it counts items, and every face counts the same."""
+"""A run that asks each item several times: every face of it counts items, and all judge it alike."""
 
 from __future__ import annotations
 
@@ -158,3 +158,12 @@ def test_a_receipt_states_each_repeat_and_its_totals_follow_from_them(world_of: 
     assert (counts["planned"], counts["byState"]["correct"], counts["byState"]["error"]) == (24, 16, 8)
     assert stated["perQuery"]["count"] == 24 and stated["run"]["epochs"] == 3
     assert results(world, "r")["counts"] == {str(State.CORRECT): 8}
+
+
+async def test_a_resume_that_allows_more_failures_makes_the_job_valid_for_everybody(world_of: Worlds) -> None:
+    world = world_of("search:status:code=400,match=opens the vault K1x0", corpora=2, items=4)
+    outcome, live = await run(world, epochs=1)
+    assert (await agreed(world, outcome, live))["valid"] is False
+    again = Watching()
+    resumed = await world.resume(outcome.run_id, again, max_error_rate=0.5)
+    assert (resumed.exit_code, (await agreed(world, resumed, again.progress))["valid"]) == (0, True)

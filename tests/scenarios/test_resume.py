@@ -10,75 +10,68 @@ from pathlib import Path
 
 import pytest
 
-from bench.errors import DataError, IdentityError, UsageError
-from bench.journal import Reader, RunState, merge
+from bench.errors import DataError, IdentityError
+from bench.journal import RunState, merge
 from bench.model import State
 from tests.fakes.mortal import Mortal
+from tests.scenarios.left import finished, folder_of, receipt_of, results_of
 from tests.scenarios.program import bench
 from tests.small_world import WAITING, World, ended, kill, wait_for
 
 Worlds = Callable[..., World]
 
 
-async def results_of(world: World, run_id: str) -> list[object]:
-    """Everything deterministic of every item of every job, as a report would see it."""
-    from bench.plan.record import read
-
-    found: list[object] = []
-    async with Reader.open(world.workspace / "checkpoints" / run_id) as reader:
-        for job in read(reader.meta.extra):
-            async for one in reader.items(job.chain):
-                data = {phase.value: dict(entry.data) for phase, entry in one.phases.items()}
-                found.append([job.key, one.item, one.epoch, one.state, dict(one.values), dict(one.labels), data])
-    return found
-
-
 async def test_R1_a_resume_that_dies_repeats_nothing_that_was_finished(world_of: Worlds) -> None:
-    world = world_of("search:latency:ms=60", corpora=4, items=10)
-    flags = {"providers": "faulty", "run_id": "r1", "concurrency": 2}
+    world = world_of("search:latency:ms=150", corpora=4, items=10)
 
     def finished() -> set[str]:
         """The questions whose search is in the journal."""
         rows = world.query("r1", "select unit from phase where phase = 3 and outcome = 'ok'")
         return {f"What opens the vault {unit.upper().replace('C', 'K').replace('Q', 'x')}?" for (unit,) in rows}
 
-    first = world.start(**flags)
-    wait_for(lambda: world.calls("search") >= 30)
+    def asked() -> dict[str, int]:
+        return {key: n for key, n in world.keys("search").items() if "What opens" in key}
+
+    first = world.start(providers="faulty", run_id="r1", concurrency=2)
+    wait_for(lambda: (world.workspace / "checkpoints/r1/journal.sqlite").exists() and len(finished()) >= 30)
     kill(first)
-    known = finished()
-    assert len(known) >= 20
+    known, before = finished(), sum(asked().values())
     second = world.start(resume="r1")
-    before = world.calls("search")
-    wait_for(lambda: world.calls("search") > before)
+    wait_for(lambda: sum(asked().values()) > before)
     kill(second)
+    assert sum(asked().values()) - before <= 3, "it died inside its first three items"
     known |= finished()
-    third = world.start(resume="r1")
-    assert ended(third) == 0
-    asked = world.control("keys?provider=default&endpoint=search")
-    questions = {key: n for key, n in asked.items() if "What opens" in key}
-    assert len(questions) == 40
-    assert {key: n for key, n in questions.items() if n > 1 and any(one in key for one in known)} == {}
-    assert sum(n > 1 for n in questions.values()) <= 2 * 2 + 2, "only what was in flight may be asked again"
+    assert ended(world.start(resume="r1")) == 0
+    calls = asked()
+    assert len(calls) == 40 and len(known) >= 30
+    assert {key: n for key, n in calls.items() if n > 1 and any(one in key for one in known)} == {}
+    assert sum(n > 1 for n in calls.values()) <= 2 + 2, "only what two killed processes had in flight is asked again"
+    assert set(world.keys("add").values()) == {1}
 
 
-async def test_R2_a_kill_during_the_start_of_a_resume_loses_nothing(world_of: Worlds) -> None:
-    world = world_of("search:latency:ms=50", corpora=3, items=8)
+async def test_R2_twenty_kills_in_the_first_second_of_a_resume_lose_no_finished_phase(world_of: Worlds) -> None:
+    world = world_of("search:latency:ms=300", corpora=20, items=20)
     process = world.start(providers="faulty", run_id="r2", concurrency=2)
     wait_for(lambda: world.calls("search") >= 12)
     kill(process)
-
-    def finished() -> int:
-        return int(world.query("r2", "select count(*) from phase where outcome = 'ok'")[0][0])
-
+    known, began = finished(world, "r2"), time.monotonic()
+    process = world.start(resume="r2")
+    assert process.stdout is not None and process.stdout.readline().startswith("launched")
+    second = max(1.0, 1.3 * (time.monotonic() - began))
+    kill(process)
     moments = random.Random(7)
-    known = finished()
-    for _ in range(5):
+    for _ in range(20):
         process = world.start(resume="r2")
-        time.sleep(moments.uniform(0.05, 1.0))
+        time.sleep(moments.uniform(0.0, second))
         kill(process)
-        assert finished() >= known
-        known = finished()
-    assert ended(world.start(resume="r2")) == 0
+        now = finished(world, "r2")
+        assert now >= known
+        known = now
+    ((resumes,),) = world.query("r2", "select count(*) from resume")
+    assert 1 < resumes <= 21, "some were killed before they took the run, some after it"
+    assert world.query("r2", "pragma integrity_check") == [("ok",)]
+    world.heal()
+    assert ended(world.start(resume="r2", concurrency=20)) == 0
 
 
 async def test_R3_a_killed_run_is_interrupted_and_resumes_without_a_flag(world_of: Worlds) -> None:
@@ -86,12 +79,11 @@ async def test_R3_a_killed_run_is_interrupted_and_resumes_without_a_flag(world_o
     process = world.start(providers="faulty", run_id="r3", concurrency=2)
     wait_for(lambda: world.calls("search") >= 6)
     kill(process)
-    async with Reader.open(world.workspace / "checkpoints" / "r3") as reader:
-        assert (await reader.status()).state is RunState.INTERRUPTED
     (listed,) = json.loads(bench(world.workspace, "list", "runs", "--json", **world.variables).stdout)["runs"]
     assert (listed["run_id"], listed["state"]) == ("r3", "interrupted")
-    outcome = await world.resume("r3")
-    assert (outcome.status, outcome.exit_code) == (RunState.COMPLETE, 0)
+    assert bench(world.workspace, "resume", "r3", **world.variables).returncode == 0
+    (listed,) = json.loads(bench(world.workspace, "list", "runs", "--json", **world.variables).stdout)["runs"]
+    assert (listed["run_id"], listed["state"]) == ("r3", "complete")
 
 
 async def test_R4_a_reordered_dataset_or_another_seed_is_not_the_same_run(world_of: Worlds) -> None:
@@ -109,17 +101,21 @@ async def test_R4_a_reordered_dataset_or_another_seed_is_not_the_same_run(world_
     assert "benchmarks.facts.dataset.sha256: " in str(changed.value)
 
 
-async def test_R5_providers_named_in_another_order_keep_their_own_rows(world_of: Worlds) -> None:
+async def test_R5_providers_of_a_run_file_in_another_order_keep_their_own_rows(world_of: Worlds) -> None:
     world = world_of("search:status:code=400,calls=4,match=What")
     world.provider("second")
-    outcome = await world.run(providers=["faulty", "second"], max_error_rate=1)
+    for name, order in (("first", "[faulty, second]"), ("swapped", "[second, faulty]")):
+        world.write(f"configs/runs/{name}.yaml", f"benchmarks: [facts]\nproviders: {order}\nmax_error_rate: 1\n")
+    assert bench(world.workspace, "run", "-c", "first", "--run-id", "r5", **world.variables).returncode == 0
     kept = """select o.name, p.phase, p.corpus, p.unit, p.attempt, p.outcome, e.data, e.started_us
         from phase p join owner o on o.id = p.owner join entry e on e.id = p.entry"""
-    rows = set(world.query(outcome.run_id, kept))
-    resumed = await world.resume(outcome.run_id, providers=["second", "faulty"])
-    assert rows < set(world.query(outcome.run_id, kept)), "every row is still its provider's; errors were tried again"
-    assert [job.provider for job in resumed.jobs] == ["second", "faulty"]
-    assert all(job.states == {State.MEASURED: 8} for job in resumed.jobs)
+    rows = set(world.query("r5", kept))
+    assert bench(world.workspace, "resume", "r5", "-c", "swapped", **world.variables).returncode == 0
+    assert rows < set(world.query("r5", kept)), "every row is still its provider's; errors were tried again"
+    shown = json.loads(bench(world.workspace, "results", "r5", "--json", **world.variables).stdout)
+    assert {job["provider"]: job["metrics"]["mrr"]["n"] for job in shown["jobs"]} == {"faulty": 8, "second": 8}
+    refused = bench(world.workspace, "resume", "r5", "-c", "swapped", "--providers", "second", **world.variables)
+    assert refused.returncode == 2, "one provider less is another plan"
 
 
 async def test_R6_two_questions_of_one_text_both_count_and_a_repeated_id_is_refused(world_of: Worlds) -> None:
@@ -130,6 +126,8 @@ async def test_R6_two_questions_of_one_text_both_count_and_a_repeated_id_is_refu
     path.write_text(json.dumps(row) + "\n")
     outcome = await world.run(providers="faulty")
     assert outcome.jobs[0].states == {State.MEASURED: 4}
+    shown = json.loads(bench(world.workspace, "results", outcome.run_id, "--json", **world.variables).stdout)
+    assert {metric["n"] for metric in shown["jobs"][0]["metrics"].values() if metric["value"] is not None} == {4}
     again = {**row, "id": "c1", "qa": [{**row["qa"][0], "q": "What is new?"}]}
     path.write_text(json.dumps(row) + "\n" + json.dumps(again) + "\n")
     with pytest.raises(DataError) as refused:
@@ -177,27 +175,37 @@ async def test_R7_a_provider_that_dies_at_session_7_of_10_is_asked_for_the_jobs_
         assert (len(service.told("add")) == 10) is (rule == "probe"), "what a probe finds is not told anew"
 
 
-async def test_R8_a_store_in_process_memory_is_filled_again(world_of: Worlds) -> None:
-    world = world_of(corpora=2, items=6)
+async def test_R8_a_store_in_process_memory_is_filled_again(tmp_path: Path) -> None:
+    world = World.make(tmp_path, corpora=2, items=6)
     world.write("configs/providers/forgetful.py", FORGETFUL)
     world.write("configs/providers/forgetful.yaml", "name: forgetful\ntype: local\nadapter: ./forgetful.py:Forgetful\n")
-    first = await world.run(providers="forgetful", phases="ingest,index", run_id="r8")
-    assert first.status is RunState.PARTIAL
-    outcome = await world.resume("r8", phases="ingest,index,search,answer,evaluate")
-    assert outcome.jobs[0].states == {State.MEASURED: 12}
-    empty = [one for one in await results_of(world, "r8") if not one[6]["search"]["returned"]]  # type: ignore[index]
-    assert empty == []
+    process = world.start(providers="forgetful", run_id="r8", concurrency=1)
+    searched = "select count(*) from phase where phase = 3"
+    journal = folder_of(world, "r8") / "journal.sqlite"
+    wait_for(lambda: journal.exists() and world.query("r8", searched)[0][0] >= 2)
+    kill(process)
+    assert world.query("r8", "select count(*) from corpus_row where kind = 'ingested'")[0][0] >= 1
+    assert ended(world.start(resume="r8")) == 0
+    results = await results_of(world, "r8")
+    assert [one[3] for one in results] == [State.MEASURED] * 12  # type: ignore[index]
+    assert [one for one in results if not one[6]["search"]["returned"]] == []  # type: ignore[index]
 
 
 async def test_R9_a_late_answer_of_a_timed_out_call_changes_nothing(world_of: Worlds) -> None:
-    world = world_of("search:late:ms=1500,calls=1,match=What", corpora=1, items=3)
-    world.provider("faulty", **{"timeout: 2000": "timeout: 500"})
+    world = world_of("search:late:ms=5000,calls=1,match=What", "search:latency:ms=900", corpora=1, items=7)
+    world.provider("faulty", **{"timeout: 2000": "timeout: 1000"})
     outcome = await world.run(providers="faulty", concurrency=1, isolation="off")
-    assert outcome.jobs[0].states == {State.MEASURED: 3}
+    assert outcome.jobs[0].states == {State.MEASURED: 7}
     searched = world.query(
         outcome.run_id, "select unit, count(*) from phase where phase = 3 group by unit, owner, epoch"
     )
-    assert all(n == 1 for _, n in searched)
+    assert len(searched) == 7 and all(n == 1 for _, n in searched)
+    calls = [(began, ended) for began, ended, *_ in world.control("timeline?provider=default&endpoint=search")]
+    assert calls[-1][0] > calls[0][0] + 5, "the late answer came while the run went on"
+    ledger = world.query(
+        outcome.run_id, "select outcome, count(*) from call where endpoint = 'faulty.search' group by 1"
+    )
+    assert dict(ledger) == {"ok": 7, "timeout": 1}
 
 
 async def test_R10_a_used_run_id_is_refused_and_nothing_is_called(world_of: Worlds) -> None:
@@ -207,8 +215,9 @@ async def test_R10_a_used_run_id_is_refused_and_nothing_is_called(world_of: Worl
         world.control("stats")["requests"],
         (world.workspace / "checkpoints/mine/journal.sqlite").read_bytes(),
     )
-    with pytest.raises(UsageError, match="mine"):
-        await world.run(providers="faulty", run_id="mine", k=3)
+    flags = ["--benchmarks", "facts", "--providers", "faulty", "-k", "3", "--run-id", "mine"]
+    refused = bench(world.workspace, "run", *flags, **world.variables)
+    assert refused.returncode == 2 and b"mine" in refused.stderr
     assert world.control("stats")["requests"] == before
     assert (world.workspace / "checkpoints/mine/journal.sqlite").read_bytes() == content
 
@@ -225,46 +234,76 @@ async def test_R11_a_batch_in_doubt_is_in_the_searched_namespace_once(world_of: 
     assert list(held.values()) == [3]
 
 
+@pytest.mark.parametrize(("rule", "held"), [("reset", [0, 3]), ("probe", [3])])
+async def test_R11_a_batch_of_a_killed_process_is_in_the_searched_namespace_once(
+    world_of: Worlds, rule: str, held: list[int]
+) -> None:
+    world = world_of("add:late:ms=60000,calls=1,skip=1", corpora=1, items=6)
+    world.provider("faulty", **{"on_unknown: reset": f"on_unknown: {rule}", "timeout: 2000": "timeout: 90000"})
+    process = world.start(providers="faulty", run_id="r11", cleanup="never")
+    wait_for(lambda: [space["count"] for space in world.control("namespaces?provider=default").values()] == [2])
+    kill(process)
+    world.heal()
+    outcome = await world.resume("r11", cleanup="never")
+    assert outcome.jobs[0].states == {State.MEASURED: 6}
+    spaces = world.control("namespaces?provider=default")
+    assert sorted(space["count"] for space in spaces.values()) == held
+    searched = {key.partition("\t")[0] for key in world.keys("search") if "What opens" in key}
+    assert [spaces[name]["count"] for name in searched] == [3]
+
+
 WRONG = "select unit, entry, packed from score where state = 'incorrect' order by unit"
 
 
 async def test_R12_only_errors_are_tried_again_and_every_attempt_is_kept(world_of: Worlds) -> None:
-    world = world_of("search:status:code=400,match=What opens the vault K0x[12]", corpora=1, items=10)
+    """30 % wrong and 10 % errors, as one process left them that was killed before its last items."""
+    faults = "search:status:code=400,match=What opens the vault K0x[12][?]", "search:latency:ms=100"
+    world = world_of(*faults, corpora=1, items=20)
     path = world.workspace / "datasets" / "facts.jsonl"
     row = json.loads(path.read_text())
-    for wrong in row["qa"][3:6]:
+    for wrong in row["qa"][3:9]:
         wrong["a"] = "something else"
     path.write_text(json.dumps(row) + "\n")
-    outcome = await world.run(providers="faulty", answering_model="builtin/extractive", max_error_rate=1, run_id="r12")
-    assert outcome.jobs[0].states == {State.CORRECT: 5, State.INCORRECT: 3, State.ERROR: 2}
+    flags = {"answering_model": "builtin/extractive", "max_error_rate": 1, "concurrency": 1}
+    process = world.start(providers="faulty", run_id="r12", **flags)
+    ends = "select state, count(*) from score group by state"
+    journal = folder_of(world, "r12") / "journal.sqlite"
+    wait_for(lambda: journal.exists() and sum(n for _, n in world.query("r12", ends)) >= 12)
+    kill(process)
     world.heal()
-    before, wrong_before = world.calls("search"), world.query("r12", WRONG)
+    before = dict(world.query("r12", "select unit, entry from phase where phase = 3 and outcome = 'ok'"))
+    wrong_before = world.query("r12", WRONG)
+    assert dict(world.query("r12", ends))["incorrect"] == len(wrong_before) == 6
+    calls = world.calls("search")
     outcome = await world.resume("r12")
-    assert world.calls("search") - before == 2
-    assert outcome.jobs[0].states == {State.CORRECT: 7, State.INCORRECT: 3}
+    assert outcome.jobs[0].states == {State.CORRECT: 14, State.INCORRECT: 6}
+    assert world.calls("search") - calls == 20 - len(before), "only what was an error or had not ended"
+    assert before.items() <= dict(world.query("r12", "select unit, entry from phase where phase = 3")).items()
     assert world.query("r12", WRONG) == wrong_before
-    attempts = world.query("r12", "select unit, max(attempt) from phase where phase = 3 group by unit, owner")
-    assert sorted(n for _, n in attempts) == [1] * 8 + [2] * 2
     ledger = world.query("r12", "select outcome, count(*) from call where endpoint = 'faulty.search' group by outcome")
     assert dict(ledger)["rejected"] == 2
     shown = bench(world.workspace, "export", "r12", "--format", "jsonl", **world.variables)
     rows = [json.loads(line) for line in shown.stdout.splitlines()]
-    assert sorted(one["attempts"]["search"] for one in rows) == [1] * 8 + [2] * 2
+    assert sorted(one["attempts"]["search"] for one in rows) == [1] * 18 + [2] * 2
+    receipt, items = receipt_of(world, "r12")
+    assert {one["itemId"]: one["attempts"] for one in items if one["attempts"] > 1} == {"c0q1": 2, "c0q2": 2}
+    assert receipt["counts"]["retries"] == 4, "a search and an end of two items"
+    assert len(receipt["run"]["resumes"]) == 1
 
 
 async def test_R13_ranges_ask_their_own_items_and_a_finished_run_has_nothing_left(world_of: Worlds) -> None:
-    world = world_of(corpora=4, items=5)
-    first = await world.run(providers="faulty", start=1, end=10)
-    second = await world.run(providers="faulty", start=11, end=20)
+    world = world_of(corpora=10, items=10)
+    first = await world.run(providers="faulty", start=1, end=50)
+    second = await world.run(providers="faulty", start=51, end=100)
     assert first.status is RunState.PARTIAL and first.exit_code == 0
-    assert [outcome.jobs[0].states for outcome in (first, second)] == [{State.MEASURED: 10}] * 2
-    assert world.plan(providers="faulty", start=1, end=10).digest == world.plan(providers="faulty").digest
+    assert [outcome.jobs[0].states for outcome in (first, second)] == [{State.MEASURED: 50}] * 2
+    assert world.plan(providers="faulty", start=1, end=50).digest == world.plan(providers="faulty").digest
     before = world.calls("search")
     merged = await merge([first.folder, second.folder], world.workspace / "checkpoints/both", run_id="both")
     assert (merged.state, merged.gaps) == (RunState.COMPLETE, ())
     again = await world.resume("both")
     assert (again.exit_code, again.message) == (0, "nothing left to do")
-    assert again.jobs[0].states == {State.MEASURED: 20}
+    assert again.jobs[0].states == {State.MEASURED: 100}
     assert world.calls("search") == before
     whole = await world.run(providers="faulty")
     before = world.control("stats")["requests"]
@@ -274,13 +313,16 @@ async def test_R13_ranges_ask_their_own_items_and_a_finished_run_has_nothing_lef
 
 
 async def test_C7_a_resume_needs_no_flag_and_refuses_another_experiment(world_of: Worlds) -> None:
-    world = world_of()
-    outcome = await world.run(providers="faulty", k=3, concurrency=3)
-    again = await world.resume(outcome.run_id)
-    assert again.exit_code == 0
-    with pytest.raises(IdentityError):
-        await world.resume(outcome.run_id, k=4)
-    assert (await world.resume(outcome.run_id, concurrency=1)).exit_code == 0
+    world = world_of("search:latency:ms=100")
+    world.write("configs/benchmarks/other.yaml", "name: other\nversion: '1'\nextends: facts\n")
+    process = world.start(providers="faulty", run_id="c7", k=3, concurrency=1)
+    wait_for(lambda: world.calls("search") >= 4)
+    kill(process)
+    for flags in (["--benchmarks", "other"], ["-k", "4"], ["--providers", "bm25"]):
+        refused = bench(world.workspace, "run", "--resume", "c7", *flags, **world.variables)
+        assert refused.returncode == 2 and b"error: " in refused.stderr, flags
+    assert bench(world.workspace, "resume", "c7", **world.variables).returncode == 0
+    assert bench(world.workspace, "resume", "c7", "--concurrency", "1", **world.variables).returncode == 0
 
 
 async def test_kill_9_at_any_moment_ends_in_the_same_results(world_of: Worlds) -> None:
@@ -300,6 +342,8 @@ async def test_kill_9_at_any_moment_ends_in_the_same_results(world_of: Worlds) -
 
 
 FORGETFUL = '''
+import anyio
+
 from bench.model import Found, Hit, Ingested, Readiness
 from bench.providers import Batching, Capabilities, Waiting
 
@@ -328,6 +372,7 @@ class Forgetful:
         return Readiness(state="ready")
 
     async def search(self, space, query):
+        await anyio.sleep(0.1)
         words = set(query.text.lower().split())
         kept = [m for m in self.spaces.get(space.namespace, []) if words & set(m.content.lower().split())]
         hits = tuple(Hit(id=m.id, content=m.content, source_ids=(m.id,)) for m in kept[: query.k])

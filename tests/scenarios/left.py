@@ -1,0 +1,49 @@
+"""What a run has left: its results without times, and its receipt."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from bench.journal import Reader
+from bench.plan.record import read
+from tests.scenarios.program import bench
+from tests.small_world import World
+
+
+async def results_of(world: World, run_id: str) -> list[object]:
+    """Everything deterministic of every item of every job, as a report would see it."""
+    found: list[object] = []
+    async with Reader.open(world.workspace / "checkpoints" / run_id) as reader:
+        for job in read(reader.meta.extra):
+            async for one in reader.items(job.chain):
+                data = {phase.value: dict(entry.data) for phase, entry in one.phases.items()}
+                found.append([job.key, one.item, one.epoch, one.state, dict(one.values), dict(one.labels), data])
+    return found
+
+
+def receipt_of(world: World, run_id: str, **variables: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Sign the one job of a run with a new key: the receipt and its rows."""
+    home = {"HOME": str(world.workspace / "home"), **world.variables, **variables}
+    for command in (["keys", "new"], ["sign", run_id]):
+        done = bench(world.workspace, *command, **home)
+        assert done.returncode == 0, done.stderr.decode()
+    folder = world.workspace / "results" / run_id / "receipts"
+    (file,) = folder.glob("*.json")
+    (rows,) = folder.glob("*.items.jsonl")
+    return _json(file.read_bytes()), [_json(line) for line in rows.read_bytes().splitlines()]
+
+
+def _json(text: bytes) -> dict[str, Any]:
+    tree: dict[str, Any] = json.loads(text)
+    return tree
+
+
+def finished(world: World, run_id: str) -> int:
+    """How many phases are in the journal as done."""
+    return int(world.query(run_id, "select count(*) from phase where outcome = 'ok'")[0][0])
+
+
+def folder_of(world: World, run_id: str) -> Path:
+    return world.workspace / "checkpoints" / run_id
