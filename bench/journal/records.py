@@ -27,6 +27,10 @@ class Spent:
     """decimal text, of the calls whose cost is known"""
     unknown_costs: int = 0
     """calls whose cost is not known"""
+    told: int = 0
+    """calls with a usage"""
+    estimated: int = 0
+    """those whose usage was counted here, because the endpoint told none"""
 
     def __add__(self, other: Spent) -> Spent:
         return Spent(
@@ -35,6 +39,8 @@ class Spent:
             usage=add_usages([self.usage, other.usage]),
             cost_usd=format(Decimal(self.cost_usd) + Decimal(other.cost_usd), "f"),
             unknown_costs=self.unknown_costs + other.unknown_costs,
+            told=self.told + other.told,
+            estimated=self.estimated + other.estimated,
         )
 
 
@@ -55,6 +61,8 @@ def _spent(calls: list[Call]) -> Spent:
         usage=add_usages(usages),
         cost_usd=format(sum(costs, Decimal(0)), "f"),
         unknown_costs=len(calls) - len(costs),
+        told=len(usages),
+        estimated=sum(usage.estimated for usage in usages),
     )
 
 

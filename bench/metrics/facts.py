@@ -70,9 +70,9 @@ class JobFacts:
     ingest_wall_us: int | None = None
     ingest_concurrency: int | None = None
     token_methods: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
-    """role -> (``usage``, a tokenizer's name or ``chars/4``; whether that is an estimate)"""
-    price_method: str | None = None
-    """name and version of the price table, or ``prices``"""
+    """role -> (``usage``, a tokenizer's name or ``chars/4``, or two of them; whether any of it is an estimate)"""
+    price_methods: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """role -> name and version of the price table, or ``prices``, or both; absent where nothing had a price"""
     corpora: Sequence[CorpusFacts] = ()
 
 

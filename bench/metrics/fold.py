@@ -19,7 +19,7 @@ from bench.metrics.epochs import Reducer, reduced
 from bench.metrics.facts import FoldRow, JobFacts
 from bench.metrics.protocol import Measure
 from bench.metrics.rules import MEAN, Folded, PerCorrect, Sample, Total
-from bench.metrics.spending import WHOLE_JOB, cost_of
+from bench.metrics.spending import ALL_ROLES, ROLES_OF, WHOLE_JOB, cost_of
 from bench.model import Measurement, State
 from bench.stats import Tally
 
@@ -249,9 +249,10 @@ def _method(metric: Measure, job: JobFacts) -> tuple[str | None, bool]:
     """How tokens were counted, which table priced them, or whose arithmetic it is."""
     if metric.arithmetic.method is not None:
         return metric.arithmetic.method(), False
+    name = metric.definition.partition("/")[0]
     if metric.unit == "USD":
-        return job.price_method, False
+        priced = {method for role in ROLES_OF.get(name, ALL_ROLES) for method in job.price_methods.get(role, ())}
+        return " and ".join(sorted(priced)) or None, False
     if metric.unit == "tokens":
-        role = metric.definition.partition("/")[0].removeprefix("tokens_")
-        return job.token_methods.get(role, (None, False))
+        return job.token_methods.get(name.removeprefix("tokens_"), (None, False))
     return None, False

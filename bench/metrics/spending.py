@@ -21,6 +21,7 @@ Params = Mapping[str, object]
 PER_ITEM = Mean(failures_as_zero=False, shares=False)
 QUERY_ROLES = ("search", "answer")
 ITEM_ROLES = ("search", "answer", "judge")
+ALL_ROLES = ("ingest", *ITEM_ROLES)
 
 
 def tokens_of(role: str) -> Callable[[Row], float | None]:
@@ -104,5 +105,7 @@ ENTRIES = (
     _cost_entry("cost_total", "cost of the whole job: ingest, search, answer, judge", ITEM_ROLES, Total()),
     _cost_entry("cost_per_correct", "cost of the whole job divided by its correct items", ITEM_ROLES, PerCorrect()),
 )
+ROLES_OF = {"cost_per_query": QUERY_ROLES, "cost_ingest": ("ingest",), "cost_judge": ("judge",)}
+"""whose calls a cost is the sum of; others take all"""
 WHOLE_JOB = frozenset({"cost_total", "cost_per_correct"})
 """metrics whose sum also takes what ingest cost"""

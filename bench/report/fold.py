@@ -154,7 +154,8 @@ async def _fold_job(
 ) -> JobReport:
     metrics, notes = measures(record)
     counts, rows = await gathered(reader, record, metrics)
-    probes, facts = await isolation(reader, record, uncleared), await job_facts(reader, record)
+    spent = {owner: await reader.spent(owner) for owner in record.owners}
+    probes, facts = await isolation(reader, record, uncleared), await job_facts(reader, record, spent)
     measured = fold_metrics(
         metrics,
         rows,
@@ -174,7 +175,7 @@ async def _fold_job(
         counts=counts.states,
         error_kinds=counts.error_kinds,
         metrics=measured,
-        spent={owner: await reader.spent(owner) for owner in record.owners},
+        spent=spent,
         isolation=probes,
         invalid=invalid,
         commonest=next(iter(await reader.failed_for(record.key)), None) if invalid else None,
@@ -194,8 +195,9 @@ def whether_invalid(reader: Reader, record: JobRecord, counts: Counts, probes: I
 
 
 def _max_error_rate(reader: Reader) -> float:
-    """The share of failed items above which a job of this run is INVALID."""
-    settings = {**reader.meta.request, **(dict(reader.resumes[-1].data) if reader.resumes else {})}
+    """The share of failed items above which a job of this run is INVALID, as its last process was told."""
+    latest = reader.resumes[-1].data.get("operation") if reader.resumes else None
+    settings = {**reader.meta.request, **(latest if isinstance(latest, Mapping) else {})}
     return float(cast("float", settings.get("max_error_rate", 0.02)))
 
 

@@ -4,7 +4,7 @@ A million items never stand in memory as rows::
 
     metrics, notes = measures(record)
     counts, rows = await gathered(reader, record, metrics)
-    fold(metrics, rows, job=await job_facts(reader, record))
+    fold(metrics, rows, job=await job_facts(reader, record, spent))
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from pathlib import Path
 from bench.errors import ConfigError
 from bench.journal import CorpusKind, Reader
 from bench.journal.records import CorpusFacts as StoredCorpus
-from bench.journal.records import Values
+from bench.journal.records import Spent, Values
 from bench.metrics import Pool, item_metrics, open_metrics
 from bench.metrics.epochs import Ended
 from bench.metrics.facts import CorpusFacts, FoldRow, JobFacts, labels_of
 from bench.metrics.protocol import Arithmetic, Measure
-from bench.model import TOKEN_METHOD, State
+from bench.model import State
 from bench.plan.record import JobRecord, MetricRecord
+from bench.report.provenance import Owners, price_methods, token_methods
 
 Unit = tuple[str, str, int]
 """corpus, item, epoch"""
@@ -151,11 +152,14 @@ def size_notes(record: JobRecord, facts: JobFacts) -> list[str]:
     ]
 
 
-async def job_facts(reader: Reader, record: JobRecord) -> JobFacts:
-    """What belongs to a job as a whole: what ingesting its corpora took."""
+async def job_facts(reader: Reader, record: JobRecord, spent: Owners) -> JobFacts:
+    """What belongs to a job as a whole: what ingesting its corpora took, how its tokens and money were counted."""
     corpora, starts, ends = [], [], []
+    took: dict[str, Spent] = {}
     async for one in reader.corpora(record.lane):
         corpora.append(_corpus_facts(one))
+        for role, part in one.spent.items():
+            took[role] = took.get(role, Spent()) + part
         ingested = one.row(CorpusKind.INGESTED)
         if one.started_at is not None and ingested is not None:
             starts.append(one.started_at)
@@ -166,7 +170,8 @@ async def job_facts(reader: Reader, record: JobRecord) -> JobFacts:
         ingest_wall_us=wall,
         ingest_concurrency=concurrency if isinstance(concurrency, int) else None,
         corpora=tuple(corpora),
-        token_methods={"context": (TOKEN_METHOD, True)},
+        token_methods=token_methods(record, spent, list(took.values())),
+        price_methods=price_methods(reader.meta, reader.resumes, record, spent, took),
     )
 
 

@@ -493,7 +493,8 @@ def test_throughput_needs_memories_and_a_wall_time(wall: int | None, memories: i
 
 def test_tokens_and_prices_say_how_they_were_counted() -> None:
     job = JobFacts(
-        token_methods={"context": ("chars/4", True), "judge_in": ("usage", False)}, price_method="genai-prices 1"
+        token_methods={"context": ("chars/4", True), "judge_in": ("usage", False)},
+        price_methods={"judge": ("genai-prices 1",)},
     )
     rows = [row(0, "correct", 4.0, 5.0, 6.0, 7.0)]
     found = fold(opened("tokens_context", "tokens_judge_in", "tokens_answer_in", "cost_judge"), rows, job=job)

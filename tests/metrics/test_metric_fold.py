@@ -163,7 +163,7 @@ def test_latency_brings_all_percentiles_in_its_note() -> None:
 def test_costs_of_failed_items_and_of_ingest_are_in_the_total() -> None:
     job = JobFacts(
         corpora=[CorpusFacts(corpus="c", cost_usd="0.5"), CorpusFacts(corpus="d", priced=False)],
-        price_method="genai-prices 1",
+        price_methods={"judge": ("genai-prices 1",)},
     )
     metrics = opened("cost_total", "cost_per_query", "cost_per_correct", "cost_ingest")
     given_rows = [row(0, "correct", (0.25,) * 3), row(1, "error", (0.25,) * 3)]

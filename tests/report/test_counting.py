@@ -262,7 +262,7 @@ async def test_a_resume_may_have_changed_the_allowed_rate(tmp_path: Path) -> Non
     items = [item(0, State.ERROR), item(1)]
     folder = await told(tmp_path, "r", [(record("p"), items)], request={"max_error_rate": 0.9})
     async with Journal.resume(folder) as journal:
-        await journal.record_resume({"max_error_rate": 0.1})
+        await journal.record_resume({"operation": {"max_error_rate": 0.1}})
     async with Reader.open(folder) as reader:
         (job,) = (await fold(reader)).jobs
     assert job.invalid == ("1 of 2 items failed (error or not_ready): above the allowed 10 %",)

@@ -69,7 +69,7 @@ async def test_corpora_that_were_ingested_at_once_share_the_wall_clock(tmp_path:
     assert throughput.value == pytest.approx(40 / 4.0), "memories by the seconds from the first begin to the last end"
     assert (throughput.n, throughput.unit, throughput.note) == (2, "memories/s", "at ingest concurrency 2")
     async with Reader.open(tmp_path / "checkpoints" / "r") as reader:
-        facts = await job_facts(reader, JOB)
+        facts = await job_facts(reader, JOB, {owner: {} for owner in JOB.owners})
     assert (facts.ingest_wall_us, facts.ingest_concurrency) == (4_000_000, 2)
     assert [(one.corpus, one.memories, one.failed) for one in facts.corpora] == [("c1", 30, False), ("c2", 10, False)]
     assert [one.times_us for one in facts.corpora] == [
@@ -86,7 +86,7 @@ async def test_the_concurrency_of_ingest_is_its_own_or_that_of_the_run(
 ) -> None:
     folder = await told(tmp_path, "r", [(JOB, [Told(item="q1")])], more=steps("c1"), request=request_)
     async with Reader.open(folder) as reader:
-        assert (await job_facts(reader, JOB)).ingest_concurrency == concurrency
+        assert (await job_facts(reader, JOB, {owner: {} for owner in JOB.owners})).ingest_concurrency == concurrency
 
 
 async def test_the_time_to_searchable_is_one_value_a_corpus_that_became_ready(tmp_path: Path) -> None:

@@ -1,0 +1,152 @@
+"""Every number of tokens and money says how it was counted and at whose prices, or null where nobody knows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from bench.journal import CorpusKind, CorpusRow, Journal, Reader, RunState
+from bench.model import Call, Phase, Usage
+from bench.plan.record import JobRecord, ModelNames
+from bench.report.fold import fold
+from bench.report.wire import results_json
+from tests.small_journal import measuring, record
+from tests.told_journal import AT, Told, call, told
+
+TOKENS = ("ingest", "context", "answer_in", "answer_out", "judge_in", "judge_out")
+NAMES = (
+    *(f"tokens_{role}" for role in TOKENS), "cost_per_query", "cost_ingest", "cost_judge", "cost_total",
+    "cost_per_correct",
+)  # fmt: skip
+MODELS = ModelNames(embedding="acme/e1", answering="acme/m1", judge="acme/j1")
+JOB = record("hosted", models=MODELS, **measuring("accuracy", *NAMES))
+VERSIONS = {"packages": {"genai-prices": "1.0"}}
+
+SAID = Usage(input_tokens=10, output_tokens=2, total_tokens=12)
+COUNTED = replace(SAID, estimated=True)
+
+
+async def shown(
+    workspace: Path,
+    *,
+    job: JobRecord = JOB,
+    calls: Mapping[Phase, Sequence[Call]] | None = None,
+    ingest: Sequence[Call] = (),
+    **meta: object,
+) -> dict[str, dict[str, Any]]:
+    """The metrics of ``results --json``."""
+    rows = [
+        CorpusRow(lane=job.lane, corpus="c", attempt=1, kind=CorpusKind.INTENT, at=AT),
+        CorpusRow(lane=job.lane, corpus="c", attempt=1, kind=CorpusKind.INGESTED, at=AT, calls=tuple(ingest)),
+    ]
+    item = Told(item="q1", calls={phase: tuple(made) for phase, made in (calls or {}).items()})
+    folder = await told(workspace, "r", [(job, [item])], more=rows, **{"versions": VERSIONS, **meta})
+    async with Reader.open(folder) as reader:
+        (one,) = cast("list[dict[str, Any]]", results_json(await fold(reader))["jobs"])
+    return cast("dict[str, dict[str, Any]]", one["metrics"])
+
+
+async def test_every_token_and_cost_metric_has_all_four_fields_by_every_label(tmp_path: Path) -> None:
+    found = await shown(tmp_path)
+    for name in NAMES:
+        one = found[name]
+        labels = [label for dimension in one["breakdown"].values() for label in dimension.values()]
+        for part in (one, *labels):
+            assert {"unit", "n_unknown", "method", "estimated"} <= set(part), name
+            assert part["unit"] == ("tokens" if name.startswith("tokens") else "USD")
+
+
+async def test_what_nobody_told_has_no_method(tmp_path: Path) -> None:
+    found = await shown(tmp_path)
+    told_of = {name: (found[name]["method"], found[name]["estimated"]) for name in NAMES}
+    assert told_of.pop("tokens_context") == ("chars/4", True)
+    assert set(told_of.values()) == {(None, False)}
+
+
+@pytest.mark.parametrize(
+    ("usages", "method"),
+    [
+        ([SAID, SAID], ("usage", False)),
+        ([COUNTED, COUNTED], ("chars/4", True)),
+        ([SAID, COUNTED], ("usage and chars/4", True)),
+        ([SAID, None], ("usage", False)),
+        ([None], (None, False)),
+    ],
+)
+@pytest.mark.parametrize("role", ["answering", "judge", "embedding"])
+async def test_tokens_are_what_the_service_said_or_what_was_counted_or_both(
+    tmp_path: Path, role: Any, usages: list[Usage | None], method: tuple[str | None, bool]
+) -> None:
+    made = [call(role, cost="0", usage=usage) for usage in usages]
+    phase = {"answering": Phase.ANSWER, "judge": Phase.EVALUATE}.get(role)
+    found = await shown(tmp_path, calls={phase: made} if phase else {}, ingest=() if phase else made)
+    names = {"answering": ("answer_in", "answer_out"), "judge": ("judge_in", "judge_out"), "embedding": ("ingest",)}
+    for metric in TOKENS:
+        if metric != "context":
+            expected = method if metric in names[role] else (None, False)
+            assert (found[f"tokens_{metric}"]["method"], found[f"tokens_{metric}"]["estimated"]) == expected, metric
+
+
+@pytest.mark.parametrize(
+    ("model", "method"), [("builtin/extractive", ("chars/4", True)), ("builtin/scripted", ("usage", False))]
+)
+async def test_a_model_that_nobody_is_called_for_is_counted_as_it_counts_itself(
+    tmp_path: Path, model: str, method: tuple[str, bool]
+) -> None:
+    found = await shown(tmp_path, job=replace(JOB, models=replace(MODELS, answering=model)))
+    assert (found["tokens_answer_in"]["method"], found["tokens_answer_in"]["estimated"]) == method
+    assert found["tokens_judge_in"]["method"] is None
+
+
+TABLE, OWN = "genai-prices 1.0", "prices"
+
+
+@pytest.mark.parametrize(
+    ("request_", "answering", "judge", "total"),
+    [
+        ({}, TABLE, TABLE, TABLE),
+        ({"prices": {"acme/m1": {"input": 1}}}, OWN, TABLE, f"{TABLE} and {OWN}"),
+        ({"prices": {"acme/m1": {"input": 1}, "acme/j1": {"input": 1}}}, OWN, OWN, OWN),
+    ],
+)
+async def test_money_says_whose_prices_it_is_counted_at(
+    tmp_path: Path, request_: dict[str, object], answering: str, judge: str, total: str
+) -> None:
+    calls = {
+        Phase.ANSWER: [call("answering", cost="0.5", tokens=10)],
+        Phase.EVALUATE: [call("judge", cost="0.1", tokens=3)],
+    }
+    found = await shown(tmp_path, calls=calls, request=request_)
+    methods = {name: found[name]["method"] for name in NAMES if name.startswith("cost")}
+    assert methods == {
+        "cost_per_query": answering, "cost_ingest": None, "cost_judge": judge, "cost_total": total,
+        "cost_per_correct": total,
+    }  # fmt: skip
+    assert not any(found[name]["estimated"] for name in methods), "an estimated usage has no price"
+
+
+async def test_a_call_of_a_provider_has_its_own_price_and_a_model_inside_it_the_table_s(tmp_path: Path) -> None:
+    plain, thinking = call("provider", cost="0.01"), call("provider", cost="0.02", tokens=9)
+    found = await shown(tmp_path / "a", ingest=[plain], calls={Phase.SEARCH: [thinking]})
+    assert (found["cost_ingest"]["method"], found["cost_per_query"]["method"]) == (OWN, TABLE)
+    embedded = call("embedding", cost="0.03", tokens=5)
+    found = await shown(tmp_path / "b", ingest=[embedded], calls={Phase.SEARCH: [plain]})
+    assert (found["cost_ingest"]["method"], found["cost_per_query"]["method"]) == (TABLE, OWN)
+    free = await shown(tmp_path / "c", ingest=[call("embedding", cost="0", tokens=5)])
+    assert free["cost_ingest"]["method"] is None, "nothing had a price"
+
+
+async def test_a_run_that_went_on_with_another_price_table_names_both(tmp_path: Path) -> None:
+    calls = {Phase.ANSWER: (call("answering", cost="0.5", tokens=10),)}
+    folder = await told(tmp_path, "r", [(JOB, [Told(item="q1", calls=calls)])], versions=VERSIONS)
+    for version in ("1.0", "2.0"):
+        async with Journal.resume(folder) as journal:
+            await journal.record_resume({"versions": {"packages": {"genai-prices": version}}})
+            await journal.set_state(RunState.COMPLETE)
+    async with Reader.open(folder) as reader:
+        found = (await fold(reader)).jobs[0].metrics["cost_per_query"]
+    assert found.method == "genai-prices 1.0 and genai-prices 2.0"
