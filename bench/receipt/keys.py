@@ -98,7 +98,8 @@ def _refuse_taken(store: TrustStore, name: str, private: Path, public: Path) -> 
         raise UsageError(f"trusted.json already has a key {name}", hint="choose another name; no key is overwritten")
     for path in (private, public):
         if path.exists():
-            raise UsageError(f"{path} already exists", hint="choose another name; no key is overwritten")
+            use = f", or sign with it: bench sign RUN_ID --key {path}" if path == private else ""
+            raise UsageError(f"{path} already exists", hint=f"choose another name, no key is overwritten{use}")
     _refuse_work_tree(private)
 
 

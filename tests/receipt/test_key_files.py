@@ -383,6 +383,8 @@ def test_a_file_that_lies_there_already_is_not_overwritten(ring: Keyring, place:
     with pytest.raises(UsageError) as caught:
         new_key(ring, "k", ("receipt",))
     assert (str(caught.value), taken.read_text()) == (f"{taken} already exists", "old")
+    use = f", or sign with it: bench sign RUN_ID --key {taken}" if place == "private" else ""
+    assert caught.value.hint == f"choose another name, no key is overwritten{use}"
     assert not ring.trusted_path.exists()
 
 
