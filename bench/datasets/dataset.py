@@ -11,7 +11,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -127,6 +128,11 @@ class Dataset:
     def selected(self, selection: Selection) -> array[int]:
         """The positions of the selected items, four bytes each."""
         return array("I", (index + 1 for index in select(self, selection)))
+
+    def types_of(self, positions: Iterable[int]) -> dict[str, int]:
+        """How many of the items at these positions each question type has; those without one are left out."""
+        found = Counter(self._found.type_of[position - 1] for position in positions)
+        return {kind: count for number, count in sorted(found.items()) if (kind := self._found.types[number])}
 
     def ref(self, position: int) -> ItemRef:
         """The item at a position."""

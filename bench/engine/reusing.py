@@ -77,10 +77,12 @@ async def rescored_plan(
     """Plan new verdicts and values over what a run has stored; they join it as its newest generation.
 
     Raises:
+        Locked: another live process holds the run.
         IdentityError: the stored results do not belong to what is asked for.
     """
     path = find_run(catalog.workspace, target)
     async with Reader.open(path) as reader:
+        await reader.refuse_held()
         meta = reader.meta
         before = sum(event.kind == RESCORED for _, event in await reader.events())
     request = RunRequest.combine(stored_request(meta), flags)
@@ -97,8 +99,12 @@ async def rescored_plan(
 
 def _of_as_many(new: Sequence[JobRecord], old: Sequence[JobRecord]) -> list[JobRecord]:
     """The jobs of as many items as the run was planned for: another score selects nothing else."""
-    sizes = {job.benchmark: job.n_selected for job in old}
-    return [replace(job, n_selected=sizes.get(job.benchmark, job.n_selected)) for job in new]
+    known = {job.benchmark: job for job in old}
+    sizes = [known.get(job.benchmark, job) for job in new]
+    return [
+        replace(job, n_selected=size.n_selected, selected_types=size.selected_types)
+        for job, size in zip(new, sizes, strict=True)
+    ]
 
 
 async def _keep_failures(path: Path, plan: Plan, journal: Journal) -> None:

@@ -110,10 +110,10 @@ class Pool:
             at = end
         self._stray(cell, corpora, columns, start, at)
 
-    def add_pending(self, count: int) -> None:
+    def add_pending(self, count: int, labels: Labels = ()) -> None:
         """Count items that have not ended."""
         if count:
-            self._cell(((), None)).count += count
+            self._cell((labels, None)).count += count
 
     def explain(self, labels: Labels, state: str, reason: str, count: int = 1) -> None:
         """Say why retrieval metrics do not apply to rows that were taken."""

@@ -50,8 +50,9 @@ def plan_benchmark(dataset: Dataset, request: RunRequest, *, ranges: Ranges, fol
         raise ConfigError.of(problems)
     whole = filters_of(request)
     selection = replace(whole, parts=ranges)
-    n_selected, n_whole = (len(dataset.selected(one)) for one in (selection, whole))
-    if not n_whole:
+    everything = dataset.selected(whole)
+    selected = dataset.selected(selection) if ranges else everything
+    if not everything:
         raise UsageError(f"no item of {config.name} is selected", hint="widen the filters")
     return BenchmarkPlan(
         name=config.name,
@@ -66,8 +67,10 @@ def plan_benchmark(dataset: Dataset, request: RunRequest, *, ranges: Ranges, fol
         prompts=prompts,
         scoring=scoring,
         pack=pack,
-        n_selected=n_selected,
-        n_whole=n_whole,
+        n_selected=len(selected),
+        n_whole=len(everything),
+        selected_types=dataset.types_of(selected),
+        whole_types=dataset.types_of(everything),
         overlay=overlay_of(config, dataset),
     )
 

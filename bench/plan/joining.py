@@ -7,6 +7,7 @@ Example::
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 
@@ -38,6 +39,9 @@ def joined(
 def _joined(found: Sequence[JobRecord], shared: Mapping[tuple[str, Phase], int]) -> JobRecord:
     first = found[0]
     if not cuts_inside_range(first.selection):
-        return replace(first, n_selected=first.n_whole)
+        return replace(first, n_selected=first.n_whole, selected_types=first.whole_types)
     twice = max(shared.get((first.key, Phase.EVALUATE), 0), shared.get((first.lane, Phase.SEARCH), 0))
-    return replace(first, n_selected=sum(job.n_selected for job in found) - twice)
+    types = Counter[str]()
+    for job in found if not twice else ():  # of which type those are that several ranges have, nobody counted
+        types.update(job.selected_types)
+    return replace(first, n_selected=sum(job.n_selected for job in found) - twice, selected_types=dict(types))

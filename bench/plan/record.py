@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 from typing import TYPE_CHECKING, cast
 
 from pydantic import TypeAdapter, ValidationError
@@ -108,6 +109,10 @@ class JobRecord:
     """why the result is not publishable"""
     skipped: str | None = None
     overlay: OverlayRecord | None = None
+    selected_types: Mapping[str, int] = field(default_factory=dict)
+    """question type -> how many of ``n_selected``; empty = nobody counted"""
+    whole_types: Mapping[str, int] = field(default_factory=dict)
+    """the same of ``n_whole``"""
 
     @property
     def owners(self) -> tuple[str, str, str]:
@@ -173,6 +178,8 @@ def _record(plan: Plan, lane: Lane, job: Job) -> JobRecord:
         marks=config.marks,
         skipped=lane.skipped,
         overlay=_overlay(benchmark),
+        selected_types=benchmark.selected_types,
+        whole_types=benchmark.whole_types,
     )
 
 

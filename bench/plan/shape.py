@@ -55,6 +55,10 @@ class BenchmarkPlan:
     """items inside the filters and the range"""
     n_whole: int
     """items inside the filters, whatever the range"""
+    selected_types: Mapping[str, int]
+    """question type -> how many of ``n_selected``"""
+    whole_types: Mapping[str, int]
+    """question type -> how many of ``n_whole``"""
     overlay: PlannedOverlay | None = None
     """golds known to be doubtful"""
 

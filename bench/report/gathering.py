@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -22,7 +22,7 @@ from bench.journal.records import CorpusFacts as StoredCorpus
 from bench.journal.records import Spent, Values
 from bench.metrics import Pool, item_metrics, open_metrics
 from bench.metrics.epochs import Ended
-from bench.metrics.facts import CorpusFacts, FoldRow, JobFacts, labels_of
+from bench.metrics.facts import CorpusFacts, FoldRow, JobFacts, Labels, labels_of
 from bench.metrics.protocol import Arithmetic, Measure
 from bench.model import State
 from bench.plan.record import JobRecord, MetricRecord
@@ -30,6 +30,7 @@ from bench.report.provenance import Owners, price_methods, token_methods
 
 Unit = tuple[str, str, int]
 """corpus, item, epoch"""
+QUESTION_TYPE = "question_type"
 NEAR = 2
 """a corpus of fewer than so many times k memories is small"""
 
@@ -64,8 +65,10 @@ async def gathered(
 async def _pooled(reader: Reader, record: JobRecord, columns: Sequence[Measure]) -> tuple[Counts, Pool]:
     pool = Pool(len(columns), clustered=record.cluster_by is not None)
     ended: Counter[Ended] = Counter()
+    types: Counter[str | None] = Counter()
     async for group in reader.alike(record.key):
         ended[group.state, group.outcome] += len(group)
+        types[group.labels.get(QUESTION_TYPE)] += len(group)
         pool.add_alike(
             labels=labels_of(group.labels),
             state=group.state,
@@ -77,7 +80,8 @@ async def _pooled(reader: Reader, record: JobRecord, columns: Sequence[Measure])
         async for one in reader.unvalued(record.key, columns[place].name):
             if one.reason:
                 pool.explain(labels_of(one.labels), one.state, one.reason)
-    pool.add_pending(max(0, record.n_selected - ended.total()))
+    for labels, count in _pending(record, types):
+        pool.add_pending(count, labels)
     return Counts.of(ended), pool
 
 
@@ -90,9 +94,25 @@ async def _listed(reader: Reader, record: JobRecord, columns: Sequence[Measure])
     rows: list[FoldRow] = []
     async for batch in reader.values(record.key):
         rows.extend(fold_rows(batch, [column.name for column in columns], reasons))
-    begun = len({(row.corpus, row.item_id) for row in rows})  # an item counts once, however many epochs it lacks
-    rows.extend(FoldRow(f"(pending {n})", "(none)", 1, None, (), ()) for n in range(record.n_selected - begun))
+    begun = {(row.corpus, row.item_id): row for row in rows}  # an item counts once, however many epochs it lacks
+    types = Counter(dict(row.labels).get(QUESTION_TYPE) for row in begun.values())
+    for labels, count in _pending(record, types):
+        rows.extend(FoldRow(f"(pending {labels} {n})", "(none)", 1, None, labels, ()) for n in range(count))
     return Counts.of(await reader.settled(record.key, record.epochs)), rows
+
+
+def _pending(record: JobRecord, begun: Mapping[str | None, int]) -> Iterator[tuple[Labels, int]]:
+    """Items of which nothing has ended, by question type as far as the plan counted those."""
+    left = max(0, record.n_selected - sum(begun.values()))
+    for kind, planned in record.selected_types.items():
+        count = min(left, max(0, planned - begun.get(kind, 0)))
+        left -= count
+        yield labels_of({QUESTION_TYPE: kind, **_group_of(record, kind)}), count
+    yield (), left
+
+
+def _group_of(record: JobRecord, kind: str) -> dict[str, str]:
+    return next(({"group": name} for name, kinds in record.groups.items() if kind in kinds), {})
 
 
 def _explained(columns: Sequence[Measure]) -> int | None:

@@ -56,7 +56,7 @@ def test_a_record_says_what_a_report_shows(world: World) -> None:
     assert (found.provider, found.provider_type) == ("bm25", "local")
     assert (found.k, found.seed, found.epochs, found.track, found.epochs_reducer) == (3, 4, 2, "vendor", "mean")
     assert (found.unit, found.level, found.cluster_by) == ("session", "session", "corpus")
-    assert (found.n_selected, found.n_whole, found.n_items, found.n_planned) == (12, 12, 12, 24)
+    assert (found.n_selected, found.n_whole, found.n_items, found.n_repeats) == (12, 12, 12, 24)
     assert [metric.definition for metric in found.metrics] == [
         "accuracy/1", "hit@5/1", "recall_fraction@10/1", "mrr/1",
     ]  # fmt: skip
@@ -244,25 +244,47 @@ def part(
     return ((start, end),), {EXTRA_KEY: dump([replace(job, n_selected=n_selected)])}
 
 
-def merged(*parts: object, total: int = 12, shared: Mapping[tuple[str, Phase], int] | None = None) -> list[int]:
-    found = read({EXTRA_KEY: joined(parts, total, shared or {})})  # type: ignore[arg-type]
+def merged(*parts: object, shared: Mapping[tuple[str, Phase], int] | None = None) -> list[int]:
+    found = read({EXTRA_KEY: joined(parts, shared or {})})  # type: ignore[arg-type]
     return [job.n_selected for job in found]
 
 
-def test_ranges_of_a_whole_benchmark_add_up_and_what_overlaps_counts_once(world: World) -> None:
+def test_ranges_of_a_benchmark_are_all_of_it_whatever_they_share_or_leave_out(world: World) -> None:
     job = one(world)
     assert merged(part(job, 1, 6, 6), part(job, 7, 12, 6)) == [12]
-    assert merged(part(job, 1, 6, 6), part(job, 9, 12, 4)) == [10]
+    assert merged(part(job, 1, 6, 6), part(job, 9, 12, 4)) == [12], "two of them are pending"
     assert merged(part(job, 1, 8, 8), part(job, 5, 12, 8)) == [12]
-    assert merged(part(job, 1, 6, 6), part(job, 1, 6, 6)) == [6]
+    assert merged(part(job, 1, 6, 6), part(job, 1, 6, 6)) == [12]
     assert merged(((), {EXTRA_KEY: dump([job])}), part(job, 1, 3, 3)) == [12]
 
 
-def test_a_filter_keeps_its_count_when_nothing_is_missing_and_adds_up_when_something_is(world: World) -> None:
+def test_a_filter_keeps_its_count_whatever_is_missing(world: World) -> None:
     job = one(world, question_type="one")
     assert job.n_whole == 6
     assert merged(part(job, 1, 6, 3), part(job, 7, 12, 3)) == [6]
-    assert merged(part(job, 1, 6, 3), part(job, 9, 12, 2)) == [5]
+    assert merged(part(job, 1, 6, 3), part(job, 9, 12, 2)) == [6]
+
+
+def test_the_types_of_what_is_selected_are_counted_and_joined(world: World) -> None:
+    ranged = one(world, start=1, end=3)
+    assert (ranged.selected_types, ranged.whole_types) == ({"two": 2, "one": 1}, {"two": 6, "one": 6})
+    (job,) = read({EXTRA_KEY: joined([(((1, 3),), {EXTRA_KEY: dump([ranged])})], {})})
+    assert (job.n_selected, job.selected_types) == (12, ranged.whole_types)
+    typed = one(world, question_type="one")
+    assert typed.selected_types == typed.whole_types == {"one": 6}
+    first, last = one(world, start=1, end=6, limit=3), one(world, start=7, end=12, limit=3)
+    parts = [(((1, 6),), {EXTRA_KEY: dump([first])}), (((7, 12),), {EXTRA_KEY: dump([last])})]
+    (job,) = read({EXTRA_KEY: joined(parts, {})})
+    assert (job.n_selected, job.selected_types) == (6, {"two": 4, "one": 2})
+    (job,) = read({EXTRA_KEY: joined(parts, {(first.key, Phase.EVALUATE): 1})})
+    assert (job.n_selected, job.selected_types) == (5, {}), "nobody knows of which type the shared one is"
+
+
+def test_a_journal_that_counts_no_types_can_be_read(world: World) -> None:
+    (stored,) = dump([one(world)])
+    del stored["selected_types"], stored["whole_types"]
+    (job,) = read({EXTRA_KEY: [stored]})
+    assert (job.n_selected, job.selected_types) == (12, {})
 
 
 def test_what_is_chosen_inside_each_range_adds_up_less_what_two_ranges_share(world: World) -> None:
@@ -280,5 +302,5 @@ def test_each_job_is_joined_with_its_own_parts(world: World) -> None:
         (((1, 6),), {EXTRA_KEY: dump([replace(first, n_selected=6), replace(second, n_selected=6)])}),
         (((7, 9),), {EXTRA_KEY: dump([replace(second, n_selected=3)])}),
     ]
-    found = read({EXTRA_KEY: joined(parts, 12, {})})
-    assert [(job.key, job.n_selected) for job in found] == [(first.key, 9), (second.key, 9)]
+    found = read({EXTRA_KEY: joined(parts, {})})
+    assert [(job.key, job.n_selected) for job in found] == [(first.key, 12), (second.key, 12)]

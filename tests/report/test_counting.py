@@ -253,6 +253,40 @@ async def test_the_headline_is_the_first_metric_that_somebody_has_a_value_of(tmp
     assert job.headline is not None and (job.headline.metric, job.headline.value) == ("accuracy", None)
 
 
+@pytest.mark.parametrize("epochs", [1, 2])
+async def test_what_is_pending_counts_under_the_type_that_the_plan_knows(tmp_path: Path, epochs: int) -> None:
+    job = replace(
+        RECORD, epochs=epochs, groups={"hard": ("two", "three")}, selected_types={"one": 4, "two": 2, "three": 1}
+    )
+    two = {"question_type": "two", "group": "hard"}
+    items = [
+        replace(item(0), labels={"question_type": "one"}),
+        replace(item(1, State.ERROR), labels=two),
+        replace(item(2), labels={}),
+    ]
+    repeated = [replace(one, epoch=epoch) for one in items for epoch in range(1, epochs + 1)]
+    folder = await told(tmp_path, "r", [(job, repeated)], planned=9)
+    async with Reader.open(folder) as reader:
+        accuracy = (await fold(reader)).jobs[0].metrics["accuracy"]
+    by_type, by_group = (
+        {label: (one.n, one.n_failed) for label, one in accuracy.breakdown[dimension].items()}
+        for dimension in ("question_type", "group")
+    )
+    assert by_type == {"one": (1, 3), "two": (0, 2), "three": (0, 1), "(none)": (1, 1)}
+    assert by_group == {"hard": (0, 3), "(none)": (2, 4)}
+    assert (accuracy.n, accuracy.n_failed) == (2, 7)
+
+
+async def test_a_plan_that_counted_no_types_leaves_what_is_pending_without_one(tmp_path: Path) -> None:
+    folder = await told(tmp_path, "r", [(RECORD, [item(0)])], planned=3)
+    async with Reader.open(folder) as reader:
+        accuracy = (await fold(reader)).jobs[0].metrics["accuracy"]
+    assert {label: one.n_failed for label, one in accuracy.breakdown["question_type"].items()} == {
+        "one": 0,
+        "(none)": 2,
+    }
+
+
 # ------------------------------------------------------------------------------ what else a fold reads
 
 

@@ -55,7 +55,11 @@ async def agreed(world: World, outcome: Outcome, live: Progress) -> dict[str, An
         assert one["n"] + one["n_excluded"] + one["n_failed"] == planned, name
         assert one["n_failed"] == failed + job["n_pending"], name
         for labels in one["breakdown"].values():
-            assert sum(label["n"] for label in labels.values()) == one["n"], name
+            for part in ("n", "n_excluded", "n_failed"):
+                assert sum(label[part] for label in labels.values()) == one[part], (name, part)
+    types = job["metrics"]["accuracy"]["breakdown"]["question_type"]
+    sizes = {label: one["n"] + one["n_excluded"] + one["n_failed"] for label, one in types.items()}
+    assert sizes == {"one": planned // 2, "two": planned // 2}, "also what is pending is of a type"
     (told,) = outcome.jobs
     assert {str(state): count for state, count in told.states.items()} == counts
     assert (told.planned, told.pending, told.valid) == (planned, job["n_pending"], job["valid"])
@@ -124,18 +128,18 @@ async def test_an_item_whose_every_repeat_failed_has_failed_once(world_of: World
 
 @pytest.mark.parametrize("concurrency", [1, 4])
 async def test_an_item_that_was_left_between_two_repeats_is_pending(world_of: Worlds, concurrency: int) -> None:
-    world = world_of("search:latency:ms=150", corpora=2, items=5)
+    world = world_of("search:latency:ms=150", corpora=2, items=6)
     outcome, live = await run(world, epochs=3, concurrency=concurrency, max_time=1.0)
     assert outcome.status is RunState.STOPPED
     job = await agreed(world, outcome, live)
-    assert job["n_planned"] == 10 and job["n_pending"] > 0
+    assert job["n_planned"] == 12 and job["n_pending"] > 0
     assert outcome.resume is not None
     world.heal()
     again = Watching()
     resumed = await world.resume(outcome.run_id, again, max_time=60)
     whole = await agreed(world, resumed, again.progress)
-    assert (whole["counts"], whole["n_pending"], resumed.status) == ({"correct": 10}, 0, RunState.COMPLETE)
-    assert world.calls("search") <= 30 + concurrency, "what had ended was not asked again"
+    assert (whole["counts"], whole["n_pending"], resumed.status) == ({"correct": 12}, 0, RunState.COMPLETE)
+    assert world.calls("search") <= 36 + concurrency, "what had ended was not asked again"
 
 
 def test_a_receipt_states_each_repeat_and_its_totals_follow_from_them(world_of: Worlds) -> None:
