@@ -211,7 +211,12 @@ class Cleanable:
     """bytes"""
     namespaces: int
     """left at providers; 0 also where the journal cannot tell any more"""
-    running: bool
+    holder: str | None
+    """the live process that writes it"""
+
+    @property
+    def running(self) -> bool:
+        return self.holder is not None
 
     def as_json(self) -> dict[str, object]:
         return {"run_id": self.folder.name, "bytes": self.size, "namespaces": self.namespaces, "running": self.running}
@@ -222,11 +227,16 @@ def _cleanable(folder: Path) -> Cleanable:
 
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     try:
-        running, left = anyio.run(_status_of, folder) == "running", anyio.run(left_behind, folder)
+        holder, left = anyio.run(_holder_of, folder), anyio.run(left_behind, folder)
     except JournalError as problem:
         console.note(f"{folder.name}: {problem}")
-        running, left = False, 0
-    return Cleanable(folder=folder, size=size, namespaces=left, running=running)
+        holder, left = None, 0
+    return Cleanable(folder=folder, size=size, namespaces=left, holder=holder)
+
+
+async def _holder_of(folder: Path) -> str | None:
+    async with Reader.open(folder) as reader:
+        return (await reader.status()).holder
 
 
 def _chosen(workspace: Path, run_id: str | None, older_than: str | None, *, orphans: bool) -> list[Path]:
@@ -264,7 +274,7 @@ def _clean(workspace: Path, found: Sequence[Cleanable], *, delete: bool) -> None
     environment = Environment.load(workspace, current.get().env_file)
     for one in found:
         if one.running:
-            raise Locked(f"run {one.folder.name} is running", hint=f"bench pause {one.folder.name} first")
+            raise Locked(f"run {one.folder.name} is held by {one.holder}", hint=f"bench pause {one.folder.name} first")
         if one.namespaces:
             from bench.engine.sweeping import sweepable
 

@@ -33,10 +33,12 @@ async def resumed_plan(
 
     Raises:
         UsageError: there is no such run, or a flag that only a new run can have.
+        Locked: another live process holds it.
         IdentityError: dataset, config, prompt, model or plug-in is not what it was, with a readable diff.
     """
     path = find_run(catalog.workspace, target)
     async with Reader.open(path) as reader:
+        await reader.refuse_held()
         meta = reader.meta
     stored = stored_request(meta)
     request = RunRequest.combine(stored, flags)

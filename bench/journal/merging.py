@@ -18,7 +18,7 @@ from pathlib import Path
 
 import aiosqlite
 
-from bench.errors import IdentityError, JournalError, MergeConflict, UsageError
+from bench.errors import IdentityError, JournalError, Locked, MergeConflict, UsageError
 from bench.journal.codec import PHASE_OF, decode, micros, to_json
 from bench.journal.file import NAME, drafted, draw_up, examine, locate, open_reading, readable, reported
 from bench.journal.migrations import VERSION
@@ -95,11 +95,12 @@ async def _source(path: Path) -> _Source:
             uuid = next(iter(await connection.execute_fetchall("SELECT uuid FROM origin WHERE id = 1")))[0]
     if version != VERSION:
         raise JournalError(f"the journal has version {version}", where=str(path), hint="resume it once to migrate it")
+    meta = run_meta(values)
     if held is not None and held.holder.lives(heartbeat_age_s=(micros(now()) - held.heartbeat_us) / 1e6):
-        raise JournalError(f"the run is live ({held.holder})", where=str(path), hint="pause it, or wait for its end")
+        raise Locked(f"run {meta.run_id} is held by {held.holder}")
     state = values["state"]
     assert isinstance(state, list)
-    return _Source(path=path, meta=run_meta(values), state=RunState(state[0]), uuid=uuid)
+    return _Source(path=path, meta=meta, state=RunState(state[0]), uuid=uuid)
 
 
 # ---------------------------------------------------------------------- what the merged run is

@@ -23,6 +23,7 @@ from typing import Any, cast
 
 import aiosqlite
 
+from bench.errors import Locked
 from bench.journal.assembly import CallRow, Parts, PhaseRow, ScoreRow, VerdictRow, alike_of, columns_of, record_of
 from bench.journal.codec import PHASE_OF, clean, decode, instant, micros, pack, to_json
 from bench.journal.file import locate, open_reading, reported
@@ -116,6 +117,12 @@ class Reader:
             heartbeat_at=instant(held.heartbeat_us) if held else None,
             oldest_request_s=(stamp - sent_us) / 1e6 if isinstance(sent_us, int) else None,
         )
+
+    async def refuse_held(self) -> None:
+        """Raise Locked, naming the process, while another live one holds the run for writing."""
+        holder = (await self.status()).holder
+        if holder is not None:
+            raise Locked(f"run {self.meta.run_id} is held by {holder}")
 
     async def origins(self) -> list[Origin]:
         """Name the journals that the rows came from; one unless the run was merged."""

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.canonical import JSON
-from bench.errors import BenchError, CanonicalError, Locked, UsageError, VerificationError
+from bench.errors import BenchError, CanonicalError, UsageError, VerificationError
 from bench.journal import Reader
 from bench.receipt.build import Order, Refused, build
 from bench.receipt.bulk import collecting_rarely
@@ -119,7 +119,7 @@ async def sign_run(run: Path, key: SigningKey, request: Request) -> SignOutcome:
 
 async def _sign_jobs(run: Path, key: SigningKey, request: Request) -> SignOutcome:
     async with Reader.open(run) as reader:
-        await _refuse_live(reader)
+        await reader.refuse_held()
         report = await fold(reader)
         jobs = _chosen(report, request)
         learn_secrets(request.environment, request.workspace, [job.record.provider for job in jobs])
@@ -143,12 +143,6 @@ async def _sign_jobs(run: Path, key: SigningKey, request: Request) -> SignOutcom
             except (VerificationError, CanonicalError) as error:
                 refused.append(_refused(job, error))
     return SignOutcome(receipts=tuple(receipts), refused=tuple(refused))
-
-
-async def _refuse_live(reader: Reader) -> None:
-    status = await reader.status()
-    if status.holder is not None:
-        raise Locked(f"run {reader.meta.run_id} is live: {status.holder}", hint="sign when it has ended")
 
 
 def _chosen(report: Report, request: Request) -> list[JobReport]:

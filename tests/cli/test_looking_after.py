@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -174,7 +175,7 @@ def test_a_live_run_is_not_deleted(bench: Bench, tmp_path: Path) -> None:
     with held(folder):
         told = bench("clean", "r", "--yes", check=6).stderr
         assert json.loads(bench("clean", "--orphans", "--json").stdout)["runs"] == []
-    assert told == "error: run r is running\nhint: bench pause r first\n"
+    assert told == f"error: run r is held by pid {os.getpid()} on {platform.node()}\nhint: bench pause r first\n"
     assert folder.is_dir()
 
 
@@ -239,3 +240,32 @@ def test_a_merged_run_is_remembered(bench: Bench) -> None:
     bench("merge", "one", "--into", "joined")
     assert "joined" in bench("list", "runs").stdout
     assert Path("results/joined/report.json").is_file()
+
+
+# ------------------------------------------------------------------- a held run
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("resume", "r"),
+        ("run", "--resume", "r"),
+        ("retry", "r"),
+        ("rescore", "r", "--metrics", "mrr"),
+        ("merge", "r", "--into", "m"),
+        ("clean", "r", "--yes"),
+        ("sign", "r"),
+    ],
+    ids=" ".join,
+)
+def test_whatever_writes_or_needs_an_ended_run_names_the_process_that_holds_it(
+    bench: Bench, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    bench("keys", "new", "--key-dir", str(tmp_path / "keys"))
+    bench("run", "--providers", "no-memory", "--limit", "2", "--run-id", "r")
+    folder = tmp_path / "checkpoints/r"
+    key = ("--key", str(tmp_path / "keys/default.key")) if words[0] == "sign" else ()
+    with held(folder):
+        told = bench(*words, *key, check=6).stderr
+    assert f"error: run r is held by pid {os.getpid()} on {platform.node()}" in told
+    assert not (tmp_path / "checkpoints/m").exists() and folder.is_dir()

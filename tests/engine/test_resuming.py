@@ -210,7 +210,7 @@ async def test_each_process_writes_down_how_it_worked(world: World) -> None:
 
 async def test_a_run_that_somebody_holds_is_left_alone(world: World) -> None:
     async with Journal.resume(world.workspace / "checkpoints/mine"):
-        with pytest.raises(Locked, match="the run is held by pid ") as error:
+        with pytest.raises(Locked, match="run mine is held by pid ") as error:
             await world.resume("mine")
     assert error.value.exit_code == 6
 

@@ -15,7 +15,7 @@ from hypothesis import Phase as Stage
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.errors import IdentityError, JournalError, MergeConflict, UsageError
+from bench.errors import IdentityError, Locked, MergeConflict, UsageError
 from bench.journal import CorpusKind, Entry, Event, Journal, JournalRow, Probe, Reader, RunState, merge
 from bench.model import Call, Phase, State
 from bench.plan.ranges import gaps_of, union_of
@@ -222,7 +222,7 @@ async def test_more_sources_than_sqlite_attaches_are_merged(tmp_path: Path) -> N
 
 async def test_a_live_run_is_not_merged(tmp_path: Path) -> None:
     async with Journal.create(tmp_path / "a", meta("a")):
-        with pytest.raises(JournalError, match="live"):
+        with pytest.raises(Locked, match="run a is held by pid"):
             await merge([tmp_path / "a"], tmp_path / "whole", run_id="whole")
 
 
