@@ -17,7 +17,7 @@ from bench.report.rendering import markdown
 from bench.report.rowtests import ALPHA, LEVEL
 from bench.report.sides import Side
 from bench.report.tables import Grid, number
-from bench.report.verdicts import WATERMARK, conclusion, finding_of, p_text, share
+from bench.report.verdicts import WATERMARK, conclusion, finding_of, is_unseen, other_load, p_text, share, unseen
 from bench.report.wire import interval_json
 
 SHOWN_FLIPS = 5
@@ -126,7 +126,12 @@ def _asked(one: PairComparison, found: Comparisons) -> Grid:
         head=HEAD,
         rows=tuple(map(_cells, one.headlines)),
         right=RIGHT,
-        notes=(*_verdicts(one), _like_for_like(one.like_for_like), *_notes(one, found)),
+        notes=(
+            *_verdicts(one),
+            *_caveats(one, one.headlines),
+            _like_for_like(one.like_for_like),
+            *_notes(one, found),
+        ),
     )
 
 
@@ -139,7 +144,7 @@ def _besides(one: PairComparison, found: Comparisons) -> Grid:
         head=HEAD,
         rows=tuple(_cells(row, several=len(one.headlines) > 1) for row in rows),
         right=RIGHT,
-        notes=(*_out_of_reach(rows, found), *nothing, *one.notes),
+        notes=(*_out_of_reach(rows, found), *_caveats(one, rows), *nothing, *one.notes),
     )
 
 
@@ -234,6 +239,18 @@ def _testing(one: PairComparison, found: Comparisons) -> list[str]:
 
 def _verdicts(one: PairComparison) -> list[str]:
     return [f"verdict on {row.metric}: {row.verdict}" for row in one.headlines]
+
+
+def _caveats(one: PairComparison, rows: Sequence[Row]) -> list[str]:
+    """What a reader of these rows must know: how an interval came about, and that loads differed."""
+    alike: dict[str, list[str]] = {}
+    for row in rows:
+        if is_unseen(row):
+            alike.setdefault(unseen(row), []).append(_named(row, several=True))
+    found = [f"{', '.join(names)}: {text}" for text, names in alike.items()]
+    times = [row.metric for row in rows if row.is_ratio]
+    load = other_load(one)
+    return [*found, *([f"{', '.join(dict.fromkeys(times))}: {load}"] if times and load else [])]
 
 
 def _floor(row: Row) -> float | None:

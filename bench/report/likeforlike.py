@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from bench.metrics.facts import NO_LABEL
+from bench.report.load import SETTINGS
 from bench.report.sides import Side
 
 SHOWN_DIGEST = 12
@@ -58,7 +59,16 @@ class LikeForLike:
     @property
     def by_design(self) -> tuple[Check, ...]:
         """What differs and may: it is what is being compared."""
-        return tuple(check for check in self.checks if not check.same and not check.affects_results)
+        return tuple(check for check in self._harmless if check.name not in SETTINGS)
+
+    @property
+    def load(self) -> tuple[Check, ...]:
+        """What moves times alone: how hard the services were asked."""
+        return tuple(check for check in self._harmless if check.name in SETTINGS)
+
+    @property
+    def _harmless(self) -> Iterator[Check]:
+        return (check for check in self.checks if not check.same and not check.affects_results)
 
 
 def like_for_like(a: Side, b: Side, *, metrics: Sequence[str]) -> LikeForLike:
@@ -115,6 +125,10 @@ def _by_design(a: Side, b: Side) -> Iterator[Check]:
     for name, of in designed:
         left, right = of(a), of(b)
         yield Check(name=name, a=left, b=right, same=left == right, affects_results=False)
+    for name in SETTINGS:
+        if a.load and b.load:
+            left, right = a.load.get(name), b.load.get(name)
+            yield Check(name=name, a=left, b=right, same=left == right, affects_results=False)
 
 
 def _about_models(a: Side, b: Side) -> bool:

@@ -26,6 +26,7 @@ from bench.metrics.protocol import Measure
 from bench.plan.record import JobRecord
 from bench.report.fold import isolation, whether_invalid
 from bench.report.gathering import Counts, fold_rows, measures
+from bench.report.load import load_of
 
 NAN = math.nan
 PENDING = "pending"
@@ -54,6 +55,8 @@ class Side:
     """NaN = no value"""
     seed: int = 0
     judge_noise: float | None = None
+    load: Mapping[str, object] = field(default_factory=dict)
+    """concurrency and rate limits, as far as they were recorded"""
     named_model: bool = False
     """the answering model was asked for by name: it is what is being compared"""
 
@@ -152,6 +155,7 @@ async def load_side(reader: Reader, record: JobRecord, *, named_model: bool = Fa
         columns=dict(zip(names, filling.columns, strict=True)),
         seed=record.seed,
         judge_noise=await judge_noise(reader, record),
+        load=load_of(reader.meta, reader.resumes, record.provider),
         named_model=named_model,
     )
 

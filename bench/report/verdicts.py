@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 WATERMARK = "NOT LIKE FOR LIKE"
 WHOLE_PERCENT = 100.0
+DEGENERATE = "wilson_degenerate"
+"""the method of an interval around a difference that is the same everywhere"""
 
 
 def verdict_of(row: Row) -> str:
@@ -97,6 +99,8 @@ def _concluded(one: PairComparison, row: Row) -> str:
             f"Nothing can be concluded about {row.metric}: {_untestable(row)} ({_sample(one, row)}{_lost(one, row)})."
         )
     evidence = f"{_sides(row)}, A - B = {_difference(row)} over {_sample(one, row)}, {_chance(row)}"
+    if row.is_ratio and (caveat := other_load(one)):
+        evidence += f"; {caveat}"
     if row.better is None:
         return f"Neither side can be called better on {row.metric}: {evidence}{_missed(row)}."
     winner, loser = ("A", "B") if row.better == "a" else ("B", "A")
@@ -147,9 +151,28 @@ def _missed(row: Row) -> str:
     if not row.can_be_detected and row.found.smallest_p is not None:
         return f"; with so few clusters no difference gives a p below {row.found.smallest_p:.3g}"
     if row.found.mde is None:
-        return ""
+        return f"; {unseen(row)}" if is_unseen(row) else ""
     uncorrected = "" if row.p_holm == row.found.p else ", before Holm"
     return f"; a difference of {amount(row, row.found.mde)} would be found about 8 times in 10{uncorrected}"
+
+
+def is_unseen(row: Row) -> bool:
+    """The sides differ by the same everywhere, so nothing spreads from which an interval could be had."""
+    return row.found.interval is not None and row.found.interval.method == DEGENERATE
+
+
+def unseen(row: Row) -> str:
+    """Where the interval of such a row comes from."""
+    found, of = row.found, "cluster" if row.found.n_clusters else "item"
+    count = found.n_clusters or found.n
+    alike = "no item differs" if found.ties == found.n else f"the difference is the same in each {of}"
+    return f"{alike}: the interval is what {count} {of}{'' if count == 1 else 's'} can leave unseen"
+
+
+def other_load(one: PairComparison) -> str:
+    """Say that times were taken under different loads; empty where they were not, or nobody knows."""
+    told = "; ".join(check.text for check in one.like_for_like.load)
+    return f"not the same load, which moves times ({told})" if told else ""
 
 
 def _p(p: float | None) -> str:

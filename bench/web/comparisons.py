@@ -57,7 +57,7 @@ async def comparison_of(
     from bench.report.choosing import Target, sides_of
     from bench.report.compare import compare_sides
     from bench.report.compareview import comparison_json
-    from bench.report.verdicts import conclusion
+    from bench.report.verdicts import conclusion, other_load
 
     groups = await sides_of(Path(workspace), [Target.parse(name) for name in names], benchmark=benchmark)
     found = compare_sides(groups, metrics=metrics, force=force)
@@ -67,6 +67,7 @@ async def comparison_of(
     for shown, pair in zip(pairs, found.comparisons, strict=True):
         shown |= {
             "conclusion": list(conclusion(pair)),
+            "load": other_load(pair),
             "flips": {side: list(i) for side, i in pair.items.flips.items()},
         }
     return document

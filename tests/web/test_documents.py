@@ -430,6 +430,17 @@ async def test_a_comparison_is_that_of_the_command_line_with_its_conclusion_and_
     assert "B is better" not in page
 
 
+@pytest.mark.parametrize(("other", "told_of"), [(8, "Of times: not the same load, which moves times"), (2, "")])
+async def test_a_page_of_two_loads_says_so(tmp_path: Path, other: int, told_of: str) -> None:
+    for name, concurrency in (("r1", 2), ("r2", other)):
+        extra = {"operation": {"concurrency": concurrency}}
+        await told(tmp_path, name, [(record("x"), [Told(item=f"q{n}") for n in range(3)])], extra=extra)
+    async with visiting(tmp_path) as visit:
+        _, page = await visit.get("/compare?a=r1:x&b=r2:x")
+    assert ("Of times: " in page) is bool(told_of) and told_of in page
+    assert ("differs: moves times" in page) is bool(told_of)
+
+
 REFUSED = {
     "": (400, "a comparison needs at least two jobs"),
     "a=r1:x": (400, "a comparison needs at least two jobs"),

@@ -1,0 +1,132 @@
+"""Times are compared beside the load under which they were taken, and an interval of equal sides says what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bench.config.run import RunRequest
+from bench.journal import Resume, RunMeta
+from bench.report.choosing import Target, sides_of
+from bench.report.compare import compare_sides
+from bench.report.compareview import comparison_grids, comparison_json, conclusions
+from bench.report.comparison import Comparisons
+from bench.report.load import load_of
+from bench.report.sides import Side
+from tests.small_journal import Job, made, measuring, record
+from tests.told_journal import AT
+
+ITEMS = [f"q{at:02d}" for at in range(20)]
+CLUSTERS = {name: f"c{at % 4}" for at, name in enumerate(ITEMS)}
+TYPES = {name: f"t{at % 2}" for at, name in enumerate(ITEMS)}
+RIGHT = {name: float(at % 3 == 0) for at, name in enumerate(ITEMS)}
+TIMES = {name: 1000.0 + at for at, name in enumerate(ITEMS)}
+SLOWER = {name: 1100.0 + at * at for at, name in enumerate(ITEMS)}
+
+
+def meta(**flags: object) -> RunMeta:
+    operation = RunRequest.combine(None, flags).operation()
+    return RunMeta(run_id="r", plan_digest="d", identity={}, extra={"operation": operation})
+
+
+def resume(**flags: object) -> Resume:
+    return Resume(at=AT, data={"operation": RunRequest.combine(None, flags).operation()})
+
+
+@pytest.mark.parametrize(
+    ("flags", "resumes", "load"),
+    [
+        ({}, [], {"concurrency": 10}),
+        ({"concurrency": "auto", "ingest_concurrency": 3}, [], {"concurrency": "auto", "ingest_concurrency": 3}),
+        ({"concurrency": 4}, [resume(concurrency=4)], {"concurrency": 4}),
+        ({"concurrency": 4}, [resume(concurrency=2), resume(concurrency=4)], {"concurrency": [4, 2]}),
+        ({"rate": ["chroma.search=5/s"]}, [], {"concurrency": 10, "rate": {"search": "5/s"}}),
+        ({"rate": ["chroma=5/s"]}, [], {"concurrency": 10, "rate": {"all": "5/s"}}),
+        ({"rate": ["chroma@x=5/s"]}, [], {"concurrency": 10, "rate": {"all": "5/s"}}),
+        ({"rate": ["openai/m=9/m"]}, [], {"concurrency": 10, "rate": {"openai/m": "9/m"}}),
+        ({}, [resume(rate=["chroma=5/s"])], {"concurrency": 10, "rate": [{}, {"all": "5/s"}]}),
+    ],
+)
+def test_the_load_of_a_run_is_what_its_processes_were_told(
+    flags: Mapping[str, object], resumes: Sequence[Resume], load: Mapping[str, object]
+) -> None:
+    assert load_of(meta(**flags), resumes, "chroma@x") == load
+
+
+def test_a_run_that_did_not_record_its_load_has_none() -> None:
+    assert load_of(replace(meta(), extra={}), [], "chroma") == {}
+
+
+async def sides(workspace: Path, *jobs: Job) -> list[Side]:
+    await made(workspace, "r", list(jobs))
+    targets = [Target(run="r", provider="", job=one.record.key) for one in jobs]
+    return (await sides_of(workspace, targets, benchmark=None))[0]
+
+
+async def loaded(workspace: Path, a: Mapping[str, object], b: Mapping[str, object], *names: str) -> Comparisons:
+    """Two jobs under two loads; metric names, the headline first."""
+    changes = measuring(*names)
+    more = {"latency_p50": TIMES} if names[0] == "accuracy" else {"accuracy": RIGHT}
+    values = [RIGHT, RIGHT] if names[0] == "accuracy" else [TIMES, SLOWER]
+    jobs = [Job(record=record(n, **changes), values=v, more=more) for n, v in zip(("x", "y"), values, strict=True)]
+    x, y = await sides(workspace, *jobs)
+    return compare_sides([[replace(x, load=a), replace(y, load=b)]])
+
+
+TOLD = "not the same load, which moves times (concurrency: A has 2, B has 8; rate: A has none, B has search=5/s)"
+SLOW, FAST = {"concurrency": 2}, {"concurrency": 8, "rate": {"search": "5/s"}}
+
+
+async def test_another_load_stands_beside_the_times_and_refuses_nothing(tmp_path: Path) -> None:
+    found = await loaded(tmp_path, SLOW, FAST, "accuracy", "latency_p50")
+    asked, besides = comparison_grids(found)
+    assert f"latency_p50: {TOLD}" in besides.notes
+    assert not any("load" in note or "concurrency" in note for note in asked.notes), "no times are there"
+    assert "load" not in conclusions(found)[0]
+    (pair,) = comparison_json(found)["comparisons"]  # type: ignore[misc]
+    checks = {one["name"]: (one["same"], one["affects_results"]) for one in pair["like_for_like"]["checks"]}
+    assert checks["concurrency"] == checks["rate"] == (False, False)
+
+
+async def test_a_conclusion_about_times_says_that_loads_differed(tmp_path: Path) -> None:
+    found = await loaded(tmp_path, SLOW, FAST, "latency_p50", "accuracy")
+    asked, _ = comparison_grids(found)
+    assert f"latency_p50: {TOLD}" in asked.notes
+    assert TOLD in conclusions(found)[0]
+
+
+@pytest.mark.parametrize(("a", "b"), [(FAST, FAST), ({}, FAST), ({}, {})])
+async def test_equal_and_unknown_loads_say_nothing(
+    tmp_path: Path, a: Mapping[str, object], b: Mapping[str, object]
+) -> None:
+    found = await loaded(tmp_path, a, b, "latency_p50", "accuracy")
+    texts = [*conclusions(found), *(note for grid in comparison_grids(found) for note in grid.notes)]
+    assert not any("load" in text for text in texts)
+
+
+# ------------------------------------------------------------------------------ equal sides
+
+
+async def test_the_interval_of_equal_sides_says_where_it_comes_from(tmp_path: Path) -> None:
+    x, y = await sides(tmp_path, *(Job(record=record(name), values=RIGHT, types=TYPES) for name in ("x", "y")))
+    found = compare_sides([[x, y]])
+    (row,) = found.comparisons[0].headlines
+    assert row.found.interval is not None and row.found.interval.method == "wilson_degenerate"
+    (text,) = conclusions(found)
+    assert text.endswith("p = 1.0000; no item differs: the interval is what 20 items can leave unseen.")
+    asked, besides = comparison_grids(found)
+    assert "accuracy: no item differs: the interval is what 20 items can leave unseen" in asked.notes
+    told = [note for note in besides.notes if "unseen" in note]
+    assert told == ["accuracy: t0, accuracy: t1: no item differs: the interval is what 10 items can leave unseen"]
+
+
+async def test_a_difference_that_is_the_same_in_each_cluster_is_explained_by_clusters(tmp_path: Path) -> None:
+    values = {"x": dict.fromkeys(ITEMS, 1.0), "y": dict.fromkeys(ITEMS, 0.0)}
+    jobs = [Job(record=record(n, cluster_by="corpus"), values=v, corpora=CLUSTERS) for n, v in values.items()]
+    found = compare_sides([await sides(tmp_path, *jobs)])
+    assert (
+        "accuracy: the difference is the same in each cluster: the interval is what 4 clusters can leave unseen"
+    ) in comparison_grids(found)[0].notes
