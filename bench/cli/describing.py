@@ -103,13 +103,17 @@ def _described(name: str) -> Mapping[str, object]:
 
 
 def _provider(catalog: Catalog, name: str) -> Mapping[str, object] | None:
-    from bench.plan.providers import load_named
+    from bench.plan.providers import embedded_by, load_named
     from bench.providers.facts import described
+    from bench.settings import Environment, Rehearsal
 
     try:
-        return described(load_named(catalog, name))
+        config = load_named(catalog, name)
     except UsageError:
         return None
+    known = Environment.load(catalog.workspace, current.get().env_file)
+    ahead = Rehearsal(values=known.values, dotenv=known.dotenv)
+    return described(config, embedding=embedded_by(config, ahead))
 
 
 def _run(workspace: Path, name: str) -> Mapping[str, object]:

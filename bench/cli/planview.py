@@ -47,7 +47,7 @@ def _jobs(plan: Plan) -> None:
             lane.provider.label,
             job.answering,
             job.judge,
-            lane.provider.embedding or "-",
+            lane.provider.embedded_by or "-",
             str(lane.benchmark.n_selected),
             lane.skipped or f"k={lane.benchmark.k}, one memory a {lane.unit}",
         )
@@ -112,7 +112,7 @@ def _json(plan: Plan, found: Estimate, flags: RunFlags, unset: Sequence[str]) ->
                 "benchmark": lane.benchmark.name,
                 "provider": lane.provider.label,
                 "models": {
-                    "embedding": lane.provider.embedding,
+                    "embedding": lane.provider.embedded_by,
                     "answering": None if job.answering == "none" else job.answering,
                     "judge": None if job.judge == "none" else job.judge,
                 },

@@ -27,7 +27,7 @@ from bench.config.provider.adapters import BUILT_INS
 from bench.config.source import Source, fold
 from bench.errors import CanonicalError, UsageError
 from bench.models.names import named, resolve_name
-from bench.plan.shape import ProviderPlan
+from bench.plan.shape import BUILT_IN_EMBEDDING, ProviderPlan
 from bench.settings import Environment
 
 KEYLESS = ("bm25", "full-context", "no-memory", "oracle", "random")
@@ -119,22 +119,38 @@ def _answers(config: ProviderConfig, name: str) -> bool:
     return name.lower() in {alias.lower() for alias in config.aliases}
 
 
+def embedded_by(config: ProviderConfig, environment: Environment, *, own: str | None = None) -> str | None:
+    """The embedding model as every list, plan, result and receipt names it.
+
+    Where we embed it is ``own`` (the run's flag) or the config's; else the one with which the service embeds, or
+    ``(builtin)`` where all that is said is that it does. None: nothing embeds, or nobody says that anything does.
+    """
+    from bench.providers.facts import EMBEDS_ITSELF, embedding_model, inner_embedding
+
+    ours, inner = embedding_model(config), inner_embedding(config)
+    if ours is not None:
+        return own or named(ours)
+    if inner is None or inner == EMBEDS_ITSELF:
+        return inner and BUILT_IN_EMBEDDING
+    return named(environment.resolve(inner))
+
+
 def _planned(
     chosen: _Chosen, sets: Mapping[str, object], embedding: str | None, environment: Environment
 ) -> ProviderPlan:
-    from bench.providers.facts import embedding_model, enriching, inner_embedding
+    from bench.providers.facts import embedding_model, enriching
 
     config = _changed(chosen.config, sets) if sets else chosen.config
     adapter = config.adapter or ""
     built_in = adapter.removeprefix(BUILTIN_PREFIX) if adapter.startswith(BUILTIN_PREFIX) else None
-    own, inner, enriched = embedding_model(config), inner_embedding(config), enriching(config)
+    enriched, shown = enriching(config), embedded_by(config, environment, own=embedding)
     return ProviderPlan(
         label=chosen.label,
         config=config,
         built_in=built_in,
         overrides=sets,
-        embedding=(embedding or named(own)) if own is not None else None,
-        embeds_with=None if inner is None else named(environment.resolve(inner)),
+        embedding=None if embedding_model(config) is None else shown,
+        embedded_by=shown,
         enriched_by=None if enriched is None else resolve_name(enriched.enhancement.model),
     )
 

@@ -20,11 +20,9 @@ from bench.journal.rows import Chain
 
 if TYPE_CHECKING:
     from bench.metrics import Measure
-    from bench.plan.shape import BenchmarkPlan, Job, Lane, Plan, ProviderPlan
+    from bench.plan.shape import BenchmarkPlan, Job, Lane, Plan
 
 EXTRA_KEY = "jobs"
-BUILT_IN_EMBEDDING = "(builtin)"
-"""an outside service that embeds by itself and does not say with what"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +150,7 @@ def _record(plan: Plan, lane: Lane, job: Job) -> JobRecord:
         provider=lane.provider.label,
         provider_type=lane.provider.config.type,
         models=ModelNames(
-            embedding=_embedding(lane.provider), answering=_named(job.answering), judge=_named(job.judge)
+            embedding=lane.provider.embedded_by, answering=_named(job.answering), judge=_named(job.judge)
         ),
         track=plan.request.track,
         k=benchmark.k,
@@ -213,12 +211,6 @@ def _metric(metric: Measure) -> MetricRecord:
 
 def _named(model: str) -> str | None:
     return None if model == "none" else model
-
-
-def _embedding(provider: ProviderPlan) -> str | None:
-    if provider.embedding is not None or provider.built_in is not None:
-        return provider.embedding
-    return provider.embeds_with or BUILT_IN_EMBEDDING
 
 
 def _selection(plan: Plan) -> dict[str, object]:

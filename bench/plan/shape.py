@@ -30,6 +30,8 @@ from bench.plan.scoring import Scoring
 TRAFFIC = ("add", "search", "status", "manage")
 """what goes to a provider that is no built-in"""
 NONE = "none"
+BUILT_IN_EMBEDDING = "(builtin)"
+"""how the embedding model of a service is shown that embeds by itself and does not say with what"""
 """stands for "no model" in keys, flags and tables"""
 
 
@@ -84,8 +86,8 @@ class ProviderPlan:
     overrides: Mapping[str, object]
     embedding: str | None
     """full name of the client-side embedding model"""
-    embeds_with: str | None = None
-    """the model with which the service embeds by itself, None = it does not say or does not embed"""
+    embedded_by: str | None = None
+    """the embedding model as plan, results and receipts name it, whoever embeds: see ``providers.embedded_by``"""
     enriched_by: str | None = None
     """full name of the language model that writes about what is stored, None = none does"""
 

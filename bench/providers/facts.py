@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from bench.config.provider.sections import ClientEmbeddings
     from bench.providers.rag.settings import RagLocal
 
+EMBEDS_ITSELF = "builtin"
+"""``embeds_with`` of a service that embeds by itself and does not say with what"""
 FIRST_CLASS = frozenset(
     {
         "bm25", "vector", "full-context", "oracle", "random", "no-memory", "chroma", "pgvector", "mem0-library",
@@ -53,7 +55,10 @@ def embedding_model(config: ProviderConfig) -> str | None:
 
 
 def inner_embedding(config: ProviderConfig) -> str | None:
-    """The model with which the service embeds by itself, where its file names it; variables are not filled in."""
+    """The model with which the service embeds by itself, as its file names it; variables are not filled in.
+
+    `EMBEDS_ITSELF` where all that is said is that it does; None: nothing embeds, or nobody says that it does.
+    """
     own = config.local.get("embedder")
     return config.embeds_with or (own if isinstance(own, str) else None)
 
@@ -142,7 +147,7 @@ def _or_problem(name: str, load: Callable[[], ProviderConfig | None]) -> dict[st
         return {"name": name, "problem": str(error)}
 
 
-def described(config: ProviderConfig) -> dict[str, object]:
+def described(config: ProviderConfig, *, embedding: str | None) -> dict[str, object]:
     """The tree of ``bench describe provider NAME --json``: the list entry and what a reader asks next."""
     return {
         **listed(config),
@@ -150,7 +155,7 @@ def described(config: ProviderConfig) -> dict[str, object]:
         "docs": config.docs,
         "determinism": config.determinism,
         "variables": variables(config),
-        "embedding": config.client_embeddings.model if config.client_embeddings else None,
+        "embedding": embedding,
         "on_unknown": config.ingest.on_unknown,
         "sha256": config.sha256,
         "path": str(config.path) if config.path else None,

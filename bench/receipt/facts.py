@@ -16,7 +16,8 @@ from urllib.parse import urlsplit
 from bench.canonical import JSON
 from bench.journal import Resume as StoredResume
 from bench.journal import RunMeta
-from bench.plan.record import BUILT_IN_EMBEDDING, JobRecord
+from bench.plan.record import JobRecord
+from bench.plan.shape import BUILT_IN_EMBEDDING
 from bench.providers.names import BUILT_IN
 from bench.receipt import schema
 from bench.receipt.digests import config_tree

@@ -151,3 +151,23 @@ def test_what_is_not_set_is_named_and_nothing_secret_is_shown(bench: Bench, tmp_
     assert "note: not set, bench run needs MEM0_API_KEY\n" in done.stdout
     assert "z-quite-a-secret-word" not in done.stdout + done.stderr
     assert "variables from .env (they override nothing)\n" in done.stderr
+
+
+def test_a_plan_names_the_embedding_model_as_its_results_will(bench: Bench, tmp_path: Path) -> None:
+    from bench.config.catalog import Catalog
+    from bench.config.run import RunRequest
+    from bench.plan import make_plan
+    from bench.plan.record import records
+    from bench.settings import Rehearsal
+
+    names = ("bm25", "vector", "mem0", "letta", "chroma")
+    found = planned(bench, "--providers", *names, "--limit", "2")
+    shown = {one["provider"]: one["models"]["embedding"] for one in found["jobs"]}
+    request = RunRequest.combine(None, {"providers": names, "limit": 2})
+    plan = make_plan(Catalog.load(tmp_path), request, Rehearsal(values={}))
+    assert shown == {one.provider: one.models.embedding for one in records(plan)}
+    assert (shown["bm25"], shown["mem0"]) == (None, "(builtin)")
+    said = {
+        name: json.loads(bench("describe", name, "--json").stdout)["embedding"] for name in ("mem0", "bm25", "chroma")
+    }
+    assert said == {name: shown[name] for name in said}

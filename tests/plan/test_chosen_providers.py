@@ -10,7 +10,7 @@ from bench.config.catalog import Catalog
 from bench.config.provider import load_provider
 from bench.errors import ConfigError, UsageError
 from bench.plan import ProviderPlan
-from bench.plan.providers import KEYLESS, choose, load_named
+from bench.plan.providers import KEYLESS, choose, embedded_by, load_named
 from bench.providers.facts import embedding_model, inner_embedding
 from bench.settings import Environment
 from tests.small_world import World
@@ -281,11 +281,29 @@ def test_vectors_that_we_make_come_from_the_flag_then_the_file_with_its_vendor(w
 
 
 def test_the_model_with_which_a_service_embeds_is_the_one_it_is_told_to_use(world: World) -> None:
-    assert one(world, "letta").embeds_with == "openai/text-embedding-3-small"
+    assert one(world, "letta").embedded_by == "openai/text-embedding-3-small"
     told = one(world, "letta", variables={"LETTA_EMBEDDING": "letta/free"})
-    assert (told.embeds_with, told.embedding) == ("letta/free", None)
-    assert one(world, "faulty").embeds_with is None
-    assert one(world, "faulty", faulty__embeds_with="bge-m3").embeds_with == "bge-m3"
+    assert (told.embedded_by, told.embedding) == ("letta/free", None)
+    assert one(world, "faulty", faulty__embeds_with="bge-m3").embedded_by == "bge-m3"
+
+
+def test_one_name_is_shown_whoever_embeds_and_none_where_nobody_says_that_anything_does(world: World) -> None:
+    assert one(world, "chroma", embedding="ollama/nomic").embedded_by == "ollama/nomic"
+    assert (one(world, "mem0").embedded_by, one(world, "mem0").embedding) == ("(builtin)", None)
+    assert one(world, "faulty").embedded_by is None
+    assert one(world, "bm25").embedded_by is None
+
+
+def test_what_a_service_says_of_its_embeddings_is_no_part_of_what_is_asked(world: World) -> None:
+    told = one(world, "faulty", faulty__embeds_with="bge-m3").config
+    assert told.sha256 == one(world, "faulty").config.sha256
+
+
+def test_every_shipped_service_says_who_embeds(root: Path) -> None:
+    shipped = [
+        load_provider(path) for path in sorted((root / "configs/providers").glob("*.yaml")) if "." not in path.stem
+    ]
+    assert [config.name for config in shipped if embedded_by(config, Environment(values={})) is None] == []
 
 
 def test_a_library_that_embeds_by_itself_is_told_by_its_own_option(root: Path) -> None:

@@ -11,7 +11,8 @@ import pytest
 from bench.errors import ConfigError, DataError, JournalError
 from bench.model import Phase
 from bench.plan.joining import cuts_inside_range, joined
-from bench.plan.record import BUILT_IN_EMBEDDING, EXTRA_KEY, JobRecord, ModelNames, OverlayRecord, dump, read, records
+from bench.plan.record import EXTRA_KEY, JobRecord, ModelNames, OverlayRecord, dump, read, records
+from bench.plan.shape import BUILT_IN_EMBEDDING
 from tests.small_world import World
 
 OVERLAY = """
@@ -86,7 +87,8 @@ def test_digests_are_those_of_the_plan(world: World) -> None:
     ("flags", "models"),
     [
         ({}, ModelNames(embedding=None, answering=None, judge=None)),
-        ({"providers": "faulty"}, ModelNames(embedding=BUILT_IN_EMBEDDING, answering=None, judge=None)),
+        ({"providers": "faulty"}, ModelNames(embedding=None, answering=None, judge=None)),
+        ({"providers": "mem0"}, ModelNames(embedding=BUILT_IN_EMBEDDING, answering=None, judge=None)),
         (
             {"providers": "letta"},
             ModelNames(embedding="openai/text-embedding-3-small", answering=None, judge=None),

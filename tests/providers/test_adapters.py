@@ -198,7 +198,7 @@ def test_list_has_a_row_for_every_provider_and_names_what_each_needs(root: Path,
 
 def test_described_says_what_a_reader_asks_next() -> None:
     config = declared({"auth": {"type": "bearer", "envVar": "ACME_KEY"}})
-    shown = facts.described(config)
+    shown = facts.described(config, embedding=None)
     assert shown["variables"] == {"ACME_KEY": True, "ACME_URL": True}
     assert shown["needs"] == ["ACME_KEY", "ACME_URL"]
     assert facts.embedding(config) is None

@@ -83,7 +83,7 @@ class ProviderConfig(ConfigModel):
     client_embeddings: ClientEmbeddings | None = None
     """vectors that we make, for services that store vectors"""
     embeds_with: str | None = None
-    """embedding model that the service itself is told to use, as results name it; unset: nobody knows which"""
+    """embedding model that the service itself uses, as results name it; builtin: it embeds, nobody says with what"""
     errors: Errors = Errors()
     """statuses and body texts that mean something of their own"""
     limits: Limits = Limits()

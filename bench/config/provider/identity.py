@@ -22,6 +22,7 @@ NOT_IDENTITY = {
     "tags": True,
     "aliases": True,
     "verified": True,
+    "embeds_with": True,
     "limits": True,
     "rate_limit": True,
     "prices": True,
