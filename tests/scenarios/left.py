@@ -45,5 +45,11 @@ def finished(world: World, run_id: str) -> int:
     return int(world.query(run_id, "select count(*) from phase where outcome = 'ok'")[0][0])
 
 
+async def durable(world: World, run_id: str) -> int:
+    """The same, with the corpora that were ingested and indexed."""
+    async with Reader.open(folder_of(world, run_id)) as reader:
+        return sum(n for (_, outcome), n in (await reader.counts()).items() if outcome == "ok")
+
+
 def folder_of(world: World, run_id: str) -> Path:
     return world.workspace / "checkpoints" / run_id

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import platform
 import random
 import signal
 import time
@@ -15,28 +17,30 @@ import pytest
 from anyio.abc import TaskGroup
 
 from bench.engine import Outcome, Progress, Silent, Stop, execute
-from bench.errors import DataError, UsageError
 from bench.journal import Reader, RunState
 from bench.model import Phase, State
+from tests.scenarios.program import bench, started
 from tests.small_world import World, ended, kill, wait_for
 
 Worlds = Callable[..., World]
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-async def test_C1_a_signalled_run_says_so_and_is_never_complete(world_of: Worlds, number: int, code: int) -> None:
+def test_C1_a_signalled_run_says_so_and_is_never_complete(world_of: Worlds, number: int, code: int) -> None:
     world = world_of("search:latency:ms=100", corpora=3, items=10)
     moments = random.Random(number)
+    flags = ["--benchmarks", "facts", "--providers", "faulty", "--concurrency", "2", "--json"]
     for run in range(4):
-        process = world.start(providers="faulty", run_id=f"c1-{run}", concurrency=2)
+        process = started(world.workspace, "run", *flags, "--run-id", f"c1-{run}", **world.variables)
         wait_for(lambda run=run: (world.workspace / f"checkpoints/c1-{run}/journal.sqlite").exists())
         time.sleep(moments.uniform(0.3, 1.0))
         process.send_signal(number)
         out, _ = process.communicate(timeout=30)
         assert process.returncode == code
-        assert f"done paused {code}" in out
-        async with Reader.open(world.workspace / f"checkpoints/c1-{run}") as reader:
-            assert (await reader.status()).state is RunState.PAUSED
+        done = json.loads(out.splitlines()[-1])
+        assert (done["event"], done["status"], done["exit_code"]) == ("done", "paused", code)
+    listed = json.loads(bench(world.workspace, "list", "runs", "--json", **world.variables).stdout)["runs"]
+    assert [one["state"] for one in listed] == ["paused"] * 4
 
 
 class Signalled(Silent):
@@ -65,13 +69,13 @@ class Signalled(Silent):
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-async def test_C1_J6_at_25_moments_a_signal_is_said_and_no_durable_row_is_lost(
+async def test_C1_J6_at_50_moments_a_signal_is_said_and_no_durable_row_is_lost(
     tmp_path: Path, number: int, code: int
 ) -> None:
     world = World.make(tmp_path, corpora=4, items=10)
     plan = world.plan(providers="bm25", answering_model="builtin/extractive")
     moments = random.Random(number)
-    for run in range(25):
+    for run in range(50):
         named = replace(plan, request=plan.request.model_copy(update={"run_id": f"r{run}"}))
         async with anyio.create_task_group() as tasks:
             watch = Signalled(tasks, number, moments.randint(0, 110))
@@ -91,36 +95,44 @@ async def test_C1_J6_at_25_moments_a_signal_is_said_and_no_durable_row_is_lost(
 async def test_C2_the_first_signal_is_answered_at_once_and_the_second_ends_the_run(world_of: Worlds) -> None:
     world = world_of("search:hang:match=What", corpora=2, items=4)
     world.provider("faulty", **{"timeout: 2000": "timeout: 60000"})
-    process = world.start(providers="faulty", run_id="c2", concurrency=3, isolation="off")
-    wait_for(lambda: world.calls("search") >= 3)
-    began = time.monotonic()
-    process.send_signal(signal.SIGINT)
-    assert process.stdout is not None
-    said = ""
-    while "stopping" not in said:
-        said = process.stdout.readline()
-    assert time.monotonic() - began < 0.5
-    assert said.split() == ["stopping", "sigint", "3"]
-    process.send_signal(signal.SIGINT)
-    assert ended(process) == 130
-    assert time.monotonic() - began < 2.5
+    answered_s, ended_s = [], []
+    for run in range(3):  # the best of three: what a busy machine adds is not the program's
+        hanging = world.calls("search") + 3
+        process = world.start(providers="faulty", run_id=f"c2-{run}", concurrency=3, isolation="off")
+        wait_for(lambda hanging=hanging: world.calls("search") >= hanging)
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("launched")
+        began = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline().split() == ["stopping", "sigint", "3"]
+        answered_s.append(time.monotonic() - began)
+        began = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        assert ended(process) == 130
+        ended_s.append(time.monotonic() - began)
+        assert world.query(f"c2-{run}", "pragma integrity_check") == [("ok",)]
+    assert min(answered_s) < 0.2 and min(ended_s) < 1, (answered_s, ended_s)
     world.heal()
-    assert (await world.resume("c2")).exit_code == 0
+    assert (await world.resume("c2-0")).exit_code == 0
 
 
 @pytest.mark.slow
 async def test_C3_a_hanging_call_does_not_keep_a_terminated_run_beyond_its_grace(world_of: Worlds) -> None:
     world = world_of("search:hang:match=What opens the vault K0x0", corpora=1, items=4)
     world.provider("faulty", **{"timeout: 2000": "timeout: 60000"})
-    process = world.start(providers="faulty", run_id="c3", concurrency=2, isolation="off")
+    flags = ["--benchmarks", "facts", "--providers", "faulty", "--concurrency", "2", "--isolation", "off"]
+    process = started(world.workspace, "run", *flags, "--run-id", "c3", **world.variables)
     wait_for(lambda: world.calls("search") >= 4)
     began = time.monotonic()
     process.send_signal(signal.SIGTERM)
-    assert ended(process) == 143
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 143
     assert time.monotonic() - began < 10
+    assert "stopping (sigterm): 1 requests in flight" in said
+    assert "bench run --resume c3" in said
     async with Reader.open(world.workspace / "checkpoints/c3") as reader:
         states = await reader.states("facts/faulty|none|none")
-    assert State.ERROR not in states
+    assert states == {State.MEASURED: 3}
 
 
 async def test_C4_rows_that_are_finished_when_a_run_is_cancelled_are_kept(world_of: Worlds) -> None:
@@ -134,23 +146,33 @@ async def test_C4_rows_that_are_finished_when_a_run_is_cancelled_are_kept(world_
         assert sum((await reader.states("facts/faulty|none|none")).values()) >= 2
 
 
-async def test_C6_an_empty_selection_or_missing_data_is_refused(world_of: Worlds) -> None:
-    world = world_of(corpora=1)
-    with pytest.raises(UsageError):
-        world.plan(providers="faulty", question_type=["three"])
-    with pytest.raises(UsageError, match="--start 90: there are 4 items"):
-        world.plan(providers="faulty", start=90)
-    (world.workspace / "datasets/facts.jsonl").unlink()
-    with pytest.raises(DataError):
-        world.plan(providers="faulty")
+NOTHING_OR_NOTHING_GOOD = {
+    "missing data file": (["--benchmarks", "gone"], 2, "gone.jsonl"),
+    "filter that matches nothing": (["--question-type", "three"], 2, "three"),
+    "range beyond the end": (["--start", "90"], 2, "--start 90: there are 4 items"),
+    "bad flag": (["--concurency", "3"], 2, "--concurrency"),
+    "all items errors": (["--providers", "refused"], 4, "INVALID"),
+    "gate missed": (["--answering-model", "builtin/extractive", "--min-score", "accuracy=1.01"], 4, "accuracy"),
+    "budget reached": (["--max-time", "0.1"], 3, "max_time"),
+}
 
 
-async def test_C6_a_run_in_which_everything_failed_is_exit_4(world_of: Worlds) -> None:
-    world = world_of("search:status:code=422,match=What", corpora=1, items=4)
-    outcome = await world.run(providers="faulty")
-    assert outcome.exit_code == 4
-    assert outcome.jobs[0].states == {State.ERROR: 4}
-    assert not outcome.jobs[0].valid
+@pytest.mark.parametrize(("flags", "code", "says"), NOTHING_OR_NOTHING_GOOD.values(), ids=NOTHING_OR_NOTHING_GOOD)
+def test_C6_a_run_of_nothing_or_of_errors_is_no_success(
+    world_of: Worlds, flags: list[str], code: int, says: str
+) -> None:
+    world = world_of("search:latency:ms=100", "refused/search:status:code=422,match=What", corpora=1, items=4)
+    world.provider("refused", **{"${FAULT_URL}": "${FAULT_URL}/p/refused"})
+    world.write(
+        "configs/benchmarks/gone.yaml",
+        "name: gone\nversion: '1'\nextends: facts\ndata: {type: local, path: ./gone.jsonl, format: jsonl}\n",
+    )
+    chosen = [] if "--benchmarks" in flags else ["--benchmarks", "facts"]
+    chosen += [] if "--providers" in flags else ["--providers", "faulty"]
+    done = bench(world.workspace, "run", *chosen, *flags, **world.variables)
+    assert done.returncode == code, done.stderr.decode()
+    assert says in done.stderr.decode() + done.stdout.decode()
+    assert b"Traceback" not in done.stderr
 
 
 async def test_C8_a_time_budget_lets_what_is_in_flight_end(world_of: Worlds) -> None:
@@ -158,6 +180,8 @@ async def test_C8_a_time_budget_lets_what_is_in_flight_end(world_of: Worlds) -> 
     outcome = await world.run(providers="faulty", max_time=2, concurrency=2)
     assert (outcome.status, outcome.exit_code, outcome.stop) == (RunState.STOPPED, 3, Stop.MAX_TIME)
     assert State.ERROR not in outcome.jobs[0].states
+    endpoints = world.control("stats")["providers"]["default"]["endpoints"]
+    assert endpoints["search"]["aborted"] == 0, "requests in flight end"
     assert outcome.resume == f"bench run --resume {outcome.run_id}"
     world.heal()
     assert (await world.resume(outcome.run_id, max_time=600)).exit_code == 0
@@ -171,8 +195,9 @@ async def test_C8_a_cost_budget_overshoots_by_no_more_than_what_is_in_flight(wor
     flags = {"providers": "faulty", "answering_model": "openai/stub-echo", "prices": prices, "concurrency": 2}
     outcome = await world.run(**flags, max_cost=0.5)
     assert (outcome.status, outcome.exit_code, outcome.stop) == (RunState.STOPPED, 3, Stop.MAX_COST)
-    each = float(outcome.cost_usd) / world.calls("chat")
-    assert 0.5 <= float(outcome.cost_usd) <= 0.5 + 2 * each * 1.5
+    ((most,),) = world.query(outcome.run_id, "select max(cast(cost_usd as real)) from call where role = 'answering'")
+    assert 0.5 <= float(outcome.cost_usd) <= 0.5 + 2 * most, "concurrency x one call"
+    assert world.control("stats")["providers"]["default"]["endpoints"]["chat"]["aborted"] == 0
 
 
 async def test_a_pause_file_stops_the_run_and_resume_ends_it(world_of: Worlds) -> None:
@@ -194,27 +219,13 @@ async def test_a_pause_file_stops_the_run_and_resume_ends_it(world_of: Worlds) -
     assert (await world.resume(outcome.run_id)).status is RunState.COMPLETE
 
 
-async def test_J6_rows_acknowledged_before_a_signal_are_in_the_journal(world_of: Worlds) -> None:
-    world = world_of(corpora=4, items=50)
-    for run in range(3):
-        process = world.start(providers="faulty", run_id=f"j6-{run}", concurrency=8)
-        before = world.calls("search")
-        wait_for(lambda before=before: world.calls("search") >= before + 60)
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=30)
-        async with Reader.open(world.workspace / f"checkpoints/j6-{run}") as reader:
-            states = await reader.states("facts/faulty|none|none")
-        answered = world.calls("search") - before
-        assert sum(states.values()) >= answered - 4 - 8 - 8, "only sentinels and what was in flight may be missing"
-
-
 async def test_J7_a_second_process_is_refused_and_a_killed_holder_is_taken_over(world_of: Worlds) -> None:
     world = world_of("search:latency:ms=200", corpora=1, items=20)
     process = world.start(providers="faulty", run_id="j7", concurrency=1)
     wait_for(lambda: world.calls("search") >= 3)
-    second = world.start(resume="j7")
-    _, said = second.communicate(timeout=30)
-    assert str(process.pid) in said
+    second = bench(world.workspace, "resume", "j7", **world.variables)
+    assert second.returncode == 6
+    assert f"pid {process.pid} on {platform.node()}" in second.stderr.decode()
     kill(process)
     world.heal()
-    assert (await world.resume("j7")).exit_code == 0
+    assert bench(world.workspace, "resume", "j7", **world.variables).returncode == 0
