@@ -54,7 +54,7 @@ def results(
     compare
         Two or more providers of RUN_ID; without RUN_ID, as bench compare: the newest run of each.
     benchmark
-        The benchmark of --compare; needed without RUN_ID.
+        Only the jobs of this benchmark; --compare without RUN_ID needs it.
     rebuild
         Make results/results.sqlite again from the journals.
     """
@@ -66,7 +66,8 @@ def results(
             raise UsageError("--compare is shown as tables, --json or --markdown", hint="leave --csv and --html out")
         return _compared(run_id, _spread(compare), benchmark, markdown=markdown)
     dimensions = _dimensions(by)
-    report = read_run(run_id, lambda reader: fold(reader, by=[name for name in dimensions if name not in BUILT_IN]))
+    own = [name for name in dimensions if name not in BUILT_IN]
+    report = read_run(run_id, lambda reader: fold(reader, by=own, benchmark=benchmark))
     if current.get().json:
         console.json_value(results_json(report))
     elif markdown:
@@ -191,7 +192,7 @@ def export(
     format: Literal["json", "jsonl", "csv", "parquet", "trec"] = "jsonl",  # noqa: A002  the flag's name
     output: Annotated[str, Parameter(allow_leading_hyphen=True)] = "-",
 ) -> int:
-    """A run's rows for other tools; streams.
+    """A run's rows for other tools; streams. Durations are whole microseconds, also those of metrics.
 
     Parameters
     ----------

@@ -139,7 +139,7 @@ async def export_trec(reader: Reader, folder: Path) -> dict[str, int]:
     """Write ``BENCHMARK__PROVIDER.run`` and ``.qrels`` a job; returns multi-id hits by file stem.
 
     An item that returned nothing stands in the qrels alone, one without evidence in the run alone. A hit that stands
-    for several ids is written as the one it newly covers.
+    for several ids is written as the one it newly covers. Each repeat of an item is a query of its own, ``ID#epochN``.
     """
     folder.mkdir(parents=True, exist_ok=True)
     found: dict[str, int] = {}
@@ -169,7 +169,7 @@ async def _export_job(reader: Reader, record: JobRecord, stem: Path) -> int:
             hits = cast("Sequence[Sequence[str]] | None", search.data.get("retrieved")) if search else None
             if hits is None or not search or not search.ok:
                 continue
-            query = encoded(item.item)
+            query = encoded(item.item if record.epochs == 1 else f"{item.item}#epoch{item.epoch}")
             golds.writelines(f"{query} 0 {encoded(name)} 1\n" for name in gold)
             documents = named(hits, gold)
             several += sum(len(ids) > 1 for ids in hits) if gold else 0

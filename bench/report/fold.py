@@ -124,16 +124,16 @@ class Report:
         raise UsageError(f"run {self.run_id} has no job {benchmark} x {provider}", hint="bench results shows its jobs")
 
 
-async def fold(reader: Reader, *, by: Sequence[str] = ()) -> Report:
-    """Fold a journal; ``by`` adds dimensions (metadata keys) to every breakdown.
+async def fold(reader: Reader, *, by: Sequence[str] = (), benchmark: str | None = None) -> Report:
+    """Fold a journal, or its jobs of one benchmark; ``by`` adds dimensions (metadata keys) to every breakdown.
 
     Raises:
-        UsageError: no row has a dimension of ``by``.
+        UsageError: no row has a dimension of ``by``, or no job is of this benchmark.
     """
     status = await reader.status()
     events = [event for _, event in await reader.events()]
     jobs = []
-    for record in read(reader.meta.extra):
+    for record in _records(reader, benchmark):
         scoped = (event.message for event in events if event.scope in (record.lane, record.key))
         told = tuple(dict.fromkeys(filter(None, scoped)))
         uncleared = sum(event.kind == "not_cleared" for event in events if event.scope == record.lane)
@@ -147,6 +147,15 @@ async def fold(reader: Reader, *, by: Sequence[str] = ()) -> Report:
         gaps=gaps_of(reader.meta.ranges, reader.meta.total),
         jobs=tuple(jobs),
     )
+
+
+def _records(reader: Reader, benchmark: str | None) -> Sequence[JobRecord]:
+    every = read(reader.meta.extra)
+    found = [record for record in every if benchmark is None or record.benchmark == benchmark.lower()]
+    if every and not found:
+        known = ", ".join(dict.fromkeys(record.benchmark for record in every))
+        raise UsageError(f"run {reader.meta.run_id} has no job of {benchmark}", hint=f"it has: {known}")
+    return found
 
 
 async def _fold_job(

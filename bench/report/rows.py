@@ -20,6 +20,41 @@ from bench.plan.record import JobRecord
 ITEM_PAYLOAD = "item"
 HITS_PAYLOAD = "hits"
 
+FIELDS: Mapping[str, str] = {
+    "run_id": "the run",
+    "benchmark": "its name",
+    "provider": "the memory system, a variant as `name@label`",
+    "models": "embedding, answering and judge model; null where none is used",
+    "item_id": "the item",
+    "corpus": "the conversation or haystack that it asks about",
+    "epoch": "which repeat of the item, from 1",
+    "question_type": "of the item; null where it has none",
+    "state": "how it ended",
+    "score": "value of the first verdict, 0 to 1; null = no verdict",
+    "correct": "of the first verdict",
+    "retrieved": "the first k hits, each as the evidence ids that it stands for; null = no way back to ids",
+    "metrics": "metric -> this item's value; those of time in whole microseconds, whatever unit a table shows",
+    "labels": "dimension -> label, as in breakdowns",
+    "attempts": "phase -> how often it was tried",
+    "latency": "phase -> whole microseconds of its last attempt: `total` and its parts `queue`, `limiter`, `network`, "
+    "`provider`",
+    "tokens": "role -> `input` and `output` tokens over all attempts, and whether any was `estimated`",
+    "cost": "role -> `usd` (decimal text) over all attempts, and `unknown_calls` whose price nobody knows",
+    "error": "`kind` and `message` of an item that failed; else null",
+}
+"""what a row says"""
+TEXT_FIELDS: Mapping[str, str] = {
+    "question": "as it was asked",
+    "expected": "the answers that count as right",
+    "evidence": "`sessions` and `turns` that hold the answer",
+    "metadata": "what else the dataset says of the item",
+    "answer": "the answering model's words",
+    "answer_model": "the model as its endpoint named it",
+    "hits": "what was retrieved: `id`, `content`, `when`, `score`, `chunks`, `metadata`",
+    "verdicts": "every evaluator's outcome; `raw` is the judge's own text",
+}
+"""what an export adds: words of dataset, memory system and models"""
+
 
 async def rows_of(
     reader: Reader, run_id: str, record: JobRecord, *, texts: bool = True

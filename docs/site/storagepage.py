@@ -1,4 +1,4 @@
-"""The page of what a run writes: the journal's tables and words, and the event lines of ``bench run --json``."""
+"""The page of what a run writes: the journal's tables and words, event lines of ``bench run --json``, item rows."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from bench.journal.migrations import MIGRATIONS, VERSION
 from bench.journal.rows import CorpusKind, RunState
 from bench.metrics.loss import LossKind
 from bench.model import Phase, State
+from bench.report.rows import FIELDS, TEXT_FIELDS
 from docs.site.markdown import code, page, table
 
 LEAD = f"""\
@@ -30,6 +31,14 @@ EVENTS = """\
 `stopping` after a signal or a limit, `done` last. `bench schema event` prints the JSON Schema."""
 
 
+ROWS = """\
+`bench export --format json` or `jsonl` gives an object an item of a job, with `--epochs` one a repeat.
+`results/RUN_ID/items.jsonl` holds the same without the texts. `csv` and `parquet` hold the scalar fields, the models as
+`embedding_model`, `answering_model` and `judge_model`, the error as `error_kind`, and a column a metric.
+
+Every duration is in whole microseconds, also in columns of metrics that tables show in milliseconds."""
+
+
 def text() -> str:
     """The page."""
     return page(
@@ -42,6 +51,11 @@ def text() -> str:
         "## Event lines",
         EVENTS,
         table(["event", "fields"], _events()),
+        "## Rows of items",
+        ROWS,
+        table(["field", "what it holds"], ([code(name), said] for name, said in FIELDS.items())),
+        "Texts, in exports alone:",
+        table(["field", "what it holds"], ([code(name), said] for name, said in TEXT_FIELDS.items())),
         "## Tables",
         *(f"```sql\n{sql.strip()}\n```" for _, sql in sorted(MIGRATIONS.items())),
     )

@@ -181,3 +181,26 @@ def test_the_seed_block_of_locomo_runs_verbatim_on_the_real_data(
     bench("run", "-q", *flags, "--limit", "60", "--run-id", "r")
     (job,) = results("r")["jobs"]
     assert job["metrics"]["recall_at_5"]["value"] > 0.7
+
+
+def test_results_of_one_benchmark_are_those_of_its_jobs_in_every_form(bench: Bench, tmp_path: Path) -> None:
+    flags = ("--providers", "bm25", "--answering-model", "builtin/extractive", "--limit", "3")
+    bench("run", "--run-id", "two", "--benchmarks", "demo", "legal-rag", *flags)
+    whole = json.loads(bench("results", "two", "--json").stdout)
+    assert [job["benchmark"] for job in whole["jobs"]] == ["demo", "legal-rag"]
+    for name, job in zip(("DEMO", "legal-rag"), whole["jobs"], strict=True):
+        one = json.loads(bench("results", "two", "--benchmark", name, "--json").stdout)
+        assert one == {**whole, "jobs": [job]}
+    shown = bench("results", "two", "--benchmark", "demo").stdout
+    assert "demo" in shown and "legal-rag" not in shown
+    for form in ("--markdown", "--csv"):
+        text = bench("results", "two", "--benchmark", "legal-rag", form).stdout
+        assert "legal-rag" in text and "demo" not in text
+    bench("results", "two", "--benchmark", "legal-rag", "--html", "one.html")
+    assert "demo" not in (tmp_path / "one.html").read_text(encoding="utf-8")
+
+
+def test_results_of_a_benchmark_that_the_run_has_not_are_refused(bench: Bench, run: str) -> None:
+    refused = bench("results", run, "--benchmark", "locomo", "--json", check=2)
+    error = json.loads(refused.stdout)["error"]
+    assert (error["message"], error["hint"]) == ("run r has no job of locomo", "it has: demo")

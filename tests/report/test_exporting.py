@@ -18,9 +18,10 @@ from bench.errors import UsageError
 from bench.journal import Reader
 from bench.metrics import score
 from bench.model import Phase, State, Verdict
-from bench.plan.record import JobRecord, ModelNames
-from bench.report import export
+from bench.plan.record import JobRecord, ModelNames, read
+from bench.report import export, fold
 from bench.report.export import FLAT, encoded, export_parquet, export_rows, export_trec, named
+from bench.report.rows import FIELDS, TEXT_FIELDS, rows_of
 from tests.small_journal import measuring, record
 from tests.told_journal import Told, call, told
 
@@ -100,6 +101,28 @@ async def test_a_row_holds_everything_that_is_known_of_an_item(tmp_path: Path) -
         },
         "error": None,
     }
+
+
+async def test_a_row_has_the_documented_fields_and_texts_only_where_they_are_asked_for(tmp_path: Path) -> None:
+    folder = await journal(tmp_path, Told(item="q1"))
+    (whole,) = await rows(folder)
+    async with Reader.open(folder) as reader:
+        (job,) = read(reader.meta.extra)
+        (plain,) = [row async for row in rows_of(reader, "r1", job, texts=False)]
+    assert list(plain) == list(FIELDS)
+    assert list(whole) == [*FIELDS, *TEXT_FIELDS]
+
+
+async def test_times_of_a_row_are_whole_microseconds_whatever_unit_its_metrics_are_shown_in(tmp_path: Path) -> None:
+    job = record("bm25", **measuring("latency_p50"))
+    folder = await told(tmp_path, "r1", [(job, [Told(item="q1", values={"latency_p50": 1000.0})])])
+    (row,) = await rows(folder)
+    async with Reader.open(folder) as reader:
+        shown = (await fold(reader)).jobs[0].metrics["latency_p50"]
+    assert row["metrics"] == {"latency_p50": 1000.0} and (shown.value, shown.unit) == (1.0, "ms")
+    times = row["latency"]["search"]
+    assert (times["network"] + times["provider"], times["total"]) == (1000, 1003)
+    assert all("microseconds" in FIELDS[name] for name in ("metrics", "latency"))
 
 
 @pytest.mark.parametrize(
@@ -263,6 +286,15 @@ async def test_trec_files_rank_hits_and_list_what_is_relevant(tmp_path: Path) ->
             "q%201 Q0 (unmapped%204) 4 1 bm25",
             "q3 Q0 s1 1 1 bm25",
         ],
+    }
+
+
+async def test_each_repeat_of_an_item_is_a_query_of_its_own(tmp_path: Path) -> None:
+    repeats = [Told(item="q1", epoch=epoch, retrieved=[[found]]) for epoch, found in ((1, "s1"), (2, "s9"))]
+    _, files = await trec(await told(tmp_path, "r1", [(record("bm25", epochs=2), repeats)]), tmp_path / "out")
+    assert files == {
+        "facts__bm25.qrels": ["q1#epoch1 0 s1 1", "q1#epoch2 0 s1 1"],
+        "facts__bm25.run": ["q1#epoch1 Q0 s1 1 1 bm25", "q1#epoch2 Q0 s9 1 1 bm25"],
     }
 
 

@@ -68,7 +68,7 @@ CREATE TABLE IF NOT EXISTS result_metrics (
   item_id TEXT NOT NULL,
   epoch INTEGER NOT NULL,
   metric TEXT NOT NULL,
-  value REAL,                    -- NULL = does not apply
+  value REAL,                    -- NULL = does not apply; times in microseconds
   PRIMARY KEY (run_id, job, item_id, epoch, metric),
   FOREIGN KEY (run_id, job) REFERENCES runs ON DELETE CASCADE
 ) STRICT, WITHOUT ROWID;
