@@ -43,7 +43,12 @@ def plan_benchmark(dataset: Dataset, request: RunRequest, *, ranges: Ranges, fol
     k = request.k or config.search.default_limit
     pack = pack_of(config, folder)
     prompts = Prompts.of(
-        config, pack=pack, answer_prompt=request.answer_prompt, judge_prompts=request.judge_prompt, folder=folder
+        config,
+        pack=pack,
+        answer_prompt=request.answer_prompt,
+        judge_prompts=request.judge_prompt,
+        types=dataset.known_types(),
+        folder=folder,
     )
     scoring = Scoring.of(config, request, k=k, prompts=prompts, pack=pack)
     if problems := unfilled(prompts, dataset, judged=any(spec.method == LLM_JUDGE for spec in scoring.specs)):

@@ -11,7 +11,7 @@ Without a prompt of its own a benchmark is asked with the generic ones, the same
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,12 +55,13 @@ class Prompts:
         pack: Pack | None,
         answer_prompt: str | None,
         judge_prompts: tuple[str, ...],
+        types: Collection[str] = (),
         folder: Path,
     ) -> Prompts:
-        """Lay the three sources over one another.
+        """Lay the three sources over one another; ``types`` are those that the data has.
 
         Raises:
-            UsageError: the benchmark does not allow an override.
+            UsageError: the benchmark does not allow an override, or has no such question type.
             ConfigError: a placeholder that this kind of prompt does not know.
         """
         answers = _answers(config, pack, answer_prompt, folder)
@@ -76,7 +77,7 @@ class Prompts:
                 for name, text in answers.items()
             },
             judges=JudgePrompts.of(
-                _judges(config, pack, judge_prompts, folder),
+                _judges(config, pack, judge_prompts, frozenset(types), folder),
                 prompt_of_type={
                     kind.name: kind.evaluation_prompt
                     for kind in config.question_types
@@ -112,22 +113,37 @@ def _answers(config: BenchmarkConfig, pack: Pack | None, given: str | None, fold
     return answers if own.default is None else {**answers, DEFAULT: own.default}
 
 
-def _judges(config: BenchmarkConfig, pack: Pack | None, given: tuple[str, ...], folder: Path) -> dict[str, str]:
+def _judges(
+    config: BenchmarkConfig, pack: Pack | None, given: tuple[str, ...], types: frozenset[str], folder: Path
+) -> dict[str, str]:
     own = config.evaluation.judge_prompts
     judges = {**(pack.judge if pack else {}), **own.by_question_type}
     if own.default is not None:
         judges[DEFAULT] = own.default
     if own.abstention is not None:
         judges[ABSTENTION] = own.abstention
-    known = {kind.name for kind in config.question_types} | set(judges) | {ABSTENTION, DEFAULT}
+    known = types | {kind.name for kind in config.question_types} | set(judges) | {ABSTENTION, DEFAULT}
     for entry in given:
         _allow(config.name, "--judge-prompt", own.user_override)
-        kind, equals, rest = entry.partition("=")
-        typed = bool(equals) and kind in known
-        if equals and not typed and (near := did_you_mean(kind, known)):
-            raise UsageError(f'--judge-prompt: {config.name} has no question type "{kind}"{near}')
-        judges[kind if typed else DEFAULT] = read_prompt(rest if typed else entry, folder)
+        kind, text = _kind_and_text(config.name, entry, known, folder)
+        judges[kind] = read_prompt(text, folder)
     return judges
+
+
+def _kind_and_text(benchmark: str, entry: str, known: Collection[str], folder: Path) -> tuple[str, str]:
+    """``TYPE=FILE`` or ``TYPE=TEXT`` as two; a text or file of its own is the default prompt, whatever it holds."""
+    kind, equals, rest = entry.partition("=")
+    if not equals or kind not in known and _is_file(folder, entry.removeprefix("@")):
+        return DEFAULT, entry
+    if kind in known:
+        return kind, rest
+    near = did_you_mean(kind, known)
+    if not near and set(kind) & set(" \n${"):
+        return DEFAULT, entry
+    raise UsageError(
+        f'--judge-prompt: {benchmark} has no question type "{kind}"{near}',
+        hint=f"types: {', '.join(sorted(known))}; a text that begins so is written as default=TEXT",
+    )
 
 
 def read_prompt(text: str, folder: Path) -> str:
@@ -137,19 +153,21 @@ def read_prompt(text: str, folder: Path) -> str:
         ConfigError: ``@file``, or a single word, that is no file; a file that is no text.
     """
     named = text.removeprefix("@")
-    path = folder / named
-    try:
-        is_file = "\n" not in named and path.is_file()
-    except (OSError, ValueError):
-        is_file = False
-    if is_file:
+    if _is_file(folder, named):
         try:
-            return path.read_text(encoding="utf-8-sig")
+            return (folder / named).read_text(encoding="utf-8-sig")
         except UnicodeDecodeError as error:
             raise ConfigError(f"prompt file {named} is no UTF-8 text", hint="save it as UTF-8") from error
     if text.startswith("@") or not (set(text) & set(" \n{")):
         raise ConfigError(f"no such prompt file: {named}", hint="the path starts at the workspace")
     return text
+
+
+def _is_file(folder: Path, name: str) -> bool:
+    try:
+        return "\n" not in name and (folder / name).is_file()
+    except (OSError, ValueError):  # a text too long for a name
+        return False
 
 
 def _allow(benchmark: str, flag: str, allowed: bool) -> None:

@@ -26,10 +26,17 @@ def configured(world: World, evaluation: str = "", more: str = "") -> World:
 
 
 def prompts(
-    world: World, *, pack: Pack | None = None, answer: str | None = None, judges: tuple[str, ...] = ()
+    world: World,
+    *,
+    pack: Pack | None = None,
+    answer: str | None = None,
+    judges: tuple[str, ...] = (),
+    types: tuple[str, ...] = (),
 ) -> Prompts:
     config = Catalog.load(world.workspace).benchmark("facts")
-    return Prompts.of(config, pack=pack, answer_prompt=answer, judge_prompts=judges, folder=world.workspace)
+    return Prompts.of(
+        config, pack=pack, answer_prompt=answer, judge_prompts=judges, types=types, folder=world.workspace
+    )
 
 
 def answers(found: Prompts) -> dict[str, str]:
@@ -93,6 +100,25 @@ def test_a_type_that_is_nearly_one_is_not_taken_for_the_beginning_of_a_text(worl
     with pytest.raises(UsageError) as caught:
         prompts(world, pack=PACK, judges=("twoo=is ${response} right?",))
     assert caught.value.message == '--judge-prompt: facts has no question type "twoo"; did you mean "two"?'
+
+
+def test_a_type_that_only_the_data_has_takes_a_judge_prompt(world: World) -> None:
+    found = prompts(world, judges=("three hops=is ${response} right?",), types=("three hops",))
+    assert judges(found)["three hops"] == "is ${response} right?"
+
+
+def test_an_unknown_type_is_refused_with_those_that_there_are(world: World) -> None:
+    (world.workspace / "strict.txt").write_text("strict ${response}")
+    with pytest.raises(UsageError) as caught:
+        prompts(world, pack=PACK, judges=("temporal=strict.txt",), types=("one",))
+    assert caught.value.message == '--judge-prompt: facts has no question type "temporal"'
+    assert (caught.value.hint or "").startswith("types: abstention, default, one, two; ")
+
+
+def test_a_text_or_file_with_an_equals_sign_in_it_is_no_type(world: World) -> None:
+    (world.workspace / "a=b.txt").write_text("from a file ${response}")
+    for given, text in {"a=b.txt": "from a file ${response}", "default=n=1 ${response}": "n=1 ${response}"}.items():
+        assert judges(prompts(world, judges=(given,)))["default"] == text
 
 
 @pytest.mark.parametrize(
