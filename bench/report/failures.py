@@ -18,6 +18,8 @@ from typing import cast
 from bench.errors import UsageError
 from bench.journal import Entry, Reader
 from bench.journal.records import ItemRecord
+from bench.journal.rows import OK
+from bench.metrics.epochs import settled
 from bench.metrics.loss import Loss, LossFacts, LossKind, loss_of, tally
 from bench.model import Phase, Verdict
 from bench.plan.record import JobRecord, read
@@ -29,7 +31,7 @@ Verdicts = Mapping[tuple[str, str], tuple[Verdict, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LostItem:
-    """One item (in one epoch) and why it was lost."""
+    """One item in one epoch, and why it was lost."""
 
     item: str
     corpus: str
@@ -64,9 +66,9 @@ class JobLosses:
 
     record: JobRecord
     counts: Mapping[LossKind, int]
-    """of all lost items, whatever kinds are asked for"""
+    """of all lost items, whatever kinds are asked for; an item counts once, however often it is repeated"""
     items: tuple[LostItem, ...]
-    """of the kinds that are asked for"""
+    """of the kinds that are asked for; each repeat that was lost"""
 
     @property
     def reasons(self) -> list[Reason]:
@@ -130,17 +132,31 @@ async def _losses(
 ) -> JobLosses:
     said = await _verdicts(reader, record, records)
     suspects = record.suspects
-    losses: list[Loss] = []
+    losses: list[Loss | None] = []
     items: list[LostItem] = []
+    repeats: list[tuple[ItemRecord, Loss | None]] = []
     async for item in reader.items(record.chain):
         verdicts = said.get((item.corpus, item.item), item.verdicts)
         loss = loss_of(facts_of(item, verdicts, gold_suspect=item.item in suspects))
-        if loss is None:
-            continue
-        losses.append(loss)
-        if loss.kind in wanted:
+        if repeats and (item.corpus, item.item) != (repeats[0][0].corpus, repeats[0][0].item):
+            losses.append(_of_item(repeats, record.epochs))
+            repeats = []
+        repeats.append((item, loss))
+        if loss is not None and loss.kind in wanted:
             items.append(await _lost(reader, item, loss))
+    losses.append(_of_item(repeats, record.epochs))
     return JobLosses(record=record, counts=tally(losses), items=tuple(items))
+
+
+def _of_item(repeats: Sequence[tuple[ItemRecord, Loss | None]], epochs: int) -> Loss | None:
+    """Why an item is lost: what most of the repeats that gave it its state were lost for; None = right or pending."""
+    ended = settled([(one.state, one.outcome or OK) for one, _ in repeats if one.state is not None], epochs)
+    losses = [loss for one, loss in repeats if loss is not None and ended is not None and one.state == ended[0]]
+    if not losses:
+        return None
+    kinds = tally(losses)  # in the order of the kinds, and of a tie the first is the maximum
+    commonest = max(kinds, key=lambda kind: kinds[kind])
+    return next(loss for loss in losses if loss.kind is commonest)
 
 
 async def _verdicts(reader: Reader, record: JobRecord, records: Sequence[JobRecord]) -> Verdicts:

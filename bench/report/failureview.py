@@ -90,6 +90,9 @@ def _counts_grid(losses: Losses) -> Grid:
             for job in losses.jobs
         ),
         right=tuple(range(3, 4 + len(kinds))),
+        notes=("below, each repeat that was lost has a line",)
+        if any(job.record.epochs > 1 for job in losses.jobs)
+        else (),
     )
 
 

@@ -105,6 +105,28 @@ async def test_judges_of_one_answer_and_epochs_of_one_item_can_disagree(tmp_path
     same = [wrong(verdicts=(JUDGED,)), wrong(epoch=2, verdicts=(JUDGED,))]
     (job,) = (await losses(tmp_path / "same", same, epochs=2)).jobs
     assert [(one.epoch, str(one.loss.kind)) for one in job.items] == [(1, "answer_wrong"), (2, "answer_wrong")]
+    assert job.counts == {LossKind.ANSWER_WRONG: 1}
+
+
+async def test_an_item_that_is_repeated_is_lost_once_and_for_what_its_state_rests_on(tmp_path: Path) -> None:
+    def late(item: str, epoch: int) -> Told:
+        return Told(item=item, epoch=epoch, state=State.ERROR, outcome="timeout", message="late")
+
+    def missed(item: str, epoch: int) -> Told:
+        return wrong(item=item, epoch=epoch, retrieved=[], hits=[])
+
+    repeats = [
+        Told(item="a"), Told(item="a", epoch=2), late("a", 3),
+        late("b", 1), late("b", 2), late("b", 3),
+        missed("c", 1), wrong(item="c", epoch=2), missed("c", 3),
+        late("d", 1), missed("d", 2), late("d", 3),
+        missed("e", 1), missed("e", 2),
+    ]  # fmt: skip
+    found = await losses(tmp_path, repeats, epochs=3)
+    (job,) = found.jobs
+    assert job.counts == {LossKind.ERROR: 1, LossKind.NOT_RETRIEVED: 2}, "a is right, e is pending"
+    assert [(one.item, one.epoch) for one in job.items if one.item == "a"] == [("a", 3)], "its failure is shown"
+    assert "below, each repeat that was lost has a line" in losses_grids(found)[0].notes
 
 
 MIXED = [
