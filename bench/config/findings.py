@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from bench.config.jsontext import TreePath, shortened
-from bench.config.source import ConfigModel, Source
+from bench.config.source import BOTH_SPELLINGS, ConfigModel, Source
 from bench.errors import ConfigError
 
 _WANTED = {
@@ -56,7 +56,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 def explain(source: Source, model: type[ConfigModel], error: ErrorDetails) -> ConfigError:
     """Word one finding with the place of its key."""
     path = source.locate(tuple(error["loc"]))
-    where = source.place(path)
+    where = source.place(key_of(source, error))
     match error["type"]:
         case "extra_forbidden":
             return _unknown(model_at(model, tuple(error["loc"])[:-1]), path, where)
@@ -70,6 +70,13 @@ def explain(source: Source, model: type[ConfigModel], error: ErrorDetails) -> Co
             return _wrong_type(path, _WANTED[kind], error["input"], where)
         case _:
             return _other(path, error, where)
+
+
+def key_of(source: Source, error: ErrorDetails) -> TreePath:
+    """The key that a finding is about; of two spellings of one field the second in the file."""
+    path = source.locate(tuple(error["loc"]))
+    spelt = [(*path, str(key)) for key in error.get("ctx", {}).values()] if error["type"] == BOTH_SPELLINGS else []
+    return max((one for one in spelt if one in source.places), key=source.places.__getitem__, default=path)
 
 
 def name_of(path: TreePath) -> str:
@@ -158,7 +165,7 @@ def _wrong_type(path: TreePath, wanted: str, value: object, where: str) -> Confi
 
 def _other(path: TreePath, error: ErrorDetails, where: str) -> ConfigError:
     text = _plain(error["msg"])
-    if error["type"] not in ("value_error", "both_spellings"):
+    if error["type"] not in ("value_error", BOTH_SPELLINGS):
         return ConfigError(
             f"{name_of(path)} {text}, not {quote(error['input'])}", where=where, hint="correct the value"
         )

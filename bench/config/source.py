@@ -26,6 +26,8 @@ from bench.config.jsontext import Places, TreePath, parse_json
 from bench.errors import ConfigError
 
 MAX_BYTES = 2_000_000
+BOTH_SPELLINGS = "both_spellings"
+"""kind of the finding that a field is given twice; its context names both keys"""
 _PLACE = re.compile(r"(.+):(\d+):(\d+)", re.DOTALL)
 
 
@@ -52,10 +54,10 @@ class ConfigModel(BaseModel):
         for name, info in cls.model_fields.items():
             if info.alias_priority == 2 and info.alias != name and name in value:
                 text = 'unknown field "{name}"; it is called "{alias}"'
-                raise PydanticCustomError("both_spellings", text, {"alias": info.alias, "name": name})
+                raise PydanticCustomError(BOTH_SPELLINGS, text, {"alias": info.alias, "name": name})
             if info.alias and info.alias != name and name in value and info.alias in value:
                 text = '"{alias}" and "{name}" are the same field'
-                raise PydanticCustomError("both_spellings", text, {"alias": info.alias, "name": name})
+                raise PydanticCustomError(BOTH_SPELLINGS, text, {"alias": info.alias, "name": name})
         return value
 
 
@@ -162,10 +164,10 @@ def load(source: Source, model: type[Model]) -> Model:
 
 def findings(source: Source, model: type[ConfigModel], error: ValidationError) -> list[ConfigError]:
     """Turn pydantic's errors into ours, in the order of the file, each text once."""
-    from bench.config.findings import explain
+    from bench.config.findings import explain, key_of
 
     def line_and_column(details: ErrorDetails) -> tuple[int, int]:
-        return source.places.get(source.locate(tuple(details["loc"])), (1, 1))
+        return source.places.get(key_of(source, details), (1, 1))
 
     details = [entry for entry in error.errors() if not _other_branch(source, entry, error.errors())]
     problems = [explain(source, model, entry) for entry in sorted(details, key=line_and_column)]

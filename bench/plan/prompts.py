@@ -133,7 +133,7 @@ def _judges(
 def _kind_and_text(benchmark: str, entry: str, known: Collection[str], folder: Path) -> tuple[str, str]:
     """``TYPE=FILE`` or ``TYPE=TEXT`` as two; a text or file of its own is the default prompt, whatever it holds."""
     kind, equals, rest = entry.partition("=")
-    if not equals or kind not in known and _is_file(folder, entry.removeprefix("@")):
+    if not equals or (kind not in known and _is_file(folder, entry.removeprefix("@"))):
         return DEFAULT, entry
     if kind in known:
         return kind, rest

@@ -60,9 +60,9 @@ def test_a_missing_key_stands_at_its_parent() -> None:
     assert problems("query:\n  kind: near\n") == ['x.yaml:1:1: missing field "questionField" in query']
 
 
-def test_both_spellings_of_a_key_are_an_error() -> None:
+def test_both_spellings_of_a_key_are_an_error_at_the_second() -> None:
     text = "query: {questionField: a, question_field: b}\n"
-    assert problems(text) == ['x.yaml:1:1: query: "questionField" and "question_field" are the same field']
+    assert problems(text) == ['x.yaml:1:27: query: "questionField" and "question_field" are the same field']
 
 
 @pytest.mark.parametrize("key", ["questionField", "question_field"])

@@ -120,7 +120,7 @@ def test_all_errors_of_a_file_come_at_once(tmp_path: Path) -> None:
         ("https://api.acme.test", "https://me:secret@api.acme.test", "4:3", "credentials"),
         ("  baseUrl:", "  timeout: 0\n  baseUrl:", "4:3", "timeout"),
         ("  baseUrl:", "  headers: {X-Key: sk-abcdefghijklmnopqrstuvwx}\n  baseUrl:", "4:13", "use auth"),
-        ("  baseUrl:", "  base_url: https://a.test\n  baseUrl:", "3:1", "same field"),
+        ("  baseUrl:", "  base_url: https://a.test\n  baseUrl:", "5:3", "same field"),
         ("envVar: ACME_KEY", "envVar: sk-0123456789abcdefghijkl", "7:3", "NAME"),
         ("  envVar: ACME_KEY", "  header: X", "5:1", "needs envVar"),
         ("type: bearer", "type: query", "5:1", "param"),
