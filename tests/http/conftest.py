@@ -67,3 +67,15 @@ def reset() -> Callable[[str], None]:
         urllib.request.urlopen(request).close()
 
     return forget
+
+
+@pytest.fixture
+def faults() -> Callable[[str, list[str]], None]:
+    """Give a fault server other faults than it has."""
+
+    def change(url: str, specs: list[str]) -> None:
+        urllib.request.urlopen(urllib.request.Request(f"{url}/control/faults", method="DELETE")).close()
+        body = json.dumps(specs).encode()
+        urllib.request.urlopen(urllib.request.Request(f"{url}/control/faults", data=body, method="POST")).close()
+
+    return change

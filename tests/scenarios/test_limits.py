@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from bench.engine import Outcome, Progress, Stop
+from bench.engine import Progress, Silent, Stop
 from bench.journal import RunState
 from bench.model import State
 from tests.small_world import World
@@ -25,28 +25,40 @@ async def test_L1_concurrency_is_what_the_server_sees(world_of: Worlds, asked: i
     assert least <= world.control("stats")["max_in_flight"] <= most
 
 
+async def test_L2_no_second_holds_more_searches_than_rate_and_burst(world_of: Worlds) -> None:
+    world = world_of("search:latency:ms=20", corpora=1, items=200)
+    outcome = await world.run(providers="faulty", rate=["faulty.search=50/s"], concurrency=40, isolation="off")
+    assert outcome.jobs[0].states == {State.MEASURED: 200}
+    window = world.control("window?provider=default&endpoint=search&seconds=1")
+    # a server that a busy machine wakes late sees bunched what was sent apart
+    assert 48 <= window["max"] <= 1.05 * 50 + 1.25
+
+
 async def test_L5_a_provider_that_is_always_refused_slows_no_other(world_of: Worlds) -> None:
-    world = world_of("search:latency:ms=40", corpora=2, items=12)
-    alone = time.monotonic()
-    await world.run(providers="faulty", concurrency=4)
-    alone = time.monotonic() - alone
+    world = world_of("search:latency:ms=200", corpora=2, items=20)
     world.provider("busy", **{"${FAULT_URL}": "${FAULT_URL}/p/busy"})
-    world.fault("search:latency:ms=40", "busy/search:status:code=429,retry_after=5")
 
-    class Watch:
-        ended_s = 0.0
+    def took_s() -> float:
+        calls = world.control("timeline?provider=default")
+        return max(end for _, end, *_ in calls) - min(begin for begin, *_ in calls)
 
+    alone = await world.run(providers="faulty", concurrency=4)
+    alone_s = took_s()
+    world.control("reset", {"keep": []})
+    world.fault("search:latency:ms=200", "busy/search:status:code=429,retry_after=5")
+
+    class Watch(Silent):
         def launched(self, progress: Progress) -> None:
             self.progress = progress
 
         def stopping(self, reason: Stop, in_flight: int) -> None:
-            self.ended = self.progress.jobs["facts/faulty|none|none"].ended
-
-        def finished(self, outcome: Outcome) -> None: ...
+            self.busy, self.healthy = (job.ended for job in self.progress.jobs.values())
 
     watch = Watch()
-    await world.run(watch, providers=["busy", "faulty"], concurrency=4, max_time=alone * 1.5 + 1)
-    assert watch.ended == 24
+    await world.run(watch, providers=["busy", "faulty"], concurrency=4, max_time=alone_s * 1.2 + 2)
+    assert alone.jobs[0].states == {State.MEASURED: 40}
+    assert (watch.busy < 40, watch.healthy) == (True, 40)
+    assert took_s() <= 1.2 * alone_s
 
 
 async def test_L6_an_item_that_hangs_ends_at_its_deadline_and_the_run_ends(world_of: Worlds) -> None:
@@ -123,13 +135,29 @@ async def test_L8_an_add_with_an_idempotency_key_is_repeated(world_of: Worlds) -
     assert [space["count"] for space in spaces.values()] == [3]
 
 
-async def test_L11_one_corpus_that_is_refused_aborts_no_other(world_of: Worlds) -> None:
-    world = world_of("add:status:code=400,match=vault K3x", corpora=8, items=3)
+async def test_L10_mixed_faults_cost_no_more_calls_than_they_must(world_of: Worlds) -> None:
+    # equal chances fall on equal requests unless they begin apart
+    kinds = ("status:code=429,", "status:code=503,skip=7,", "reset:skip=13,", "drip:bytes=1,ms=1000,skip=29,")
+    world = world_of(*(f"search:{kind}prob=0.05,match=What" for kind in kinds), corpora=4, items=500)
+    world.provider("faulty", **{"maxRetries: 1": "maxRetries: 9", "timeout: 2000": "timeout: 1000"})
+    outcome = await world.run(providers="faulty", concurrency=40, isolation="off")
+    assert outcome.jobs[0].states == {State.MEASURED: 2000}
+    searches = world.control("stats")["providers"]["default"]["endpoints"]["search"]
+    met = sum(searches["faults"].values())
+    assert {"429", "503"} <= searches["statuses"].keys() and met > 300
+    assert searches["calls"] <= 1.10 * (2000 + met)
+
+
+async def test_L11_one_corpus_of_50_that_is_refused_aborts_no_other(world_of: Worlds) -> None:
+    world = world_of("add:status:code=400,match=vault K31x", corpora=50, items=2)
     outcome = await world.run(providers="faulty", max_error_rate=0.5)
-    assert outcome.exit_code == 0
-    assert outcome.jobs[0].states == {State.MEASURED: 21, State.ERROR: 3}
-    kinds = world.query(outcome.run_id, "select distinct outcome from phase where phase = 5")
-    assert set(kinds) == {("ok",), ("rejected",)}
+    assert (outcome.exit_code, outcome.status) == (0, RunState.COMPLETE)
+    assert outcome.jobs[0].states == {State.MEASURED: 98, State.ERROR: 2}
+    ended = world.query(outcome.run_id, "select corpus, outcome, count(*) from phase where phase = 5 group by 1, 2")
+    assert sorted(ended) == sorted((f"c{n}", "rejected" if n == 31 else "ok", 2) for n in range(50))
+    refused = world.query(outcome.run_id, "select corpus, outcome from corpus_row where kind = 'failed'")
+    assert refused == [("c31", "rejected")]
+    assert world.query(outcome.run_id, "select count(*) from corpus_row where kind = 'ready'") == [(49,)]
 
 
 async def test_L7_a_refused_provider_with_corpora_still_waiting_ends_the_run(world_of: Worlds) -> None:
