@@ -76,7 +76,12 @@ def flat_row(row: Mapping[str, object]) -> dict[str, object]:
     flat |= {f"{role}_model": models[role] for role in ("embedding", "answering", "judge")}
     flat["expected"] = " | ".join(str(one) for one in expected) if isinstance(expected, list) else expected
     flat["error_kind"] = error["kind"] if error else None
-    return flat
+    return {name: whole(value) if isinstance(value, str) else value for name, value in flat.items()}
+
+
+def whole(text: str) -> str:
+    """Text that UTF-8 can hold: half of a surrogate pair becomes its escape."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _line(row: Mapping[str, object]) -> str:
@@ -197,4 +202,4 @@ def named(hits: Sequence[Sequence[str]], gold: Sequence[str]) -> list[str]:
 
 def encoded(text: str) -> str:
     """An id without white space, as TREC files need it."""
-    return urllib.parse.quote(text, safe="!\"$&'()*+,-./:;<=>?@[\\]^_`{|}~#")
+    return urllib.parse.quote(text, safe="!\"$&'()*+,-./:;<=>?@[\\]^_`{|}~#", errors="surrogatepass")

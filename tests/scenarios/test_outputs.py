@@ -170,28 +170,6 @@ async def test_I6_a_killed_report_leaves_no_half_file_under_its_name(world_of: W
     assert len(json.loads(out.read_text(encoding="utf-8"))) > 0
 
 
-async def test_T3_any_text_survives_a_locale_without_utf_8(world_of: Worlds) -> None:
-    odd = "caf\u00e9 \U0001f9e0 line\u2028separator \u202e \u0000nul"
-    world = world_of(corpora=1, items=2)
-    path = world.workspace / "datasets" / "facts.jsonl"
-    row = json.loads(path.read_text(encoding="utf-8"))
-    row["qa"][0]["a"] = odd
-    row["sessions"][0][0]["content"] += " " + odd
-    path.write_text(json.dumps(row) + "\n", encoding="utf-8")
-    poor = {**world.variables, "LANG": "C", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    flags = ["--benchmarks", "facts", "--providers", "faulty", "--answering-model", "builtin/extractive"]
-    ran = bench(world.workspace, "run", *flags, "--run-id", "t3", **poor)
-    assert ran.returncode == 0, ran.stderr
-    for form in ("jsonl", "csv", "json"):
-        out = world.workspace / f"items.{form}"
-        assert bench(world.workspace, "export", "t3", "--format", form, "--output", str(out), **poor).returncode == 0
-        assert "\U0001f9e0" in out.read_text(encoding="utf-8") or "\\ud83e" in out.read_text(encoding="utf-8")
-    for file in (world.workspace / "results" / "t3").rglob("*.json*"):
-        text = file.read_text(encoding="utf-8")
-        for document in text.split("\n") if file.suffix == ".jsonl" else [text]:
-            assert not document or json.loads(document)
-
-
 @pytest.mark.parametrize("name", ["a/b", "../up", "C:x", "x*y", "what?", ".hidden", "x" * 300, "nul\x00", ""])
 def test_T4_a_name_that_is_no_safe_segment_is_refused_and_nothing_is_written(world_of: Worlds, name: str) -> None:
     world = world_of(corpora=1)

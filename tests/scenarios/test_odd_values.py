@@ -1,0 +1,129 @@
+"""T3: any text and any number that a provider or a dataset gives is written as UTF-8 and valid JSON, or named."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from aiohttp import web
+
+from tests.local_server import LocalServers
+from tests.scenarios.program import bench, clean
+from tests.small_world import World
+
+TEXT = "caf\u00e9 \U0001f9e0 line\u2028separator \u202e \u0000nul"
+ODD = f"{TEXT} lone \ud83d end"
+POOR = {"LANG": "C", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+SCORES = {"K0x0": "0.5", "K0x1": "Infinity", "K0x2": "1e400", "K0x3": "NaN", "K0x4": "-Infinity", "K0x5": '"inf"'}
+"""what the provider says of the first hit, by what was asked for"""
+
+
+async def oddly(request: web.Request) -> web.Response:
+    """A provider that finds one memory of odd text, with a score that is no number of JSON's."""
+    if request.path != "/v1/search":
+        return web.json_response({"job_id": "j", "count": 0})
+    query = (await request.json())["query"]
+    score = next((score for name, score in SCORES.items() if name in query), "1")
+    memory = f"The vault {query.split()[-1].rstrip('?')} opens with {ODD}"
+    body = f'{{"results": [{{"id": "m\\ud83d", "memory": {json.dumps(memory)}, "score": {score}}}]}}'
+    return web.Response(body=body.encode(), content_type="application/json")
+
+
+def no_constant(name: str) -> float:
+    raise AssertionError(f"{name} is no JSON")
+
+
+def strictly(text: bytes) -> object:
+    """Parse one document as the standard has it: UTF-8, no NaN, no Infinity."""
+    return json.loads(text.decode("utf-8"), parse_constant=no_constant)
+
+
+async def test_T3_odd_text_and_infinities_survive_a_locale_without_utf_8(tmp_path: Path) -> None:
+    world = World.make(tmp_path, corpora=1, items=7)
+    path = tmp_path / "datasets" / "facts.jsonl"
+    row = json.loads(path.read_text(encoding="utf-8"))
+    row["qa"][0]["a"] = row["qa"][6]["a"] = TEXT
+    row["sessions"][0][0]["content"] += " " + TEXT
+    path.write_text(json.dumps(row) + "\n", encoding="utf-8")
+    servers = LocalServers()
+    variables = {"FAULT_URL": await servers.start(oddly), "HOME": str(tmp_path / "home"), **POOR}
+
+    async def call(*arguments: str, code: int = 0) -> bytes:
+        command = [sys.executable, "-m", "bench", *arguments]
+        done = await anyio.run_process(command, cwd=tmp_path, env=clean(**variables), check=False)
+        assert done.returncode == code, done.stderr.decode()
+        done.stderr.decode("utf-8"), done.stdout.decode("utf-8")
+        assert b"Traceback" not in done.stderr
+        return done.stdout
+
+    flags = ["--benchmarks", "facts", "--providers", "faulty", "--answering-model", "builtin/extractive"]
+    await call("run", *flags, "--run-id", "t3", "--isolation", "off", "--max-error-rate", "1")
+    await servers.close()
+    for form in ("json", "jsonl"):
+        shown = await call("export", "t3", "--format", form)
+        rows = strictly(shown) if form == "json" else [strictly(line) for line in shown.split(b"\n") if line]
+        checked(rows)  # type: ignore[arg-type]
+    table = await call("export", "t3", "--format", "csv")
+    written = list(csv.DictReader(io.StringIO(table.decode("utf-8"), newline="")))
+    assert ["lone \\ud83d end" in row["answer"] for row in written] == [True, *[False] * 5, True]
+    out = tmp_path / "items.parquet"
+    await call("export", "t3", "--format", "parquet", "--output", str(out))
+    import pyarrow.parquet
+
+    kept = pyarrow.parquet.read_table(out).to_pylist()
+    assert ["lone \\ud83d end" in (row["answer"] or "") for row in kept] == [True, *[False] * 5, True]
+    await call("export", "t3", "--format", "trec", "--output", str(tmp_path / "trec"))
+    assert [file.read_text(encoding="utf-8").count("\n") for file in sorted((tmp_path / "trec").iterdir())] == [0, 0]
+    await call("keys", "new")
+    await call("sign", "t3")
+    (receipt,) = (tmp_path / "results/t3/receipts").glob("*.json")
+    await call("verify", str(receipt))
+    for command in (["results", "t3"], ["failures", "t3"], ["status", "t3"], ["list", "runs"]):
+        strictly(await call(*command, "--json"))
+        (await call(*command)).decode("utf-8")
+    for file in (tmp_path / "results").rglob("*.*"):
+        if file.suffix in (".json", ".jsonl", ".log"):
+            whole = file.read_bytes()
+            for document in whole.split(b"\n") if file.suffix != ".json" else [whole]:
+                assert not document or strictly(document) is not None
+        elif file.suffix in (".md", ".html"):
+            file.read_text(encoding="utf-8")
+
+
+def checked(rows: list[dict[str, Any]]) -> None:
+    """Odd text is there as it was; a number that is none is an error that names it."""
+    items = {row["item_id"]: row for row in rows}
+    for sound in (items["c0q0"], items["c0q6"]):
+        assert sound["error"] is None and sound["expected"] == [TEXT]
+        assert ODD in sound["hits"][0]["content"] and ODD in sound["answer"]
+    named = {"c0q1": "Infinity", "c0q2": "Infinity", "c0q3": "NaN", "c0q4": "-Infinity", "c0q5": "inf"}
+    for item, value in named.items():
+        error = items[item]["error"]
+        assert error["kind"] == "mapping"
+        assert f'"$.score": is no finite number but {value};' in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (json.dumps(ODD), "holds half of a surrogate pair"),
+        ("Infinity", "Infinity"),
+        ("-Infinity", "Infinity"),
+        ("NaN", "NaN"),
+        ("1e400", "beyond the range"),
+    ],
+)
+def test_T3_a_row_of_a_dataset_that_is_no_text_or_no_number_is_named(tmp_path: Path, answer: str, says: str) -> None:
+    world = World.make(tmp_path, corpora=2, items=2)
+    path = tmp_path / "datasets" / "facts.jsonl"
+    path.write_text(path.read_text(encoding="utf-8").replace('"W1y1"', answer), encoding="utf-8")
+    done = bench(world.workspace, "run", "--benchmarks", "facts", "--providers", "bm25", **POOR)
+    assert done.returncode == 2
+    said = done.stderr.decode("utf-8")
+    assert "facts.jsonl:2" in said and says in said
