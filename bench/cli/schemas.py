@@ -41,6 +41,7 @@ def editors_schema(kind: Kind) -> dict[str, object]:
         return schema
     if kind == "run":
         _as_typed(schema["properties"])
+        _as_flags(schema["properties"])
     blocks: dict[str, dict[str, Any]] = schema.get("$defs", {})
     for block in blocks.values():
         if kind == "benchmark":  # a file that extends another one says only what differs
@@ -60,6 +61,19 @@ def _as_typed(keys: dict[str, dict[str, Any]]) -> None:
     for name in (*TIMES, *PAIRS):
         ways = [text] if name in TIMES else [text, {"type": "array", "items": text}]
         keys[name] = {"anyOf": [keys[name], *ways], "description": keys[name].get("description", "")}
+
+
+def _as_flags(keys: dict[str, dict[str, Any]]) -> None:
+    """The other names of a run file's keys, as of the flags."""
+    from bench.config.run import NO_BREAKER, RunRequest
+    from bench.config.source import keys_of
+
+    for name, info in RunRequest.model_fields.items():
+        first, *others = keys_of(name, info)
+        for other in others:
+            keys[other] = keys[first]
+    for name in NO_BREAKER:
+        keys[name] = {"type": "boolean", "description": "circuitBreaker: false"}
 
 
 def _write_freely(part: dict[str, Any]) -> None:

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from bench.config.jsontext import TreePath, shortened
-from bench.config.source import BOTH_SPELLINGS, ConfigModel, Source
+from bench.config.source import BOTH_SPELLINGS, ConfigModel, Source, keys_of
 from bench.errors import ConfigError
 
 _WANTED = {
@@ -173,8 +173,8 @@ def _other(path: TreePath, error: ErrorDetails, where: str) -> ConfigError:
 
 
 def spellings(model: type[BaseModel]) -> list[str]:
-    """Every accepted key of a model, both spellings."""
-    return [key for name, info in model.model_fields.items() for key in {name, info.alias or name}]
+    """Every accepted key of a model, in each of its spellings."""
+    return [key for name, info in model.model_fields.items() for key in keys_of(name, info)]
 
 
 def _preferred(model: type[BaseModel]) -> list[str]:
@@ -223,4 +223,4 @@ def _models(annotation: object) -> Iterable[type[BaseModel]]:
 
 
 def _field_of(model: type[BaseModel], key: str) -> list[object]:
-    return [info.annotation for name, info in model.model_fields.items() if key in (name, info.alias)]
+    return [info.annotation for name, info in model.model_fields.items() if key in keys_of(name, info)]

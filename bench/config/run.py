@@ -22,15 +22,18 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
+from pydantic import AliasChoices, BeforeValidator, Field, ValidationError, field_validator, model_validator
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
 
-from bench.config.source import ConfigModel
+from bench.config.source import BOTH_SPELLINGS, ConfigModel
 from bench.errors import UsageError
 from bench.model import Phase
 
 DEFAULT_CONCURRENCY = 10
 DEFAULT_MAX_ERROR_RATE = 0.02
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+NO_BREAKER = ("no_circuit_breaker", "noCircuitBreaker")
 _SEGMENT = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 
 
@@ -77,6 +80,11 @@ Seconds = Annotated[float, BeforeValidator(_seconds), Field(gt=0)]
 Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
 
 
+def also(plural: str) -> AliasChoices:
+    """The keys of a flag that may be written in the plural too."""
+    return AliasChoices(to_camel(plural[:-1]), plural, to_camel(plural))
+
+
 class MetricChoice(ConfigModel):
     """One entry of ``metrics``: a bare name, or a name with parameters and breakdowns."""
 
@@ -112,9 +120,10 @@ class Experiment(ConfigModel):
     items: Words = ()
     items_of: Words = ()
     question_type: Texts = ()
-    answering_model: Words = ()
-    """several = one job each; ``none`` = retrieval only; empty = the benchmark's own choice"""
-    judge_model: Words = ()
+    answering_model: Words = Field(default=(), validation_alias=also("answering_models"))
+    """several = one job each; ``none`` = retrieval only; empty = the benchmark's own choice; or ``answering_models``"""
+    judge_model: Words = Field(default=(), validation_alias=also("judge_models"))
+    """several = one job each; ``none`` = unjudged; empty = the benchmark's own choice; or ``judge_models``"""
     embedding_model: str | None = None
     answer_prompt: str | None = None
     """text, ``@file`` or the name of an existing file"""
@@ -160,7 +169,7 @@ class Operation(ConfigModel):
     isolation: Literal["off", "probe", "full"] = "probe"
     cleanup: Literal["corpus", "run", "never"] = "corpus"
     circuit_breaker: bool = True
-    """false: a job goes on although its first 20 searches all came back empty"""
+    """false: a job goes on although its first 20 searches all came back empty; or ``no_circuit_breaker: true``"""
     max_error_rate: Annotated[float, Field(ge=0, le=1)] = DEFAULT_MAX_ERROR_RATE
     max_cost: Annotated[float, Field(gt=0)] | None = None
     """USD"""
@@ -178,6 +187,20 @@ class Operation(ConfigModel):
     output: str | None = None
     cluster: str | None = None
     shards: Count | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_the_flag_says_it(cls, value: object) -> object:
+        """``no_circuit_breaker: true`` is the flag of that name."""
+        key = next((key for key in NO_BREAKER if isinstance(value, Mapping) and isinstance(value.get(key), bool)), None)
+        if key is None or not isinstance(value, Mapping):
+            return value
+        rest = {name: one for name, one in value.items() if name != key}
+        other = next((name for name in ("circuit_breaker", "circuitBreaker", *NO_BREAKER) if name in rest), None)
+        if other is not None:
+            text = '"{alias}" and "{name}" say the same thing'
+            raise PydanticCustomError(BOTH_SPELLINGS, text, {"alias": other, "name": key})
+        return {**rest, "circuit_breaker": not value[key]}
 
     @field_validator("phases", mode="before")
     @classmethod

@@ -18,8 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from bench.config.jsontext import Places, TreePath, parse_json
@@ -52,13 +53,22 @@ class ConfigModel(BaseModel):
         if not isinstance(value, Mapping):
             return value
         for name, info in cls.model_fields.items():
-            if info.alias_priority == 2 and info.alias != name and name in value:
+            if name in value and name not in keys_of(name, info):
                 text = 'unknown field "{name}"; it is called "{alias}"'
                 raise PydanticCustomError(BOTH_SPELLINGS, text, {"alias": info.alias, "name": name})
-            if info.alias and info.alias != name and name in value and info.alias in value:
+            same = [key for key in keys_of(name, info) if key in value]
+            if len(same) > 1:
                 text = '"{alias}" and "{name}" are the same field'
-                raise PydanticCustomError(BOTH_SPELLINGS, text, {"alias": info.alias, "name": name})
+                raise PydanticCustomError(BOTH_SPELLINGS, text, {"alias": same[0], "name": same[1]})
         return value
+
+
+def keys_of(name: str, info: FieldInfo) -> list[str]:
+    """Every key by which a file may give a field, the preferred one first; its inner name is none where it differs."""
+    if isinstance(info.validation_alias, AliasChoices):
+        return list(dict.fromkeys((*map(str, info.validation_alias.choices), name)))
+    renamed = info.alias_priority == 2 and info.alias != name
+    return [info.alias or name] if renamed else list(dict.fromkeys((info.alias or name, name)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

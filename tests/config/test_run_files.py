@@ -175,6 +175,43 @@ def test_a_file_may_spell_its_keys_either_way() -> None:
     assert one == two and one.answering_model == ("builtin/extractive",)
 
 
+@pytest.mark.parametrize("role", ["answering", "judge"])
+def test_a_file_may_name_models_in_the_plural_as_the_flags_do(role: str) -> None:
+    keys = (f"{role}_model", f"{role}Model", f"{role}_models", f"{role}Models")
+    requests = [file(f"{key}: [openai/a, openai/b]\n") for key in keys]
+    assert {getattr(one, f"{role}_model") for one in requests} == {("openai/a", "openai/b")}
+    assert len({one.model_dump_json(exclude_unset=True) for one in requests}) == 1
+    assert [said for said, _ in refused(f"{keys[2]}: [openai/a]\nk: 3\n{keys[1]}: [openai/b]\n")] == [
+        f'nightly.yaml:3:1: "{keys[1]}" and "{keys[2]}" are the same field'
+    ]
+    assert [said for said, _ in refused(f"k: 3\n{keys[3]}: 5\n")] == [
+        f"nightly.yaml:2:1: {keys[3]} must be a list, not 5"
+    ]
+
+
+@pytest.mark.parametrize("key", ["no_circuit_breaker", "noCircuitBreaker"])
+def test_the_flag_that_turns_something_off_is_a_key_too(key: str) -> None:
+    assert file(f"{key}: true\n").circuit_breaker is False
+    assert file(f"{key}: false\n") == file("circuit_breaker: true\n")
+    assert [said for said, _ in refused(f"circuitBreaker: true\n{key}: true\n")] == [
+        f'nightly.yaml:2:1: "circuitBreaker" and "{key}" say the same thing'
+    ]
+    ((said, _),) = refused(f"k: 2\n{key}: maybe\n")
+    assert said.startswith(f'nightly.yaml:2:1: unknown field "{key}"')
+
+
+def test_a_file_may_hold_every_flag_under_its_name() -> None:
+    from dataclasses import fields
+
+    from bench.cli.flags import RunFlags
+    from bench.config.run import NO_BREAKER
+    from bench.config.source import keys_of
+
+    keys = {key for name, info in RunRequest.model_fields.items() for key in keys_of(name, info)} | set(NO_BREAKER)
+    flags = {one.name.rstrip("_") for one in fields(RunFlags)} | {"answering_models", "judge_models"}
+    assert flags - keys == {"config", "resume"}, "which say where to read, not what to do"
+
+
 @pytest.mark.parametrize("name", ["model-comparison", "provider-comparison"])
 def test_the_shipped_runs_load(root: Path, name: str) -> None:
     request = load(Source.read(root / "configs" / "runs" / f"{name}.yaml"), RunRequest)
