@@ -11,10 +11,11 @@ import re, sys
 from pathlib import Path
 from bench.cli import main
 sys.argv = ["bench", *sys.argv[1:]]
-code = main()
-print(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1], file=sys.stderr)
-print(re.search(r"rchar: (\\d+)", Path("/proc/self/io").read_text())[1], file=sys.stderr)
-sys.exit(code)
+try:
+    sys.exit(main())
+finally:
+    for file, pattern in (("status", r"VmHWM:\\s+(\\d+) kB"), ("io", r"rchar: (\\d+)")):
+        print(re.search(pattern, Path("/proc/self", file).read_text())[1], file=sys.stderr)
 """
 """the program, with its own peak of memory in KB and the bytes that it read as its last two lines on stderr; not
 ru_maxrss, which begins with the size of the process that started it"""
@@ -24,6 +25,12 @@ def bench(folder: Path, *arguments: str, **variables: str) -> subprocess.Complet
     """Run a command to its end."""
     command = [sys.executable, "-m", "bench", *arguments]
     return subprocess.run(command, cwd=folder, env=clean(**variables), capture_output=True, check=False, timeout=120)
+
+
+def told(said: bytes) -> tuple[int, int]:
+    """What ``PEAK`` said of the program: its peak in KB, the bytes that it read."""
+    peak, read = said.split()[-2:]
+    return int(peak), int(read)
 
 
 def started(folder: Path, *arguments: str, **variables: str) -> subprocess.Popen[str]:

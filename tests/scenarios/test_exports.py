@@ -15,19 +15,11 @@ import pytest
 from bench.journal import Entry, Journal, Key, RunMeta, RunState
 from bench.model import Phase, State, Verdict
 from bench.plan.record import dump
-from tests.scenarios.program import clean
+from tests.scenarios.program import PEAK, clean, told
 from tests.small_journal import record
 
 ITEM_BYTES = 20_000
 LIMIT_KB = 200_000
-MEASURE = """
-import os, subprocess, sys
-child = subprocess.Popen([sys.executable, "-m", "bench", *sys.argv[1:]])
-_, status, used = os.wait4(child.pid, 0)
-print(used.ru_maxrss, file=sys.stderr)
-sys.exit(os.waitstatus_to_exitcode(status))
-"""
-"""a small process between the test and the program: a child begins with the memory of whoever starts it"""
 
 
 def rows_of(number: int) -> list[Entry]:
@@ -76,16 +68,16 @@ def written(stream: io.TextIOWrapper, form: str) -> Iterator[tuple[str, int]]:
 
 def exported(workspace: Path, form: str) -> tuple[int, int]:
     """Export to a pipe and read all of it: how many items came whole, and the program's peak in KB."""
-    command = [sys.executable, "-c", MEASURE, "export", "large", "--format", form]
+    command = [sys.executable, "-c", PEAK, "export", "large", "--format", form]
     with subprocess.Popen(
         command, cwd=workspace, env=clean(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
         assert process.stdout is not None and process.stderr is not None
         with io.TextIOWrapper(process.stdout, encoding="utf-8", newline="") as stream:
             whole = sum(size == ITEM_BYTES for _, size in written(stream, form))
-        said = process.stderr.read().decode()
-    assert process.returncode == 0, said
-    return whole, int(said.split()[-1])
+        said = process.stderr.read()
+    assert process.returncode == 0, said.decode()
+    return whole, told(said)[0]
 
 
 @pytest.mark.parametrize("items", [pytest.param(50_000, marks=pytest.mark.slow)])

@@ -45,7 +45,7 @@ def strictly(text: bytes) -> object:
 
 
 async def test_T3_odd_text_and_infinities_survive_a_locale_without_utf_8(tmp_path: Path) -> None:
-    world = World.make(tmp_path, corpora=1, items=7)
+    World.make(tmp_path, corpora=1, items=7)
     path = tmp_path / "datasets" / "facts.jsonl"
     row = json.loads(path.read_text(encoding="utf-8"))
     row["qa"][0]["a"] = row["qa"][6]["a"] = TEXT
