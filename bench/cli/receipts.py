@@ -82,7 +82,9 @@ def sign(
         console.json_value(outcome.value())
         return outcome.exit_code
     for made in outcome.receipts:
-        console.line(f"signed   {made.benchmark} x {made.provider}  {made.file}")
+        console.line(f"{'signed' if made.made else 'kept':<8} {made.benchmark} x {made.provider}  {made.file}")
+    if not all(made.made for made in outcome.receipts):
+        console.note("kept: this key has signed that job already, and nothing in it has changed")
     for refused in outcome.refused:
         console.line(f"refused  {refused.benchmark} x {refused.provider}  {refused.code}: {refused.message}")
         console.note(f"hint: {refused.hint}")

@@ -3,7 +3,8 @@
     outcome = await sign_run(Path("checkpoints/r1"), key, Request(output=Path("results/r1/receipts")))
     outcome.receipts, outcome.refused
 
-Signing is its own step, so that the process that runs providers holds no key.
+A job that the same key has signed as it is keeps its receipt: signing twice makes no second one. Signing is its own
+step, so that the process that runs providers holds no key.
 """
 
 from __future__ import annotations
@@ -16,16 +17,18 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench.canonical import JSON
+from bench.canonical import JSON, parse_file
 from bench.errors import BenchError, CanonicalError, UsageError, VerificationError
 from bench.journal import Reader
 from bench.receipt.build import Order, Refused, build
 from bench.receipt.bulk import collecting_rarely
+from bench.receipt.earlier import earlier, items_of
 from bench.receipt.findings import Verdict
 from bench.receipt.keyfiles import SigningKey
 from bench.receipt.publish import announcement
 from bench.receipt.secrecy import learn_secrets, refuse_secrets
 from bench.receipt.signature import sign
+from bench.receipt.stored import tree
 from bench.receipt.trusted import TrustStore
 from bench.receipt.ulid import new_ulid
 from bench.receipt.verify import Question, verify_file
@@ -54,7 +57,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signed:
-    """One receipt that was written and verified."""
+    """One receipt that lies there and was verified."""
 
     receipt_id: str
     file: Path
@@ -62,6 +65,8 @@ class Signed:
     benchmark: str
     provider: str
     result_digest: str
+    made: bool = True
+    """False: it was there already, and nothing in the job has changed since"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,28 +175,38 @@ def _folder(output: Path) -> Path:
 
 async def _sign_job(reader: Reader, job: JobReport, order: Order, key: SigningKey, output: Path) -> Signed:
     path = output if output.suffix == ".json" else order.folder / f"{order.receipt_id}.json"
-    if path.exists():
-        raise UsageError(f"{path} already exists", hint="a receipt is never overwritten; name another file")
     draft = await build(reader, job, order)
     try:
         refuse_secrets(draft)
         body: dict[str, JSON] = emit(draft.body)  # type: ignore[assignment]
+        there = earlier([path] if path == output else order.folder.glob("*.json"), body, key)
+        if there is not None:
+            draft.items.unlink()
+            return _signed(there, job, made=False)
         _write(path, sign(body, key))
         _verify_own(path, key)
     except BaseException:
         draft.items.unlink(missing_ok=True)
         raise
+    return _signed(path, job, made=True)
+
+
+def _signed(path: Path, job: JobReport, *, made: bool) -> Signed:
+    document = tree(parse_file(path))
     return Signed(
-        receipt_id=order.receipt_id,
+        receipt_id=str(document["receiptId"]),
         file=path,
-        items_file=draft.items,
+        items_file=items_of(path),
         benchmark=job.record.benchmark,
         provider=job.record.provider,
-        result_digest=draft.body.result_digest,
+        result_digest=str(document["resultDigest"]),
+        made=made,
     )
 
 
 def _write(path: Path, document: Mapping[str, JSON]) -> None:
+    if path.exists():
+        raise UsageError(f"{path} already exists", hint="a receipt is never overwritten; name another file")
     text = json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
     with path.open("x", encoding="utf-8", newline="\n") as file:
         file.write(text)

@@ -39,6 +39,14 @@ def receipt(bench: Bench, keys: Path) -> str:
 # ----------------------------------------------------------------------------- keys
 
 
+def test_signing_twice_keeps_the_receipt_and_says_so(bench: Bench, receipt: str) -> None:
+    again = bench("sign", "r")
+    assert again.stdout == f"kept     demo x bm25  {receipt}\n"
+    assert again.stderr == "kept: this key has signed that job already, and nothing in it has changed\n"
+    bench("rescore", "r", "--metrics", "mrr")
+    assert bench("sign", "r").stdout.startswith("signed   demo x bm25  ")
+
+
 @pytest.mark.parametrize(
     ("names", "roles"),
     [

@@ -185,7 +185,7 @@ async def test_nothing_is_overwritten_and_output_may_name_one_file(ring: Keyring
     made = (await signed(ring, run, output=target, provider="random")).receipts[0]
     assert (made.file, made.items_file.parent) == (target, target.parent)
     with pytest.raises(UsageError, match="already exists"):
-        await signed(ring, run, output=target, provider="random")
+        await signed(ring, run, output=target, provider="bm25")
 
 
 async def test_a_live_run_is_not_signed(ring: Keyring) -> None:
@@ -323,3 +323,41 @@ async def test_without_a_log_key_nothing_is_announced(ring: Keyring) -> None:
     told = announcement_of(plan, run_meta(plan, "r1", CodeState.read(environment)))
     with pytest.raises(UsageError, match="no active key with the role log"):
         announce_in_child(told)
+
+
+# ------------------------------------------------------------------------ twice
+
+
+async def test_signing_an_unchanged_run_again_makes_no_second_receipt(ring: Keyring) -> None:
+    run = await run_demo(ring.workspace, "r1", providers=("bm25", "no-memory"))
+    first = await signed(ring, run)
+    files = {path: path.read_bytes() for path in first.receipts[0].file.parent.iterdir()}
+    again = await signed(ring, run)
+    assert [one.made for one in first.receipts] == [True, True] and [one.made for one in again.receipts] == [False] * 2
+    assert again.value() == first.value()
+    assert {path: path.read_bytes() for path in first.receipts[0].file.parent.iterdir()} == files
+
+
+async def test_what_says_something_else_or_cannot_be_checked_is_signed_anew(ring: Keyring) -> None:
+    run = await run_demo(ring.workspace, "r1", answering_model="builtin/extractive")
+    (first,) = (await signed(ring, run)).receipts
+    (answers,) = (await signed(ring, run, with_answers=True)).receipts
+    assert answers.made and answers.receipt_id != first.receipt_id
+    answers.items_file.unlink()
+    (whole,) = (await signed(ring, run, with_answers=True)).receipts
+    assert whole.made and whole.receipt_id != answers.receipt_id
+    first.file.write_text("{}")
+    assert (await signed(ring, run)).receipts[0].made
+
+
+async def test_one_file_is_named_twice_without_harm_and_never_overwritten(ring: Keyring) -> None:
+    run = await run_demo(ring.workspace, "r1")
+    path = ring.workspace / "one.json"
+    (first,) = (await signed(ring, run, output=path)).receipts
+    (again,) = (await signed(ring, run, output=path)).receipts
+    assert (again.made, again.receipt_id) == (False, first.receipt_id)
+    path.write_text("{}")
+    with pytest.raises(UsageError, match="already exists"):
+        await signed(ring, run, output=path)
+    assert path.read_text() == "{}"
+    assert len(list(ring.workspace.glob("*.items.jsonl"))) == 1
