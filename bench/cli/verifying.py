@@ -164,7 +164,9 @@ def _subject(receipt: Receipt, word: str) -> Iterator[str]:
     yield f"  {'ran':9} {receipt.ran_at} to {receipt.finished_at}, run {receipt.run.run_id} (the signer's own word)"
     failed = counts.by_state.error + counts.by_state.not_ready
     kind = "whole run" if receipt.kind == "run" else "part of a run"
-    yield f"  {'items':9} {counts.planned} planned, {failed} failed, {counts.pending} pending ({kind})"
+    epochs = receipt.run.epochs
+    each = f", each of {counts.planned // epochs} items {epochs} times" if epochs > 1 else ""
+    yield f"  {'items':9} {counts.planned} planned{each}, {failed} failed, {counts.pending} pending ({kind})"
 
 
 def _models(body: Body) -> str:

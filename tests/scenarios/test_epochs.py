@@ -156,7 +156,7 @@ def test_a_receipt_states_each_repeat_and_its_totals_follow_from_them(world_of: 
     ran("run", *flags, "--isolation", "off", "--epochs", "3", "--concurrency", "1", "--run-id", "r")
     ran("keys", "new")
     (receipt,) = json.loads(ran("sign", "r", "--json").stdout)["receipts"]
-    ran("verify", receipt["file"])
+    assert b"24 planned, each of 8 items 3 times, 8 failed, 0 pending" in ran("verify", receipt["file"]).stdout
     stated = json.loads((at / Path(receipt["file"])).read_text())
     counts = stated["counts"]
     assert (counts["planned"], counts["byState"]["correct"], counts["byState"]["error"]) == (24, 16, 8)
