@@ -133,6 +133,7 @@ def merge(
     into
         Name of the new run.
     """
+    from bench.config.filenames import portable
     from bench.journal import merge as merge_journals
     from bench.report import fold
     from bench.report.publish import publish
@@ -141,6 +142,10 @@ def merge(
     workspace = current.get().workspace
     if not SAFE_SEGMENT.fullmatch(into):
         raise UsageError(f"--into {into}: a run id is 1 to 100 of A-Z a-z 0-9 . _ - and begins with no dot")
+    try:
+        portable(into)
+    except ValueError as problem:
+        raise UsageError(f"--into {problem}") from None
     target = workspace / CHECKPOINTS / into
     if target.exists():
         raise UsageError(f"run {into} exists already", hint="choose another name")

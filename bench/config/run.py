@@ -26,6 +26,7 @@ from pydantic import AliasChoices, BeforeValidator, Field, ValidationError, fiel
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
+from bench.config.filenames import portable
 from bench.config.source import BOTH_SPELLINGS, ConfigModel
 from bench.errors import UsageError
 from bench.model import Phase
@@ -219,7 +220,7 @@ class Operation(ConfigModel):
     def _safe_segment(cls, value: str | None) -> str | None:
         if value is not None and not _SEGMENT.fullmatch(value):
             raise ValueError("a run id is 1 to 100 of A-Z a-z 0-9 . _ - and begins with no dot")
-        return value
+        return value if value is None else portable(value)
 
     @model_validator(mode="after")
     def _one_range(self) -> Self:

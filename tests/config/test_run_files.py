@@ -102,6 +102,14 @@ def test_what_a_flag_may_hold(flag: str, given: object, value: object) -> None:
         ({"rate": ["p=5/h"]}, "--rate: p=5/h: expected R/s or R/m, for example chroma.search=50/s"),
         ({"rate": ["p=-1/s"]}, "--rate: p=-1/s: expected R/s or R/m, for example chroma.search=50/s"),
         ({"run_id": "../x"}, "--run-id: a run id is 1 to 100 of A-Z a-z 0-9 . _ - and begins with no dot"),
+        (
+            {"run_id": "CON"},
+            '--run-id: "CON" cannot be a file name on every system: it is a device there, or ends with a dot',
+        ),
+        (
+            {"run_id": "end."},
+            '--run-id: "end." cannot be a file name on every system: it is a device there, or ends with a dot',
+        ),
         ({"run_id": ""}, "--run-id: a run id is 1 to 100 of A-Z a-z 0-9 . _ - and begins with no dot"),
         ({"shard": "1/2", "start": 3}, "flags: --shard and --start/--end say the same thing: give one"),
         ({"shard": "1/2", "end": 3}, "flags: --shard and --start/--end say the same thing: give one"),

@@ -15,6 +15,7 @@ from bench.model import State
 from bench.report import fold
 from bench.report.tables import overview
 from bench.report.wire import results_json
+from tests.scenarios.left import receipt_of
 from tests.small_world import WAITING, World
 
 Worlds = Callable[..., World]
@@ -79,14 +80,15 @@ async def test_S6_a_dead_retrieval_stops_the_job_with_an_explanation(world_of: W
 
 async def test_S7_more_hits_than_asked_for_are_cut_and_flagged(world_of: Worlds) -> None:
     world = world_of("search:over:n=30", corpora=1, items=3)
-    outcome = await world.run(providers="faulty", k=2)
-    rows = world.query(outcome.run_id, "select unit, entry from phase where phase = 3")
-    assert len(rows) == 3
+    outcome = await world.run(providers="faulty", k=10)
     for data in await searches(world, outcome.run_id):
-        assert (data["requested"], data["returned"], len(data["retrieved"])) == (2, 30, 2)
-        assert "over_returned" in data["flags"]
+        assert (data["requested"], data["returned"], len(data["retrieved"])) == (10, 30, 10)  # type: ignore[arg-type]
+        assert "over_returned" in data["flags"]  # type: ignore[operator]
     told = world.query(outcome.run_id, "select message from event where kind = 'over_returned'")
-    assert [text for (text,) in told] == ["faulty returned more than k = 2: cut to k"]
+    assert [text for (text,) in told] == ["faulty returned more than k = 10: cut to k"]
+    receipt, items = receipt_of(world, outcome.run_id)
+    assert receipt["run"]["k"] == 10
+    assert [(one["returned"], len(one["retrieved"])) for one in items] == [(30, 10)] * 3
 
 
 async def test_S8_duplicate_hits_gain_nothing(world_of: Worlds) -> None:
@@ -124,7 +126,7 @@ async def test_P1_a_renamed_field_is_a_mapping_error_that_names_it(world_of: Wor
 
 
 async def test_P2_what_is_not_searchable_yet_is_waited_for(world_of: Worlds) -> None:
-    world = world_of("add:stale:ms=1500", corpora=1, items=3)
+    world = world_of("add:stale:ms=3000", corpora=1, items=3)
     outcome = await world.run(providers="faulty", answering_model="builtin/extractive")
     assert outcome.jobs[0].states == {State.CORRECT: 3}
 
@@ -185,7 +187,12 @@ async def test_P5_no_gold_reaches_a_provider(world_of: Worlds) -> None:
     path = world.workspace / "datasets" / "facts.jsonl"
     row = json.loads(path.read_text())
     for number, asked in enumerate(row["qa"]):
-        asked["type"], asked["id"] = "GOLDTYPE", f"GOLDITEM{number}"
+        asked["type"], asked["id"], asked["a"] = "GOLDTYPE", f"GOLDITEM{number}", f"GOLDANSWER{number}"
+    for number, turns in enumerate(row["sessions"]):
+        for turn in turns:
+            turn["has_answer"], turn["id"] = "GOLDFLAG", f"GOLDTURN{number}"
+    for asked in row["qa"]:
+        asked["evidence"] = [f"GOLDTURN{int(number)}" for number in (0, 1)]
     row["session_ids"] = [f"answer_GOLD{number}" for number in range(3)]
     path.write_text(json.dumps(row) + "\n")
     await world.run(providers="faulty", answering_model="builtin/extractive", isolation="full")
@@ -251,7 +258,17 @@ async def test_I1_what_cannot_change_a_result_does_not(world_of: Worlds) -> None
 
 
 @pytest.mark.parametrize(
-    "change", [{"k": 3}, {"answering_model": "builtin/scripted"}, {"answer_prompt": "${question}"}]
+    "change",
+    [
+        {"k": 3},
+        {"seed": 7},
+        {"epochs": 2},
+        {"answering_model": "builtin/scripted"},
+        {"answer_prompt": "${question}"},
+        {"context_budget": 50},
+        {"metrics": "mrr"},
+        {"set": {"faulty.ingest.text": "dated"}},
+    ],
 )
 async def test_I2_a_changed_experiment_is_refused_with_old_and_new(world_of: Worlds, change: dict[str, object]) -> None:
     world = world_of(corpora=1)
@@ -264,12 +281,13 @@ async def test_I2_a_changed_experiment_is_refused_with_old_and_new(world_of: Wor
     assert all(old != new for _, old, new in refused.value.changes)
 
 
-async def test_I2_another_concurrency_is_allowed_and_recorded(world_of: Worlds) -> None:
+async def test_I2_concurrency_rates_and_time_outs_are_allowed_and_recorded(world_of: Worlds) -> None:
     world = world_of("search:status:code=400,calls=1,match=What", corpora=1)
     outcome = await world.run(providers="faulty", max_error_rate=1)
-    await world.resume(outcome.run_id, concurrency=3, timeout=7)
-    recorded = [json.loads(data) for (data,) in world.query(outcome.run_id, "select data from resume")]
-    assert recorded[0]["operation"]["concurrency"] == 3
+    await world.resume(outcome.run_id, concurrency=3, timeout=7, item_timeout=9, rate=["faulty=500/s"])
+    (recorded,) = [json.loads(data)["operation"] for (data,) in world.query(outcome.run_id, "select data from resume")]
+    assert (recorded["concurrency"], recorded["timeout"], recorded["item_timeout"]) == (3, 7, 9)
+    assert recorded["rate"]
 
 
 async def test_I3_an_error_in_a_200_is_asked_again(world_of: Worlds) -> None:

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 
 import anyio
@@ -22,7 +23,7 @@ from bench.errors import BenchError
 from bench.journal import RunState
 from bench.model import State
 from tests.scenarios.program import bench, clean
-from tests.small_world import World, wait_for
+from tests.small_world import BENCHMARK, PROVIDER, World
 
 Worlds = Callable[..., World]
 
@@ -58,12 +59,21 @@ async def test_C5_a_stopped_run_shows_numbers_and_says_that_they_are_partial(wor
     assert accuracy["n"] + accuracy["n_excluded"] + accuracy["n_failed"] == job["n_planned"] == 40
 
 
-async def test_S3_no_share_is_above_one_when_a_category_is_excluded(world_of: Worlds) -> None:
-    world = world_of("search:status:code=400,match=K0x0", corpora=1, items=5)
-    flags = {"providers": "faulty", "answering_model": "builtin/extractive", "max_error_rate": 1, "isolation": "off"}
-    outcome = await world.run(**flags)
+async def test_S3_what_is_excluded_is_in_neither_part_of_a_share(world_of: Worlds) -> None:
+    """3 of 3 of one category, and 2 of 2 of another that has no evidence."""
+    world = world_of(corpora=1, items=5)
+    path = world.workspace / "datasets" / "facts.jsonl"
+    row = json.loads(path.read_text())
+    for asked in row["qa"]:
+        asked["evidence"] = [] if asked["type"] == "one" else asked["evidence"]
+    path.write_text(json.dumps(row) + "\n")
+    outcome = await world.run(providers="faulty", answering_model="builtin/extractive")
     shown = json.loads(bench(world.workspace, "results", outcome.run_id, "--json", **world.variables).stdout)
-    for metric in shown["jobs"][0]["metrics"].values():
+    metrics = shown["jobs"][0]["metrics"]
+    assert (metrics["accuracy"]["value"], metrics["accuracy"]["n"]) == (1.0, 5)
+    hit = metrics["hit_at_5"]
+    assert (hit["value"], hit["n"], hit["n_excluded"]) == (1.0, 3, 2)
+    for metric in metrics.values():
         parts = [part for labels in metric["breakdown"].values() for part in labels.values()]
         for one in [metric, *parts]:
             assert one["value"] is None or metric.get("unit") or 0 <= one["value"] <= 1
@@ -170,43 +180,71 @@ async def test_I6_a_killed_report_leaves_no_half_file_under_its_name(world_of: W
     assert len(json.loads(out.read_text(encoding="utf-8"))) > 0
 
 
-@pytest.mark.parametrize("name", ["a/b", "../up", "C:x", "x*y", "what?", ".hidden", "x" * 300, "nul\x00", ""])
-def test_T4_a_name_that_is_no_safe_segment_is_refused_and_nothing_is_written(world_of: Worlds, name: str) -> None:
+UNSAFE = [
+    "a/b",
+    "../up",
+    "/etc/x",
+    "C:x",
+    "x*y",
+    "what?",
+    ".hidden",
+    "x" * 300,
+    "nul\x00",
+    "CON",
+    "nul.txt",
+    "end.",
+]
+
+
+@pytest.mark.parametrize("flag", ["run_id", "providers", "benchmarks"])
+@pytest.mark.parametrize("name", UNSAFE)
+def test_T4_a_name_that_is_no_safe_segment_is_refused_and_nothing_is_written(
+    world_of: Worlds, name: str, flag: str
+) -> None:
     world = world_of(corpora=1)
     before = sorted(world.workspace.parent.rglob("*"))
     with pytest.raises(BenchError):
-        world.plan(providers="faulty", run_id=name)
+        world.plan(**{"providers": "faulty", flag: name})
     assert sorted(world.workspace.parent.rglob("*")) == before
 
 
-QUICKLY = """
-import sys
-from bench.cli import display, main
-assert display.PLAIN_EVERY_S == 10
-display.PlainDisplay.every_s = 0.2
-sys.argv = ["bench", *sys.argv[1:]]
-sys.exit(main())
-"""
-"""the program with a tick of 0.2 s; the real one is stated"""
+@pytest.mark.parametrize("name", UNSAFE)
+@pytest.mark.parametrize("kind", ["providers", "benchmarks"])
+def test_T4_a_config_of_such_a_name_is_no_config(world_of: Worlds, kind: str, name: str) -> None:
+    world = world_of(corpora=1)
+    text = PROVIDER if kind == "providers" else BENCHMARK
+    old = "name: faulty" if kind == "providers" else "name: facts"
+    path = world.write(f"configs/{kind}/odd.yaml", text.replace(old, f"name: {json.dumps(name)}"))
+    outside = set(world.workspace.parent.iterdir())
+    done = bench(world.workspace, "validate", str(path), **world.variables)
+    assert done.returncode == 2 and b"odd.yaml:2:" in done.stdout + done.stderr, done.stderr.decode()
+    assert set(world.workspace.parent.iterdir()) == outside
 
 
-async def test_T1_a_run_whose_stderr_is_a_file_goes_on_writing_plain_lines(world_of: Worlds) -> None:
-    world = world_of("search:latency:ms=100", corpora=1, items=16)
+@pytest.mark.slow
+async def test_T1_a_run_whose_stderr_is_a_file_writes_a_plain_line_each_ten_seconds(world_of: Worlds) -> None:
+    world = world_of("search:latency:ms=1400", corpora=1, items=17)
     flags = ["run", "--benchmarks", "facts", "--providers", "faulty", "--concurrency", "1"]
     said = world.workspace / "said.txt"
     with said.open("wb") as file:
-        command = [sys.executable, "-c", QUICKLY, *flags]
+        command = [sys.executable, "-m", "bench", *flags]
         process = subprocess.Popen(
             command, cwd=world.workspace, env=clean(**world.variables), stdout=subprocess.PIPE, stderr=file
         )
-        wait_for(lambda: said.read_bytes().count(b" phases/s, ") >= 3, seconds=60)
-        assert process.poll() is None, "the lines came while the run went on"
-        out, _ = process.communicate(timeout=60)
+        lengths, grew = [0], [time.monotonic()]
+        while process.poll() is None:
+            if (length := said.stat().st_size) > lengths[-1]:
+                lengths.append(length)
+                grew.append(time.monotonic())
+            time.sleep(0.05)
+        grew.append(time.monotonic())
+        out, _ = process.communicate()
     text = said.read_bytes()
-    assert process.returncode == 0
+    assert process.returncode == 0 and grew[-1] - grew[0] > 20
+    assert max(later - sooner for sooner, later in pairwise(grew)) < 11, "ten, and the moment of a look"
     assert b"\x1b" not in text + out and b"\r" not in text + out
     told = [line for line in text.decode().splitlines() if " phases/s, " in line]
-    assert told[-1].startswith("16/16 items, ")
+    assert len(told) >= 3 and told[-1].startswith("17/17 items, ")
 
 
 def test_T1_every_display_that_is_no_table_tells_something_each_ten_seconds() -> None:

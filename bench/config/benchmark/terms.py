@@ -15,6 +15,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from bench.config.filenames import portable
 from bench.config.jsonpath import compile_path
 from bench.errors import ConfigError
 
@@ -24,7 +25,7 @@ _SEGMENT = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 def _segment(value: str) -> str:
     if not _SEGMENT.fullmatch(value):
         raise ValueError(f'"{value}" is no safe name: letters, digits, ".", "_" and "-", at most 100')
-    return value
+    return portable(value)
 
 
 def _field_path(value: str) -> str:
