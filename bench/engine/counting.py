@@ -51,9 +51,14 @@ class Counting:
             await counting._recall(folder)
         return counting
 
-    def expect(self, todos: Mapping[str, Todo]) -> None:
-        """Set the length of each bar: what this process has to do."""
+    def expect(self, todos: Mapping[str, Todo], *, anew: bool = False) -> None:
+        """Set the length of each bar: what this process has to do.
+
+        ``anew``: what has ended already ends once more, so a job is as long as what is done again of it.
+        """
         for key, todo in todos.items():
+            for job in todo.lane.jobs if anew else ():
+                self.progress.jobs[job.key].planned = todo.count
             phases, epochs = self.progress.lanes[key].phases, todo.lane.benchmark.epochs
             phases[Phase.INGEST].total = phases[Phase.INDEX].total = todo.corpus_count
             widths = {Phase.SEARCH: 1, Phase.ANSWER: self._readers(todo), Phase.EVALUATE: len(todo.lane.jobs)}

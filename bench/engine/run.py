@@ -184,12 +184,13 @@ class Execution:
         """Open models and providers, so that whatever is missing is said before the first call."""
         if self.errand.first is not None:
             await self.errand.first(live.journal)
-        counting = await Counting.over(live.plan, live.progress, self.folder, resumed=live.resumed)
+        anew = self.errand.rescores
+        counting = await Counting.over(live.plan, live.progress, self.folder, resumed=live.resumed and not anew)
         live.journal.on_commit = counting
         live.journal.oldest_s = live.http.oldest_s
         readers = open_readers(live)
         lanes = [await open_lane(stack, live, lane, readers, slots_of(live.plan)) for lane in live.plan.running]
-        counting.expect({lane.key: lane.todo for lane in lanes})
+        counting.expect({lane.key: lane.todo for lane in lanes}, anew=anew)
         return lanes
 
     async def _work(self, live: Live, lanes: list[OpenLane]) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from bench.config.catalog import Catalog
 from bench.engine import Errand, Outcome, execute, failed_items, forked_plan, rescored_plan, resumed_plan
+from bench.engine.progress import Progress, Silent
 from bench.errors import IdentityError
 from bench.journal import RunState
 from bench.model import Phase, State
@@ -52,6 +53,23 @@ async def test_retry_does_failures_and_nothing_else(world_of: Worlds) -> None:
     assert (await retry(world, first.run_id)).jobs[0].states == {State.MEASURED: 9}
 
 
+class Watching(Silent):
+    """Notes planned and ended items at the launch and at the end."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[int, int]] = []
+
+    def launched(self, progress: Progress) -> None:
+        self.progress = progress
+        self._note()
+
+    def finished(self, outcome: Outcome) -> None:
+        self._note()
+
+    def _note(self) -> None:
+        self.seen.append((self.progress.planned, self.progress.ended))
+
+
 async def test_a_rescore_calls_no_provider_and_joins_the_run(world_of: Worlds) -> None:
     world = world_of(corpora=2, items=4)
     outcome = await world.run(providers="faulty", answering_model="builtin/extractive", evaluators="exact-match")
@@ -63,8 +81,10 @@ async def test_a_rescore_calls_no_provider_and_joins_the_run(world_of: Worlds) -
         flags={"evaluators": "contains", "metrics": "accuracy"},
         environment=world.environment,
     )
-    again = await execute(plan, environment=world.environment, resume=path, errand=errand)
+    watching = Watching()
+    again = await execute(plan, environment=world.environment, observer=watching, resume=path, errand=errand)
     assert again.jobs[0].states == {State.CORRECT: 8}
+    assert watching.seen == [(8, 0), (8, 8)], "planned and ended, of what is done anew"
     assert world.control("stats")["requests"] == before
     assert world.query(outcome.run_id, "select evaluator, count(*) from verdict group by evaluator") == [
         ("contains", 8),
