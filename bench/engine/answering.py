@@ -15,13 +15,11 @@ from bench.config.source import fold
 from bench.engine.context import Context, fill
 from bench.engine.records import AnswerResult, SearchResult
 from bench.model import ChatMessage, Corpus, Item, Prompt
+from bench.plan.asking import MAX_ANSWER_TOKENS
 from bench.plan.prompts import ChosenPrompt
 
 if TYPE_CHECKING:
     from bench.engine.lane import OpenLane
-
-ANSWER_TOKENS = 1024
-"""an answer that goes step by step, or a model that reasons first, is cut with a few hundred"""
 
 
 async def answer(lane: OpenLane, model: str, corpus: Corpus, item: Item, found: SearchResult) -> AnswerResult:
@@ -32,7 +30,7 @@ async def answer(lane: OpenLane, model: str, corpus: Corpus, item: Item, found: 
     text = chosen.template.render(_values(chosen, corpus, item, context))
     prompt = Prompt(
         messages=(ChatMessage(role="user", content=text),),
-        max_tokens=ANSWER_TOKENS,
+        max_tokens=MAX_ANSWER_TOKENS,
         temperature=benchmark.config.evaluation.answering_model.temperature,
         seed=lane.live.plan.request.seed,
         question=item.question,

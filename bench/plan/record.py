@@ -111,6 +111,8 @@ class JobRecord:
     """question type -> how many of ``n_selected``; empty = nobody counted"""
     whole_types: Mapping[str, int] = field(default_factory=dict)
     """the same of ``n_whole``"""
+    asked_with: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    """role -> temperature, token limit and seed of what its model is asked"""
 
     @property
     def owners(self) -> tuple[str, str, str]:
@@ -139,6 +141,8 @@ def records(plan: Plan) -> tuple[JobRecord, ...]:
 
 
 def _record(plan: Plan, lane: Lane, job: Job) -> JobRecord:
+    from bench.plan.asking import asked_with  # it knows the evaluators, and who reads a journal needs none
+
     benchmark, config = lane.benchmark, lane.benchmark.config
     return JobRecord(
         key=job.key,
@@ -178,6 +182,7 @@ def _record(plan: Plan, lane: Lane, job: Job) -> JobRecord:
         overlay=_overlay(benchmark),
         selected_types=benchmark.selected_types,
         whole_types=benchmark.whole_types,
+        asked_with=asked_with(plan, lane, job),
     )
 
 

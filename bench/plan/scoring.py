@@ -27,6 +27,7 @@ from bench.metrics import Measure, evaluators_needed, open_metrics
 from bench.metrics.select import CUSTOM
 from bench.model import Embedder
 from bench.models import resolve_name
+from bench.plan.asking import judge_settings
 from bench.plan.prompts import Prompts
 
 JUDGED = ("llm-judge", "rubric", "faithfulness")
@@ -59,6 +60,8 @@ class Scoring:
     names: tuple[str, ...]
     judging: tuple[str, ...]
     """the evaluators that ask a judge"""
+    judge_settings: Mapping[str, object]
+    """temperature and token limit with which the judge is asked; by evaluator where they differ"""
     judge: str | None
     """the judge that a metric's own config names"""
     embedding: str | None
@@ -92,6 +95,7 @@ class Scoring:
             code=dict(_code(specs, entries, folder)),
             names=tuple(one.name for one in opened),
             judging=tuple(one.name for one in opened if one.needs_judge),
+            judge_settings=judge_settings(opened),
             judge=_model_of(specs, JUDGED, "judge-model", request.judge_model),
             embedding=later.name if later and any(getattr(one, "embedder", None) is later for one in opened) else None,
             prompts=prompts,

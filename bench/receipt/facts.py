@@ -151,13 +151,14 @@ class Facts:
             return None
         vendor, slash, model = name.partition("/")
         planned = tree(tree(self.meta.identity.get("models")).get(name))
+        asked = self.record.asked_with.get(role, {})
         return schema.ModelUse(
             role=role,
             provider=vendor if slash else "",
             requested=model if slash else name,
             reported=self.reported.get(role),
-            params=tree(planned.get("settings")),
-            seed=None,
+            params={**tree(planned.get("settings")), **{key: asked[key] for key in asked if key != "seed"}},
+            seed=integer(asked["seed"]) if "seed" in asked else None,
         )
 
     def prompts(self) -> tuple[schema.PromptUse, ...]:

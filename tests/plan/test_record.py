@@ -9,7 +9,10 @@ from dataclasses import replace
 import pytest
 
 from bench.errors import ConfigError, DataError, JournalError
+from bench.evaluators import JudgePrompts
+from bench.evaluators.judged import FaithfulnessEvaluator, RubricEvaluator
 from bench.model import Phase
+from bench.plan.asking import judge_settings
 from bench.plan.joining import cuts_inside_range, joined
 from bench.plan.record import EXTRA_KEY, JobRecord, ModelNames, OverlayRecord, dump, read, records
 from bench.plan.shape import BUILT_IN_EMBEDDING
@@ -306,3 +309,40 @@ def test_each_job_is_joined_with_its_own_parts(world: World) -> None:
     ]
     found = read({EXTRA_KEY: joined(parts, {})})
     assert [(job.key, job.n_selected) for job in found] == [(first.key, 12), (second.key, 12)]
+
+
+# ------------------------------------------------------------------------ what models are asked with
+
+
+def test_a_record_holds_what_each_model_is_asked_with_and_nothing_of_a_built_in_one(world: World) -> None:
+    asked = one(world, answering_model="openai/m", judge_model="openai/j", evaluators="llm-judge", seed=7).asked_with
+    assert asked == {
+        "answering": {"max_tokens": 1024, "temperature": 0.0, "seed": 7},
+        "judge": {"max_tokens": 1024, "temperature": 0.0},
+    }
+    assert one(world, answering_model="builtin/extractive").asked_with == {}
+
+
+def test_what_a_model_is_not_sent_is_not_told(world: World) -> None:
+    world.write("configs/models/openai.yaml", "name: openai\nmodels: {o9: {fixed_temperature: true}}\n")
+    fixed = one(world, answering_model="openai/o9").asked_with["answering"]
+    assert fixed == {"max_tokens": 1024, "seed": 0}
+    world.variables["ANTHROPIC_API_KEY"] = "none"
+    unseeded = one(world, answering_model="anthropic/c").asked_with["answering"]
+    assert unseeded == {"max_tokens": 1024, "temperature": 0.0}
+
+
+def test_judges_that_are_asked_in_different_ways_are_told_apart() -> None:
+    prompt = JudgePrompts.of().default
+    one, two = RubricEvaluator(prompt=prompt), FaithfulnessEvaluator(prompt=prompt, temperature=0.7)
+    assert judge_settings((one,)) == {"max_tokens": 1024, "temperature": 0.0}
+    assert judge_settings((one, two)) == {
+        "rubric": {"max_tokens": 1024, "temperature": 0.0},
+        "faithfulness": {"max_tokens": 1024, "temperature": 0.7},
+    }
+
+
+def test_a_journal_of_before_is_read_without_what_models_were_asked_with(world: World) -> None:
+    (job,) = dump([one(world, answering_model="openai/m")])
+    del job["asked_with"]
+    assert read({EXTRA_KEY: [job]})[0].asked_with == {}

@@ -204,6 +204,17 @@ def test_models_are_told_by_role_sorted_and_those_not_used_are_not_there() -> No
     assert uses(embedding="(builtin)") == [("provider-internal", "", "unknown", None, {})]
 
 
+def test_a_model_is_told_with_what_it_was_asked_with() -> None:
+    asked = {"answering": {"max_tokens": 1024, "temperature": 0.5, "seed": 7}, "judge": {"temperature": 0.0}}
+    named = ModelNames(embedding=None, answering="openai/m", judge="acme/a")
+    identity = {"models": {"acme/a": {"settings": {"context": 9}}}}
+    found = facts(record(models=named, asked_with=asked), identity=identity).models()
+    assert [(use.role, dict(use.params), use.seed) for use in found] == [
+        ("answering", {"max_tokens": 1024, "temperature": 0.5}, 7),
+        ("judge", {"context": 9, "temperature": 0.0}, None),
+    ]
+
+
 def test_names_that_endpoints_gave_back_are_joined() -> None:
     assert by_role({"judge": ["b", "a", "b"], "answering": [], "embedding": [""]}) == {"judge": "a, b"}
 

@@ -1,0 +1,70 @@
+"""What the models of a job are asked with beside their prompts: temperature, token limit, seed, vector size.
+
+Example::
+
+    asked_with(plan, lane, job)
+    # {"answering": {"max_tokens": 1024, "temperature": 0.0, "seed": 7}, "judge": {...}}
+
+Only what is sent: an API without a seed gets none, a model with a fixed temperature none, a built-in model nothing.
+What an endpoint refuses while the run goes on is known to its rows alone. No effort of reasoning is ever asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, cast
+
+from bench.evaluators import Evaluator
+from bench.evaluators.judged import FaithfulnessEvaluator, JudgeEvaluator, RubricEvaluator
+from bench.evaluators.prompts import MAX_TOKENS
+
+if TYPE_CHECKING:
+    from bench.plan.shape import Job, Lane, Plan
+
+MAX_ANSWER_TOKENS = 1024
+"""an answer that goes step by step, or a model that reasons first, is cut with a few hundred"""
+BUILT_IN = "builtin/"
+UNSEEDED = "anthropic"
+"""the dialect that has no seed"""
+
+Settings = Mapping[str, object]
+
+
+def asked_with(plan: Plan, lane: Lane, job: Job) -> dict[str, Settings]:
+    """The settings of each role whose model is asked."""
+    benchmark, rule = lane.benchmark, lane.provider.config.client_embeddings
+    answering = {
+        "max_tokens": MAX_ANSWER_TOKENS,
+        "temperature": benchmark.config.evaluation.answering_model.temperature,
+        "seed": plan.request.seed,
+    }
+    size = {"dimensions": rule.dimensions} if rule is not None and rule.dimensions is not None else {}
+    wanted = (
+        ("embedding", lane.provider.embedding, size),
+        ("answering", job.answering, answering),
+        ("judge", job.judge, benchmark.scoring.judge_settings),
+    )
+    found = {role: _sent(plan, model, settings) for role, model, settings in wanted if model is not None}
+    return {role: settings for role, settings in found.items() if settings}
+
+
+def judge_settings(opened: Sequence[Evaluator]) -> Settings:
+    """How the evaluators ask their judge; by evaluator where they differ."""
+    found = {
+        one.name: {"max_tokens": max(getattr(one, "max_tokens", 0), MAX_TOKENS), "temperature": one.temperature}
+        for one in opened
+        if isinstance(one, JudgeEvaluator | RubricEvaluator | FaithfulnessEvaluator)
+    }
+    each = list(found.values())
+    return found if any(one != each[0] for one in each) else dict(each[0]) if each else {}
+
+
+def _sent(plan: Plan, model: str, settings: Settings) -> Settings:
+    """Leave out what this model is not sent."""
+    models = cast("Mapping[str, Mapping[str, object]]", plan.identity["models"])
+    if model.startswith(BUILT_IN) or model not in models:
+        return {}
+    own = models[model].get("settings")
+    fixed = isinstance(own, Mapping) and own.get("fixed_temperature") is True
+    unsent = {*(("temperature",) if fixed else ()), *(("seed",) if models[model].get("dialect") == UNSEEDED else ())}
+    return {name: value for name, value in settings.items() if name not in unsent}
