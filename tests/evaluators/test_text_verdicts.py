@@ -34,6 +34,13 @@ async def say(name: str, answer: str, golds: Sequence[str], *, abstention: bool 
 # ------------------------------------------------------------------------ what is equal
 
 
+@pytest.mark.parametrize("name", ["exact-match", "contains", "token-f1"])
+@pytest.mark.parametrize("answer", ["None", "", "NaN"])
+async def test_s10_an_answer_that_is_none_is_no_gold_of_0(name: str, answer: str) -> None:
+    found = await say(name, answer, ["0"])
+    assert (found.value, found.correct) == (0.0, False)
+
+
 @pytest.mark.parametrize(
     ("name", "config", "answer", "gold", "value"),
     [
@@ -50,6 +57,7 @@ async def say(name: str, answer: str, golds: Sequence[str], *, abstention: bool 
         ("exact-match", {"unicode": "nfc"}, "\ufb01n", "fin", 0.0),
         ("exact-match", {"unicode": "nfkc"}, "\ufb01n", "fin", 1.0),
         ("exact-match", {}, "\ufeffParis", "Paris", 1.0),
+        ("exact-match", {}, "2022", "2022", 1.0),
         ("contains", {}, "She lives in New   York now", "new york", 1.0),
         ("contains", {}, "in Yorkshire", "York", 0.0),
         ("contains", {}, "it costs 25 euros", "2", 0.0),

@@ -1,4 +1,4 @@
-"""What a run has left: its results without times, and its receipt."""
+"""What a run has left: its results without times, its receipt; and a provider for it."""
 
 from __future__ import annotations
 
@@ -53,3 +53,11 @@ async def durable(world: World, run_id: str) -> int:
 
 def folder_of(world: World, run_id: str) -> Path:
     return world.workspace / "checkpoints" / run_id
+
+
+def forgetful_in(world: World) -> Path:
+    """Give a workspace the provider ``forgetful``; its adapter."""
+    adapter = world.workspace / "configs/providers/forgetful.py"
+    adapter.write_text((Path(__file__).parent / "forgetful.py").read_text(encoding="utf-8"), encoding="utf-8")
+    world.write("configs/providers/forgetful.yaml", "name: forgetful\ntype: local\nadapter: ./forgetful.py:Forgetful\n")
+    return adapter

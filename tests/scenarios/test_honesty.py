@@ -15,7 +15,8 @@ from bench.model import State
 from bench.report import fold
 from bench.report.tables import overview
 from bench.report.wire import results_json
-from tests.scenarios.left import receipt_of
+from tests.scenarios.left import forgetful_in, receipt_of
+from tests.scenarios.program import bench
 from tests.small_world import WAITING, World
 
 Worlds = Callable[..., World]
@@ -201,6 +202,47 @@ async def test_P5_no_gold_reaches_a_provider(world_of: Worlds) -> None:
     assert "GOLD" not in sent and "answer_" not in sent
 
 
+SESSIONS = {"strategy": "session-based", "sessions_field": "talk", "sessions_format": "dynamic_keys"}
+
+
+def talks(world: World, *, last: str) -> None:
+    """A benchmark of 12 sessions under keys in the order of texts, two a day; ``last`` is the date of the last one."""
+    folder = world.workspace / "configs/benchmarks/talks"
+    folder.mkdir(parents=True)
+    talk: dict[str, object] = {}
+    for number in sorted(range(1, 13), key=str):
+        talk[f"session_{number}"] = [{"speaker": "A", "dia_id": f"D{number}:1", "text": f"Told as {number}."}]
+        hour = f"{8 + number % 2 * 4}:{40 + number}"
+        talk[f"session_{number}_date_time"] = last if number == 12 else f"2024-05-{number // 2 + 1:02d} {hour}"
+    row = {"id": "r", "talk": talk, "question": "What was told?", "answer": "1"}
+    (folder / "data.jsonl").write_text(json.dumps(row) + "\n")
+    manifest = {
+        "manifest_version": "1", "name": "talks", "version": "1", "data_file": "data.jsonl", "ingestion": SESSIONS,
+        "query": {"question_field": "question", "expected_answer_field": "answer"},
+        "evaluation": {"protocol": "exact-match"}, "metrics": ["correctness"],
+        "required_capabilities": ["add_memory", "retrieve_memory"],
+    }  # fmt: skip
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
+async def test_P7_sessions_are_told_in_the_order_of_numbers_and_dates_with_their_minutes(world_of: Worlds) -> None:
+    world = world_of(flags=("--record",))
+    talks(world, last="2024-05-07 08:52")
+    await world.run(benchmarks="talks", providers="faulty", ingest_concurrency=1)
+    sent = [one["body"] for one in world.control("received?provider=default&endpoint=add")]
+    told = [str(body["content"] if isinstance(body, dict) else json.loads(body)["content"]) for body in sent]
+    assert [int(text.split("Told as ")[1].split(".")[0]) for text in told] == list(range(1, 13))
+    assert all(f":{40 + number}" in text for number, text in enumerate(told, start=1)), told
+
+
+async def test_P7_a_date_that_cannot_be_read_is_never_now(world_of: Worlds) -> None:
+    world = world_of()
+    talks(world, last="sometime in May")
+    done = bench(world.workspace, "run", "--benchmarks", "talks", "--providers", "bm25", **world.variables)
+    assert done.returncode == 2
+    assert b"session_12_date_time" in done.stderr and b"sometime in May" in done.stderr
+
+
 @pytest.mark.parametrize("fault", ["html", "blank", "badjson", "truncate"])
 async def test_P6_a_body_that_is_no_answer_is_an_error_of_the_item(world_of: Worlds, fault: str) -> None:
     world = world_of(f"search:{fault}:match=vault K0x0", corpora=1, items=2)
@@ -241,6 +283,16 @@ async def test_I1_every_setting_that_can_change_a_result_changes_the_digest(worl
         data.write("\n")
     digests.append(world.plan(**base).digest)
     assert len(set(digests)) == len(digests)
+
+
+async def test_I1_another_version_of_a_plug_in_changes_the_digest(world_of: Worlds) -> None:
+    world = world_of()
+    adapter = forgetful_in(world)
+    plain = world.plan(providers="forgetful").digest
+    assert world.plan(providers="forgetful").digest == plain
+    text = adapter.read_text(encoding="utf-8")
+    adapter.write_text(text.replace('"forgetful", "1"', '"forgetful", "2"'), encoding="utf-8")
+    assert world.plan(providers="forgetful").digest != plain
 
 
 async def test_I1_what_cannot_change_a_result_does_not(world_of: Worlds) -> None:

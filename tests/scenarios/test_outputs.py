@@ -164,20 +164,28 @@ async def test_M5_a_phase_takes_no_more_room_when_many_are_there(world_of: World
     assert sizes[1] <= 1.5 * sizes[0]
 
 
-async def test_I6_a_killed_report_leaves_no_half_file_under_its_name(world_of: Worlds) -> None:
+async def test_I6_a_killed_export_or_signing_leaves_no_half_file_under_its_name(world_of: Worlds) -> None:
     world = world_of(corpora=2, items=60)
-    outcome = await world.run(providers="faulty", answering_model="builtin/extractive")
-    out = world.workspace / "items.json"
-    command = [sys.executable, "-m", "bench", "export", outcome.run_id, "--format", "json", "--output", str(out)]
-    for delay in (0.25, 0.35, 0.45, 0.55, 0.7):
-        process = subprocess.Popen(command, cwd=world.workspace, env=clean(**world.variables), stderr=subprocess.PIPE)
-        time.sleep(delay)
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        assert not out.exists() or json.loads(out.read_text(encoding="utf-8"))
-        out.unlink(missing_ok=True)
-    assert subprocess.run(command, cwd=world.workspace, env=clean(**world.variables), check=True).returncode == 0
-    assert len(json.loads(out.read_text(encoding="utf-8"))) > 0
+    outcome = await world.run(providers="faulty", answering_model="builtin/extractive", run_id="i6")
+    variables = clean(HOME=str(world.workspace / "home"), **world.variables)
+    subprocess.run([sys.executable, "-m", "bench", "keys", "new"], cwd=world.workspace, env=variables, check=True)
+    out, receipts = world.workspace / "items.json", outcome.folder.parents[1] / "results/i6/receipts"
+    export = ["export", "i6", "--format", "json", "--output", str(out)]
+    for command in (export, ["sign", "i6"]):
+        began = time.monotonic()
+        subprocess.run([sys.executable, "-m", "bench", *command], cwd=world.workspace, env=variables, check=True)
+        whole_s = time.monotonic() - began
+        for part in (0.5, 0.6, 0.7, 0.8, 0.9, 0.95):
+            out.unlink(missing_ok=True)
+            process = subprocess.Popen([sys.executable, "-m", "bench", *command], cwd=world.workspace, env=variables)
+            time.sleep(part * whole_s)
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+            assert not out.exists() or len(json.loads(out.read_text(encoding="utf-8"))) == 120
+            for receipt in receipts.glob("*.json"):
+                count = json.loads(receipt.read_text(encoding="utf-8"))["perQuery"]["count"]
+                rows = receipt.with_suffix(".items.jsonl").read_text(encoding="utf-8").splitlines()
+                assert len([json.loads(row) for row in rows]) == count == 120
 
 
 UNSAFE = [

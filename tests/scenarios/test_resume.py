@@ -14,7 +14,7 @@ from bench.errors import DataError, IdentityError
 from bench.journal import RunState, merge
 from bench.model import State
 from tests.fakes.mortal import Mortal
-from tests.scenarios.left import finished, folder_of, receipt_of, results_of
+from tests.scenarios.left import finished, folder_of, forgetful_in, receipt_of, results_of
 from tests.scenarios.program import bench
 from tests.small_world import WAITING, World, ended, kill, wait_for
 
@@ -177,8 +177,7 @@ async def test_R7_a_provider_that_dies_at_session_7_of_10_is_asked_for_the_jobs_
 
 async def test_R8_a_store_in_process_memory_is_filled_again(tmp_path: Path) -> None:
     world = World.make(tmp_path, corpora=2, items=6)
-    world.write("configs/providers/forgetful.py", FORGETFUL)
-    world.write("configs/providers/forgetful.yaml", "name: forgetful\ntype: local\nadapter: ./forgetful.py:Forgetful\n")
+    forgetful_in(world)
     process = world.start(providers="forgetful", run_id="r8", concurrency=1)
     searched = "select count(*) from phase where phase = 3"
     journal = folder_of(world, "r8") / "journal.sqlite"
@@ -339,48 +338,6 @@ async def test_kill_9_at_any_moment_ends_in_the_same_results(world_of: Worlds) -
         process = world.start(resume="killed")
     assert ended(process) == 0
     assert await results_of(world, "killed") == await results_of(world, "whole")
-
-
-FORGETFUL = '''
-import anyio
-
-from bench.model import Found, Hit, Ingested, Readiness
-from bench.providers import Batching, Capabilities, Waiting
-
-
-class Forgetful:
-    """Keeps everything in a dictionary of this process."""
-
-    name, version, durability = "forgetful", "1", "process"
-    capabilities, keeps_store, unbounded, on_unknown = Capabilities(), True, False, "reset"
-    wait, batching = Waiting(), Batching()
-
-    def __init__(self, config, context):
-        self.spaces = {}
-
-    async def __aenter__(self):
-        return self
-
-    async def __aexit__(self, *exc):
-        return None
-
-    async def ingest(self, space, memories):
-        self.spaces.setdefault(space.namespace, []).extend(memories)
-        return Ingested()
-
-    async def ready(self, space, ingested):
-        return Readiness(state="ready")
-
-    async def search(self, space, query):
-        await anyio.sleep(0.1)
-        words = set(query.text.lower().split())
-        kept = [m for m in self.spaces.get(space.namespace, []) if words & set(m.content.lower().split())]
-        hits = tuple(Hit(id=m.id, content=m.content, source_ids=(m.id,)) for m in kept[: query.k])
-        return Found(hits=hits, requested=query.k, returned=len(kept))
-
-    async def clear(self, space):
-        return len(self.spaces.pop(space.namespace, []))
-'''
 
 
 async def test_a_kill_while_a_namespace_is_cleared_finds_every_result_again(world_of: Worlds) -> None:
