@@ -27,7 +27,7 @@ COMMANDS: tuple[tuple[str, Group, str, str], ...] = (
     ("resume", RUN, "bench.cli.running:resume", "Go on with a run; needs no other flag."),
     ("status", RUN, "bench.cli.runs:status", "How far a run is, also one of another process."),
     ("pause", RUN, "bench.cli.runs:pause", "Ask a live run to stop cleanly."),
-    ("clean", RUN, "bench.cli.runs:clean", "Clear left namespaces, delete old runs."),
+    ("clean", RUN, "bench.cli.cleaning:clean", "Clear left namespaces, delete old runs."),
     ("retry", RUN, "bench.cli.again:retry", "Run again what failed, nothing else."),
     ("rescore", RUN, "bench.cli.again:rescore", "Judge or measure stored answers anew."),
     ("fork", RUN, "bench.cli.again:fork", "A new run on stored search results or answers."),

@@ -1,27 +1,20 @@
-"""``bench status``, ``pause``, ``clean``, ``merge``: runs as things to look after."""
+"""``bench status``, ``pause``, ``merge``: runs as things to look after."""
 
 from __future__ import annotations
 
-import re
-import shutil
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import Annotated, cast
 
 import anyio
 from cyclopts import Parameter
 
 from bench.cli import console
 from bench.cli.global_flags import command, current
-from bench.errors import JournalError, Locked, UsageError
+from bench.errors import UsageError
 from bench.journal import Reader
 from bench.journal.places import CHECKPOINTS, SAFE_SEGMENT, find_run, run_ids
-
-if TYPE_CHECKING:
-    from bench.settings import Environment
 
 WATCH_EVERY_S = 1.0
 ENDED = frozenset({"complete", "partial", "failed", "stopped", "paused", "interrupted"})
@@ -96,7 +89,7 @@ def pause(run_id: str, /) -> int:
     """Ask a live run to stop cleanly: it ends what is in flight and exits 3."""
     from bench.engine.run import PAUSE_FILE
 
-    folder = _folder(run_id)
+    folder = folder_of(run_id)
     found = anyio.run(_status_of, folder)
     if found != "running":
         console.note(f"run {run_id} is {found}: nothing to pause")
@@ -113,7 +106,8 @@ async def _status_of(folder: Path) -> str:
         return str((await reader.status()).state)
 
 
-def _folder(run_id: str) -> Path:
+def folder_of(run_id: str) -> Path:
+    """The folder of a run that is named by its id, its folder or its journal."""
     found = find_run(current.get().workspace, run_id)
     return found if found.is_dir() else found.parent
 
@@ -166,135 +160,3 @@ def merge(
     else:
         console.line(f"results: {folder}")
     return 0
-
-
-def clean(
-    run_id: str | None = None,
-    /,
-    *,
-    older_than: str | None = None,
-    orphans: Annotated[bool, Parameter(negative=())] = False,
-    yes: Annotated[bool, Parameter(name=["--yes", "-y"], negative=())] = False,
-) -> int:
-    """Delete old runs; lists their sizes first and asks for --yes. A run with left namespaces clears them first.
-
-    Parameters
-    ----------
-    run_id
-        One run.
-    older_than
-        Runs whose journal was not written for that long, for example 30d or 12h.
-    orphans
-        Only clear the namespaces that stopped runs left at providers; delete no run.
-    yes
-        Really do it.
-    """
-    workspace = current.get().workspace
-    found = [_cleanable(folder) for folder in _chosen(workspace, run_id, older_than, orphans=orphans)]
-    if orphans:
-        found = [one for one in found if one.namespaces and not one.running]
-    if not current.get().json:
-        for one in found:
-            console.line(f"{one.folder.name}  {one.size / 1e6:.1f} MB, {one.namespaces} namespaces left at providers")
-    if not found:
-        console.note("nothing to clean")
-    elif not yes:
-        console.note("nothing was changed; add --yes to do it")
-    else:
-        _clean(workspace, found, delete=not orphans)
-    if current.get().json:  # what is said to be done is done
-        console.json_value({"done": yes, "runs": [one.as_json() for one in found]})
-    return 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cleanable:
-    """A run that can go, and what goes with it."""
-
-    folder: Path
-    size: int
-    """bytes"""
-    namespaces: int
-    """left at providers; 0 also where the journal cannot tell any more"""
-    holder: str | None
-    """the live process that writes it"""
-
-    @property
-    def running(self) -> bool:
-        return self.holder is not None
-
-    def as_json(self) -> dict[str, object]:
-        return {"run_id": self.folder.name, "bytes": self.size, "namespaces": self.namespaces, "running": self.running}
-
-
-def _cleanable(folder: Path) -> Cleanable:
-    from bench.report.progress import left_behind
-
-    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    try:
-        holder, left = anyio.run(_holder_of, folder), anyio.run(left_behind, folder)
-    except JournalError as problem:
-        console.note(f"{folder.name}: {problem}")
-        holder, left = None, 0
-    return Cleanable(folder=folder, size=size, namespaces=left, holder=holder)
-
-
-async def _holder_of(folder: Path) -> str | None:
-    async with Reader.open(folder) as reader:
-        return (await reader.status()).holder
-
-
-def _chosen(workspace: Path, run_id: str | None, older_than: str | None, *, orphans: bool) -> list[Path]:
-    if run_id is None and older_than is None and not orphans:
-        raise UsageError("which runs?", hint="bench clean RUN_ID, --older-than 30d, or --orphans")
-    if run_id is not None:
-        return [_own(workspace, run_id)]
-    folders = [workspace / CHECKPOINTS / name for name in run_ids(workspace)]
-    if older_than is None:
-        return folders
-    before = datetime.now(UTC) - _span(older_than)
-    return [path for path in folders if (path / "journal.sqlite").stat().st_mtime < before.timestamp()]
-
-
-def _own(workspace: Path, run_id: str) -> Path:
-    """A run of this workspace: what lies around a copied journal is never deleted with it."""
-    folder = _folder(run_id)
-    if folder.resolve().parent != (workspace / CHECKPOINTS).resolve():
-        raise UsageError(f"{run_id} is no run of this workspace", hint="delete a copied journal yourself")
-    return folder
-
-
-def _span(text: str) -> timedelta:
-    units = {"d": "days", "h": "hours", "m": "minutes"}
-    found = re.fullmatch(r"([0-9]{1,5})([dhm])", text)
-    if found is None:
-        raise UsageError(f"--older-than {text}: expected a span such as 30d or 12h")
-    return timedelta(**{units[found[2]]: int(found[1])})
-
-
-def _clean(workspace: Path, found: Sequence[Cleanable], *, delete: bool) -> None:
-    """All of them can go, or none is touched."""
-    from bench.settings import Environment
-
-    environment = Environment.load(workspace, current.get().env_file)
-    for one in found:
-        if one.running:
-            raise Locked(f"run {one.folder.name} is held by {one.holder}", hint=f"bench pause {one.folder.name} first")
-        if one.namespaces:
-            from bench.engine.sweeping import sweepable
-
-            anyio.run(sweepable, workspace, one.folder, environment)
-    for one in found:
-        _clean_one(workspace, one, environment, delete=delete)
-
-
-def _clean_one(workspace: Path, one: Cleanable, environment: Environment, *, delete: bool) -> None:
-    folder = one.folder
-    if one.namespaces:
-        from bench.engine.sweeping import sweep
-
-        console.note(f"{folder.name}: cleared {anyio.run(sweep, workspace, folder, environment)} namespaces")
-    if delete:
-        shutil.rmtree(folder)
-        shutil.rmtree(workspace / "results" / folder.name, ignore_errors=True)
-        console.note(f"{folder.name}: deleted")

@@ -2,36 +2,38 @@
 
 Example::
 
-    cleared = await sweep(Path("."), Path("checkpoints/r1"))        # how many namespaces were cleared
+    cleared = await sweep(Path("."), Path("checkpoints/r1"))                  # how many namespaces were cleared
+    given_up = await forget(Path("checkpoints/r1"), ["gone"])                 # how many nobody will look for again
 
 Nothing is sent to a provider whose config or address is not what it was when the run was started: another service
-would be asked to delete, and say that it did.
-
-A namespace is left when the last attempt of its corpus has rows and none of them says that it was cleared. What a
-built-in keeps lies below the run's own folder and goes with it.
+would be asked to delete, and say that it did. Who knows that it is the same service at another address says so by its
+name (``moved``): then the address may differ, and nothing else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
 from bench.config.catalog import Catalog
 from bench.config.modelfile import ModelFile
+from bench.config.provider.identity import digest
+from bench.config.run import RunRequest
 from bench.engine.history import History
 from bench.engine.opaque import opaque
 from bench.engine.readers import embedding_options
 from bench.engine.resuming import stored_request
 from bench.engine.spaces import space_of
-from bench.errors import CallError, IdentityError
+from bench.errors import CallError, ConfigError, DataError, IdentityError, UsageError
 from bench.http import Http
 from bench.journal import CorpusKind, CorpusRow, Journal, Reader, RunMeta
 from bench.model import Embedder, Space
 from bench.plan import Lane, Plan, make_plan
 from bench.plan.identity import changes
+from bench.plan.leftover import Leftover, leftovers
 from bench.providers import ProviderContext, merge_captures, open_provider
 from bench.settings import Environment
 
@@ -44,7 +46,9 @@ class Left:
     space: Space
 
 
-async def sweep(workspace: Path, folder: Path, environment: Environment | None = None) -> int:
+async def sweep(
+    workspace: Path, folder: Path, environment: Environment | None = None, moved: Collection[str] = ()
+) -> int:
     """Clear every namespace that a run has left; each is journaled.
 
     Raises:
@@ -53,44 +57,111 @@ async def sweep(workspace: Path, folder: Path, environment: Environment | None =
         CallError: a provider refuses; what was cleared before it is journaled.
     """
     known = environment or Environment.load(workspace)
-    plan = await sweepable(workspace, folder, known)
-    async with Reader.open(folder) as reader:
-        before = await reader.status()
+    plan = await sweepable(workspace, folder, known, moved=moved)
+    if plan is None:
+        return 0
     cleared = 0
-    async with Http() as http, Journal.resume(folder) as journal:
-        try:
-            for lane in plan.running:
-                if lane.provider.built_in is None:
-                    left = await left_over(journal, lane)
-                    context = ProviderContext(
-                        http=http,
-                        environment=known,
-                        run_dir=folder / "stores" / opaque("l", lane.key),
-                        embedder=_embedder(lane, http, known, plan.model_files),
-                    )
-                    with _told_for_clean(folder):
-                        cleared += await _clear(journal, lane, left, context)
-        finally:
-            # taking the journal marked the run as running; it is what it was
-            await journal.set_state(before.state, before.reason)
+    async with Http() as http, _written(folder) as journal:
+        left = {one.lane: one for one in await _left_in(folder)}
+        for lane in plan.running:
+            if lane.key in left:
+                context = ProviderContext(
+                    http=http,
+                    environment=known,
+                    run_dir=folder / "stores" / opaque("l", lane.key),
+                    embedder=_embedder(lane, http, known, plan.model_files),
+                )
+                with _told_for_clean(folder, lane):
+                    cleared += await _clear(journal, lane, await left_over(journal, lane, left[lane.key]), context)
     return cleared
 
 
-async def sweepable(workspace: Path, folder: Path, environment: Environment) -> Plan:
-    """Plan the run once more, and refuse when its providers or its data are others by now.
+async def forget(folder: Path, names: Collection[str]) -> int:
+    """Give up what a run has left at these providers: an event says so, nothing is sent and nothing counts as cleared.
+
+    Raises:
+        Locked, JournalError: the run is held by another process, or is none.
+    """
+    chosen = [one for one in await _left_in(folder) if one.is_at(names)]
+    if chosen:
+        async with _written(folder) as journal:
+            for one in chosen:
+                journal.append(one.given_up())
+    return sum(len(one.attempts) for one in chosen)
+
+
+async def sweepable(
+    workspace: Path,
+    folder: Path,
+    environment: Environment,
+    *,
+    moved: Collection[str] = (),
+    forgotten: Collection[str] = (),
+) -> Plan | None:
+    """Plan once more what has left something, and refuse when its providers or its data are others by now.
+
+    None where nothing is left beside what is at the ``forgotten`` providers.
 
     Raises:
         UsageError, ConfigError, DataError: the run cannot be planned any more.
         IdentityError: a provider or the data is not what it was; ``changes`` lists each leaf.
     """
+    labels = {one.provider for one in await _left_in(folder) if not one.is_at(forgotten)}
+    if not labels:
+        return None
     async with Reader.open(folder) as reader:
         meta = reader.meta
-    plan = make_plan(Catalog.load(workspace), stored_request(meta), environment)
-    outside = [lane for lane in plan.running if lane.provider.built_in is None]
-    found = changes(_places(meta.identity, outside), _places(plan.identity, outside))
+    try:
+        plan = make_plan(Catalog.load(workspace), _narrowed(stored_request(meta), labels), environment)
+    except (UsageError, ConfigError, DataError) as problem:
+        problem.hint = f"{problem.hint}; {_gone(meta, labels)}"
+        raise
+    outside = [lane for lane in plan.running if lane.provider.label in labels]
+    found = changes(_places(meta.identity, outside), _places(_unmoved(meta, plan, outside, moved), outside))
     if found:
-        raise _other_place(meta, found)
+        raise _other_place(meta, found, labels)
     return plan
+
+
+@asynccontextmanager
+async def _written(folder: Path) -> AsyncIterator[Journal]:
+    """The journal, open to be written; taking it marks the run as running, and afterwards it is what it was."""
+    async with Reader.open(folder) as reader:
+        before = await reader.status()
+    async with Journal.resume(folder) as journal:
+        try:
+            yield journal
+        finally:
+            await journal.set_state(before.state, before.reason)
+
+
+async def _left_in(folder: Path) -> list[Leftover]:
+    async with Reader.open(folder) as reader:
+        return await leftovers(reader)
+
+
+def _narrowed(request: RunRequest, labels: Collection[str]) -> RunRequest:
+    """The same run with these providers alone: one that is gone, or left nothing, need not be there any more."""
+    others = [label for label in request.providers if label not in labels]
+    if not others:
+        return request
+    ours = {key: value for key, value in request.set.items() if not key.startswith(tuple(f"{one}." for one in others))}
+    return request.model_copy(update={"providers": tuple(sorted(labels)), "set": ours, "rate": {}})
+
+
+def _unmoved(meta: RunMeta, plan: Plan, lanes: Sequence[Lane], moved: Collection[str]) -> Mapping[str, object]:
+    """The plan's identity as it were had the moved services stayed: their addresses alone are put back."""
+    stored = cast("Mapping[str, Mapping[str, object]]", meta.identity["providers"])
+    now = dict(cast("Mapping[str, Mapping[str, object]]", plan.identity["providers"]))
+    for lane in lanes:
+        label, config = lane.provider.label, lane.provider.config
+        before = stored.get(label, {})
+        if not {label, config.name} & set(moved) or not isinstance(before.get("base_url"), str):
+            continue
+        put_back = digest(config.at(str(before["base_url"])))
+        same = {"config_sha256": put_back} if put_back == before.get("config_sha256") else {}
+        now[label] = {**now[label], "base_url": before["base_url"], **same}
+    return {**plan.identity, "providers": now}
 
 
 def _places(identity: Mapping[str, object], lanes: Sequence[Lane]) -> dict[str, object]:
@@ -103,34 +174,38 @@ def _places(identity: Mapping[str, object], lanes: Sequence[Lane]) -> dict[str, 
     }
 
 
-def _other_place(meta: RunMeta, found: Sequence[tuple[str, str, str]]) -> IdentityError:
+def _other_place(meta: RunMeta, found: Sequence[tuple[str, str, str]], labels: Collection[str]) -> IdentityError:
+    names = " ".join(sorted(labels))
     return IdentityError(
         f"what run {meta.run_id} left is not looked for elsewhere than where it was written: nothing was sent",
         changes=found,
-        hint=f"put back what changed (config, variable, data), then bench clean {meta.run_id}",
+        hint=f"put back what changed (config, variable, data), then bench clean {meta.run_id}; "
+        f"where only the address of the same service changed: bench clean {meta.run_id} --moved {names}; "
+        f"{_gone(meta, labels)}",
     )
 
 
+def _gone(meta: RunMeta, labels: Collection[str]) -> str:
+    return f"where it is gone for good: bench clean {meta.run_id} --forget {' '.join(sorted(labels))}"
+
+
 @contextmanager
-def _told_for_clean(folder: Path) -> Iterator[None]:
+def _told_for_clean(folder: Path, lane: Lane) -> Iterator[None]:
     """What helps a run that stopped, to resume it, is no advice to one that is to go."""
     try:
         yield
     except CallError as problem:
-        problem.hint = f"the run was kept; once that is mended: bench clean {folder.name}"
+        again = f"bench clean {folder.name}"
+        gone = f"{again} --forget {lane.provider.label}"
+        problem.hint = f"the run was kept; once that is mended: {again}; where it is gone for good: {gone}"
         raise
 
 
-async def left_over(journal: Journal, lane: Lane) -> list[Left]:
-    """The namespaces of a lane that were written and not cleared."""
+async def left_over(journal: Journal, lane: Lane, left: Leftover) -> list[Left]:
+    """The namespaces of a lane that were written and not cleared, ready to be cleared."""
     found = []
-    for corpus in lane.benchmark.dataset.corpora():
+    for corpus in left.attempts:
         rows = await journal.corpus(lane.key, corpus)
-        if not rows:
-            continue
-        attempt = max(row.attempt for row in rows)
-        if any(row.kind is CorpusKind.CLEARED for row in rows if row.attempt == attempt):
-            continue
         history = History.of(rows)
         captures = merge_captures(history.prepared, history.collected.captures)
         run_id = journal.meta.run_id

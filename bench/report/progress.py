@@ -12,11 +12,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import cast
 
-from bench.journal import CorpusKind, Reader, RunState
+from bench.journal import Reader, RunState
 from bench.model import FAILED_STATES, Phase
 from bench.plan.ranges import gaps_of
 from bench.plan.record import JobRecord, read
-from bench.providers.names import BUILT_IN
 
 IN_ORDER = tuple(Phase)
 
@@ -66,11 +65,3 @@ async def _cost(reader: Reader, owners: set[str]) -> str:
     for owner in sorted(owners):
         total += sum((Decimal(one.cost_usd) for one in (await reader.spent(owner)).values()), Decimal(0))
     return format(total, "f")
-
-
-async def left_behind(folder: Path) -> int:
-    """How many namespaces a run left at its providers; what a built-in keeps lies in the run's own folder."""
-    async with Reader.open(folder) as reader:
-        lanes = {job.lane for job in read(reader.meta.extra) if job.provider.partition("@")[0] not in BUILT_IN}
-        facts = [one for lane in sorted(lanes) async for one in reader.corpora(lane)]
-        return sum(bool(one.last) and one.row(CorpusKind.CLEARED) is None for one in facts)

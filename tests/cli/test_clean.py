@@ -74,7 +74,7 @@ def test_an_address_that_changed_is_refused_before_anything_is_sent(
     for words in (("r",), ("--orphans",), ("--older-than", "0m")):
         done = bench("clean", *words, "--yes", check=2)
         assert f"providers.faulty.base_url: {world.url} -> {other}" in done.stderr
-        assert "hint: put back what changed (config, variable, data), then bench clean r\n" in done.stderr
+        assert "hint: put back what changed (config, variable, data), then bench clean r; " in done.stderr
     assert World(workspace=tmp_path, url=other).calls("clear") == world.calls("clear") == 0
     assert held(world) == 2 and (tmp_path / "checkpoints/r/journal.sqlite").is_file()
     monkeypatch.setenv("FAULT_URL", str(world.url))
@@ -112,9 +112,109 @@ def test_a_service_that_is_gone_is_to_be_started_and_no_resume_is_advised(
     world.fault("clear:status:code=503")
     done = bench("clean", "r", "--yes", check=3)
     hint = done.stderr.partition("hint: ")[2]
-    assert hint == "the run was kept; once that is mended: bench clean r\n"
+    assert hint == (
+        "the run was kept; once that is mended: bench clean r; "
+        "where it is gone for good: bench clean r --forget faulty\n"
+    )
     world.heal()
     world.fault("clear:status:code=401")
     hint = bench("clean", "r", "--yes", check=3).stderr.partition("hint: ")[2]
-    assert hint == "the run was kept; once that is mended: bench clean r\n"
+    assert hint == (
+        "the run was kept; once that is mended: bench clean r; "
+        "where it is gone for good: bench clean r --forget faulty\n"
+    )
     assert (tmp_path / "checkpoints/r/journal.sqlite").is_file()
+
+
+# ------------------------------------------------------------------- moved, and gone
+
+
+def test_a_service_that_moved_is_cleared_where_it_is_now_when_that_is_said(
+    bench: Bench, world: World, tmp_path: Path, fault_server: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = World(workspace=tmp_path, url=fault_server())
+    monkeypatch.setenv("FAULT_URL", str(other.url))
+    refused = bench("clean", "r", "--yes", check=2).stderr
+    assert "where only the address of the same service changed: bench clean r --moved faulty" in refused
+    assert other.calls("clear") == 0
+    assert "cleared 2 namespaces" in bench("clean", "--orphans", "--moved", "faulty", "--yes").stderr
+    assert (other.calls("clear"), world.calls("clear")) == (2, 0)
+    assert bench("clean", "--orphans").stderr == "nothing to clean\n"
+
+
+def test_an_address_that_stands_in_the_file_may_move_and_nothing_beside_it(
+    bench: Bench, world: World, tmp_path: Path, fault_server: Callable[..., str]
+) -> None:
+    path = tmp_path / "configs/providers/faulty.yaml"
+    literal = path.read_text().replace("${FAULT_URL}", str(world.url))
+    path.write_text(literal)
+    flags = ("--benchmarks", "facts", "--providers", "faulty", "--answering-model", "none", "--cleanup", "never")
+    bench("run", "--run-id", "s", *flags)
+    other = World(workspace=tmp_path, url=fault_server())
+    path.write_text(literal.replace(str(world.url), str(other.url)).replace("/v1/namespaces/", "/v2/namespaces/"))
+    refused = bench("clean", "s", "--moved", "faulty", "--yes", check=2).stderr
+    assert "providers.faulty.config_sha256: " in refused and "base_url" not in refused
+    path.write_text(literal.replace(str(world.url), str(other.url)))
+    assert "base_url" in bench("clean", "s", "--yes", check=2).stderr
+    assert "cleared 2 namespaces" in bench("clean", "s", "--moved", "faulty", "--yes").stderr
+    assert other.calls("clear") == 2
+
+
+def test_what_lies_at_a_service_that_is_gone_is_given_up_and_never_said_to_be_cleared(
+    bench: Bench, world: World, tmp_path: Path
+) -> None:
+    (tmp_path / "configs/providers/faulty.yaml").unlink()
+    refused = bench("clean", "--orphans", "--yes", check=2).stderr
+    assert "where it is gone for good: bench clean r --forget faulty" in refused
+    listed = bench("clean", "--orphans", "--forget", "faulty")
+    assert "2 namespaces left at faulty" in listed.stdout and "nothing was changed" in listed.stderr
+    done = bench("clean", "--orphans", "--forget", "faulty", "--yes")
+    assert done.stderr == "r: gave up 2 namespaces, which were not cleared\n"
+    assert bench("clean", "--orphans").stderr == "nothing to clean\n"
+    assert (held(world), world.calls("clear")) == (2, 0)
+    assert world.query("r", "select count(*) from corpus_row where kind = 'cleared'") == [(0,)]
+    assert world.query("r", "select kind, message from event where kind = 'forgotten'") == [
+        ("forgotten", "2 namespaces at faulty were given up: not cleared")
+    ]
+    assert "complete" in bench("status", "r").stdout
+    bench("clean", "r", "--yes")
+    assert not (tmp_path / "checkpoints/r").exists()
+
+
+def test_beside_a_service_that_is_gone_the_others_are_cleared(bench: Bench, world: World, tmp_path: Path) -> None:
+    path = tmp_path / "configs/providers/faulty.yaml"
+    path.with_name("second.yaml").write_text(path.read_text().replace("name: faulty", "name: second"))
+    flags = (
+        "--benchmarks",
+        "facts",
+        "--answering-model",
+        "none",
+        "--cleanup",
+        "never",
+        "--set",
+        "second.ingest.order=serial",
+    )
+    bench("run", "--run-id", "two", "--providers", "faulty", "second", *flags)
+    path.with_name("second.yaml").unlink()
+    before = world.calls("clear")
+    done = bench("clean", "two", "--forget", "second", "--yes")
+    assert "gave up 2 namespaces" in done.stderr and "cleared 2 namespaces" in done.stderr
+    assert world.calls("clear") - before == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--forget", "fautly"), "error: --forget fautly: nothing was left there\nhint: left at: faulty\n"),
+        (("--moved", "bm25"), "error: --moved bm25: nothing was left there\nhint: left at: faulty\n"),
+        (
+            ("--moved", "faulty", "--forget", "faulty"),
+            "error: --moved and --forget both name faulty\nhint: a service moved or is gone\n",
+        ),
+    ],
+)
+def test_a_name_at_which_nothing_was_left_is_refused(
+    bench: Bench, world: World, words: tuple[str, ...], told: str
+) -> None:
+    assert bench("clean", "r", *words, "--yes", check=2).stderr == told
+    assert held(world) == 2

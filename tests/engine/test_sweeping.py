@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from bench.engine.sweeping import left_over, sweep
+from bench.engine.sweeping import sweep
 from bench.errors import AuthError, BenchError, Locked
 from bench.journal import Journal, Reader, RunState
+from bench.plan.leftover import leftovers
 from tests.engine.scripted_store import ScriptedStore
 from tests.small_world import World
 
@@ -24,9 +25,8 @@ def folder_of(world: World) -> Path:
 
 async def left(world: World) -> list[str]:
     """The corpora of the run that nobody cleared."""
-    (lane,) = world.plan(providers="scripted").lanes
-    async with Journal.resume(folder_of(world)) as journal:
-        return [one.corpus for one in await left_over(journal, lane)]
+    async with Reader.open(folder_of(world)) as reader:
+        return [corpus for one in await leftovers(reader) for corpus in one.attempts]
 
 
 async def state(world: World) -> tuple[RunState, str]:

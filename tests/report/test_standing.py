@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from bench.errors import JournalError
-from bench.journal import CorpusKind, CorpusRow, Journal, Reader, RunState
+from bench.journal import Journal, Reader, RunState
 from bench.model import Phase, State
 from bench.report import fold
-from bench.report.progress import left_behind, standing
+from bench.report.progress import standing
 from bench.report.publish import publish, replace_lines, replace_text
 from bench.report.runs import list_runs
 from bench.report.summary import FILE, rebuild, remember
@@ -63,20 +63,6 @@ async def test_a_live_run_has_a_holder_items_under_way_and_a_time_to_go(tmp_path
     async with Journal.resume(empty) as journal:
         await journal.set_state(RunState.RUNNING)
         assert (await standing(empty))["eta_s"] is None, "nothing ended yet"
-
-
-async def test_what_runs_left_at_outside_providers_is_counted(tmp_path: Path) -> None:
-    def row(lane: str, corpus: str, kind: CorpusKind) -> CorpusRow:
-        return CorpusRow(lane=lane, corpus=corpus, attempt=1, kind=kind)
-
-    rows = [
-        row("lane-hosted", "c1", CorpusKind.INGESTED), row("lane-hosted", "c2", CorpusKind.INGESTED),
-        row("lane-hosted", "c2", CorpusKind.CLEARED), row("lane-hosted", "c3", CorpusKind.FAILED),
-        row("lane-bm25", "c1", CorpusKind.INGESTED),
-    ]  # fmt: skip
-    jobs = [(record("hosted"), ITEMS), (record("bm25"), ITEMS), (record("bm25@b", lane="lane-bm25"), ITEMS)]
-    folder = await told(tmp_path, "r1", jobs, more=rows)
-    assert await left_behind(folder) == 2, "the built-in's lies in the run's own folder"
 
 
 async def test_runs_are_listed_newest_first_and_a_broken_one_with_its_problem(tmp_path: Path) -> None:

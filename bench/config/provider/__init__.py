@@ -154,6 +154,12 @@ class ProviderConfig(ConfigModel):
         """The name for people."""
         return self.display_name or self.name
 
+    def at(self, base_url: str) -> ProviderConfig:
+        """The same service at another address."""
+        if self.docker is not None and self.type == "docker":
+            return self.model_copy(update={"docker": self.docker.model_copy(update={"base_url": base_url})})
+        return self.model_copy(update={"connection": self.connection.model_copy(update={"base_url": base_url})})
+
     @property
     def base_url(self) -> str | None:
         """The service's address with the environment unresolved."""

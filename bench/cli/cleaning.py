@@ -1,0 +1,209 @@
+"""``bench clean``: what runs left at providers, and runs that nobody needs any more.
+
+It lists first and does nothing without ``--yes``; then all that was chosen can go, or none is touched.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import anyio
+from cyclopts import Parameter
+
+from bench.cli import console
+from bench.cli.global_flags import current
+from bench.cli.runs import folder_of
+from bench.errors import JournalError, Locked, UsageError
+from bench.journal import Reader
+from bench.journal.places import CHECKPOINTS, run_ids
+
+if TYPE_CHECKING:
+    from bench.plan.leftover import Leftover
+    from bench.settings import Environment
+
+Many = Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())]
+
+
+def clean(
+    run_id: str | None = None,
+    /,
+    *,
+    older_than: str | None = None,
+    orphans: Annotated[bool, Parameter(negative=())] = False,
+    moved: Many = None,
+    forget: Many = None,
+    yes: Annotated[bool, Parameter(name=["--yes", "-y"], negative=())] = False,
+) -> int:
+    """Delete old runs; lists their sizes first and asks for --yes. A run with left namespaces clears them first.
+
+    Parameters
+    ----------
+    run_id
+        One run.
+    older_than
+        Runs whose journal was not written for that long, for example 30d or 12h.
+    orphans
+        Only clear the namespaces that stopped runs left at providers; delete no run.
+    moved
+        Providers that are the same service at another address: clear what was left there at the new one.
+    forget
+        Providers that are gone for good: give up what was left there; the journal says so, and that it was not cleared.
+    yes
+        Really do it.
+    """
+    workspace = current.get().workspace
+    found = [_cleanable(folder) for folder in _chosen(workspace, run_id, older_than, orphans=orphans)]
+    if orphans:
+        found = [one for one in found if one.namespaces and not one.running]
+    services = Services(moved=_names(moved), forgotten=_names(forget))
+    services.refuse_unknown(found)
+    if not current.get().json:
+        for one in found:
+            console.line(one.as_line())
+    if not found:
+        console.note("nothing to clean")
+    elif not yes:
+        console.note("nothing was changed; add --yes to do it")
+    else:
+        _clean(workspace, found, services, delete=not orphans)
+    if current.get().json:  # what is said to be done is done
+        console.json_value({"done": yes, "runs": [one.as_json() for one in found]})
+    return 0
+
+
+def _names(given: Sequence[str] | None) -> frozenset[str]:
+    return frozenset(name for text in given or () for name in text.split(","))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """What a user knows of providers and no journal can."""
+
+    moved: frozenset[str]
+    forgotten: frozenset[str]
+
+    def refuse_unknown(self, found: Sequence[Cleanable]) -> None:
+        """Refuse a name at which none of the runs left anything, and one that is said to be both."""
+        both = self.moved & self.forgotten
+        if both:
+            raise UsageError(f"--moved and --forget both name {min(both)}", hint="a service moved or is gone")
+        left = [one for run in found for one in run.left]
+        for name in sorted(self.moved | self.forgotten):
+            if not any(one.is_at((name,)) for one in left):
+                places = sorted({one.provider for one in left})
+                flag = "moved" if name in self.moved else "forget"
+                hint = f"left at: {', '.join(places)}" if places else "nothing is left at any provider"
+                raise UsageError(f"--{flag} {name}: nothing was left there", hint=hint)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cleanable:
+    """A run that can go, and what goes with it."""
+
+    folder: Path
+    size: int
+    """bytes"""
+    left: Sequence[Leftover]
+    """at providers; nothing also where the journal cannot tell any more"""
+    holder: str | None
+    """the live process that writes it"""
+
+    @property
+    def running(self) -> bool:
+        return self.holder is not None
+
+    @property
+    def namespaces(self) -> int:
+        return sum(len(one.attempts) for one in self.left)
+
+    def as_json(self) -> dict[str, object]:
+        return {"run_id": self.folder.name, "bytes": self.size, "namespaces": self.namespaces, "running": self.running}
+
+    def as_line(self) -> str:
+        where = ", ".join(sorted({one.provider for one in self.left})) or "providers"
+        return f"{self.folder.name}  {self.size / 1e6:.1f} MB, {self.namespaces} namespaces left at {where}"
+
+
+def _cleanable(folder: Path) -> Cleanable:
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    try:
+        holder, left = anyio.run(_held_and_left, folder)
+    except JournalError as problem:
+        console.note(f"{folder.name}: {problem}")
+        holder, left = None, []
+    return Cleanable(folder=folder, size=size, left=left, holder=holder)
+
+
+async def _held_and_left(folder: Path) -> tuple[str | None, list[Leftover]]:
+    from bench.plan.leftover import leftovers
+
+    async with Reader.open(folder) as reader:
+        return (await reader.status()).holder, await leftovers(reader)
+
+
+def _chosen(workspace: Path, run_id: str | None, older_than: str | None, *, orphans: bool) -> list[Path]:
+    if run_id is None and older_than is None and not orphans:
+        raise UsageError("which runs?", hint="bench clean RUN_ID, --older-than 30d, or --orphans")
+    if run_id is not None:
+        return [_own(workspace, run_id)]
+    folders = [workspace / CHECKPOINTS / name for name in run_ids(workspace)]
+    if older_than is None:
+        return folders
+    before = datetime.now(UTC) - _span(older_than)
+    return [path for path in folders if (path / "journal.sqlite").stat().st_mtime < before.timestamp()]
+
+
+def _own(workspace: Path, run_id: str) -> Path:
+    """A run of this workspace: what lies around a copied journal is never deleted with it."""
+    folder = folder_of(run_id)
+    if folder.resolve().parent != (workspace / CHECKPOINTS).resolve():
+        raise UsageError(f"{run_id} is no run of this workspace", hint="delete a copied journal yourself")
+    return folder
+
+
+def _span(text: str) -> timedelta:
+    units = {"d": "days", "h": "hours", "m": "minutes"}
+    found = re.fullmatch(r"([0-9]{1,5})([dhm])", text)
+    if found is None:
+        raise UsageError(f"--older-than {text}: expected a span such as 30d or 12h")
+    return timedelta(**{units[found[2]]: int(found[1])})
+
+
+def _clean(workspace: Path, found: Sequence[Cleanable], services: Services, *, delete: bool) -> None:
+    """All of them can go, or none is touched."""
+    from bench.engine.sweeping import sweepable
+    from bench.settings import Environment
+
+    environment = Environment.load(workspace, current.get().env_file)
+    for one in found:
+        if one.running:
+            raise Locked(f"run {one.folder.name} is held by {one.holder}", hint=f"bench pause {one.folder.name} first")
+        if one.namespaces:
+            said = {"moved": services.moved, "forgotten": services.forgotten}
+            anyio.run(partial(sweepable, workspace, one.folder, environment, **said))
+    for one in found:
+        _clean_one(workspace, one, environment, services, delete=delete)
+
+
+def _clean_one(workspace: Path, one: Cleanable, environment: Environment, services: Services, *, delete: bool) -> None:
+    from bench.engine.sweeping import forget, sweep
+
+    folder = one.folder
+    if one.namespaces:
+        given_up = anyio.run(forget, folder, services.forgotten)
+        if given_up:
+            console.note(f"{folder.name}: gave up {given_up} namespaces, which were not cleared")
+        if given_up < one.namespaces:
+            cleared = anyio.run(sweep, workspace, folder, environment, services.moved)
+            console.note(f"{folder.name}: cleared {cleared} namespaces")
+    if delete:
+        shutil.rmtree(folder)
+        shutil.rmtree(workspace / "results" / folder.name, ignore_errors=True)
+        console.note(f"{folder.name}: deleted")

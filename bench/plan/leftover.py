@@ -1,0 +1,70 @@
+"""Which namespaces a run has left at its providers, by its journal alone.
+
+Example::
+
+    for one in await leftovers(reader):
+        one.provider, one.attempts          # "mem0", {"conv-26": 1}: the last attempt of each corpus that lies there
+
+A namespace is left when the last attempt of its corpus has rows and none says that it was cleared, unless somebody has
+given it up since: that is an event, and no row claims that anything was cleared. What a built-in keeps lies below the
+run's own folder and goes with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from bench.journal import CorpusKind, Event, Reader
+from bench.plan.record import read
+from bench.providers.names import BUILT_IN
+
+FORGOTTEN = "forgotten"
+"""kind of the event that says that namespaces were given up"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leftover:
+    """What one lane has left."""
+
+    lane: str
+    provider: str
+    """its label, a variant as ``name@label``"""
+    attempts: Mapping[str, int]
+    """corpus -> its last attempt"""
+
+    def is_at(self, names: Collection[str]) -> bool:
+        """Say whether one of these is the provider; a plain name means each of its variants."""
+        return self.provider in names or self.provider.partition("@")[0] in names
+
+    def given_up(self) -> Event:
+        """The event that says so."""
+        text = f"{len(self.attempts)} namespaces at {self.provider} were given up: not cleared"
+        return Event(kind=FORGOTTEN, scope=self.lane, message=text, data={"attempts": dict(self.attempts)})
+
+
+async def leftovers(reader: Reader) -> list[Leftover]:
+    """The lanes that left something, in the order of their keys."""
+    forgotten = await _forgotten(reader)
+    lanes = {job.lane: job.provider for job in read(reader.meta.extra)}
+    found = []
+    for lane, provider in sorted(lanes.items()):
+        if provider.partition("@")[0] in BUILT_IN:
+            continue
+        attempts = {
+            one.corpus: one.last[0].attempt
+            async for one in reader.corpora(lane)
+            if one.last and one.row(CorpusKind.CLEARED) is None
+        }
+        left = {corpus: attempt for corpus, attempt in attempts.items() if (lane, corpus, attempt) not in forgotten}
+        if left:
+            found.append(Leftover(lane=lane, provider=provider, attempts=left))
+    return found
+
+
+async def _forgotten(reader: Reader) -> set[tuple[str, str, int]]:
+    """Lane, corpus and attempt of each namespace that was given up."""
+    events = [event for _, event in await reader.events() if event.kind == FORGOTTEN]
+    given_up = [(one.scope, cast("Mapping[str, int]", one.data["attempts"])) for one in events]
+    return {(lane, corpus, attempt) for lane, attempts in given_up for corpus, attempt in attempts.items()}

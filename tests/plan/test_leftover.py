@@ -1,0 +1,59 @@
+"""What a run left at its providers follows from its journal: cleared is cleared, given up is given up, no more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bench.journal import CorpusKind, CorpusRow, Journal, Reader
+from bench.plan.leftover import FORGOTTEN, Leftover, leftovers
+from tests.small_journal import record
+from tests.told_journal import Told, told
+
+ITEMS = [Told(item="q1")]
+
+
+def row(lane: str, corpus: str, kind: CorpusKind, attempt: int = 1) -> CorpusRow:
+    return CorpusRow(lane=lane, corpus=corpus, attempt=attempt, kind=kind)
+
+
+async def written(tmp_path: Path) -> Path:
+    rows = [
+        row("lane-hosted", "c1", CorpusKind.INGESTED), row("lane-hosted", "c2", CorpusKind.INGESTED),
+        row("lane-hosted", "c2", CorpusKind.CLEARED), row("lane-hosted", "c3", CorpusKind.FAILED),
+        row("lane-bm25", "c1", CorpusKind.INGESTED),
+    ]  # fmt: skip
+    jobs = [(record("hosted"), ITEMS), (record("bm25"), ITEMS), (record("bm25@b", lane="lane-bm25"), ITEMS)]
+    return await told(tmp_path, "r1", jobs, more=rows)
+
+
+async def left(folder: Path) -> list[Leftover]:
+    async with Reader.open(folder) as reader:
+        return await leftovers(reader)
+
+
+async def test_what_runs_left_at_outside_providers_is_known_by_corpus(tmp_path: Path) -> None:
+    (one,) = await left(await written(tmp_path))
+    assert (one.lane, one.provider, one.attempts) == ("lane-hosted", "hosted", {"c1": 1, "c3": 1})
+    assert one.is_at(["hosted"]) and not one.is_at(["bm25"]), "the built-in's lies in the run's own folder"
+
+
+async def test_what_was_given_up_is_left_no_more_and_counts_as_cleared_nowhere(tmp_path: Path) -> None:
+    folder = await written(tmp_path)
+    (one,) = await left(folder)
+    async with Journal.resume(folder) as journal:
+        journal.append(one.given_up())
+        await journal.flush()
+        assert await left(folder) == []
+        rows = await journal.corpus("lane-hosted", "c1")
+        assert [each.kind for each in rows] == [CorpusKind.INGESTED]
+        journal.append(row("lane-hosted", "c3", CorpusKind.INGESTED, attempt=2))
+        await journal.flush()
+        assert [each.attempts for each in await left(folder)] == [{"c3": 2}], "a later attempt is another namespace"
+    async with Reader.open(folder) as reader:
+        ((_, event),) = [each for each in await reader.events() if each[1].kind == FORGOTTEN]
+    assert (event.scope, event.message) == ("lane-hosted", "2 namespaces at hosted were given up: not cleared")
+
+
+def test_a_plain_name_means_each_of_its_variants() -> None:
+    one = Leftover(lane="l", provider="p@big", attempts={"c": 1})
+    assert one.is_at(["p"]) and one.is_at(["p@big"]) and not one.is_at(["p@small"])
