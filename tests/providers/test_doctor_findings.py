@@ -310,6 +310,7 @@ def test_only_a_look_is_kept_short_where_the_config_names_a_time() -> None:
     slow = _impatient(declared({"connection.timeout": 120_000, "endpoints.count": look}))
     assert slow.connection.timeout == 120_000 and slow.endpoints and slow.endpoints.count
     assert slow.endpoints.count.timeout == ATTEMPT_MS
+    assert slow.sha256 == declared({"endpoints.count": look}).sha256, "a time-out is no part of what is asked"
     assert _impatient(declared({})).connection.timeout == ATTEMPT_MS
     own = _impatient(declared({"endpoints.count": {**look, "timeout": 40_000}}))
     assert own.endpoints and own.endpoints.count and own.endpoints.count.timeout == 40_000

@@ -10,11 +10,13 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from bench.canonical import digest as canonical_digest
+from bench.config.provider.calls import Endpoints
 from bench.events import redact
 
 if TYPE_CHECKING:
     from bench.config.provider import ProviderConfig
 
+CALL = {"timeout": True, "steps": {"__all__": {"timeout"}}}
 NOT_IDENTITY = {
     "display_name": True,
     "description": True,
@@ -27,6 +29,10 @@ NOT_IDENTITY = {
     "rate_limit": True,
     "prices": True,
     "connection": {"timeout", "connect_timeout"},
+    "endpoints": dict.fromkeys(Endpoints.model_fields, CALL),
+    "setup": {"__all__": {"timeout"}},
+    "teardown": {"__all__": {"timeout"}},
+    "wait": {"request": {"timeout"}},
 }
 
 
