@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from bench.config.catalog import Catalog
-from bench.config.source import Source, load
+from bench.config.source import Source, load, show
 from bench.errors import BenchError, ConfigError, UsageError
 from bench.settings import Environment
 
@@ -124,7 +124,7 @@ def _benchmark(catalog: Catalog, path: Path, environment: Environment) -> Iterat
 
     found = validate_benchmark(path, catalog, check_metric=resolve, known_metrics=names())
     yield from ((error, None) for error in found.errors)
-    yield from ((None, f"{path}: {note}") for note in found.notes)
+    yield from ((None, _noted(path, note)) for note in found.notes)
     told = {error.where for error in found.errors}
     if found.name is None:  # the file is no config as it stands
         yield from ((error, None) for error in written_metric_problems(path) if error.where not in told)
@@ -141,6 +141,11 @@ def _benchmark(catalog: Catalog, path: Path, environment: Environment) -> Iterat
         yield from ((error, None) for error in data_problems(found.dataset, catalog.workspace))
 
 
+def _noted(path: Path, note: str) -> str:
+    """A note with its file; one that begins with a place in this file needs no other."""
+    return note if note.startswith(f"{show(path)}:") else f"{path}: {note}"
+
+
 def _provider(catalog: Catalog, path: Path, environment: Environment) -> Iterator[Finding]:
     from bench.config.provider import load_provider
     from bench.providers.adapters import provider_class
@@ -153,7 +158,7 @@ def _provider(catalog: Catalog, path: Path, environment: Environment) -> Iterato
         except ConfigError as error:
             missing_extra = error.hint.startswith("its extra is not installed")
             yield (None, f"{path}: {error.hint}") if missing_extra else (error, None)
-    yield from ((None, f"{path}: {warning}") for warning in config.warnings)
+    yield from ((None, _noted(path, warning)) for warning in config.warnings)
     for name, needed in variables(config).items():
         if needed and not (environment.get(name) or environment.get(f"{name}_FILE")):
             yield None, f"{path}: the environment variable {name} is not set; a run needs it"

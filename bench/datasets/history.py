@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,6 +15,7 @@ from datetime import datetime
 from bench.config.benchmark import BenchmarkConfig
 from bench.config.jsonpath import Path, compile_path
 from bench.datasets.dates import DateReader
+from bench.datasets.naming import ConfigNames, key_pattern
 from bench.datasets.place import RowPlace
 from bench.datasets.turns import RawTurn, TurnReader
 from bench.datasets.values import list_at, name_of, scalar_text, text_at, value_at
@@ -38,17 +38,18 @@ class RawSession:
 class HistoryReader:
     """Reads histories by one config."""
 
-    def __init__(self, config: BenchmarkConfig, dates: DateReader) -> None:
+    def __init__(self, config: BenchmarkConfig, dates: DateReader, names: ConfigNames) -> None:
         context = config.fields.context
         self.kind = context.type
         self.field = compile_path(context.field, bare=True)
         self.date_field = _path(context.date_field)
         self.id_field = _path(context.session_id_field)
-        self.session_key = _key_pattern(context.session_pattern)
-        self.date_key = _key_pattern(context.date_pattern)
+        self.session_key = key_pattern(context.session_pattern)
+        self.date_key = key_pattern(context.date_pattern)
         self.metadata = config.memory_metadata
         self.dates = dates
-        self.turns = TurnReader(config, dates)
+        self.names = names
+        self.turns = TurnReader(config, dates, names)
 
     def read(self, row: Mapping[str, object], place: RowPlace, row_id: str) -> list[RawSession]:
         """Give the sessions in natural order: numeric key order or array order."""
@@ -69,6 +70,7 @@ class HistoryReader:
         holder = value_at(row, self.field, place)
         if not isinstance(holder, Mapping):
             raise place.error(name_of(self.field), "must be an object, not", holder)
+        self.names.sessions.meet(holder)
         dates = {match[1]: key for key in holder if (match := self.date_key.fullmatch(key))}
         numbers = {key: match[1] for key in holder if (match := self.session_key.fullmatch(key))}
         for key in sorted(numbers, key=lambda name: int(numbers[name])):
@@ -152,8 +154,3 @@ def _nth(path: Path | None, index: int) -> str:
 
 def _path(text: str | None) -> Path | None:
     return None if text is None else compile_path(text, bare=True)
-
-
-def _key_pattern(pattern: str) -> re.Pattern[str]:
-    before, after = pattern.split("*")
-    return re.compile(f"{re.escape(before)}([0-9]+){re.escape(after)}")

@@ -19,6 +19,7 @@ from bench.datasets.corpora import Built
 from bench.datasets.dates import DateReader
 from bench.datasets.evidence import EvidenceRule, Lookup
 from bench.datasets.history import HistoryReader, RawSession
+from bench.datasets.naming import ConfigNames
 from bench.datasets.place import RowPlace
 from bench.datasets.questions import QuestionReader, RawItem
 from bench.datasets.tables import without_empty_cells
@@ -46,8 +47,9 @@ class RowParser:
         self.config = config
         dates = DateReader(config.timezone, config.date_formats)
         self.dates = dates
-        self.history = HistoryReader(config, dates)
-        self.questions = QuestionReader(config, dates, self.history.turns)
+        self.names = ConfigNames(config)
+        self.history = HistoryReader(config, dates, self.names)
+        self.questions = QuestionReader(config, dates, self.history.turns, self.names)
         self.rule = EvidenceRule.of(config)
         self.removed_roles = frozenset(config.ingestion.preprocessing.remove_roles)
         self.one_item_a_row = config.fields.questions is None and config.flatten is None

@@ -2,7 +2,7 @@
 
 One row is one question, a list of nested questions, or, flattened, a list of children::
 
-    reader = QuestionReader(config)
+    reader = QuestionReader(config, dates, turns, names)
     for raw in reader.read(row, place, row_id="conv-26"):
         raw.id, raw.question, raw.refs          # "conv-26_0", "When ...?", ("D1:3",)
 """
@@ -19,7 +19,7 @@ from bench.config.findings import did_you_mean
 from bench.config.jsonpath import Path
 from bench.datasets.dates import DateReader
 from bench.datasets.item_paths import ItemPaths, RowPaths
-from bench.datasets.named import NamedPaths
+from bench.datasets.naming import ConfigNames
 from bench.datasets.place import RowPlace
 from bench.datasets.tables import without_empty_cells
 from bench.datasets.turns import TurnReader
@@ -54,7 +54,7 @@ class RawItem:
 class QuestionReader:
     """Reads items by one config; counts what ``max_items`` dropped and which labels had no name."""
 
-    def __init__(self, config: BenchmarkConfig, dates: DateReader, turns: TurnReader) -> None:
+    def __init__(self, config: BenchmarkConfig, dates: DateReader, turns: TurnReader, names: ConfigNames) -> None:
         self.config = config
         self.dates = dates
         self.schema = config.fields
@@ -62,12 +62,14 @@ class QuestionReader:
         self.types = frozenset(kind.name for kind in config.question_types)
         self.pattern = re.compile(config.abstention.id_pattern) if config.abstention.id_pattern else None
         self.turns = turns if config.evidence.parser == "exact_text" else None
-        self.named = NamedPaths(config)
+        self.names = names
         self.dropped = 0
         self.unnamed: set[str] = set()
 
     def read(self, row: Mapping[str, object], place: RowPlace, row_id: str) -> Iterator[RawItem]:
         """Give the items of a row in file order."""
+        if self.names.rows.open:
+            self.names.rows.look([row])
         if self.schema.questions is not None:
             yield from self._nested(row, place, row_id)
         elif self.config.flatten is not None:
@@ -82,9 +84,13 @@ class QuestionReader:
         return self.config.corpus is None or question is None or question.get(row) != ""
 
     def _meet(self, row: Mapping[str, object], items: Sequence[object]) -> None:
-        """Remember what the items have of all that the config names."""
-        if self.named.open:
-            self.named.meet(items, [row, self.paths.context.get(row)])
+        """Show the names that are still open the items of a row, and what stands around them."""
+        if not items:
+            return
+        if self.names.items.open:
+            self.names.items.look(items)
+        if self.names.around.open:
+            self.names.around.look([*items, row, self.paths.context.get(row)])
 
     def _flat(self, row: Mapping[str, object], place: RowPlace, item_id: str) -> RawItem:
         paths = self.paths
@@ -112,6 +118,7 @@ class QuestionReader:
         if path is None:
             return None
         raw = id_at(child, path, place, prefix=prefix)
+        self.names.categories.meet([raw])
         names = self.config.categories
         if raw in names:
             return names[raw]
@@ -127,6 +134,7 @@ class QuestionReader:
         assert flatten is not None and self.paths.children is not None
         children = list_at(row, self.paths.children, place)
         self.dropped += max(0, len(children) - (flatten.max_items or len(children)))
+        self.names.children.look(children)
         for index, child in enumerate(children[: flatten.max_items]):
             where = f"{name_of(self.paths.children)}[{index}]"
             if not isinstance(child, Mapping):
@@ -148,6 +156,7 @@ class QuestionReader:
         kind: str | None,
     ) -> RawItem:
         self._check_type(kind, place, item_id)
+        self.names.ids.meet([item_id])
         metadata = self._metadata(scopes, kind_id=_label(paths.category.get(row)) if paths.category else None)
         given = texts_of(paths.answer.get(row), f"{prefix}{name_of(paths.answer)}", place) if paths.answer else ()
         answers = tuple(text for text in given if text.strip())  # every answer holds an empty text

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bench.config.benchmark import BenchmarkConfig
-from bench.config.findings import did_you_mean
 from bench.datasets.corpora import Built, build
 from bench.datasets.digests import ContentDigest, OutOfRange
 from bench.datasets.evidence import MISSING, TURNS_MISSING
@@ -201,17 +200,19 @@ class Scanner:
         raise DataError(message, where=first.where, hint=first.hint)
 
     def _check_turn_keys(self) -> None:
-        keys = self.parser.history.turns.unseen()
-        problems = [
-            ConfigError(
-                f"no turn of {self.file.label} has what itemSchema.{name} names{near}",
-                where=self.config.place("schema", "context", "itemSchema", name),
-                hint="correct the path, or remove it",
-            )
-            for name, near in keys
-        ]
-        if problems:
-            raise ConfigError.of(problems)
+        names = self.parser.names
+        if self.parser.history.turns.turns_met == 0 or not names.parts.open:
+            return
+        raise ConfigError.of(
+            [
+                ConfigError(
+                    f"{names.says(name)}, and {told}",
+                    where=self.config.place(*name.key),
+                    hint="correct the path, or remove it",
+                )
+                for name, told in names.parts.unmet()
+            ]
+        )
 
     def _check_declared(self) -> None:
         """Flags that only the usual names brought in say nothing when no turn has one."""
@@ -228,15 +229,9 @@ class Scanner:
         if self.parser.questions.unnamed:
             listed = ", ".join(sorted(self.parser.questions.unnamed))
             notes.append(f"categories without a name keep their id as label: {listed}")
-        return [*notes, *self.parser.questions.named.unmet(), *self._absent_types()]
-
-    def _absent_types(self) -> Iterator[str]:
-        """Types whose items would abstain, if there were any."""
-        known, key = self.found.counts.question_types, self.config.written("abstention", "question_types")
-        for name in self.config.abstention.question_types:
-            if name not in known:
-                guess = did_you_mean(name, known) if known else ": no item has a question type"
-                yield f'{key} names "{name}", and no item is of that type{guess}'
+        names = self.parser.names
+        names.types.meet(self.found.counts.question_types)
+        return [*notes, *names.unmet()] if self.found.counts.items else notes
 
 
 def count_corpus(

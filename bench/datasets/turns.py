@@ -2,9 +2,9 @@
 
 ::
 
-    reader = TurnReader(config, dates)
+    reader = TurnReader(config, dates, names)
     reader.read({"role": "user", "content": "Hi"}, "sessions[0][0]", place)      # RawTurn
-    reader.unseen()                                  # mapped keys that no turn of the file had
+    names.parts.open                                 # mapped keys that no turn of the file had so far
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from bench.config.benchmark import BenchmarkConfig
-from bench.config.findings import did_you_mean
 from bench.config.jsonpath import Path, compile_path
 from bench.datasets.dates import DateReader
+from bench.datasets.naming import ConfigNames, mapped_parts
 from bench.datasets.place import RowPlace
 from bench.datasets.values import missing, name_of, scalar_text
 
@@ -52,18 +52,15 @@ class RawTurn:
         return f"{self.speaker or self.role or ''}: {self.text}"
 
 
-WORDS = ("content", "text")
-"""the parts that no turn can do without"""
-
-
 class TurnReader:
-    """Reads turns by one config and remembers which keys it met."""
+    """Reads turns by one config and shows its names which keys and roles they have."""
 
-    def __init__(self, config: BenchmarkConfig, dates: DateReader) -> None:
+    def __init__(self, config: BenchmarkConfig, dates: DateReader, names: ConfigNames) -> None:
         self.dates = dates
+        self.names = names
         self.by_name = config.fields_by_name or config.fields.context.item_schema is None
         self.removed = frozenset(config.ingestion.preprocessing.remove_fields)
-        self.paths = _paths(config, self.removed)
+        self.paths = _paths(config)
         self.take = {name: _taker(paths) for name, paths in self.paths.items()}
         self.said = [name for name in _order(config.rendering.dialogue) if name in self.paths]
         hidden = {"speaker_text": "role", "role_content": "speaker"}.get(config.rendering.dialogue)
@@ -73,8 +70,6 @@ class TurnReader:
         self.flag = _taker((compile_path(flag, bare=True),)) if flag else None
         self.gold_met = False
         self.turns_met = 0
-        self._unmet = set(self.paths)
-        self._keys: set[str] = set()
 
     def read(self, value: object, where: str, place: RowPlace) -> RawTurn:
         """Read a turn, an object or a bare text; DataError with its place."""
@@ -84,10 +79,11 @@ class TurnReader:
             raise place.error(where, "must be a turn, not", value)
         turn = {key: part for key, part in value.items() if key not in self.removed} if self.removed else value
         self.turns_met += 1
-        if self._unmet and not self.by_name:
-            self._meet(turn)
+        self._meet(value, turn)
         raw = RawTurn(id=self._id(turn, where, place), text=self._said(turn, where, place))
         self._who(raw, turn, where, place)
+        if self.names.roles.open and raw.role is not None:
+            self.names.roles.meet([raw.role])
         if "caption" in self.take:
             raw.caption = self._text(turn, "caption", where, place) or None
         if "date" in self.take:
@@ -100,15 +96,14 @@ class TurnReader:
         """True when the turn has an id of its own kind (``dialogId``)."""
         return "dialog_id" in self.take and self.take["dialog_id"](value) is not None
 
-    def unseen(self) -> list[tuple[str, str]]:
-        """(key of itemSchema, nearest key of a turn) for each mapped key that no turn had."""
-        if self.by_name or self.turns_met == 0:
-            return []
-        return [(name, did_you_mean(str(self.paths[name][0].steps[-1]), self._keys)) for name in sorted(self._unmet)]
-
-    def _meet(self, turn: Mapping[str, object]) -> None:
-        self._keys.update(turn)
-        self._unmet -= {name for name in self._unmet if self.take[name](turn) is not None}
+    def _meet(self, value: Mapping[str, object], turn: Mapping[str, object]) -> None:
+        """Show the names that are still open a turn, as the file has it and without what the config removes."""
+        names = self.names
+        if names.parts.open:
+            names.parts.look([turn])
+        if names.turns.open or names.removed.open:
+            names.turns.look([value])
+            names.removed.look([value])
 
     def _said(self, turn: Mapping[str, object], where: str, place: RowPlace) -> str:
         for name in self.said:
@@ -156,14 +151,11 @@ def _order(dialogue: str) -> tuple[str, str]:
     return ("text", "content") if dialogue == "speaker_text" else ("content", "text")
 
 
-def _paths(config: BenchmarkConfig, removed: frozenset[str]) -> dict[str, tuple[Path, ...]]:
-    """Part of a turn -> where it may stand; a part that the config removes is as good as not mapped."""
-    schema = config.fields.context.item_schema
-    if config.fields_by_name or schema is None:
+def _paths(config: BenchmarkConfig) -> dict[str, tuple[Path, ...]]:
+    """Part of a turn -> where it may stand."""
+    if config.fields_by_name or config.fields.context.item_schema is None:
         return {part: tuple(compile_path(name, bare=True) for name in names) for part, names in USUAL_NAMES.items()}
-    mapped = schema.model_dump(exclude_none=True)
-    paths = {part: (compile_path(str(path), bare=True),) for part, path in mapped.items()}
-    return {part: found for part, found in paths.items() if part in WORDS or found[0].steps[0] not in removed}
+    return {part: (compile_path(path, bare=True),) for part, path in mapped_parts(config).items()}
 
 
 def _taker(paths: tuple[Path, ...]) -> Take:

@@ -140,9 +140,9 @@ def test_a_mapped_key_that_no_turn_has_is_told_at_its_place_in_the_config(worksp
     schema = SCHEMA % "content: content, caption: $.captain, role: role"
     with pytest.raises(BenchError) as caught:
         opened(workspace, LISTED % schema, [[{"role": "user", "content": "x", "caption": "c"}]])
-    text = f"no turn of {workspace.root}/datasets/t.json has what itemSchema.caption names"
-    assert f'{text}; did you mean "caption"?' in str(caught.value)
-    assert str(caught.value).startswith(f"{workspace.root}/configs/benchmarks/t.yaml:9:")
+    text = 'schema.context.itemSchema.caption names "$.captain", and no turn has it; did you mean "caption"?'
+    assert caught.value.message == text
+    assert str(caught.value.where).startswith(f"{workspace.root}/configs/benchmarks/t.yaml:9:")
     assert caught.value.hint == "correct the path, or remove it"
 
 

@@ -244,6 +244,10 @@ class BenchmarkConfig(BenchmarkFile):
         """A key with dots, as its file writes it, for sentences."""
         return self._origin.written(path) if self._origin else ".".join(map(str, path))
 
+    def says(self, *path: str | int) -> bool:
+        """True when a file of the config gives the key itself, not its default."""
+        return self._origin is not None and self._origin.says(path)
+
     def folder_of(self, *path: str | int) -> Path | None:
         """The folder of the file that gave a value."""
         return self._origin.folder_of(path) if self._origin else None

@@ -51,6 +51,11 @@ class Origin:
         path = self.spelt(path)
         return ".".join(map(str, self.source_of(path).locate(path)))
 
+    def says(self, path: TreePath) -> bool:
+        """True when one of the files has the key itself."""
+        path = self.spelt(path)
+        return len(self.source_of(path).locate(path)) == len(path)
+
     def folder_of(self, path: TreePath) -> Path:
         """The folder of the file that gave a value."""
         return self.source_of(self.spelt(path)).path.parent

@@ -1,0 +1,171 @@
+"""Whatever key of a benchmark is a path into the data, a path that leads nowhere is told: an error or a note."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator, Mapping
+from typing import Annotated, get_args, get_origin
+
+import pytest
+from pydantic import AfterValidator, BaseModel
+
+from bench.config.benchmark import BenchmarkFile
+from bench.config.benchmark.terms import FieldPath
+from bench.config.catalog import Catalog
+from bench.config.manifest import Manifest
+from bench.datasets.validating import validate_benchmark
+from tests.datasets.conftest import Workspace
+
+IS_PATH = next(one for one in get_args(FieldPath) if isinstance(one, AfterValidator))
+NOWHERE = "zzz"
+
+
+def paths_of(model: type[BaseModel]) -> set[str]:
+    """Every key of a model, with dots, whose value is a path or a map of paths."""
+    return {name for key, info in model.model_fields.items() for name in _below(key, info.annotation, info.metadata)}
+
+
+def _below(key: str, annotation: object, metadata: list[object]) -> Iterator[str]:
+    if IS_PATH in metadata:
+        yield key
+    elif isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield from (f"{key}.{name}" for name in paths_of(annotation))
+    elif get_origin(annotation) is Annotated:
+        inner, *more = get_args(annotation)
+        yield from _below(key, inner, more)
+    else:
+        for part in get_args(annotation):
+            yield from _below(key, part, [])
+
+
+TURN = {"who": "user", "name": "Ann", "words": "I like tea.", "said": "I like tea.", "pic": "a cup", "tid": "t1",
+        "key": "k1", "at": "2024-05-01"}  # fmt: skip
+QUESTION = {"qid": "n1", "q": "What?", "a": "tea", "gold": ["t1"], "cat": "fact", "day": "2024-05-02", "opts": ["tea"]}
+ROW = {
+    "id": "r", "q": "What?", "a": "tea", "opts": ["tea", "milk"], "points": ["says tea"], "right": "tea",
+    "talk": [[TURN]], "days": ["2024-05-01"], "sids": ["s1"], "gold": ["s1"], "turns": ["t1"], "none": False,
+    "group": "g", "until": "1", "kind": "fact", "qa": [QUESTION],
+}  # fmt: skip
+TURN_PARTS = {"role": "who", "speaker": "name", "caption": "pic", "dialog_id": "tid"}
+CONTEXT = {"field": "talk", "type": "array", "date_field": "days", "session_id_field": "sids"}
+FLAT: dict[str, object] = {
+    "name": "t",
+    "version": "1",
+    "data": {"type": "local", "path": "./datasets/t.json"},
+    "schema": {
+        "item_id": "id", "question": "q", "answer": "a", "choices": "opts", "rubric": "points",
+        "choice_answer": "right",
+        "context": {**CONTEXT, "item_schema": {**TURN_PARTS, "content": "words"}},
+        "metadata": {"questionType": "kind"},
+    },
+    "evidence": {"session_ids_field": "gold", "turn_ids_field": "turns", "turn_flag": "who"},
+    "abstention": {"field": "none"},
+    "corpus": {"field": "group"},
+    "visibility": {"field": "until"},
+    "evaluation": {"method": "mcq"},
+}  # fmt: skip
+NESTED = {
+    **FLAT,
+    "schema": {
+        "item_id": "id",
+        "context": {**CONTEXT, "item_schema": {"role": "who", "text": "said", "id": "key", "date": "at"}},
+        "questions": {
+            "field": "qa", "question_field": "q", "answer_field": "a", "evidence_field": "gold",
+            "category_field": "cat", "id_field": "qid", "date_field": "day", "choices_field": "opts",
+        },
+    },
+    "evidence": {},
+    "evaluation": {"method": "exact-match"},
+}  # fmt: skip
+
+REQUIRED = {
+    "manifest_version": "1", "name": "m", "version": "1", "data_file": "data.json", "metrics": [],
+    "required_capabilities": ["add_memory"],
+}  # fmt: skip
+EXACT = {"protocol": "exact-match"}
+QUERY = {"question_field": "q", "expected_answer_field": "a", "date_field": "day"}
+COMMON = {"evidence_field": "turns", "answer_session_ids_field": "gold", "corpus_field": "group"}
+SESSIONS = {"strategy": "session-based", "sessions_field": "talk", "session_ids_field": "sids", "dates_field": "days"}
+DELETING = {"strategy": "add-delete-verify", "add_content_field": "q", "delete_target_field": "id",
+            "verify_query_field": "q"}  # fmt: skip
+MANIFESTS: list[dict[str, object]] = [
+    {**REQUIRED, "id_field": "id", "abstention": {"field": "none"}, "query": QUERY, "evaluation": EXACT,
+     "ingestion": {**SESSIONS, **COMMON}},
+    {**REQUIRED, "id_field": "id", "query": QUERY, "evaluation": EXACT, "flatten": {"field": "qa"},
+     "ingestion": {"strategy": "simple", "content_field": "q"}},
+    {**REQUIRED, "id_field": "id", "query": QUERY, "ingestion": DELETING, "evaluation": EXACT},
+    {**REQUIRED, "id_field": "id", "query": QUERY, "ingestion": DELETING,
+     "evaluation": {"protocol": "deletion-check", "verification_query_field": "q", "deleted_content_field": "q"}},
+    {**REQUIRED, "id_field": "id", "query": QUERY, "ingestion": SESSIONS,
+     "evaluation": {"protocol": "llm-as-judge", "type_field": "kind"}},
+]  # fmt: skip
+LINES = {**ROW, "day": "2024-05-02", "qa": [{}], "talk": [[{"role": "user", "content": "I like tea."}]]}
+
+
+def places_in(tree: Mapping[str, object], model: type[BaseModel]) -> Iterator[tuple[str, ...]]:
+    """Where a config gives one of the model's paths."""
+    known = {path.replace("fields.", "schema.", 1) if path.startswith("fields.") else path for path in paths_of(model)}
+
+    def walk(node: Mapping[str, object], at: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        for key, value in node.items():
+            here = (*at, key)
+            if isinstance(value, Mapping):
+                yield from walk(value, here)
+            elif ".".join(here) in known or ".".join(at) in known:
+                yield here
+
+    yield from walk(tree, ())
+
+
+def told(workspace: Workspace, tree: Mapping[str, object], at: tuple[str, ...]) -> list[str]:
+    """What is said of a config in which one path leads nowhere."""
+    changed = copy.deepcopy(dict(tree))
+    node: dict[str, object] = changed
+    for part in at[:-1]:
+        node = node[part]  # type: ignore[assignment]
+    if at:
+        node[at[-1]] = NOWHERE
+    if "manifest_version" in tree:
+        path = workspace.manifest(str(changed.pop("name")), **changed)
+        (path.parent / "data.json").write_text(json.dumps([LINES]), encoding="utf-8")
+    else:
+        path = workspace.yaml("t", json.dumps(changed))
+        workspace.data("t.json", [ROW])
+    found = validate_benchmark(path, Catalog.load(workspace.root))
+    return [*map(str, found.errors), *found.notes]
+
+
+CONFIGS = [FLAT, NESTED, *MANIFESTS]
+OVERRULED = {("deletion-check", ("ingestion", "verify_query_field"))}
+"""nobody reads it: the protocol's own key comes before it"""
+
+
+def cases() -> Iterator[tuple[Mapping[str, object], tuple[str, ...]]]:
+    for tree in CONFIGS:
+        evaluation = tree["evaluation"]
+        assert isinstance(evaluation, dict)
+        for at in places_in(tree, Manifest if "manifest_version" in tree else BenchmarkFile):
+            if (evaluation.get("protocol"), at) not in OVERRULED:
+                yield tree, at
+
+
+@pytest.mark.parametrize("tree", CONFIGS, ids=range(len(CONFIGS)))
+def test_of_a_config_that_fits_nothing_is_told(workspace: Workspace, tree: Mapping[str, object]) -> None:
+    assert told(workspace, tree, ()) == []
+
+
+@pytest.mark.parametrize(("tree", "at"), [pytest.param(*case, id=".".join(case[1])) for case in cases()])
+def test_a_path_that_leads_nowhere_is_told_by_its_name(
+    workspace: Workspace, tree: Mapping[str, object], at: tuple[str, ...]
+) -> None:
+    found = told(workspace, tree, at)
+    assert any(NOWHERE in text for text in found), found
+
+
+def test_every_key_that_is_a_path_stands_in_one_of_the_configs_above() -> None:
+    benchmark = {".".join(at) for tree in (FLAT, NESTED) for at in places_in(tree, BenchmarkFile)}
+    expected = {path.replace("fields.", "schema.", 1) for path in paths_of(BenchmarkFile)}
+    assert {path.removesuffix(".questionType") for path in benchmark} == expected
+    manifest = {".".join(at) for tree in MANIFESTS for at in places_in(tree, Manifest)}
+    assert manifest == paths_of(Manifest)

@@ -1,0 +1,284 @@
+"""A name of a config that nothing in the data has is told at its place with the nearest that the data has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from bench.config.catalog import Catalog
+from bench.datasets.validating import validate_benchmark
+from tests.datasets.conftest import Workspace
+
+FLAT = """name: t
+version: "1"
+data: {type: local, path: ./datasets/t.json}
+schema:
+  itemId: id
+  question: q
+  answer: a
+  context: {field: talk, type: string}
+%s
+evaluation: {method: exact-match}
+metrics: [accuracy]
+"""
+ROW = {"id": "r", "q": "?", "a": "!", "talk": "x", "kind": "fact", "asked": "2024-05-01", "gold": ["r"], "odd": False,
+       "more": {"mood": None}}  # fmt: skip
+
+
+def notes(workspace: Workspace, extra: str, *rows: Mapping[str, object], text: str = FLAT) -> list[str]:
+    """What validate tells of the rows, without the file; it never refuses them."""
+    path = workspace.yaml("t", text % extra)
+    workspace.data("t.json", [{**row, "id": f"r{at}"} for at, row in enumerate(rows or (ROW,))])
+    found = validate_benchmark(path, Catalog.load(workspace.root))
+    assert found.errors == ()
+    assert found.dataset is not None and tuple(found.notes) == found.dataset.notes
+    return [note.removeprefix(f"{path}:") for note in found.notes]
+
+
+@pytest.mark.parametrize(
+    ("extra", "told"),
+    [
+        ("  metadata: {questionType: knd}",
+         '9:14: schema.metadata.questionType names "knd", and no item has it; did you mean "kind"?'),
+        ("  metadata: {questionDate: askd}",
+         '9:14: schema.metadata.questionDate names "askd", and no item has it; did you mean "asked"?'),
+        ("  metadata: {question_type: nowhere}",
+         '9:14: schema.metadata.question_type names "nowhere", and no item has it; '
+         'there is "a", "asked", "gold", "id", "kind", "more" and 3 more'),
+        ("  metadata: {m: $.more.mod}",
+         '9:14: schema.metadata.m names "$.more.mod", and no item has it; did you mean "mood"?'),
+        ("evidence: {sessionIdsField: golld}",
+         '9:12: evidence.sessionIdsField names "golld", and no item has it; did you mean "gold"?'),
+        ("evidence: {turn_ids_field: '$.gld[*].id'}",
+         '9:12: evidence.turn_ids_field names "$.gld[*].id", and no item has it; did you mean "gold"?'),
+        ("abstention: {field: od}", '9:14: abstention.field names "od", and no item has it; did you mean "odd"?'),
+        ("abstention: {idPattern: _abs$}",
+         '9:14: abstention.idPattern names "_abs$", and no item id fits it; there is "r0"'),
+        ("evidence: {turnFlag: gold}", '9:12: evidence.turnFlag names "gold", and no turn has it'),
+    ],
+)  # fmt: skip
+def test_a_misspelt_name_is_told_at_its_place_under_its_own_key(workspace: Workspace, extra: str, told: str) -> None:
+    assert notes(workspace, extra) == [told]
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        "  metadata: {questionType: kind, questionDate: asked, m: $.more.mood, t: '$.gold[0]'}",
+        "evidence: {sessionIdsField: '$.gold[*]'}\nabstention: {field: odd, idPattern: 1$}",
+        "  metadata: {questionType: kind}\ngroups: {all: [fact]}\nquestionTypes: [{name: fact}]\n"
+        "abstention: {questionTypes: [fact]}",
+    ],
+)
+def test_a_part_that_one_item_has_even_if_null_or_false_is_not_told(workspace: Workspace, extra: str) -> None:
+    bare = {"q": "?", "a": "!", "talk": "x"}
+    assert notes(workspace, extra, bare, ROW, bare) == []
+
+
+TYPED = "  metadata: {questionType: kind}\n"
+
+
+@pytest.mark.parametrize(
+    ("extra", "told"),
+    [
+        ("abstention: {questionTypes: [fakt, none, fact]}",
+         ['10:30: abstention.questionTypes names "fakt", and no item is of that type; did you mean "fact"?',
+          '10:36: abstention.questionTypes names "none", and no item is of that type; there is "fact", "time"']),
+        ("groups: {all: [fact, tyme]}",
+         ['10:22: groups.all names "tyme", and no item is of that type; did you mean "time"?']),
+        ("questionTypes: [{name: fact}, {name: time}, {name: tyme}]\ngroups: {all: [tyme, fact]}",
+         ['10:45: questionTypes names "tyme", and no item is of that type; did you mean "time"?']),
+        ("x", []),
+    ],
+)  # fmt: skip
+def test_each_type_that_no_item_has_is_told_once(workspace: Workspace, extra: str, told: list[str]) -> None:
+    found = notes(workspace, TYPED + extra.removeprefix("x"), ROW, ROW | {"kind": "time"})
+    assert found == told
+
+
+def test_where_no_item_has_a_type_that_is_said_instead_of_a_guess(workspace: Workspace) -> None:
+    assert notes(workspace, "abstention: {questionTypes: [fact]}") == [
+        '9:30: abstention.questionTypes names "fact", and no item is of that type: no item has a question type'
+    ]
+
+
+PROMPTED = """name: t
+version: "1"
+data: {type: local, path: ./datasets/t.json}
+schema:
+  itemId: id
+  question: q
+  answer: a
+  context: {field: talk, type: string}
+  metadata: {questionType: kind, the_town: more}
+evaluation:
+  method: llm-judge
+%s
+questionTypes: [{name: fact, evaluationPrompt: strict}]
+metrics: [accuracy]
+"""
+
+
+def test_prompts_of_a_type_that_no_item_has_and_fields_that_nobody_gives_are_told(workspace: Workspace) -> None:
+    extra = (
+        "  answerPrompt: {promptFields: [theTown, thetwon],"
+        " byQuestionType: {fakt: '${question}', default: '${question}'}}\n"
+        "  judgePrompts: {byQuestionType: {strict: '${question}', fact: '${question}', lax: '${question}'}}"
+    )
+    assert [note.split(" ", 1)[1] for note in notes(workspace, extra, text=PROMPTED)] == [
+        'evaluation.answerPrompt.byQuestionType names "fakt", and no item is of that type; did you mean "fact"?',
+        'evaluation.judgePrompts.byQuestionType names "lax", and no item is of that type; there is "fact"',
+        'evaluation.answerPrompt.promptFields names "thetwon", and schema.metadata does not give it; '
+        'did you mean "the_town"?',
+    ]
+
+
+CHATS = """name: t
+version: "1"
+data: {type: local, path: ./datasets/t.json}
+schema:
+  itemId: id
+  question: q
+  answer: a
+  context: {field: talk, type: array, itemSchema: {role: role, content: text}}
+evaluation: {method: exact-match}
+metrics: [accuracy]
+%s
+"""
+TALK = [[{"role": "user", "text": "x", "gold": None}, {"role": "assistant", "text": "y", "mood": 1}]]
+
+
+@pytest.mark.parametrize(
+    ("extra", "told"),
+    [
+        ("evidence: {turnFlag: golld}",
+         ['11:12: evidence.turnFlag names "golld", and no turn has it; did you mean "gold"?']),
+        ("evidence: {turnFlag: gold}", []),
+        ("ingestion: {preprocessing: {removeFields: [mod, mood], removeRoles: [asistant, user]}}",
+         ['ingestion.preprocessing.removeFields names "mod", and no turn has it; did you mean "mood"?',
+          'ingestion.preprocessing.removeRoles names "asistant", and no turn has that role; '
+          'did you mean "assistant"?']),
+        ("ingestion: {preprocessing: {removeRoles: [tool]}}",
+         ['ingestion.preprocessing.removeRoles names "tool", and no turn has that role; '
+          'there is "assistant", "user"']),
+        ("ingestion: {preprocessing: {formatTemplate: \"${metadata.town|default:''}${session|lines}\"}}",
+         ['ingestion.preprocessing.formatTemplate names "town", and schema.metadata does not give it']),
+    ],
+)  # fmt: skip
+def test_what_turns_lack_is_told(workspace: Workspace, extra: str, told: list[str]) -> None:
+    found = notes(workspace, extra, {"q": "?", "a": "!", "talk": TALK}, text=CHATS)
+    assert len(found) == len(told)
+    assert all(note.endswith(expected) and note.startswith("11:") for note, expected in zip(found, told, strict=True))
+
+
+def test_turns_without_roles_are_told_so(workspace: Workspace) -> None:
+    extra = "ingestion: {preprocessing: {removeRoles: [tool]}}"
+    text = CHATS.replace("role: role, ", "")
+    (note,) = notes(workspace, extra, {"q": "?", "a": "!", "talk": TALK}, text=text)
+    assert note.endswith('names "tool", and no turn has that role: no turn has a role')
+
+
+def test_patterns_of_session_keys_that_a_file_writes_and_no_key_fits_are_told(workspace: Workspace) -> None:
+    text = CHATS.replace("type: array", "type: object%s").replace("\n%s\n", "\n")
+    talk = {"session_1": TALK[0], "session_1_date": "2024-05-01"}
+    row = {"q": "?", "a": "!", "talk": talk}
+    assert notes(workspace, "", row, text=text) == [], "a default is nobody's slip of the pen"
+    (note,) = notes(workspace, ", datePattern: session_*_dat", row, text=text)
+    assert note.endswith(
+        'schema.context.datePattern names "session_*_dat", and no key fits it; did you mean "session_1_date"?'
+    )
+    assert notes(workspace, ", datePattern: session_*_date", row, text=text) == []
+
+
+def test_nested_questions_are_read_themselves_and_dates_and_metadata_beside_them_too(workspace: Workspace) -> None:
+    path = workspace.yaml(
+        "n",
+        'name: n\nversion: "1"\ndata: {type: local, path: ./datasets/n.json}\n'
+        "schema:\n  itemId: id\n  context: {field: talk, type: string}\n"
+        "  questions: {field: qa, questionField: q, answerField: a, evidenceField: gld, dateField: wen}\n"
+        "  metadata: {place: town}\n"
+        "evaluation: {method: exact-match}\nmetrics: [accuracy]\n",
+    )
+    qa = {"q": "?", "a": "!", "gold": ["r"], "when": "2024-05-01"}
+    workspace.data("n.json", [{"id": "r", "talk": "x", "gld": [], "town": "Rome", "qa": [qa]}])
+    assert workspace.open("n").notes == (
+        f'{path}:7:60: schema.questions.evidenceField names "gld", and no item has it; did you mean "gold"?',
+        f'{path}:7:80: schema.questions.dateField names "wen", and no item has it; did you mean "when"?',
+    )
+    workspace.data("n.json", [{"id": "r", "talk": "x", "qa": []}])
+    assert workspace.open("n").notes == (), "nothing is asked, so nothing is missing"
+
+
+def test_a_category_with_a_name_that_no_question_is_of_is_told_once(workspace: Workspace) -> None:
+    path = workspace.yaml(
+        "n",
+        'name: n\nversion: "1"\ndata: {type: local, path: ./datasets/n.json}\n'
+        "schema:\n  itemId: id\n  context: {field: talk, type: string}\n"
+        "  questions: {field: qa, questionField: q, answerField: a, categoryField: kind}\n"
+        "categories: {1: fact, 2: time}\ngroups: {all: [fact, time]}\n"
+        "evaluation: {method: exact-match}\nmetrics: [accuracy]\n",
+    )
+    workspace.data("n.json", [{"id": "r", "talk": "x", "qa": [{"q": "?", "a": "!", "kind": 1}]}])
+    assert workspace.open("n").notes == (f'{path}:8:23: categories names "2", and no question is of it; there is "1"',)
+
+
+def test_a_name_of_an_extended_config_is_told_where_it_stands(workspace: Workspace) -> None:
+    parent = workspace.yaml("t", FLAT % "evidence: {sessionIdsField: golld}")
+    workspace.yaml("child", 'name: child\nversion: "2"\nextends: t\nsearch: {defaultLimit: 3}\n')
+    workspace.data("t.json", [ROW])
+    (note,) = workspace.open("child").notes
+    assert note.startswith(f"{parent}:9:12: evidence.sessionIdsField names ")
+
+
+def manifest_notes(workspace: Workspace, row: Mapping[str, object], **changes: object) -> list[str]:
+    """What the dataset of one row says, without the places."""
+    path = workspace.manifest("m", [row], **changes)
+    places = [note.removeprefix(f"{path}:").split(": ", 1) for note in workspace.open("m").notes]
+    assert all(place.replace(":", "").isdecimal() and place != "1:1" for place, _ in places)
+    return [text for _, text in places]
+
+
+def test_a_manifest_is_told_in_its_own_words(workspace: Workspace) -> None:
+    row = {"content": [[{"role": "user", "content": "x"}]], "question": "?", "answer": "!", "kind": "k", "gold": ["s"]}
+    assert manifest_notes(
+        workspace,
+        row,
+        ingestion={"strategy": "session-based", "sessions_field": "content", "answer_session_ids_field": "golld"},
+        evaluation={"protocol": "llm-as-judge", "type_field": "knd"},
+        abstention={"question_types": ["k"]},
+    ) == [
+        'ingestion.answer_session_ids_field names "golld", and no item has it; did you mean "gold"?',
+        'evaluation.type_field names "knd", and no item has it; did you mean "kind"?',
+        'abstention.question_types names "k", and no item is of that type: no item has a question type',
+    ]
+
+
+def test_fields_of_rows_and_children_that_none_has_are_told_for_a_manifest(workspace: Workspace) -> None:
+    row = {"content": "x", "answer": "!", "town": None, "qa": [{"question": "?", "day": "d"}]}
+    assert manifest_notes(
+        workspace,
+        row,
+        ingestion={"strategy": "simple", "content_field": "content", "metadata_fields": ["town", "twon"]},
+        flatten={"field": "qa", "promote_fields": ["question", "days"]},
+    ) == [
+        'ingestion.metadata_fields names "twon", and no row has it; did you mean "town"?',
+        'flatten.promote_fields names "days", and no child has it; did you mean "day"?',
+    ]
+
+
+def test_types_of_the_instructions_and_prefixes_of_keys_are_told_for_a_manifest(workspace: Workspace) -> None:
+    row = {"talk": {"sess_1": [{"role": "user", "content": "x"}]}, "question": "?", "answer": "!", "kind": "fact"}
+    folder = workspace.root / "configs" / "benchmarks" / "m"
+    folder.mkdir(parents=True)
+    (folder / "types.json").write_text('{"fakt": "Be kind.", "_default": "Be fair."}', encoding="utf-8")
+    ingestion = {"strategy": "session-based", "sessions_field": "talk", "sessions_format": "dynamic_keys"}
+    assert manifest_notes(
+        workspace,
+        row,
+        ingestion=ingestion | {"session_key_prefix": "session_"},
+        evaluation={"protocol": "llm-as-judge", "type_field": "kind", "type_instructions_file": "types.json"},
+    ) == [
+        'ingestion.session_key_prefix names "session_*", and no key fits it; did you mean "sess_1"?',
+        'evaluation.type_instructions_file names "fakt", and no item is of that type; did you mean "fact"?',
+    ]
