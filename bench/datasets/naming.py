@@ -164,8 +164,9 @@ def _types(config: BenchmarkConfig) -> Iterator[Wanted]:
         (("type_instructions",), config.type_instructions),
     ):
         named += [(path, name) for path, name in _keys(key, by_type) if name not in prompts | SPECIAL]
-    seen = set(config.categories.values())  # one whose category is missing is told there
-    return ((path, name) for path, name in named if not (name in seen or seen.add(name)))
+    first = {name: path for path, name in reversed(named)}
+    told = frozenset(config.categories.values())  # one whose category is missing is told there
+    return ((path, name) for path, name in named if first[name] == path and name not in told)
 
 
 def _metadata(config: BenchmarkConfig) -> Iterator[Wanted]:
