@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from bench.config.jsontext import TreePath
@@ -45,3 +45,12 @@ def texts(tree: object, path: TreePath = ()) -> Iterator[tuple[TreePath, str]]:
     elif isinstance(tree, list | tuple):
         for index, value in enumerate(tree):
             yield from texts(value, (*path, index))
+
+
+def each_text(tree: object, change: Callable[[str], str]) -> object:
+    """The same tree with every text value changed."""
+    if isinstance(tree, str):
+        return change(tree)
+    if isinstance(tree, Mapping):
+        return {str(key): each_text(value, change) for key, value in tree.items()}
+    return [each_text(value, change) for value in tree] if isinstance(tree, list | tuple) else tree

@@ -13,14 +13,15 @@ from collections.abc import Mapping, Sequence
 
 from bench.config.modelfile import ModelFile
 from bench.config.run import RunRequest
-from bench.config.variables import find_variables
+from bench.config.variables import each_text
 from bench.evaluators import registry as evaluators
-from bench.events import redact
 from bench.metrics.names import canonical
 from bench.plan.installed import Installed
+from bench.plan.outside import from_outside, told
 from bench.plan.scoring import Scoring
 from bench.plan.shape import BenchmarkPlan, Lane, ProviderPlan
 from bench.settings import Environment
+from bench.settings.showing import shown
 
 SCHEMA = "bench.plan/1"
 
@@ -92,18 +93,14 @@ def _provider(one: ProviderPlan, environment: Environment, installed: Installed)
         "name": config.name,
         "type": config.type,
         "config_sha256": config.sha256,
-        "set": dict(one.overrides),
-        "base_url": None if base_url is None else environment.resolve(base_url),
-        **({"vars": found} if (found := _told(config.vars, environment)) else {}),
+        "set": each_text(one.overrides, shown),
+        "base_url": None if base_url is None else shown(environment.resolve(base_url)),
+        **({"vars": variables} if (variables := told(config.vars, environment)) else {}),
+        **({"environment": others} if (others := from_outside(config, environment)) else {}),
         "embedding": one.embedding,
         "determinism": config.determinism,
         "plugin": _of_adapter(config.adapter, installed),
     }
-
-
-def _told(texts: Mapping[str, str], environment: Environment) -> dict[str, str]:
-    """What the environment puts into a file's ``vars`` (a model, a region); a secret among them stays hidden."""
-    return {name: redact(environment.resolve(text)) for name, text in texts.items() if find_variables(text)}
 
 
 def _of_adapter(adapter: str | None, installed: Installed) -> dict[str, str] | None:
@@ -127,7 +124,7 @@ def _model(
         return {"plugin": installed.distributions("bench.models", [prefix])}
     place = target(name, environment, files)
     settings = None if place.settings is None else place.settings.model_dump(mode="json")
-    return {"base_url": place.base_url, "dialect": place.dialect, "settings": settings}
+    return {"base_url": shown(place.base_url), "dialect": place.dialect, "settings": settings}
 
 
 def _file_digest(path: str | None) -> str | None:

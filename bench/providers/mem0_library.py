@@ -59,7 +59,7 @@ class Mem0Local(ConfigModel):
     llm: str = "gpt-4o-mini"
     embedder: str = "text-embedding-3-small"
     dimensions: int = Field(default=1536, ge=1)
-    base_url: str = "${OPENAI_BASE_URL:-https://api.openai.com/v1}"
+    base_url: str = "https://api.openai.com/v1"
     key: str = "OPENAI_API_KEY"
     """name of the variable with the key"""
 

@@ -39,7 +39,8 @@ CONNECTIONS = 8
 class PgvectorLocal(ConfigModel):
     """``local:`` of a pgvector config."""
 
-    url: str = "${PGVECTOR_URL}"
+    url: str
+    """of the database; with a password in it only by the name of a variable"""
     index: Literal["exact", "hnsw"] = "exact"
     """hnsw is approximate and needs client_embeddings.dimensions"""
 

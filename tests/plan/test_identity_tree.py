@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench.plan import Plan, changes
+from bench.settings import VARIABLE
 from tests.small_world import World
 
 BASE: dict[str, object] = {"providers": "faulty", "answering_model": "openai/a"}
@@ -142,11 +144,98 @@ def test_where_a_service_is_and_what_the_environment_tells_it_are_part_of_the_pl
     assert differing(before, plan(world)) == ["providers.faulty.base_url"]
 
 
+ENDPOINTS = """endpoints:
+  add: {tool: add, body: {text: $.content}, response: {ids: $.id}}
+  search: {tool: find, body: {q: $.query, n: $.k}, response: {results: $.r, contentField: $.t}}
+capabilities: {clear: false}
+"""
+DOCKER = """type: docker
+docker: {compose: ./x.compose.yaml, service: x, healthcheck: /up, baseUrl: "${PLACE:-http://127.0.0.1:1}"}
+""" + ENDPOINTS.replace("tool: add", "method: POST, path: /a").replace("tool: find", "method: POST, path: /f")
+HOSTED = DOCKER.replace("type: docker", "type: hosted").replace(
+    DOCKER.splitlines()[1], 'connection: {baseUrl: "${PLACE:-http://127.0.0.1:1}"}'
+)
+PGVECTOR = """type: local
+adapter: bench.providers.pgvector:Pgvector
+client_embeddings: {model: openai/text-embedding-3-small}
+local: {url: "${PLACE:-postgresql://me@one/x}"}
+"""
+RAG = """type: local
+adapter: bench.providers.aqrag:Aqrag
+client_embeddings: {model: openai/text-embedding-3-small}
+local: {database: {type: postgres, connectionString: "${PLACE:-postgresql://me@one/x}"}}
+"""
+OF_EVERY_KIND = [
+    (HOSTED, "base_url", "http://127.0.0.1:1", "http://127.0.0.1:2"),
+    (DOCKER, "base_url", "http://127.0.0.1:1", "http://127.0.0.1:2"),
+    ('type: mcp\nmcp: {url: "${PLACE:-http://127.0.0.1:1}"}\n' + ENDPOINTS, "base_url", "http://127.0.0.1:1",
+     "http://127.0.0.1:2"),
+    ("type: mcp\nmcp: {command: [serve, --at, '${PLACE:-one}']}\n" + ENDPOINTS, "environment.mcp.command[2]", "one",
+     "two"),
+    (HOSTED + "auth: {type: basic, user: '${WHO:-me}', envVar: MY_KEY, optional: true}\n", "base_url",
+     "http://127.0.0.1:1", "http://127.0.0.1:2"),
+    (HOSTED.replace("PLACE", "BASE").replace('1}"}', '1}", headers: {X-Org: "${PLACE:-a}"}}'),
+     "environment.connection.headers.X-Org", "a", "b"),
+    (PGVECTOR, "environment.local.url", "postgresql://me@one/x", "postgresql://me@two/x"),
+    (RAG, "environment.local.database.connectionString", "postgresql://me@one/x", "postgresql://me@two/x"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "leaf", "before", "after"), OF_EVERY_KIND)
+def test_another_place_of_a_provider_of_any_kind_is_another_plan(
+    world: World, text: str, leaf: str, before: str, after: str
+) -> None:
+    world.write("configs/providers/x.compose.yaml", "services: {}\n")
+    world.write("configs/providers/x.yaml", "name: x\n" + text)
+    old = plan(world, providers="x")
+    world.variables["PLACE"] = after
+    new = plan(world, providers="x")
+    assert (f"providers.x.{leaf}", before, after) in changes(old.identity, new.identity)
+    assert old.digest != new.digest
+
+
+def test_no_option_of_an_adapter_takes_a_variable_that_its_file_does_not_mention(root: Path) -> None:
+    """A default in the code would be seen by no plan; a file says it."""
+    hidden = [
+        f"{path.name}:{node.lineno}"
+        for path in (root / "bench" / "providers").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.AnnAssign) and node.value is not None and VARIABLE.search(ast.unparse(node.value))
+    ]
+    assert hidden == []
+
+
+def test_a_new_password_of_the_same_place_is_no_other_plan_and_is_shown_nowhere(world: World) -> None:
+    world.write("configs/providers/x.yaml", "name: x\n" + PGVECTOR)
+    plans = []
+    for password in ("hunter22", "other-word"):
+        world.variables["PLACE"] = f"postgresql://me:{password}@one/x?sslpassword={password}"
+        plans.append(plan(world, providers="x"))
+        assert password not in json.dumps(plans[-1].identity)
+    assert differing(*plans) == []
+
+
+def test_credentials_in_an_address_of_a_service_or_a_model_are_shown_nowhere(world: World) -> None:
+    before = plan(world)
+    world.variables["FAULT_URL"] = "http://me:hunter22@127.0.0.1:9"
+    world.variables["OPENAI_BASE_URL"] = "http://me:hunter22@127.0.0.1:9/v1"
+    after = plan(world)
+    assert "hunter22" not in json.dumps(after.identity)
+    assert _provider(after)["base_url"] == "http://[redacted]@127.0.0.1:9"
+    assert set(differing(before, after)) == {"providers.faulty.base_url", "models.openai/a.base_url"}
+
+
 def test_a_secret_among_the_variables_of_a_file_is_not_shown(world: World) -> None:
     key = "sk-proj-" + "a1B2c3D4" * 5
-    edited(FAULTY, "name: faulty", "name: faulty\nvars: {token: '${TOKEN}'}")(world)
-    world.variables["TOKEN"] = key
-    assert key not in json.dumps(plan(world).identity)
+    edited(FAULTY, "name: faulty", "name: faulty\nvars: {word: '${WORD}', token: '${TOKEN}'}")(world)
+    world.variables.update(WORD=key, TOKEN="hunter22")
+    text = json.dumps(plan(world).identity)
+    assert key not in text and "hunter22" not in text
+
+
+def test_what_a_flag_sets_is_shown_without_its_secrets(world: World) -> None:
+    found = plan(world, set={"faulty.vars.place": "host=db password=hunter22"})
+    assert _provider(found)["set"] == {"vars.place": "host=db password=[redacted]"}
 
 
 def test_a_model_is_its_address_its_dialect_and_its_settings(world: World) -> None:

@@ -158,12 +158,16 @@ class ProviderConfig(ConfigModel):
         """The same service at another address."""
         if self.docker is not None and self.type == "docker":
             return self.model_copy(update={"docker": self.docker.model_copy(update={"base_url": base_url})})
+        if self.mcp is not None and self.type == "mcp":
+            return self.model_copy(update={"mcp": self.mcp.model_copy(update={"url": base_url})})
         return self.model_copy(update={"connection": self.connection.model_copy(update={"base_url": base_url})})
 
     @property
     def base_url(self) -> str | None:
-        """The service's address with the environment unresolved."""
-        return self.docker.base_url if self.docker and self.type == "docker" else self.connection.base_url
+        """The service's address with the environment unresolved; None for what has none, as a server over stdio."""
+        if self.type == "docker" and self.docker is not None:
+            return self.docker.base_url
+        return self.mcp.url if self.type == "mcp" and self.mcp is not None else self.connection.base_url
 
     @cached_property
     def sha256(self) -> str:

@@ -10,12 +10,16 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Set
 from typing import TYPE_CHECKING
 
+from bench.config.findings import name_of
 from bench.config.provider.adapters import adapter_problem
 from bench.config.provider.answerpaths import answer_path_problems
 from bench.config.provider.templates import template_problems
 from bench.config.provider.terms import ADD, CLEAR, DELETE, ELEMENT, EVERYWHERE, LIST, OPERATIONS, SEARCH, SETUP, WAIT
 from bench.config.source import Source
+from bench.config.variables import texts
 from bench.errors import ConfigError
+from bench.settings import VARIABLE
+from bench.settings.showing import without_password
 
 if TYPE_CHECKING:
     from bench.config.provider import ProviderConfig
@@ -121,6 +125,15 @@ def _durability(source: Source, config: ProviderConfig) -> Iterator[ConfigError]
         )
 
 
+def _passwords(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
+    """A connection string that holds a password would show it to every reader of the file."""
+    for path, text in texts(config.local, ("local",)):
+        written = VARIABLE.sub(lambda match: match[2] or "", text)
+        if without_password(written) != written:
+            hint = "put it into an environment variable, and write ${NAME} here"
+            yield ConfigError(f"{name_of(path)} holds a password", where=source.place(path), hint=hint)
+
+
 def _calls(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
     """Calls of an HTTP provider have a method, calls of an MCP server a tool."""
     for path, call in calls_of(config):
@@ -215,7 +228,7 @@ def _forms(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
 
 Check = Callable[[Source, "ProviderConfig"], Iterable[ConfigError]]
 CHECKS: tuple[Check, ...] = (
-    _name, _block, _compose, _vars, _durability, _calls, _batch, _wait, _operations, _forms,
+    _name, _block, _compose, _vars, _durability, _passwords, _calls, _batch, _wait, _operations, _forms,
 )  # fmt: skip
 
 

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 
 from bench.canonical import digest as canonical_digest
 from bench.config.provider.calls import Endpoints
+from bench.config.variables import each_text
 from bench.events import redact
+from bench.settings.showing import without_password
 
 if TYPE_CHECKING:
     from bench.config.provider import ProviderConfig
@@ -40,7 +42,7 @@ def identity(config: ProviderConfig) -> dict[str, object]:
     """The result-affecting part of a config as a JSON tree."""
     tree = config.model_dump(mode="json", exclude=NOT_IDENTITY, exclude_defaults=True)  # type: ignore[arg-type]
     code = adapter_digest(config)
-    return {str(key): _cleaned(value) for key, value in {**tree, **code}.items()}
+    return {key: each_text(value, _cleaned) for key, value in {**tree, **code}.items()}
 
 
 def digest(config: ProviderConfig) -> str:
@@ -57,11 +59,5 @@ def adapter_digest(config: ProviderConfig) -> dict[str, object]:
     return {"adapter_sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
 
 
-def _cleaned(value: object) -> object:
-    if isinstance(value, str):
-        return redact(value)
-    if isinstance(value, dict):
-        return {str(key): _cleaned(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_cleaned(inner) for inner in value]
-    return value
+def _cleaned(text: str) -> str:
+    return redact(without_password(text))
