@@ -109,7 +109,8 @@ async def lost_items(
     chosen = [
         one
         for one in records
-        if (benchmark is None or one.benchmark == benchmark.lower()) and (provider is None or one.provider == provider)
+        if (benchmark is None or one.benchmark.lower() == benchmark.lower())
+        and (provider is None or one.provider == provider)
     ]
     if not chosen:
         known = ", ".join(dict.fromkeys(f"{one.benchmark} x {one.provider}" for one in records))

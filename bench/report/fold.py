@@ -151,7 +151,7 @@ async def fold(reader: Reader, *, by: Sequence[str] = (), benchmark: str | None 
 
 def _records(reader: Reader, benchmark: str | None) -> Sequence[JobRecord]:
     every = read(reader.meta.extra)
-    found = [record for record in every if benchmark is None or record.benchmark == benchmark.lower()]
+    found = [record for record in every if benchmark is None or record.benchmark.lower() == benchmark.lower()]
     if every and not found:
         known = ", ".join(dict.fromkeys(record.benchmark for record in every))
         raise UsageError(f"run {reader.meta.run_id} has no job of {benchmark}", hint=f"it has: {known}")

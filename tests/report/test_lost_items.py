@@ -15,6 +15,7 @@ from bench.model import State, Verdict
 from bench.plan.record import ModelNames, OverlayRecord
 from bench.report.failures import Losses, lost_items
 from bench.report.failureview import SHOWN_ITEMS, losses_grids, losses_json
+from bench.report.fold import fold
 from tests.small_journal import record
 from tests.told_journal import RIGHT, WRONG, Told, told
 
@@ -206,3 +207,11 @@ async def test_grids_count_first_and_then_list_and_say_what_they_leave_out(tmp_p
 async def test_nothing_lost_is_one_line_of_zeros(tmp_path: Path) -> None:
     (grid,) = losses_grids(await losses(tmp_path, [Told(item="q")]))
     assert grid.rows == (("facts", "p", "acme/m1", "0"),)
+
+
+async def test_a_benchmark_is_found_in_whatever_case_its_name_is_written(tmp_path: Path) -> None:
+    folder = await told(tmp_path, "r", [(record("p", benchmark="NoLiMa"), [Told(item="i", state=State.ERROR)])])
+    async with Reader.open(folder) as reader:
+        for name in ("NoLiMa", "nolima"):
+            assert len((await lost_items(reader, benchmark=name)).jobs) == 1
+            assert len((await fold(reader, benchmark=name)).jobs) == 1
