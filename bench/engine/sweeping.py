@@ -34,6 +34,7 @@ from bench.model import Embedder, Space
 from bench.plan import Lane, Plan, make_plan
 from bench.plan.identity import changes
 from bench.plan.leftover import Leftover, leftovers
+from bench.plan.providers import load_named
 from bench.providers import ProviderContext, merge_captures, open_provider
 from bench.settings import Environment
 
@@ -112,7 +113,8 @@ async def sweepable(
     async with Reader.open(folder) as reader:
         meta = reader.meta
     try:
-        plan = make_plan(Catalog.load(workspace), _narrowed(stored_request(meta), labels), environment)
+        catalog = Catalog.load(workspace)
+        plan = make_plan(catalog, _narrowed(catalog, stored_request(meta), labels), environment)
     except (UsageError, ConfigError, DataError) as problem:
         problem.hint = f"{problem.hint}; {_gone(meta, labels)}"
         raise
@@ -140,13 +142,23 @@ async def _left_in(folder: Path) -> list[Leftover]:
         return await leftovers(reader)
 
 
-def _narrowed(request: RunRequest, labels: Collection[str]) -> RunRequest:
+def _narrowed(catalog: Catalog, request: RunRequest, labels: Collection[str]) -> RunRequest:
     """The same run with these providers alone: one that is gone, or left nothing, need not be there any more."""
-    others = [label for label in request.providers if label not in labels]
+    ours = tuple(given for given in request.providers if _label(catalog, given) in labels)
+    others = tuple(f"{given}." for given in request.providers if given not in ours)
     if not others:
         return request
-    ours = {key: value for key, value in request.set.items() if not key.startswith(tuple(f"{one}." for one in others))}
-    return request.model_copy(update={"providers": tuple(sorted(labels)), "set": ours, "rate": {}})
+    sets = {key: value for key, value in request.set.items() if not key.startswith(others)}
+    return request.model_copy(update={"providers": ours or tuple(sorted(labels)), "set": sets, "rate": {}})
+
+
+def _label(catalog: Catalog, given: str) -> str:
+    """What a provider that a run names, perhaps by an alias, is called in its results; as given when it is gone."""
+    name, at, variant = given.partition("@")
+    try:
+        return f"{load_named(catalog, name).name}{at}{variant}"
+    except (UsageError, ConfigError):
+        return given
 
 
 def _unmoved(meta: RunMeta, plan: Plan, lanes: Sequence[Lane], moved: Collection[str]) -> Mapping[str, object]:

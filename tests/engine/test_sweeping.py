@@ -138,3 +138,13 @@ async def test_a_run_of_a_range_is_swept_whole(world: World) -> None:
     await world.run(providers="scripted", run_id="r", cleanup="never", start=2, end=4)
     assert await sweep(world.workspace, folder_of(world), world.environment) == 2
     assert store.held == {}
+
+
+async def test_an_alias_with_a_changed_key_is_the_same_provider_beside_another_one(world: World) -> None:
+    store = ScriptedStore.install(world)
+    with (world.workspace / "configs/providers/scripted.yaml").open("a", encoding="utf-8") as file:
+        file.write("aliases: [script]\n")
+    flags = {"providers": "bm25,script", "set": {"script.description": "of one run"}}
+    await world.run(run_id="r", cleanup="never", **flags)
+    assert await sweep(world.workspace, folder_of(world), world.environment) == 3
+    assert store.held == {}
