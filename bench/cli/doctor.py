@@ -68,9 +68,10 @@ def doctor(
 
 def _verdict(report: DoctorReport) -> str:
     from bench.events import redact
+    from bench.settings.showing import shown
 
     if report.hung is not None:
-        place = f" from {redact(report.address)}" if report.address else ""
+        place = f" from {redact(shown(report.address))}" if report.address else ""
         return f'no answer to "{report.hung.name}"{place}: {report.hung.detail}'
     return "ok" if report.ok else "the provider refused" if report.refused else "a check failed"
 

@@ -102,6 +102,16 @@ def test_a_service_that_never_answers_is_named_with_its_step_after_one_deadline(
     assert "timeout" in bench("doctor", "faulty", "--timeout", "0", check=2).stderr
 
 
+def test_the_address_of_a_service_that_never_answers_is_told_without_its_password(
+    bench: Bench, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.fault("search:hang")
+    monkeypatch.setenv("FAULT_URL", world.url.replace("://", "://me:hunter22@"))
+    done = bench("doctor", "faulty", "--timeout", "1s", check=4)
+    assert f'no answer to "empty namespace" from {world.url.replace("://", "://[redacted]@")}' in done.stdout
+    assert "hunter22" not in done.stdout + done.stderr
+
+
 def test_what_is_waited_for_is_told_again_while_it_takes_long(capsys: pytest.CaptureFixture[str]) -> None:
     steps = Steps(cast("Http", Flying()))
     steps.begin("add")

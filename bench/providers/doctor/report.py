@@ -27,7 +27,6 @@ class DoctorReport:
     checks: tuple[Check, ...]
     refused: bool = False
     """the provider refuses the key, or the plan is used up: nobody can say whether the rest would pass"""
-
     hung: Check | None = None
     """the question to which no answer came in time"""
     address: str = ""
