@@ -8,8 +8,7 @@ Example::
 
 Read it in this order: ``cutting`` makes the shards, ``coordinator`` hands them out and takes them in, ``worker``
 carries one out where it lands, ``shelf`` keeps what came back, ``saying`` is what a shard says of itself on its way.
-``fleet`` is all that
-is asked of a cluster, and only ``dask`` knows dask: there is no scheduler of our own.
+``fleet`` is all that is asked of a cluster, and only ``dask`` knows dask: there is no scheduler of our own.
 """
 
 from __future__ import annotations
