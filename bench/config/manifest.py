@@ -192,6 +192,8 @@ PLACES: Mapping[TreePath, TreePath] = {
     ("schema", "question"): ("query", "question_field"),
     ("schema", "answer"): ("query", "expected_answer_field"),
     ("schema", "context"): ("ingestion",),
+    ("schema", "context", "date_field"): ("ingestion", "dates_field"),
+    ("schema", "context", "session_id_field"): ("ingestion", "session_ids_field"),
     ("schema", "context", "session_pattern"): ("ingestion", "session_key_prefix"),
     ("schema", "context", "date_pattern"): ("ingestion", "date_key_suffix"),
     ("schema", "metadata", "questionType"): ("evaluation", "type_field"),

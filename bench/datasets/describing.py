@@ -47,6 +47,7 @@ def describe(dataset: Dataset) -> dict[str, object]:
         },
         "k": config.search.default_limit,
         "protocol": config.evaluation.method,
+        "paper_reference": config.evaluation.judge_prompts.paper_reference,
         "metrics": [metric.name if isinstance(metric, MetricEntry) else metric for metric in config.metrics],
         "packs": [config.evaluation.pack] if config.evaluation.pack else [],
         "required_capabilities": list(config.required_capabilities),

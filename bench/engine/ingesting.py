@@ -165,15 +165,15 @@ class Ingest:
         return self.lane.live.resumed and provider.on_unknown == "repeat" and provider.capabilities.clear
 
     async def _send_all(self, todo: Iterator[Batch]) -> None:
-        if self.lane.batching.order == "serial":
-            await self._send_some(todo)
+        delay_s = self.lane.plan.benchmark.config.ingestion.delay_between_batches / 1000
+        if delay_s or self.lane.batching.order == "serial":  # side by side no time would lie between two
+            await self._send_some(todo, delay_s)
             return
         async with anyio.create_task_group() as senders:
             for _ in range(PARALLEL_BATCHES):
                 senders.start_soon(self._send_some, todo)
 
-    async def _send_some(self, todo: Iterator[Batch]) -> None:
-        delay_s = self.lane.plan.benchmark.config.ingestion.delay_between_batches / 1000
+    async def _send_some(self, todo: Iterator[Batch], delay_s: float = 0) -> None:
         for position, memories in todo:
             if self.failure is not None or self.lane.halted:
                 return

@@ -66,6 +66,24 @@ def refused(read: Load) -> Refused:
         ),
         (
             "type: string",
+            "type: string, sessionIdField: d",
+            "b.yaml:4:80: schema.context.sessionIdField is not read: the history is one text",
+            "take it out",
+        ),
+        (
+            "type: string",
+            "type: array, sessionPattern: s*",
+            "b.yaml:4:79: schema.context.sessionPattern is not read: the sessions are a list, not keys",
+            "take it out",
+        ),
+        (
+            "type: string",
+            "type: object, dateField: d",
+            "b.yaml:4:80: schema.context.dateField is not read: ids and dates of sessions are in their keys",
+            "take it out",
+        ),
+        (
+            "type: string",
             "type: string, dateField: d",
             "b.yaml:4:66: a context of type string has no turns and no dates",
             "use array or object",

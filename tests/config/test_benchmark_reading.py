@@ -397,6 +397,7 @@ def test_a_manifest_extends_a_manifest(home: Home) -> None:
 
 
 SESSIONS = {"strategy": "session-based", "sessions_field": "s"}
+KEYED = {**SESSIONS, "sessions_format": "dynamic_keys"}
 DELETION = {
     "strategy": "add-delete-verify",
     "add_content_field": "c",
@@ -419,9 +420,9 @@ CHECK = {"protocol": "deletion-check", "verification_query_field": "w", "deleted
         ({}, "fields.context.type", "string"),
         ({"ingestion": {**SESSIONS}}, "fields.context.type", "array"),
         ({"ingestion": {"strategy": "simple", "content_field": "c", "is_array": True}}, "fields.context.type", "array"),
-        ({"ingestion": {**SESSIONS, "sessions_format": "dynamic_keys"}}, "fields.context.type", "object"),
-        ({"ingestion": {**SESSIONS, "session_key_prefix": "t"}}, "fields.context.session_pattern", "t*"),
-        ({"ingestion": {**SESSIONS, "date_key_suffix": "_at"}}, "fields.context.date_pattern", "session_*_at"),
+        ({"ingestion": KEYED}, "fields.context.type", "object"),
+        ({"ingestion": {**KEYED, "session_key_prefix": "t"}}, "fields.context.session_pattern", "t*"),
+        ({"ingestion": {**KEYED, "date_key_suffix": "_at"}}, "fields.context.date_pattern", "session_*_at"),
         ({"ingestion": {**SESSIONS, "dates_field": "d"}}, "fields.context.date_field", "d"),
         ({"ingestion": {**SESSIONS, "session_ids_field": "i"}}, "fields.context.session_id_field", "i"),
         ({"ingestion": {**SESSIONS, "answer_session_ids_field": "g"}}, "evidence.session_ids_field", "g"),

@@ -33,6 +33,57 @@ def refused(text: str, folder: Path = Path()) -> list[tuple[str, str]]:
     return [(str(one).rpartition("acme.yaml:")[2], one.hint) for one in found]
 
 
+def test_a_durability_that_nobody_knows_is_told(tmp_path: Path) -> None:
+    text = "name: acme\ntype: local\nadapter: some.where:Thing\nlocal: {durability: forever}\n"
+    told = '4:9: local.durability must be process, file or service, not "forever"'
+    hint = "process: lost with the process; file: below the run's folder; service: kept elsewhere"
+    assert refused(text, tmp_path) == [(told, hint)]
+
+
+MCP = FILE.replace("type: hosted\nconnection: {baseUrl: https://acme.test}\n", "type: mcp\n").replace(
+    "method: POST, path: /add", "tool: add").replace("method: POST, path: /find", "tool: find").replace(
+    'method: DELETE, path: "/u/${runTag}"', "tool: clear")  # fmt: skip
+COMMAND, URL = MCP + "mcp: {command: [serve]}\n", MCP + "mcp: {url: http://h}\n"
+IN_PROCESS = "name: acme\ntype: local\nadapter: some.where:Thing\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (IN_PROCESS + FILE.partition("\n")[2].replace("type: hosted\n", ""),
+         "5:1: endpoints is not read: an adapter makes its calls itself"),
+        (IN_PROCESS + "setup: [{name: a, method: POST, path: /a}]\n",
+         "4:1: setup is not read: an adapter makes its calls itself"),
+        (FILE + "local: {k1: 1.2}\n",
+         "8:9: local.k1 is not read: these are options of an adapter, and the file names none"),
+        (FILE + "mcp: {url: http://h}\n", "8:1: mcp is not read: the type is hosted"),
+        (URL + "connection: {base_url: http://h}\n",
+         "8:14: connection.base_url is not read: the server is where mcp.url or mcp.command says"),
+        (COMMAND + "connection: {headers: {a: b}}\n",
+         "8:14: connection.headers is not read: a command has no headers"),
+        (COMMAND + "auth: {type: bearer, envVar: MY_KEY}\n",
+         "8:1: auth is not read: a command gets its keys from mcp.env"),
+    ],
+)  # fmt: skip
+def test_a_block_that_nobody_reads_is_refused_at_its_place(text: str, found: str, tmp_path: Path) -> None:
+    assert refused(text, tmp_path) == [(found, "take it out")]
+
+
+def test_a_service_that_docker_starts_answers_in_one_place(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text("services: {}\n", encoding="utf-8")
+    docker = "docker: {compose: ./c.yaml, service: s, healthcheck: /up, baseUrl: http://d}\n"
+    text = FILE.replace("type: hosted", "type: docker") + docker
+    told = "3:14: connection.baseUrl is not read: the service answers at docker.baseUrl"
+    assert refused(text, tmp_path) == [(told, "take it out")]
+
+
+@pytest.mark.parametrize("text", [URL + "connection: {headers: {a: b}}\nauth: {type: bearer, envVar: MY_KEY}\n",
+                                  COMMAND + "connection: {timeout: 9}\nauth: {type: none}\n",
+                                  FILE + "local: {embedder: m}\n"])  # fmt: skip
+def test_a_block_that_is_read_is_not(text: str, tmp_path: Path) -> None:
+    assert parse(text, tmp_path).name == "acme"
+
+
 def test_a_password_in_a_connection_string_is_refused_at_its_place(tmp_path: Path) -> None:
     text = "name: acme\ntype: local\nadapter: bench.providers.pgvector:Pgvector\nlocal: {database: {url: '%s'}}\n"
     hint = "put it into an environment variable, and write ${NAME} here"
@@ -123,16 +174,6 @@ def test_a_password_in_a_connection_string_is_refused_at_its_place(tmp_path: Pat
             'contentField: "$.t"}',
             'contentField: "$.t", id_from: [{captured: eps, field: $.e}]}',
             [('6:130: unknown map "eps"; known: none', "fill it with id_map or capture")],
-        ),
-        (
-            "endpoints:\n",
-            "local: {durability: forever}\nendpoints:\n",
-            [
-                (
-                    '4:9: local.durability must be process, file or service, not "forever"',
-                    "process: lost with the process; file: below the run's folder; service: kept elsewhere",
-                )
-            ],
         ),
     ],
 )

@@ -302,10 +302,6 @@ def test_text_without_a_digit_is_no_long_token(text: str) -> None:
         ("wait: {interval_ms: 0}\n", "8:8: wait.interval_ms must be greater than 0, not 0"),
         ("vars: {a: 5}\n", "8:8: vars.a must be text, not 5"),
         (
-            "local: {durability: forever}\n",
-            '8:9: local.durability must be process, file or service, not "forever"',
-        ),
-        (
             "docker: {compose: ./no.yaml, service: s, healthcheck: /, baseUrl: http://h}\n",
             "8:10: no such compose file: ./no.yaml",
         ),
@@ -409,7 +405,7 @@ BOUND = [
     "errors: {status: {409: fail}}\n",
     "capabilities: {max_k: 5}\n",
     "auth: {type: bearer, envVar: KEY}\n",
-    "local: {x: 1}\n",
+    "local: {embedder: m}\n",
 ]
 
 
@@ -447,12 +443,12 @@ def test_a_config_knows_its_file_and_a_built_in_knows_none() -> None:
 def test_a_docker_service_answers_where_its_block_says(tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text("services: {}\n", encoding="utf-8")
     docker = "docker: {compose: ./c.yaml, service: s, healthcheck: /up, baseUrl: http://d}\n"
-    text = HEAD.replace("hosted", "docker") + CALLS + docker
+    text = "name: acme\ntype: docker\n" + CALLS + docker
     config = load_provider(Source.parse(text, tmp_path / "acme.yaml"))
     assert config.base_url == "http://d"
     assert config.docker is not None and config.docker.health_timeout_s == 120
     assert load().base_url == "https://acme.test"
-    beside = text.replace("type: docker", "type: local\nadapter: builtin:bm25")
+    beside = HEAD.replace("type: hosted", "type: local\nadapter: builtin:bm25") + docker
     assert load_provider(Source.parse(beside, tmp_path / "acme.yaml")).base_url == "https://acme.test"
 
 

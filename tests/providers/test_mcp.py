@@ -169,6 +169,17 @@ async def test_a_url_server_that_refuses_is_said_with_its_status(status: int, sa
                 pass
 
 
+async def test_a_url_server_gets_the_headers_and_the_key_of_the_config(tmp_path: Path) -> None:
+    async with recorder({"POST /mcp": (401, {"error": "no"})}) as service:
+        block = f'mcp: {{url: "{service.url}/mcp"}}\nauth: {{type: bearer, envVar: KEY}}\n'
+        text = TEXT.replace(TEXT.splitlines()[2], block + 'connection: {headers: {X-Org: "${ORG:-tea}"}}')
+        with pytest.raises(ConfigError):
+            async with opened(load_provider(Source.parse(text, tmp_path / "remote.yaml")), tmp_path, {"KEY": "sk-a-9"}):
+                pass
+        sent = service.seen[0].headers
+        assert (sent["X-Org"], sent["Authorization"]) == ("tea", "Bearer sk-a-9")
+
+
 def test_mcp_call_names_a_tool(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"type mcp needs tool in endpoints\.clear"):
         config(tmp_path, "clear: {tool: forget, body: {namespace: $.runTag}}", "clear: {method: DELETE, path: /x}")

@@ -26,7 +26,7 @@ SUFFIXES = {".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv
 
 def problems_of(config: BenchmarkConfig) -> list[ConfigError]:
     """Every finding, in no special order."""
-    checks = (_name, _schema, _format, _evaluation, _types, _gold, _templates)
+    checks = (_name, _schema, _context, _format, _evaluation, _types, _gold, _templates)
     found = [(config.place(*path), text, hint) for check in checks for path, text, hint in check(config)]
     return [ConfigError(text, where=where, hint=hint) for where, text, hint in found]
 
@@ -59,6 +59,27 @@ def _schema(config: BenchmarkConfig) -> Iterator[Finding]:
         yield path, 'itemSchema needs "content" or "text"', "name the field that holds what was said"
     if schema.context.type == "string" and (items or schema.context.date_field):
         yield ("schema", "context", "type"), "a context of type string has no turns and no dates", "use array or object"
+
+
+OF_LISTS, OF_KEYS = ("date_field", "session_id_field"), ("session_pattern", "date_pattern")
+
+
+def _context(config: BenchmarkConfig) -> Iterator[Finding]:
+    """Sessions in a list have lists of dates and ids beside it, sessions under keys have them in their keys."""
+    kind = config.fields.context.type
+    unread = {"array": OF_KEYS, "object": OF_LISTS, "string": (*OF_LISTS[1:], *OF_KEYS)}[kind]
+    for name in unread:
+        path = ("schema", "context", name)
+        if config.says(*path):
+            text = f"{config.written(*path)} is not read: {KINDS[kind]}"
+            yield path, text, "take it out"
+
+
+KINDS = {
+    "array": "the sessions are a list, not keys",
+    "object": "ids and dates of sessions are in their keys",
+    "string": "the history is one text",
+}
 
 
 def _format(config: BenchmarkConfig) -> Iterator[Finding]:
@@ -149,6 +170,8 @@ def _runtime_notes(config: BenchmarkConfig) -> Iterator[str]:
     for key in ("checkpointing", "resumable"):
         if not getattr(config.runtime, key):
             yield f"runtime.{key}: false has no effect: a run always has its journal"
+    if config.runtime.checkpoint_granularity != "item":
+        yield "runtime.checkpointGranularity has no effect: a run keeps every phase of every item"
     if config.ingestion.preprocessing.escape_html:
         yield "preprocessing.escapeHtml changes the stored text, answers may stop matching: the run is marked altered"
     if config.history.mode != "full":

@@ -15,6 +15,7 @@ from bench.config.provider.adapters import adapter_problem
 from bench.config.provider.answerpaths import answer_path_problems
 from bench.config.provider.templates import template_problems
 from bench.config.provider.terms import ADD, CLEAR, DELETE, ELEMENT, EVERYWHERE, LIST, OPERATIONS, SEARCH, SETUP, WAIT
+from bench.config.provider.unread import unread_problems
 from bench.config.source import Source
 from bench.config.variables import texts
 from bench.errors import ConfigError
@@ -229,6 +230,7 @@ def _forms(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
 Check = Callable[[Source, "ProviderConfig"], Iterable[ConfigError]]
 CHECKS: tuple[Check, ...] = (
     _name, _block, _compose, _vars, _durability, _passwords, _calls, _batch, _wait, _operations, _forms,
+    unread_problems,
 )  # fmt: skip
 
 

@@ -86,11 +86,12 @@ class McpChannel:
         from bench.providers.declarative.http_channel import authorise
 
         assert config.mcp is not None, "type mcp has its block"
-        headers: dict[str, str] = {}
+        resolve = context.environment.resolve
+        headers = {name: resolve(value) for name, value in config.connection.headers.items()}
         query: list[tuple[str, str]] = []
         for auth in config.auth:
             authorise(config, auth, context, headers, query)
-        url = context.environment.resolve(config.mcp.url) if config.mcp.url else None
+        url = resolve(config.mcp.url, where=config.place("mcp", "url")) if config.mcp.url else None
         return cls(
             name=config.name,
             http=context.http,
