@@ -14,6 +14,7 @@ from typing import Literal, cast
 from urllib.parse import urlsplit
 
 from bench.canonical import JSON
+from bench.events import HIDDEN
 from bench.journal import Resume as StoredResume
 from bench.journal import RunMeta
 from bench.plan.record import JobRecord
@@ -276,7 +277,7 @@ def _host(base_url: object) -> str | None:
     if not isinstance(base_url, str) or not base_url:
         return None
     try:
-        parts = urlsplit(base_url)
+        parts = urlsplit(base_url.replace(HIDDEN, ""))  # brackets are those of an IPv6 address
         host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
         return f"{host}:{parts.port}" if parts.port else host
     except ValueError:

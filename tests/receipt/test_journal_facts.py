@@ -153,6 +153,7 @@ def test_a_benchmark_that_says_everything_is_told_as_it_says() -> None:
     [
         ("https://api.example.com/v1?key=s3cret", "api.example.com"),
         ("http://user:s3cret@localhost:8080/x", "localhost:8080"),
+        ("http://[redacted]@localhost:8080/x", "localhost:8080"),
         ("https://[::1]:9/", "[::1]:9"),
         ("http://h:99999/", None),
         ("http://[broken/", None),
