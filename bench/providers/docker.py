@@ -24,6 +24,7 @@ from bench.errors import CallError, ConfigError
 from bench.events import log, redact
 from bench.http import Endpoint, Request, Retry, Timeouts
 from bench.providers.protocol import ProviderContext
+from bench.settings.showing import shown
 
 if TYPE_CHECKING:
     from bench.config.provider import ProviderConfig
@@ -209,7 +210,7 @@ class Compose:
     def _not_available(self, why: str) -> ConfigError:
         named = f", and set {', '.join(self.variables)}" if self.variables else ""
         return ConfigError(
-            f"{self.name} is not reachable at {self.base_url} and Docker is not available ({why})",
+            f"{self.name} is not reachable at {shown(self.base_url)} and Docker is not available ({why})",
             where=self.where,
             hint=f"start {self.settings.service} by hand{named}",
         )

@@ -124,11 +124,13 @@ async def test_service_that_answers_is_not_ours(tmp_path: Path) -> None:
         assert made.calls() == []
 
 
-async def test_without_docker_the_error_says_what_to_set(tmp_path: Path) -> None:
+async def test_without_docker_the_error_says_what_to_set_and_no_password(tmp_path: Path) -> None:
     with box(tmp_path) as made, pytest.raises(ConfigError) as caught:
-        async with opened(made.config(), tmp_path, {**made.variables, "PATH": str(tmp_path / "nowhere")}):
+        nowhere = {"PATH": str(tmp_path / "nowhere"), "BOX_URL": made.url.replace("://", "://me:hunter22@")}
+        async with opened(made.config(), tmp_path, {**made.variables, **nowhere}):
             pass
-    assert f"boxed is not reachable at {made.url} and Docker is not available" in str(caught.value)
+    shown = made.url.replace("://", "://[redacted]@")
+    assert f"boxed is not reachable at {shown} and Docker is not available" in str(caught.value)
     assert "set BOX_URL" in (caught.value.hint or "")
 
 
