@@ -23,8 +23,11 @@ _QUESTIONS = ("question", "query", "q", "prompt", "input")
 _ANSWERS = ("answer", "expected_answer", "expected", "answers", "gold", "a", "output", "target")
 _HISTORIES = ("sessions", "haystack_sessions", "conversation", "content", "context", "text", "messages", "history",
               "document", "passage", "items")  # fmt: skip
-_DATES = ("dates", "haystack_dates", "session_dates", "timestamps")
+_DATES = ("dates", "haystack_dates", "session_dates", "timestamps", "days")
 _SESSION_IDS = ("session_ids", "haystack_session_ids")
+_WORDS = ("content", "text")
+_SPEAKERS = ("role", "speaker", "who", "author", "sender", "from", "name")
+_ROLES = ("user", "assistant", "system", "human", "ai", "bot")
 _TYPES = ("question_type", "type", "category", "kind")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _SPECIAL = ("true", "false", "null", "yes", "no", "on", "off", "y", "n")
@@ -136,6 +139,7 @@ def guesses(row: Mapping[str, object]) -> tuple[str, ...]:
         "itemId": None if _first(row, _IDS) else f'the first field, "{first}"',
         "context.field (the history)": None if _first(row, _HISTORIES) else f'the name "{_history(row)}"',
         "question": None if _first(asked, _QUESTIONS) else 'the name "question"',
+        "the words of a turn": None if (words := _turn_words(row)) is None else f'the longest text, "{words}",',
     }
     return tuple(f"no field looks like {key}: {text} stands there" for key, text in found.items() if text)
 
@@ -165,7 +169,40 @@ def _context(row: Mapping[str, object], history: str) -> str:
     if kind == "array":
         lines += [f"    dateField: {dates}\n"] if dates else []
         lines += [f"    sessionIdField: {ids}\n"] if ids else []
+    return "".join(lines) + _item_schema(row)
+
+
+def _item_schema(row: Mapping[str, object]) -> str:
+    """Where the parts of a turn stand, for turns that are not read by the usual names."""
+    turn, words = _turn(row.get(_history(row))), _turn_words(row)
+    if turn is None or words is None:
+        return ""
+    who = _first(turn, _SPEAKERS, str)
+    key = "role" if who and (who == "role" or turn[who] in _ROLES) else "speaker"
+    lines = [f"    itemSchema:\n      content: {_field(words)}\n", f"      {key}: {_field(who)}\n" if who else ""]
     return "".join(lines)
+
+
+def _turn_words(row: Mapping[str, object]) -> str | None:
+    """The longest text of the first turn, where a turn has neither content nor text."""
+    turn = _turn(row.get(_history(row)))
+    if turn is None or _first(turn, _WORDS):
+        return None
+    who = _first(turn, _SPEAKERS, str)
+    texts = {name: value for name, value in turn.items() if isinstance(value, str) and name != who}
+    return max(texts, key=lambda name: len(texts[name]), default=None)
+
+
+def _turn(history: object) -> Mapping[str, object] | None:
+    """The first object in lists of the history, which is a turn."""
+    if isinstance(history, Mapping):
+        lists = [value for value in history.values() if isinstance(value, list)]
+        return _turn(lists)
+    for element in history if isinstance(history, list) else ():
+        found = element if isinstance(element, Mapping) else _turn(element)
+        if found is not None:
+            return found
+    return None
 
 
 def _first(row: Mapping[str, object], names: tuple[str, ...], kind: type = object) -> str | None:

@@ -30,6 +30,8 @@ USUAL_NAMES: dict[str, tuple[str, ...]] = {
 }
 """the names that are read where no itemSchema says others"""
 
+UNMAPPED = "say in schema.context.itemSchema which field of a turn holds its content, and which its role or speaker"
+"""where a YAML config says nothing about turns, and they have no usual names"""
 Take = Callable[[Mapping[str, object]], object]
 
 
@@ -59,6 +61,7 @@ class TurnReader:
         self.dates = dates
         self.names = names
         self.by_name = config.fields_by_name or config.fields.context.item_schema is None
+        self.unmapped = self.by_name and not config.fields_by_name
         self.removed = frozenset(config.ingestion.preprocessing.remove_fields)
         self.paths = _paths(config)
         self.take = {name: _taker(paths) for name, paths in self.paths.items()}
@@ -109,7 +112,8 @@ class TurnReader:
         for name in self.said:
             if (text := self._text(turn, name, where, place)) is not None:
                 return text
-        raise missing(self.paths[self.said[0]][0], turn, place, prefix=f"{where}.")
+        hint = UNMAPPED if self.unmapped else None
+        raise missing(self.paths[self.said[0]][0], turn, place, prefix=f"{where}.", hint=hint)
 
     def _who(self, raw: RawTurn, turn: Mapping[str, object], where: str, place: RowPlace) -> None:
         """Role and speaker: what is mapped must be there, of two at least one."""

@@ -22,14 +22,14 @@ def name_of(path: Path) -> str:
     return path.text.removeprefix("$").removeprefix(".") or "$"
 
 
-def missing(path: Path, row: object, place: RowPlace, *, prefix: str = "") -> DataError:
+def missing(path: Path, row: object, place: RowPlace, *, prefix: str = "", hint: str | None = None) -> DataError:
     """The error for an absent or null field, with the nearest key that is there."""
     name = f"{prefix}{name_of(path)}"
     if path.all(row):
-        return place.error(name, "is null")
+        return place.error(name, "is null", hint=hint)
     keys = [str(key) for key in row] if isinstance(row, Mapping) else []
     near = did_you_mean(str(path.steps[-1]), keys) if path.steps else ""
-    return place.error(name, f"is missing{near}")
+    return place.error(name, f"is missing{near}", hint=hint)
 
 
 def value_at(row: object, path: Path, place: RowPlace, *, prefix: str = "") -> object:

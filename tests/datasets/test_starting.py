@@ -29,6 +29,32 @@ def written(workspace: Workspace, row: Mapping[str, object]) -> BenchmarkConfig:
     return Catalog.load(workspace.root).benchmark("mine")
 
 
+ODD = {"id": "ü1", "days": ["2024-02-29"], "question": "Wo?", "answer": "Köln", "talk": [
+    [{"who": "user", "at": "x", "said": "Ich wohne in Köln."}]]}  # fmt: skip
+
+
+def test_turns_of_odd_names_are_mapped_by_a_guess_that_is_told_and_runs(workspace: Workspace) -> None:
+    schema = written(workspace, ODD).fields.context.item_schema
+    assert schema is not None and (schema.content, schema.role, schema.speaker) == ("said", "who", None)
+    assert 'no field looks like the words of a turn: the longest text, "said", stands there' in guesses(ODD)
+    file = workspace.root / "configs/benchmarks/mine.yaml"
+    assert validate_benchmark(file, Catalog.load(workspace.root)).ok
+    file.unlink()
+    named = written(workspace, {**ODD, "talk": {"session_1": [{"said": "I am here.", "name": "Ann"}]}})
+    assert named.fields.context.item_schema == schema.model_copy(update={"role": None, "speaker": "name"})
+    file.unlink()
+    assert written(workspace, {**ODD, "talk": CHAT}).fields.context.item_schema is None
+
+
+def test_of_turns_that_a_config_does_not_map_the_key_that_would_is_told(workspace: Workspace) -> None:
+    text = started(workspace, ODD).text.replace("itemSchema:", "").replace("      content: said\n", "").replace(
+        "      role: who\n", "")  # fmt: skip
+    path = workspace.yaml("mine", text)
+    (error,) = validate_benchmark(path, Catalog.load(workspace.root)).errors
+    assert error.message == "talk[0][0].content is missing (row ü1)"
+    assert error.hint.startswith("say in schema.context.itemSchema which field of a turn holds its content")
+
+
 CHAT = [[{"role": "user", "content": "x"}]]
 
 
