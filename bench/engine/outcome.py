@@ -93,7 +93,12 @@ async def job_outcomes(plan: Plan, folder: Path, stopped: Mapping[str, Failure])
                 planned = lane.benchmark.n_selected
                 repeats = await reader.states(job.key) if lane.benchmark.epochs > 1 else states
                 reasons = invalid_reasons(
-                    states, {}, sizes.get(job.key, planned), plan.request.max_error_rate, len(contaminated)
+                    repeats,
+                    {},
+                    sizes.get(job.key, planned) * lane.benchmark.epochs,
+                    plan.request.max_error_rate,
+                    len(contaminated),
+                    epochs=lane.benchmark.epochs,
                 )
                 refused = stopped.get(job.key)
                 found.append(

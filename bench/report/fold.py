@@ -17,7 +17,7 @@ from bench.journal import Reader, RunState
 from bench.journal.records import FailedFor, Spent
 from bench.metrics.fold import fold as fold_metrics
 from bench.metrics.overlay import GoldScores
-from bench.model import SCORED_STATES, Measurement, State
+from bench.model import FAILED_STATES, SCORED_STATES, Measurement, State
 from bench.plan.ranges import gaps_of
 from bench.plan.record import JobRecord, read
 from bench.plan.validity import invalid_reasons
@@ -49,6 +49,8 @@ class JobReport:
     n_planned: int
     """items; with epochs each of them ends with its last repeat"""
     counts: Mapping[State, int]
+    failed_repeats: int
+    """repeats that failed, also those of items that ended well in another one; without epochs the failed items"""
     error_kinds: Mapping[str, int]
     metrics: Mapping[str, Measurement]
     spent: Mapping[str, Mapping[str, Spent]]
@@ -176,12 +178,14 @@ async def _fold_job(
         seed=record.seed,
     )
     gold = await gold_scores(reader, record, metrics)
-    invalid = whether_invalid(reader, record, counts, probes)
+    repeats = await repeats_of(reader, record, counts)
+    invalid = whether_invalid(reader, record, counts, probes, repeats)
     return JobReport(
         record=record,
         gold=gold,
         n_planned=record.n_selected,
         counts=counts.states,
+        failed_repeats=_failed(repeats),
         error_kinds=counts.error_kinds,
         metrics=measured,
         spent=spent,
@@ -190,6 +194,7 @@ async def _fold_job(
         commonest=next(iter(await reader.failed_for(record.key)), None) if invalid else None,
         notes=(
             *told,
+            *_repeat_notes(record, _failed(repeats)),
             *size_notes(record, facts),
             *notes,
             *gold_notes(gold),
@@ -198,9 +203,28 @@ async def _fold_job(
     )
 
 
-def whether_invalid(reader: Reader, record: JobRecord, counts: Counts, probes: IsolationProof) -> tuple[str, ...]:
+async def repeats_of(reader: Reader, record: JobRecord, counts: Counts) -> Mapping[State, int]:
+    """How the repeats of items ended; without epochs they are the items."""
+    return counts.states if record.epochs == 1 else await reader.states(record.key)
+
+
+def whether_invalid(
+    reader: Reader, record: JobRecord, counts: Counts, probes: IsolationProof, repeats: Mapping[State, int]
+) -> tuple[str, ...]:
     """Why a job of this run has no headline number; empty = it is valid."""
-    return invalid_reasons(counts.states, counts.error_kinds, record.n_selected, _max_error_rate(reader), probes.failed)
+    allowed = _max_error_rate(reader)
+    return invalid_reasons(repeats, counts.error_kinds, record.n_repeats, allowed, probes.failed, epochs=record.epochs)
+
+
+def _failed(states: Mapping[State, int]) -> int:
+    return sum(states.get(state, 0) for state in FAILED_STATES)
+
+
+def _repeat_notes(record: JobRecord, failed: int) -> tuple[str, ...]:
+    """Failed repeats are in no count of items."""
+    if record.epochs == 1 or not failed:
+        return ()
+    return (f"{failed} of {record.n_repeats} repeats failed; an item counts as failed when all of its repeats did",)
 
 
 def _max_error_rate(reader: Reader) -> float:

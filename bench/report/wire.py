@@ -75,6 +75,7 @@ def _ended(job: JobReport) -> dict[str, object]:
         "n_planned": job.n_planned,
         "n_scored": job.n_scored,
         "n_pending": job.n_pending,
+        "n_failed_repeats": job.failed_repeats,
         "counts": {str(state): n for state, n in sorted(job.counts.items())},
         "error_kinds": dict(job.error_kinds),
         "valid": job.valid,

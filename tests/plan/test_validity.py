@@ -50,6 +50,13 @@ def test_foreign_memories_make_a_job_invalid_once_whoever_found_them(
     assert invalid_reasons({}, kinds, 100, 0.02, probes) == ((FOREIGN,) if invalid else ())
 
 
+def test_of_repeats_each_one_counts() -> None:
+    assert invalid_reasons({State.ERROR: 2}, {}, 100, 0.02, 0, epochs=5) == ()
+    assert invalid_reasons({State.ERROR: 3}, {}, 100, 0.02, 0, epochs=5) == (
+        "3 of 100 repeats of items failed (error or not_ready): above the allowed 2 %",
+    )
+
+
 def test_both_reasons_are_given() -> None:
     found = invalid_reasons({State.ERROR: 9}, {"contaminated": 9}, 10, 0.02, 1)
     assert found == (failed(9, 10, "2 %"), FOREIGN)

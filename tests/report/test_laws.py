@@ -329,7 +329,8 @@ def test_tables_of_any_width_show_every_job_once_and_stay_inside_where_they_can(
     )  # fmt: skip
     jobs = tuple(
         JobReport(
-            record=record(name), n_planned=types, counts={}, error_kinds={}, metrics={"accuracy": one}, spent={},
+            record=record(name), n_planned=types, counts={}, failed_repeats=0, error_kinds={},
+            metrics={"accuracy": one}, spent={},
             isolation=IsolationProof(level="probe"),
         )
         for name in providers

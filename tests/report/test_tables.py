@@ -50,7 +50,8 @@ def job(
     found = (measured(),) if metrics is None else metrics
     plain = JobReport(
         record=record(provider, **(of or {})), n_planned=4, counts={State.CORRECT: 2, State.INCORRECT: 2},
-        error_kinds={}, metrics={one.metric: one for one in found}, spent={}, isolation=IsolationProof(level="probe"),
+        failed_repeats=0, error_kinds={}, metrics={one.metric: one for one in found}, spent={},
+        isolation=IsolationProof(level="probe"),
     )  # fmt: skip
     return replace(plain, **more)  # type: ignore[arg-type]
 
