@@ -10,7 +10,7 @@ import anyio
 from cyclopts import Parameter
 
 from bench.cli import console
-from bench.cli.flags import RunFlags, given
+from bench.cli.flags import Many, RunFlags, given
 from bench.cli.running import asked, carry_out, surroundings
 from bench.errors import UsageError
 from bench.journal.places import find_run
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from bench.engine.errand import Errand
     from bench.plan import Plan
 
-Many = Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())]
 
 FOR_ANSWERS = ("answering_model", "answer_prompt", "context_budget")
 """flags that make other answers"""

@@ -18,6 +18,7 @@ import anyio
 from cyclopts import Parameter
 
 from bench.cli import console
+from bench.cli.flags import Many
 from bench.cli.global_flags import current
 from bench.cli.runs import folder_of
 from bench.errors import JournalError, Locked, UsageError
@@ -27,8 +28,6 @@ from bench.journal.places import CHECKPOINTS, run_ids
 if TYPE_CHECKING:
     from bench.plan.leftover import Leftover
     from bench.settings import Environment
-
-Many = Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())]
 
 
 def clean(

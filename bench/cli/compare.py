@@ -9,6 +9,7 @@ import anyio
 from cyclopts import Parameter
 
 from bench.cli import console
+from bench.cli.flags import Many, spread
 from bench.cli.global_flags import current
 from bench.cli.results import show_grids
 from bench.errors import UsageError
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from bench.report.sides import Side
 
 GATE_FAILED = 4
-Many = Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())]
 Switch = Annotated[bool, Parameter(negative=())]
 
 
@@ -54,9 +54,9 @@ def compare(
     from bench.report.compareview import comparison_grids, comparison_json, comparison_markdown, conclusions
 
     console.one_form({"--markdown": markdown})
-    gates = [_gate(text) for text in _spread(fail_on_regression)]
-    groups = anyio.run(_loaded, current.get().workspace, pairs, benchmark, _spread(providers))
-    found = compare_sides(groups, metrics=_spread(metric), force=force)
+    gates = [_gate(text) for text in spread(fail_on_regression)]
+    groups = anyio.run(_loaded, current.get().workspace, pairs, benchmark, spread(providers))
+    found = compare_sides(groups, metrics=spread(metric), force=force)
     checked = [one for gate in gates for one in _checked(groups, gate, force=force)]
     if current.get().json:
         console.json_value(comparison_json(found))
@@ -72,10 +72,6 @@ def compare(
     for one in checked:
         console.note(one.text)
     return GATE_FAILED if any(one.missed for one in checked) else 0
-
-
-def _spread(given: list[str] | None) -> list[str]:
-    return [name for text in given or () for name in text.split(",") if name]
 
 
 def _gate(text: str) -> tuple[str, float]:
@@ -140,7 +136,7 @@ def leaderboard(
     from bench.report.leaderboard import board_csv, board_grids, board_json, load_board, tables_of
 
     console.one_form({"--markdown": markdown, "--csv": csv, "--html": html is not None})
-    tables = tables_of(anyio.run(load_board, current.get().workspace, _spread(benchmark)), view)
+    tables = tables_of(anyio.run(load_board, current.get().workspace, spread(benchmark)), view)
     if current.get().json:
         console.json_value(board_json(view, tables))
     elif csv:

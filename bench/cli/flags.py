@@ -18,6 +18,11 @@ Many = Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())
 Maybe = Annotated[str | None, Parameter()]
 
 
+def spread(given: Sequence[str] | None) -> list[str]:
+    """The words of a list flag, whose values may also be parted by commas."""
+    return [word for text in given or () for word in text.split(",") if word]
+
+
 def whole_number(_type: object, tokens: Sequence[Token]) -> int:
     """Read a number as it is written: the parser's own reading rounds 1.5."""
     try:

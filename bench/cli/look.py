@@ -9,13 +9,12 @@ import anyio
 from cyclopts import Parameter
 
 from bench.cli import console, listing
+from bench.cli.flags import Many
 from bench.cli.global_flags import command, current
 
 if TYPE_CHECKING:
     from bench.config.catalog import Catalog
     from bench.datasets.download import Downloaded
-
-Many = Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())]
 
 
 def list_(

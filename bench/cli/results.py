@@ -11,6 +11,7 @@ import anyio
 from cyclopts import Parameter
 
 from bench.cli import console
+from bench.cli.flags import Many, spread
 from bench.cli.global_flags import current
 from bench.errors import UsageError
 from bench.journal import Reader
@@ -29,11 +30,11 @@ T = TypeVar("T")
 def results(
     run_id: str = "",
     *,
-    by: Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())] = None,
+    by: Many = None,
     markdown: Annotated[bool, Parameter(negative=())] = False,
     csv: Annotated[bool, Parameter(negative=())] = False,
     html: Path | None = None,
-    compare: Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())] = None,
+    compare: Many = None,
     benchmark: str | None = None,
     rebuild: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
@@ -64,7 +65,7 @@ def results(
     if compare:
         if csv or html is not None:
             raise UsageError("--compare is shown as tables, --json or --markdown", hint="leave --csv and --html out")
-        return _compared(run_id, _spread(compare), benchmark, markdown=markdown)
+        return _compared(run_id, spread(compare), benchmark, markdown=markdown)
     dimensions = _dimensions(by)
     own = [name for name in dimensions if name not in BUILT_IN]
     report = read_run(run_id, lambda reader: fold(reader, by=own, benchmark=benchmark))
@@ -119,11 +120,7 @@ BUILT_IN = ("question_type", "group")
 def _dimensions(by: list[str] | None) -> list[str]:
     from bench.metrics import dimension_name
 
-    return [dimension_name(name) for name in _spread(by)]
-
-
-def _spread(given: list[str] | None) -> list[str]:
-    return [name for text in given or () for name in text.split(",") if name]
+    return [dimension_name(name) for name in spread(by)]
 
 
 def show_grids(grids: list[Grid]) -> None:
@@ -157,7 +154,7 @@ def read_run(run_id: str, act: Callable[[Reader], Awaitable[T]]) -> T:
 def failures(
     run_id: str = "",
     *,
-    kind: Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())] = None,
+    kind: Many = None,
     benchmark: str | None = None,
     provider: str | None = None,
     full: Annotated[bool, Parameter(negative=())] = False,

@@ -9,7 +9,7 @@ import anyio
 from cyclopts import Parameter
 
 from bench.cli import console
-from bench.cli.flags import whole_number
+from bench.cli.flags import Many, whole_number
 from bench.cli.global_flags import current
 from bench.cli.results import result_grids, show_grids
 from bench.journal import Reader
@@ -29,10 +29,10 @@ def score(
     benchmark: str,
     name: str | None = None,
     k: Annotated[int | None, Parameter(name=["-k", "--k"], converter=whole_number)] = None,
-    judge_model: Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())] = None,
-    judge_prompt: Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())] = None,
+    judge_model: Many = None,
+    judge_prompt: Many = None,
     embedding_model: str | None = None,
-    metrics: Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())] = None,
+    metrics: Many = None,
     allow_code_execution: Annotated[bool | None, Parameter(negative=())] = None,
 ) -> int:
     """Score somebody else's ranking or answers as a run would; no provider is called. Prints what results prints.
