@@ -68,6 +68,7 @@ async def comparison_of(
         shown |= {
             "conclusion": list(conclusion(pair)),
             "load": other_load(pair),
+            "moves_times": [check.name for check in pair.like_for_like.load],
             "flips": {side: list(i) for side, i in pair.items.flips.items()},
         }
     return document
