@@ -137,6 +137,19 @@ async def test_url_that_nobody_listens_at_is_named(tmp_path: Path) -> None:
     assert "mcp.url" in (caught.value.hint or "")
 
 
+@pytest.mark.parametrize("refuses", [True, False])
+async def test_the_address_of_a_url_server_is_named_without_its_password(refuses: bool, tmp_path: Path) -> None:
+    async with recorder({"POST /mcp": (401, {"error": "no"})}) as service:
+        place = service.url if refuses else f"http://127.0.0.1:{free_port()}"
+        text = TEXT.replace(TEXT.splitlines()[2], 'mcp: {url: "${WHERE}/mcp"}')
+        config = load_provider(Source.parse(text, tmp_path / "remote.yaml"))
+        with pytest.raises(ConfigError) as caught:
+            async with opened(config, tmp_path, {"WHERE": place.replace("://", "://me:hunter22@")}):
+                pass
+    assert place.replace("://", "://[redacted]@") in caught.value.message
+    assert "hunter22" not in str(caught.value)
+
+
 async def test_a_url_server_that_dies_under_a_call_takes_nothing_else_with_it(tmp_path: Path) -> None:
     port = free_port()
     process = subprocess.Popen([sys.executable, str(SERVER), str(port)], stderr=subprocess.DEVNULL)

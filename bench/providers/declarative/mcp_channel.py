@@ -36,6 +36,7 @@ from bench.providers.declarative.mcp_session import Gone, Session, root_of
 from bench.providers.declarative.request import Filled, Wired
 from bench.providers.declarative.stdio_noise import Noise
 from bench.providers.protocol import ProviderContext
+from bench.settings.showing import shown
 
 if TYPE_CHECKING:
     from bench.config.provider import ProviderConfig
@@ -173,8 +174,8 @@ class McpChannel:
         if self._noise.first:
             why.append(f'it printed "{self._noise.first}" on stdout, which is no JSON-RPC')
         why += self._last_words()
-        text = redact(f"the MCP server of {self.name} {problem}: " + "\n  ".join(filter(None, why)))
-        return ConfigError(text, where=self.where, hint=hint)
+        text = f"the MCP server of {self.name} {problem}: " + "\n  ".join(filter(None, why))
+        return ConfigError(redact(shown(text)), where=self.where, hint=hint)
 
     def _last_words(self) -> list[str]:
         """What the server said on stderr since it was started."""
