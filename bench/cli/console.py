@@ -115,6 +115,7 @@ def table(
     A table too wide for the terminal is printed whole: the terminal wraps a number, it never cuts one.
     """
     from rich import box
+    from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -127,7 +128,7 @@ def table(
     for index, name in enumerate(head):
         fixed = index in right or index == 0
         grid.add_column(Text(name), justify="right" if index in right else "left", no_wrap=fixed, overflow="fold")
-        widest = max(len(name), *(len(row[index]) for row in lines), 0)
+        widest = max(cell_len(name), *(cell_len(row[index]) for row in lines), 0)
         least += (widest if fixed else min(widest, WORDS)) + GAP
     for row in lines:
         grid.add_row(*map(Text, row))

@@ -161,7 +161,8 @@ def _plain_mean(metric: MetricRecord) -> Measure:
 
 def size_notes(record: JobRecord, facts: JobFacts) -> list[str]:
     """A warning where k is near the number of memories that there are: recall says little then."""
-    sizes = sorted(one.memories for one in facts.corpora if one.memories)
+    held = {one.corpus: one.memories for one in facts.corpora if one.memories}  # each shard of a merged run has its own
+    sizes = sorted(held.values())
     near = sum(size < NEAR * record.k for size in sizes)
     retrieves = any(metric.category == "retrieval" for metric in record.metrics)
     if not retrieves or not sizes or (2 * near <= len(sizes) and record.k < sizes[0]):

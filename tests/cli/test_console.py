@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as some
 
 from bench.cli import console
@@ -159,6 +159,7 @@ def test_a_table_has_its_title_head_and_rows_with_numbers_to_the_right(capsys: C
     assert len({len(line) for line in lines[3:]}) == 1, "numbers end at one column"
 
 
+@example(cells=[("\u2e80\u2e80", 0)], width=1)
 @given(
     cells=some.lists(some.tuples(some.text(min_size=1, max_size=6), some.integers(0, 10**12)), min_size=1, max_size=4),
     width=some.integers(1, 60),

@@ -52,6 +52,17 @@ async def test_items_of_two_ranges_that_overlap_count_once_and_those_of_none_are
     assert await counted(world, "whole") == (60, 50, ((51, 60),))
 
 
+async def test_a_corpus_that_two_parts_asked_is_one_corpus_in_the_notes(world: World) -> None:
+    async def told(run_id: str) -> list[str]:
+        async with Reader.open(world.workspace / "checkpoints" / run_id) as reader:
+            return [note for note in (await fold(reader)).jobs[0].notes if "size of the corpora" in note]
+
+    whole = await world.run(**FLAGS, k=50)
+    await joined(world, {"start": 1, "end": 35}, {"start": 36, "end": 60}, into="both", k=50)
+    assert await told("both") == await told(whole.run_id)
+    assert "(6 of 6 hold fewer than 100 memories" in (await told("both"))[0]
+
+
 async def test_ranges_that_overlap_and_cover_everything_are_the_whole(world: World) -> None:
     outcome = await joined(world, {"start": 1, "end": 40}, {"start": 21, "end": 60})
     assert (outcome.gaps, outcome.state) == ((), RunState.COMPLETE)

@@ -92,12 +92,12 @@ async def test_a_table_says_who_leads_by_how_much_and_how_to_test_it(tmp_path: P
     assert "a is next, 0.2500 behind. A rank is no proof: bench compare r1:b r1:a tells it from chance" in text
 
 
-async def test_a_tie_is_called_the_same_value_and_one_row_has_nothing_to_compare_with(tmp_path: Path) -> None:
-    await made(tmp_path, "r1", [job("a", 10), job("b", 10), job("c", 9, k=5)])
+async def test_where_several_are_first_nobody_leads_and_one_row_has_nothing_to_compare_with(tmp_path: Path) -> None:
+    await made(tmp_path, "r1", [job("a", 10), job("b", 10), job("d", 10), job("e", 9), job("c", 9, k=5)])
     await rebuild(tmp_path)
     said = [text for table in tables_of(await load_board(tmp_path), "benchmark") for text in saying(table)]
     assert len(said) == 2
-    assert any("b has the same value" in text for text in said)
+    assert "nobody leads on accuracy: a, b and d have 0.5000" in said
     assert "only c is here: nothing to compare with yet" in said
 
 

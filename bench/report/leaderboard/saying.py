@@ -21,11 +21,13 @@ def saying(table: Table) -> tuple[str, ...]:
         return (f"only {_who(table, ranked[0])} is here: nothing to compare with yet",)
     first, second = ranked[:2]
     ahead = abs((first.value or 0) - (second.value or 0))
-    lead = f"{_who(table, first)} leads on {_metric(first)} with {_value(first)}"
     if ahead == 0:
-        return (f"{lead}, and {_who(table, second)} has the same value{_proof(first, second)}",)
-    unit = first.first.headline.unit if first.first.headline else None
-    return (f"{lead}; {_who(table, second)} is next, {number(ahead, unit)} behind{_proof(first, second)}",)
+        tied = [_who(table, one) for one in ranked if one.value == first.value]
+        names = f"{', '.join(tied[:-1])} and {tied[-1]}"
+        return (f"nobody leads on {_metric(first)}: {names} have {number(first.value, _unit(first))}",)
+    lead = f"{_who(table, first)} leads on {_metric(first)} with {_value(first)}"
+    behind = number(ahead, _unit(first))
+    return (f"{lead}; {_who(table, second)} is next, {behind} behind{_proof(first, second)}",)
 
 
 def _who(table: Table, one: Standing) -> str:
@@ -38,6 +40,10 @@ def _metric(one: Standing) -> str:
     if len(one.places) > 1:
         return f"the mean of {len(one.places)} benchmarks"
     return one.first.headline.metric if one.first.headline else "nothing"
+
+
+def _unit(one: Standing) -> str | None:
+    return one.first.headline.unit if one.first.headline else None
 
 
 def _value(one: Standing) -> str:
