@@ -42,7 +42,7 @@ async def ask(lane: OpenLane, ready: Ready, ref: ItemRef) -> bool:
     timeout_s = lane.live.plan.request.item_timeout
     good = True
     with bind(corpus=ref.corpus, item=item.id):
-        for epoch in range(1, lane.plan.benchmark.epochs + 1):
+        for epoch in lane.todo.epochs(item.id):
             deadline = None if timeout_s is None else anyio.current_time() + timeout_s
             good &= await Asked(lane=lane, ready=ready, item=item, epoch=epoch, deadline=deadline).run()
     return good

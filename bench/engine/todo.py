@@ -35,6 +35,8 @@ class Todo:
     """by job"""
     open_positions: dict[str, array[int]] = field(default_factory=dict)
     """corpus -> positions in file order"""
+    stored: tuple[Finished, ...] = ()
+    """what a repeat must have in the journal to be asked at all: of a rescore its search and its answers"""
     unsearched: set[str] = field(default_factory=set)
     """corpora with an item that is still to be searched: only these need their provider"""
 
@@ -49,15 +51,20 @@ class Todo:
             for job in lane.jobs
         }
         ends = {Phase.SEARCH: [searched], Phase.ANSWER: list(answered.values())}.get(last, list(evaluated.values()))
-        stored = [searched, *answered.values()] if errand.rescores else []
-        todo = cls(lane=lane, searched=searched, answered=answered, evaluated=evaluated)
+        stored = (searched, *answered.values()) if errand.rescores else ()
+        todo = cls(lane=lane, searched=searched, answered=answered, evaluated=evaluated, stored=stored)
         for ref in lane.benchmark.dataset.items(lane.benchmark.selection):
-            wanted = (errand.only is None or ref.id in errand.only) and todo._within(ref, stored)
-            if wanted and not todo._within(ref, ends):
+            wanted = errand.only is None or ref.id in errand.only
+            if wanted and any(todo.epochs(ref.id)) and not todo._within(ref, ends):
                 todo.open_positions.setdefault(ref.corpus, array("I")).append(ref.position)
                 if not todo._within(ref, [searched]):
                     todo.unsearched.add(ref.corpus)
         return todo
+
+    def epochs(self, item: str) -> Iterator[int]:
+        """The repeats of an item that can be asked: of a rescore those that have something to score."""
+        every = range(1, self.lane.benchmark.epochs + 1)
+        return (epoch for epoch in every if all((item, epoch) in one for one in self.stored))
 
     def _within(self, ref: ItemRef, every: Iterable[Finished]) -> bool:
         """Every epoch of an item is in every one of these."""

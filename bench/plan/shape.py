@@ -30,9 +30,9 @@ from bench.plan.scoring import Scoring
 TRAFFIC = ("add", "search", "status", "manage")
 """what goes to a provider that is no built-in"""
 NONE = "none"
+"""stands for "no model" in keys, flags and tables"""
 BUILT_IN_EMBEDDING = "(builtin)"
 """how the embedding model of a service is shown that embeds by itself and does not say with what"""
-"""stands for "no model" in keys, flags and tables"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -93,6 +93,28 @@ async def test_a_rescore_calls_no_provider_and_joins_the_run(world_of: Worlds) -
     assert (await world.resume(outcome.run_id)).message == "nothing left to do"
 
 
+async def test_a_rescore_takes_every_repeat_that_was_answered_beside_one_that_failed(world_of: Worlds) -> None:
+    world = world_of("search:status:code=400,every=3", corpora=2, items=4)
+    outcome = await world.run(
+        providers="faulty", answering_model="builtin/extractive", evaluators="exact-match", epochs=3, concurrency=1,
+        max_error_rate=1, isolation="off",
+    )  # fmt: skip
+    before = world.control("stats")["requests"]
+    path, plan, errand = await rescored_plan(
+        outcome.run_id,
+        catalog=Catalog.load(world.workspace),
+        flags={"evaluators": "contains", "metrics": "accuracy"},
+        environment=world.environment,
+    )
+    again = await execute(plan, environment=world.environment, resume=path, errand=errand)
+    assert again.jobs[0].states == {State.CORRECT: 8}
+    assert world.control("stats")["requests"] == before
+    assert world.query(outcome.run_id, "select evaluator, count(*) from verdict group by evaluator") == [
+        ("contains", 16),
+        ("exact-match", 16),
+    ]
+
+
 async def test_a_judge_is_not_paid_twice_for_the_same_prompt_and_answer(world_of: Worlds) -> None:
     world = world_of(corpora=1, items=4)
     world.variables.update(OPENAI_BASE_URL=f"{world.url}/v1", OPENAI_API_KEY="test-key-of-nobody")
