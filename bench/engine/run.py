@@ -76,6 +76,7 @@ async def execute(
     if resume is None:
         run_id = plan.request.run_id or new_run_id(now().date(), secrets.token_hex(4))
         folder = plan.workspace / "checkpoints" / run_id
+        results_folder(plan).mkdir(parents=True, exist_ok=True)  # a run without a place for its report is not begun
         journal = Journal.create(folder, run_meta(plan, run_id, code), bound=bound)
     else:
         folder = resume if resume.is_dir() else resume.parent

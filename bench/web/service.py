@@ -216,7 +216,7 @@ class Service:
         run_id = one.order.run_id
         try:
             await anyio.to_thread.run_sync(partial(anyio.run, self._execute, one), abandon_on_cancel=True)
-        except BenchError as error:
+        except (BenchError, OSError) as error:  # a folder that is gone fails its run, not the service of the others
             self.problems[run_id] = redact(str(error))
             log().warning("run_refused", run_id=run_id, error=redact(str(error)))
         finally:

@@ -67,6 +67,13 @@ async def test_the_log_goes_where_the_report_goes(tmp_path: Path) -> None:
     assert (output / "r/run.log").is_file()
 
 
+async def test_a_run_whose_report_has_no_place_is_not_begun(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder", encoding="utf-8")
+    with pytest.raises(OSError, match="file"):
+        await run_in(tmp_path, "r", Environment(), providers=("no-memory",), limit=2, output=str(tmp_path / "file/x"))
+    assert not (tmp_path / "checkpoints" / "r").exists()
+
+
 async def test_a_key_never_reaches_the_log(world: World, tmp_path: Path) -> None:
     world.fault("search:echo_auth:code=400")
     environment = Environment(values={"FAULT_URL": str(world.url), "FAULT_KEY": "a-very-secret-word-9"})

@@ -104,6 +104,17 @@ async def test_waiting_runs_can_be_withdrawn_and_asked_for_again(tmp_path: Path)
             await service.stop(name, "pause")
 
 
+async def test_a_run_whose_folder_cannot_be_written_fails_alone(tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "r1").write_text("no folder", encoding="utf-8")
+    async with serving(tmp_path) as service:
+        await service.start(admit({**DEMO, "run_id": "r1"}))
+        await service.start(admit({**DEMO, "run_id": "r2"}))
+        await idle(service)
+        assert list(service.standing()) == ["r1"] and service.standing()["r1"].startswith("failed: ")
+    assert (await state_of(tmp_path, "r2"))[0] == "complete"
+
+
 async def test_a_run_that_cannot_begin_is_told_as_failed_and_can_be_asked_for_again(tmp_path: Path) -> None:
     async with serving(tmp_path, max_runs=0) as service:
         config = tmp_path / "configs" / "providers" / "mine.yaml"
