@@ -73,7 +73,9 @@ def _show(found: Mapping[str, object]) -> None:
         console.line(f"{name:<10} " + ", ".join(f"{outcome} {count}" for outcome, count in counts.items()))
     if found["oldest_request_s"] is not None:
         console.line(f"oldest     {found['oldest_request_s']:.0f} s in flight")
-    console.line(f"cost       USD {found['cost_usd']}")
+    unknown = found.get("cost_unknown_calls")
+    least = f" (at least: {unknown} calls without a known price)" if unknown else ""
+    console.line(f"cost       USD {found['cost_usd']}{least}")
     if found["state"] not in ("complete", "running"):
         resuming = command(f"bench run --resume {found['run_id']}")
         console.line(f"next       {resuming}")

@@ -51,7 +51,7 @@ async def standing(folder: Path) -> dict[str, object]:
             "question_types": sorted({kind for job in jobs for kind in _asked_types(job)}) or None,
             "eta_s": elapsed_s * (total - ended) / ended if running and elapsed_s and ended else None,
             "oldest_request_s": status.oldest_request_s if running else None,
-            "cost_usd": await _cost(reader, {owner for job in jobs for owner in job.owners}),
+            **await _cost(reader, {owner for job in jobs for owner in job.owners}),
         }
 
 
@@ -60,8 +60,11 @@ def _asked_types(job: JobRecord) -> list[str]:
     return cast("list[str]", job.selection.get("question_type", []))
 
 
-async def _cost(reader: Reader, owners: set[str]) -> str:
-    total = Decimal(0)
+async def _cost(reader: Reader, owners: set[str]) -> dict[str, object]:
+    """What is known of the cost, and how many calls to models have no known price."""
+    total, unknown = Decimal(0), 0
     for owner in sorted(owners):
-        total += sum((Decimal(one.cost_usd) for one in (await reader.spent(owner)).values()), Decimal(0))
-    return format(total, "f")
+        for role, one in (await reader.spent(owner)).items():
+            total += Decimal(one.cost_usd)
+            unknown += one.unknown_costs if role != "provider" else 0
+    return {"cost_usd": format(total, "f"), "cost_unknown_calls": unknown}

@@ -36,11 +36,20 @@ async def test_a_finished_run_stands_with_its_counts(tmp_path: Path) -> None:
     assert found == {
         "run_id": "r1", "state": "complete", "reason": "", "holder": None, "partial": False, "total": 4, "completed": 2,
         "failed": 2, "in_progress": 0, "range": [[2, 4]], "gaps": [[1, 1], [5, 9]], "question_types": ["one", "two"],
-        "eta_s": None, "oldest_request_s": None, "cost_usd": "1.25", "phases": found["phases"],
+        "eta_s": None, "oldest_request_s": None, "cost_usd": "1.25", "cost_unknown_calls": 0, "phases": found["phases"],
     }  # fmt: skip
     assert found["phases"] == {
         "search": {"ok": 2}, "answer": {"ok": 2}, "evaluate": {"ok": 2, "timeout": 2},
     }  # fmt: skip
+
+
+async def test_calls_to_models_without_a_known_price_are_counted_and_those_to_the_provider_are_not(
+    tmp_path: Path,
+) -> None:
+    calls = {Phase.SEARCH: (call("provider"), call("embedding")), Phase.ANSWER: (call("answering", cost="1"),)}
+    folder = await told(tmp_path, "r1", [(record("x"), [Told(item="q1", calls=calls)])])
+    found = await standing(folder)
+    assert (found["cost_usd"], found["cost_unknown_calls"]) == ("1", 1)
 
 
 async def test_a_run_that_was_never_held_again_has_no_time_to_go(tmp_path: Path) -> None:
