@@ -23,7 +23,7 @@ from bench.config.benchmark import BenchmarkConfig
 from bench.config.source import show
 from bench.datasets.digests import file_sha256, remembered_sha256, write_note
 from bench.datasets.fetching import Fetch, FetchError, Interrupted, RangeRefused, Remote, Validators
-from bench.datasets.files import cache_path, mismatch
+from bench.datasets.files import cache_path, checked_file, find_file, mismatch
 from bench.datasets.locks import locked
 from bench.errors import DataError
 
@@ -83,6 +83,9 @@ async def download(
 
     Raises DataError for another digest, for local data without ``source``, and when the host cannot be reached.
     """
+    if source is None and config.data.type == "local" and find_file(config, workspace) is not None:
+        there = checked_file(config, workspace)
+        return Downloaded(path=there.path, state="up to date", sha256=there.sha256, size=there.path.stat().st_size)
     target = cache_path(config, workspace)
     origin = Origin(url=source) if source and _is_url(source) else origin_of(config, environment)
     target.parent.mkdir(parents=True, exist_ok=True)

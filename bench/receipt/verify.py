@@ -150,11 +150,13 @@ def verify(paths: Sequence[Path], question: Question) -> Verification:
 
 def _files_of(folder: Path) -> tuple[list[Path], Path | None]:
     own_log = folder if has_log(folder) else None
-    files = _json_files(folder)
+    is_run = (folder / "report.json").is_file()  # its receipts lie below, and its report is none
+    files = _json_files(folder / RECEIPTS if is_run else folder)
     if own_log is not None:
         files += _json_files(folder / RECEIPTS)
     if not files and own_log is None:
-        raise UsageError(f"no receipt in {folder}", hint="name a receipt file, or a folder that holds some")
+        hint = f"bench sign {folder.name} makes them" if is_run else "name a receipt file, or a folder that holds some"
+        raise UsageError(f"no receipt in {folder}", hint=hint)
     return files, own_log
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from bench.config.catalog import Catalog
 from bench.datasets import download as module
 from bench.datasets.digests import Stamp, remembered_sha256
 from bench.datasets.download import origin_of
@@ -483,6 +484,20 @@ async def test_local_data_is_told_where_it_belongs(workspace, config) -> None:
         await run(local, workspace.root, "")
     assert "notes is local data, there is nothing to download" in str(caught.value)
     assert caught.value.hint == f"put the file at {workspace.root / 'data.jsonl'}, or give --from FILE"
+
+
+async def test_local_data_that_is_there_is_up_to_date_wherever_it_lies_and_is_never_moved(workspace, config) -> None:
+    workspace.manifest("notes", [{"content": "x", "question": "?", "answer": "!"}])
+    found = await run(workspace.config("notes"), workspace.root, "")
+    beside = workspace.root / "configs" / "benchmarks" / "notes" / "data.jsonl"
+    assert (found.path, found.state) == (beside, "up to date")
+    assert not list(workspace.root.rglob("*.lock"))
+    shipped = Catalog.load(workspace.root).benchmark("demo")
+    assert (await run(shipped, workspace.root, "")).state == "up to date"
+    workspace.manifest("notes", sha256="0" * 64)
+    with pytest.raises(DataError, match="the SHA-256 is"):
+        await run(workspace.config("notes"), workspace.root, "")
+    assert beside.is_file()
 
 
 def test_another_file_of_the_same_size_and_time_is_checked_anew(workspace) -> None:

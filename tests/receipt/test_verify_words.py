@@ -250,6 +250,18 @@ def test_what_cannot_be_looked_at_is_said_in_two_lines(
     assert bench(*words) == (2, expected)
 
 
+def test_the_folder_of_a_run_means_the_receipts_in_it(bench: Call, signed: Callable[..., Path], ring: Keyring) -> None:
+    path = signed()
+    run = ring.workspace / "results" / "a-run"
+    run.mkdir(parents=True)
+    (run / "report.json").write_text("{}", encoding="utf-8")
+    assert bench("verify", "results/a-run") == (
+        2, ["error: no receipt in results/a-run", "hint: bench sign a-run makes them"])  # fmt: skip
+    path.parent.rename(run / "receipts")
+    code, lines = bench("verify", "results/a-run")
+    assert code == 0 and lines[0].startswith(f"VALID  results/a-run/receipts/{path.name}")
+
+
 def test_one_items_file_serves_one_receipt(bench: Call, signed: Callable[..., Path]) -> None:
     path = signed()
     items = path.with_name(f"{path.stem}.items.jsonl")
