@@ -6,6 +6,8 @@
     for ref in dataset.items(Selection(sample=20, seed=7)):
         item = dataset.item(ref)
         corpus = dataset.corpus(ref.corpus)
+
+A little longer than most modules, because it is all that may be asked of a benchmark's data.
 """
 
 from __future__ import annotations
