@@ -26,6 +26,7 @@ _WANTED = {
     "int_type": "a whole number",
     "int_parsing": "a whole number",
     "int_from_float": "a whole number",
+    "int_parsing_size": "a smaller whole number",
     "float_type": "a number",
     "float_parsing": "a number",
     "finite_number": "a finite number",

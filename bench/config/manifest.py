@@ -16,7 +16,7 @@ from pydantic import Field
 
 from bench.config.benchmark import Flatten
 from bench.config.benchmark.sections import Abstention, QuestionDate
-from bench.config.benchmark.terms import Capability, FieldPath, Segment, Sha256, Zone
+from bench.config.benchmark.terms import Capability, DateFormat, FieldPath, Segment, Sha256, Zone
 from bench.config.jsontext import TreePath
 from bench.config.manifestparts import (
     AddDeleteVerify,
@@ -79,7 +79,7 @@ class Manifest(ManifestPart):
     """where the date of a question comes from"""
     timezone: Zone = "UTC"
     """IANA name, for dates without an offset"""
-    date_formats: tuple[str, ...] = ()
+    date_formats: tuple[DateFormat, ...] = ()
     """strptime formats tried before the known ones"""
     overlay: str | None = None
     """a list of doubted answers: a name in overlays/, or a path"""

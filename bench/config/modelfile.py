@@ -17,10 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
+from bench.config.filenames import LowerName
 from bench.config.provider.sections import Auth, HttpUrl
 from bench.config.provider.traffic import Feedback, Limit
 from bench.config.source import ConfigModel, Source, load
@@ -52,7 +53,7 @@ class ModelFile(ConfigModel):
 
     api_version: Literal["bench/v1"] = "bench/v1"
     """of this dialect"""
-    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
+    name: LowerName
     """the prefix; equals the file's name"""
     description: str = ""
     """one sentence"""

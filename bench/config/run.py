@@ -22,7 +22,15 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Annotated, Literal, Self
 
-from pydantic import AliasChoices, BeforeValidator, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BeforeValidator,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
@@ -35,6 +43,7 @@ DEFAULT_CONCURRENCY = 10
 DEFAULT_MAX_ERROR_RATE = 0.02
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 NO_BREAKER = ("no_circuit_breaker", "noCircuitBreaker")
+_SHARD = r"^\d+/\d+$"
 _SEGMENT = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 
 
@@ -152,12 +161,18 @@ class Experiment(ConfigModel):
         return _words(value)
 
 
+def _shard(value: str) -> str:
+    if re.fullmatch(_SHARD, value) is None:
+        raise ValueError(f'"{value}" is no shard: expected i/n, for example 1/4')
+    return value
+
+
 class Operation(ConfigModel):
     """How the work is done: may change on resume, is recorded, never changes a result."""
 
     start: Count | None = None
     end: Count | None = None
-    shard: Annotated[str, Field(pattern=r"^\d+/\d+$")] | None = None
+    shard: Annotated[str, AfterValidator(_shard), Field(json_schema_extra={"pattern": _SHARD})] | None = None
     phases: tuple[Phase, ...] = tuple(Phase)
     concurrency: Count | Literal["auto"] = DEFAULT_CONCURRENCY
     ingest_concurrency: Count | None = None

@@ -306,3 +306,23 @@ def test_what_stops_nothing_is_noted(read: Load, text: str, notes: tuple[str, ..
 )
 def test_what_stands_against_publishing(read: Load, text: str, marks: tuple[str, ...]) -> None:
     assert read(text).marks == marks
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (
+            'dateFormats: ["%Q"]',
+            "dateFormats[0]: \"%Q\" is no format of strptime: 'Q' is a bad directive in format '%Q'",
+        ),
+        ('dateFormats: ["%d %"]', "dateFormats[0]: \"%d %\" is no format of strptime: stray % in format '%d %'"),
+        ("search: {defaultLimit: 1e99}", "search.defaultLimit must be a smaller whole number, not 1e+99"),
+    ],
+)
+def test_what_no_date_and_no_number_can_be_is_refused_in_words(refused: Refused, more: str, said: str) -> None:
+    ((text, _),) = refused(GOOD + more + "\n")
+    assert text.split(": ", 1)[1] == said
+
+
+def test_a_format_that_strptime_reads_is_taken(read: Load) -> None:
+    assert read(GOOD + 'dateFormats: ["%d.%m.%Y", "%Y 100%%"]\n').date_formats == ("%d.%m.%Y", "%Y 100%%")

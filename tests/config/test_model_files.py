@@ -104,7 +104,7 @@ def test_a_known_prefix_may_be_added_to(tmp_path: Path, name: str) -> None:
             "Mine",
             [
                 (
-                    "Mine.yaml:1:1: name must match pattern '^[a-z0-9][a-z0-9._-]{0,63}$', not \"Mine\"",
+                    'Mine.yaml:1:1: name: "Mine" is no name: lower case letters, digits, ".", "_" and "-", at most 64',
                     "correct the value",
                 )
             ],

@@ -33,6 +33,11 @@ def refused(text: str, folder: Path = Path()) -> list[tuple[str, str]]:
     return [(str(one).rpartition("acme.yaml:")[2], one.hint) for one in found]
 
 
+def test_a_name_that_is_none_is_told_what_a_name_is(tmp_path: Path) -> None:
+    told = '1:1: name: "Own" is no name: lower case letters, digits, ".", "_" and "-", at most 64'
+    assert refused(FILE.replace("name: acme", "name: Own"), tmp_path)[0][0] == told
+
+
 def test_a_durability_that_nobody_knows_is_told(tmp_path: Path) -> None:
     text = "name: acme\ntype: local\nadapter: some.where:Thing\nlocal: {durability: forever}\n"
     told = '4:9: local.durability must be process, file or service, not "forever"'

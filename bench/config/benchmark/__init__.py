@@ -33,6 +33,7 @@ from bench.config.benchmark.sections import (
 from bench.config.benchmark.terms import (
     UNIT_OF_MODE,
     Capability,
+    DateFormat,
     FieldPath,
     Milliseconds,
     Positive,
@@ -88,7 +89,7 @@ class BenchmarkFile(ConfigModel):
     """where the date of a question comes from"""
     timezone: Zone = "UTC"
     """of dates without one; UTC"""
-    date_formats: tuple[str, ...] = ()
+    date_formats: tuple[DateFormat, ...] = ()
     """strptime formats tried before the known ones"""
     corpus: FieldOnly | None = None
     """rows with the same value share one memory; without it a row is a corpus"""

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from importlib.metadata import entry_points
 from typing import Annotated, Literal
 
@@ -54,6 +55,15 @@ def _zone(value: str) -> str:
     return value
 
 
+def _date_format(value: str) -> str:
+    try:
+        datetime.strptime("", value)
+    except ValueError as error:
+        if "directive" in str(error) or "stray" in str(error):
+            raise ValueError(f'"{value}" is no format of strptime: {error}') from error
+    return value
+
+
 def _digest(value: str) -> str:
     if not re.fullmatch(r"[0-9a-fA-F]{64}", value):
         raise ValueError("a SHA-256 is 64 hexadecimal digits")
@@ -72,6 +82,7 @@ Segment = Annotated[str, AfterValidator(_segment)]
 FieldPath = Annotated[str, AfterValidator(_field_path)]
 Pattern = Annotated[str, AfterValidator(_pattern)]
 Zone = Annotated[str, AfterValidator(_zone)]
+DateFormat = Annotated[str, AfterValidator(_date_format)]
 Sha256 = Annotated[str, AfterValidator(_digest)]
 PythonClass = Annotated[str, AfterValidator(_python_class)]
 Positive = Annotated[int, Field(ge=1, le=2**31 - 1)]

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import AfterValidator, Field, PrivateAttr, field_validator, model_validator
+from pydantic import Field, PrivateAttr, field_validator, model_validator
 
-from bench.config.filenames import portable
+from bench.config.filenames import LowerName
 from bench.config.jsontext import Places
 from bench.config.provider.calls import Endpoints, NamedCall, SetupCall, WaitBlock
 from bench.config.provider.hosting import Docker, Mcp
@@ -45,7 +45,7 @@ class ProviderConfig(ConfigModel):
 
     api_version: Literal["bench/v1"] = "bench/v1"
     """of this dialect"""
-    name: Annotated[str, AfterValidator(portable)] = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")
+    name: LowerName
     """lower case, digits, dots, dashes and underscores; how runs name it"""
     display_name: str | None = None
     """the name for people"""
