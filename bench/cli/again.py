@@ -11,6 +11,7 @@ from cyclopts import Parameter
 
 from bench.cli import console
 from bench.cli.flags import Many, RunFlags, given
+from bench.cli.global_flags import current
 from bench.cli.running import asked, carry_out, surroundings
 from bench.errors import UsageError
 from bench.journal.places import find_run
@@ -65,9 +66,20 @@ def retry(
 
     folder, plan, chosen = anyio.run(planned)
     if not chosen:
-        console.note("nothing to retry: no item of these ended as an error or was not ready")
-        return 0
+        return _nothing_to_retry(folder)
     return carry_out(plan, environment, resume=folder, errand=Errand(only=chosen))
+
+
+def _nothing_to_retry(folder: Path) -> int:
+    from bench.report.progress import standing
+
+    text = "nothing to retry: no item of these ended as an error or was not ready"
+    console.note(text)
+    if current.get().json:
+        status = anyio.run(standing, folder)["state"]
+        done = {"event": "done", "run_id": folder.name, "status": status, "exit_code": 0, "message": text}
+        console.json_line({**done, "jobs": [], "resume": None})
+    return 0
 
 
 def rescore(

@@ -1,6 +1,7 @@
 """``bench clean``: what runs left at providers, and runs that nobody needs any more.
 
-It lists first and does nothing without ``--yes``; then all that was chosen can go, or none is touched.
+It lists first and does nothing without ``--yes``; then all runs that were chosen can go, or none is touched. With
+``--orphans`` no run goes, so each is cleared for itself, and one that cannot be does not keep the others.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from bench.cli import console
 from bench.cli.flags import Many
 from bench.cli.global_flags import current
 from bench.cli.runs import folder_of
-from bench.errors import JournalError, Locked, UsageError
+from bench.errors import BenchError, JournalError, Locked, UsageError
 from bench.journal import Reader
 from bench.journal.places import CHECKPOINTS, run_ids
 
@@ -53,7 +54,8 @@ def clean(
     moved
         Providers that are the same service at another address: clear what was left there at the new one.
     forget
-        Providers that are gone for good: give up what was left there; the journal says so, and that it was not cleared.
+        Providers that are gone for good: give up what was left there; the journal, where it stays (``--orphans``), says
+        so, and that it was not cleared.
     yes
         Really do it.
     """
@@ -69,9 +71,11 @@ def clean(
     if not found:
         console.note("nothing to clean")
     elif not yes:
-        console.note("nothing was changed; add --yes to do it")
+        console.note("nothing was changed; add --yes to do it" if orphans else _before_deleting(found))
+    elif orphans:
+        _clear_each(workspace, found, services)
     else:
-        _clean(workspace, found, services, delete=not orphans)
+        _delete_all(workspace, found, services)
     if current.get().json:  # what is said to be done is done
         console.json_value({"done": yes, "runs": [one.as_json() for one in found]})
     return 0
@@ -111,6 +115,8 @@ class Cleanable:
     """bytes"""
     left: Sequence[Leftover]
     """at providers; nothing also where the journal cannot tell any more"""
+    readable: bool
+    """the journal can tell what is left"""
     holder: str | None
     """the live process that writes it"""
 
@@ -127,7 +133,8 @@ class Cleanable:
 
     def as_line(self) -> str:
         where = ", ".join(sorted({one.provider for one in self.left})) or "providers"
-        return f"{self.folder.name}  {self.size / 1e6:.1f} MB, {self.namespaces} namespaces left at {where}"
+        left = f"{self.namespaces} namespaces left at {where}" if self.readable else "what it left is not known"
+        return f"{self.folder.name}  {self.size / 1e6:.1f} MB, {left}"
 
 
 def _cleanable(folder: Path) -> Cleanable:
@@ -136,8 +143,8 @@ def _cleanable(folder: Path) -> Cleanable:
         holder, left = anyio.run(_held_and_left, folder)
     except JournalError as problem:
         console.note(f"{folder.name}: {problem}")
-        holder, left = None, []
-    return Cleanable(folder=folder, size=size, left=left, holder=holder)
+        return Cleanable(folder=folder, size=size, left=[], readable=False, holder=None)
+    return Cleanable(folder=folder, size=size, left=left, readable=True, holder=holder)
 
 
 async def _held_and_left(folder: Path) -> tuple[str | None, list[Leftover]]:
@@ -175,7 +182,30 @@ def _span(text: str) -> timedelta:
     return timedelta(**{units[found[2]]: int(found[1])})
 
 
-def _clean(workspace: Path, found: Sequence[Cleanable], services: Services, *, delete: bool) -> None:
+def _before_deleting(found: Sequence[Cleanable]) -> str:
+    runs, them = ("the run", "it") if len(found) == 1 else (f"all {len(found)} runs", "them")
+    kept = f"; --orphans clears the namespaces and keeps {them}" if any(one.namespaces for one in found) else ""
+    return f"nothing was changed; --yes deletes {runs}: journal, report and receipts{kept}"
+
+
+def _clear_each(workspace: Path, found: Sequence[Cleanable], services: Services) -> None:
+    """Clear what can be cleared; the first problem is raised when all were tried, the others are told."""
+    from bench.settings import Environment
+
+    environment = Environment.load(workspace, current.get().env_file)
+    problems: list[BenchError] = []
+    for one in found:
+        try:
+            _clear(workspace, one, environment, services, orphans=True)
+        except BenchError as problem:
+            problems.append(problem)
+            if len(problems) > 1:
+                console.note(f"{one.folder.name}: {problem}\n  hint: {problem.hint}")
+    if problems:
+        raise problems[0]
+
+
+def _delete_all(workspace: Path, found: Sequence[Cleanable], services: Services) -> None:
     """All of them can go, or none is touched."""
     from bench.engine.sweeping import sweepable
     from bench.settings import Environment
@@ -188,21 +218,21 @@ def _clean(workspace: Path, found: Sequence[Cleanable], services: Services, *, d
             said = {"moved": services.moved, "forgotten": services.forgotten}
             anyio.run(partial(sweepable, workspace, one.folder, environment, **said))
     for one in found:
-        _clean_one(workspace, one, environment, services, delete=delete)
+        _clear(workspace, one, environment, services, orphans=False)
+        shutil.rmtree(one.folder)
+        shutil.rmtree(workspace / "results" / one.folder.name, ignore_errors=True)
+        console.note(f"{one.folder.name}: deleted")
 
 
-def _clean_one(workspace: Path, one: Cleanable, environment: Environment, services: Services, *, delete: bool) -> None:
+def _clear(workspace: Path, one: Cleanable, environment: Environment, services: Services, *, orphans: bool) -> None:
     from bench.engine.sweeping import forget, sweep
 
-    folder = one.folder
-    if one.namespaces:
-        given_up = anyio.run(forget, folder, services.forgotten)
-        if given_up:
-            console.note(f"{folder.name}: gave up {given_up} namespaces, which were not cleared")
-        if given_up < one.namespaces:
-            cleared = anyio.run(sweep, workspace, folder, environment, services.moved)
-            console.note(f"{folder.name}: cleared {cleared} namespaces")
-    if delete:
-        shutil.rmtree(folder)
-        shutil.rmtree(workspace / "results" / folder.name, ignore_errors=True)
-        console.note(f"{folder.name}: deleted")
+    if not one.namespaces:
+        return
+    name = one.folder.name
+    given_up = anyio.run(forget, one.folder, services.forgotten)
+    if given_up:
+        console.note(f"{name}: gave up {given_up} namespaces, which were not cleared")
+    if given_up < one.namespaces:
+        swept = partial(sweep, workspace, one.folder, environment, moved=services.moved, orphans=orphans)
+        console.note(f"{name}: cleared {anyio.run(swept)} namespaces")

@@ -209,7 +209,8 @@ def export(
         for stem, count in several.items():
             more = f" ({count} hits stand for several ids: each is written as the one it newly covers)" if count else ""
             console.note(f"{stem}.run, {stem}.qrels{more}")
-        return 0
+        files = [f"{stem}.{kind}" for stem in several for kind in ("run", "qrels")]
+        return _exported(run_id, format, output, files=files)
     if format == "parquet":
         count = read_run(run_id, lambda reader: export_parquet(reader, Path(output)))
     elif output == "-":
@@ -217,6 +218,13 @@ def export(
     else:
         count = _to_file(run_id, format, Path(output))
     console.note(f"{count} rows")
+    return 0 if output == "-" else _exported(run_id, format, output, rows=count)
+
+
+def _exported(run_id: str, form: str, output: str, **what: object) -> int:
+    """With ``--json``, what was written where; on stdout the export itself is all there is."""
+    if current.get().json:
+        console.json_value({"run_id": run_id, "format": form, "output": output, **what})
     return 0
 
 

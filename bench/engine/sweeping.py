@@ -48,9 +48,14 @@ class Left:
 
 
 async def sweep(
-    workspace: Path, folder: Path, environment: Environment | None = None, moved: Collection[str] = ()
+    workspace: Path,
+    folder: Path,
+    environment: Environment | None = None,
+    *,
+    moved: Collection[str] = (),
+    orphans: bool = False,
 ) -> int:
-    """Clear every namespace that a run has left; each is journaled.
+    """Clear every namespace that a run has left; each is journaled. ``orphans`` = the run stays, for the hints.
 
     Raises:
         UsageError, ConfigError, DataError: the run's benchmark or provider cannot be planned any more.
@@ -58,7 +63,7 @@ async def sweep(
         CallError: a provider refuses; what was cleared before it is journaled.
     """
     known = environment or Environment.load(workspace)
-    plan = await sweepable(workspace, folder, known, moved=moved)
+    plan = await sweepable(workspace, folder, known, moved=moved, orphans=orphans)
     if plan is None:
         return 0
     cleared = 0
@@ -72,7 +77,7 @@ async def sweep(
                     run_dir=folder / "stores" / opaque("l", lane.key),
                     embedder=_embedder(lane, http, known, plan.model_files),
                 )
-                with _told_for_clean(folder, lane):
+                with _told_for_clean(_again(folder, orphans=orphans), lane):
                     cleared += await _clear(journal, lane, await left_over(journal, lane, left[lane.key]), context)
     return cleared
 
@@ -98,6 +103,7 @@ async def sweepable(
     *,
     moved: Collection[str] = (),
     forgotten: Collection[str] = (),
+    orphans: bool = False,
 ) -> Plan | None:
     """Plan once more what has left something, and refuse when its providers or its data are others by now.
 
@@ -112,16 +118,17 @@ async def sweepable(
         return None
     async with Reader.open(folder) as reader:
         meta = reader.meta
+    again = _again(folder, orphans=orphans)
     try:
         catalog = Catalog.load(workspace)
         plan = make_plan(catalog, _narrowed(catalog, stored_request(meta), labels), environment)
     except (UsageError, ConfigError, DataError) as problem:
-        problem.hint = f"{problem.hint}; {_gone(meta, labels)}"
+        problem.hint = f"{problem.hint}; {_gone(again, labels)}"
         raise
     outside = [lane for lane in plan.running if lane.provider.label in labels]
     found = changes(_places(meta.identity, outside), _places(_unmoved(meta, plan, outside, moved), outside))
     if found:
-        raise _other_place(meta, found, labels)
+        raise _other_place(meta, found, labels, again)
     return plan
 
 
@@ -186,30 +193,35 @@ def _places(identity: Mapping[str, object], lanes: Sequence[Lane]) -> dict[str, 
     }
 
 
-def _other_place(meta: RunMeta, found: Sequence[tuple[str, str, str]], labels: Collection[str]) -> IdentityError:
+def _again(folder: Path, *, orphans: bool) -> str:
+    """The command to give again: without ``--orphans`` it deletes the run."""
+    return f"bench clean {folder.name} --orphans" if orphans else f"bench clean {folder.name}"
+
+
+def _other_place(
+    meta: RunMeta, found: Sequence[tuple[str, str, str]], labels: Collection[str], again: str
+) -> IdentityError:
     names = " ".join(sorted(labels))
     return IdentityError(
         f"what run {meta.run_id} left is not looked for elsewhere than where it was written: nothing was sent",
         changes=found,
-        hint=f"put back what changed (config, variable, data), then bench clean {meta.run_id}; "
-        f"where only the address of the same service changed: bench clean {meta.run_id} --moved {names}; "
-        f"{_gone(meta, labels)}",
+        hint=f"put back what changed (config, variable, data), then {again}; "
+        f"where only the address of the same service changed: {again} --moved {names}; "
+        f"{_gone(again, labels)}",
     )
 
 
-def _gone(meta: RunMeta, labels: Collection[str]) -> str:
-    return f"where it is gone for good: bench clean {meta.run_id} --forget {' '.join(sorted(labels))}"
+def _gone(again: str, labels: Collection[str]) -> str:
+    return f"where it is gone for good: {again} --forget {' '.join(sorted(labels))}"
 
 
 @contextmanager
-def _told_for_clean(folder: Path, lane: Lane) -> Iterator[None]:
+def _told_for_clean(again: str, lane: Lane) -> Iterator[None]:
     """What helps a run that stopped, to resume it, is no advice to one that is to go."""
     try:
         yield
     except CallError as problem:
-        again = f"bench clean {folder.name}"
-        gone = f"{again} --forget {lane.provider.label}"
-        problem.hint = f"the run was kept; once that is mended: {again}; where it is gone for good: {gone}"
+        problem.hint = f"the run was kept; once that is mended: {again}; {_gone(again, [lane.provider.label])}"
         raise
 
 

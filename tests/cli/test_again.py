@@ -83,6 +83,11 @@ def test_a_fork_reads_a_run_file(bench: Bench, results: Results, tmp_path: Path)
 def test_retry_without_a_failure_has_nothing_to_do(bench: Bench) -> None:
     bench("run", "-q", "--providers", "bm25", "--limit", "4", "--run-id", "r")
     assert "nothing to retry" in bench("retry", "r").stderr
+    told = json.loads(bench("retry", "r", "--json").stdout)
+    assert told == {
+        "event": "done", "run_id": "r", "status": "complete", "exit_code": 0, "jobs": [], "resume": None,
+        "message": "nothing to retry: no item of these ended as an error or was not ready",
+    }  # fmt: skip
 
 
 def test_clean_clears_what_a_run_left_and_deletes_it_only_when_asked(

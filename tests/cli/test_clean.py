@@ -61,7 +61,8 @@ def test_only_runs_that_left_something_are_listed_as_orphans(bench: Bench, world
 def test_a_run_with_a_broken_journal_can_be_deleted_and_is_named(bench: Bench, tmp_path: Path) -> None:
     bench("run", "--providers", "no-memory", "--limit", "2", "--run-id", "torn")
     (tmp_path / "checkpoints/torn/journal.sqlite").write_bytes(b"no database at all" * 100)
-    assert "torn: " in bench("clean", "torn").stderr
+    listed = bench("clean", "torn")
+    assert "torn: " in listed.stderr and listed.stdout.endswith(" MB, what it left is not known\n")
     bench("clean", "torn", "--yes")
     assert not (tmp_path / "checkpoints/torn").exists()
 
@@ -74,7 +75,8 @@ def test_an_address_that_changed_is_refused_before_anything_is_sent(
     for words in (("r",), ("--orphans",), ("--older-than", "0m")):
         done = bench("clean", *words, "--yes", check=2)
         assert f"providers.faulty.base_url: {world.url} -> {other}" in done.stderr
-        assert "hint: put back what changed (config, variable, data), then bench clean r; " in done.stderr
+        again = "bench clean r --orphans" if words == ("--orphans",) else "bench clean r"
+        assert f"hint: put back what changed (config, variable, data), then {again}; " in done.stderr
     assert World(workspace=tmp_path, url=other).calls("clear") == world.calls("clear") == 0
     assert held(world) == 2 and (tmp_path / "checkpoints/r/journal.sqlite").is_file()
     monkeypatch.setenv("FAULT_URL", str(world.url))
@@ -126,6 +128,30 @@ def test_a_service_that_is_gone_is_to_be_started_and_no_resume_is_advised(
     assert (tmp_path / "checkpoints/r/journal.sqlite").is_file()
 
 
+def test_a_service_that_is_away_keeps_no_other_run_from_being_cleared(
+    bench: Bench, world: World, tmp_path: Path, fault_server: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    second = World(workspace=tmp_path, url=fault_server())
+    monkeypatch.setenv("SECOND_URL", str(second.url))
+    config = (tmp_path / "configs/providers/faulty.yaml").read_text()
+    changed = config.replace("name: faulty", "name: second").replace("FAULT_URL", "SECOND_URL")
+    (tmp_path / "configs/providers/second.yaml").write_text(changed)
+    flags = ("--benchmarks", "facts", "--providers", "second", "--answering-model", "none", "--cleanup", "never")
+    bench("run", "--run-id", "s", *flags)
+    world.fault("clear:status:code=503")
+    done = bench("clean", "--orphans", "--yes", check=3)
+    assert "s: cleared 2 namespaces\n" in done.stderr and (held(second), held(world)) == (0, 2)
+    assert done.stderr.endswith(
+        "hint: the run was kept; once that is mended: bench clean r --orphans; "
+        "where it is gone for good: bench clean r --orphans --forget faulty\n"
+    )
+    listed = bench("clean", "r")
+    assert listed.stderr == (
+        "nothing was changed; --yes deletes the run: journal, report and receipts; "
+        "--orphans clears the namespaces and keeps it\n"
+    )
+
+
 # ------------------------------------------------------------------- moved, and gone
 
 
@@ -165,7 +191,7 @@ def test_what_lies_at_a_service_that_is_gone_is_given_up_and_never_said_to_be_cl
 ) -> None:
     (tmp_path / "configs/providers/faulty.yaml").unlink()
     refused = bench("clean", "--orphans", "--yes", check=2).stderr
-    assert "where it is gone for good: bench clean r --forget faulty" in refused
+    assert "where it is gone for good: bench clean r --orphans --forget faulty" in refused, "the run is to stay"
     listed = bench("clean", "--orphans", "--forget", "faulty")
     assert "2 namespaces left at faulty" in listed.stdout and "nothing was changed" in listed.stderr
     done = bench("clean", "--orphans", "--forget", "faulty", "--yes")

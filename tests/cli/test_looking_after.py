@@ -127,7 +127,7 @@ def test_a_run_is_listed_and_nothing_is_changed_without_yes(bench: Bench, tmp_pa
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     done = bench("clean", "r")
     assert done.stdout == f"r  {size / 1e6:.1f} MB, 0 namespaces left at providers\n"
-    assert done.stderr == "nothing was changed; add --yes to do it\n"
+    assert done.stderr == "nothing was changed; --yes deletes the run: journal, report and receipts\n"
     found = json.loads(bench("clean", "r", "--json").stdout)
     assert found == {"done": False, "runs": [{"run_id": "r", "bytes": size, "namespaces": 0, "running": False}]}
     assert folder.is_dir()

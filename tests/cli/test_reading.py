@@ -71,6 +71,13 @@ def test_every_export_has_one_row_a_job_and_item(bench: Bench, run: str, tmp_pat
     assert first["question"] and first["hits"] and first["answer_model"] == "builtin/extractive"
 
 
+def test_an_export_to_a_place_says_with_json_what_was_written_where(bench: Bench, run: str) -> None:
+    told = [json.loads(bench("export", run, "--format", form, "--output", f"w.{form}", "--json").stdout)
+            for form in ("csv", "trec")]  # fmt: skip
+    assert told[0] == {"run_id": run, "format": "csv", "output": "w.csv", "rows": 120}
+    assert set(told[1]) == {"run_id", "format", "output", "files"} and told[1]["files"]
+
+
 def test_export_streams_to_a_closed_pipe_without_a_traceback(bench: Bench, run: str, tmp_path: Path) -> None:
     import os
     import sys
