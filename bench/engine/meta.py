@@ -8,7 +8,7 @@ Example::
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from bench.engine.codestate import CodeState
@@ -59,4 +59,13 @@ def check_identity(meta: RunMeta, plan: Plan) -> None:
     if meta.plan_digest == plan.digest:
         return
     found = changes(meta.identity, plan.identity)
-    raise IdentityError(f"this is not the plan that run {meta.run_id} was started with", changes=found)
+    text = f"this is not the plan that run {meta.run_id} was started with"
+    raise IdentityError(text, changes=found, hint=_put_back(found))
+
+
+def _put_back(found: Sequence[tuple[str, str, str]]) -> str | None:
+    """A service that moved is seldom meant to be another one: its old address lets the run go on."""
+    moved = [f"{path} ({old} -> {new})" for path, old, new in found if path.endswith(".base_url")]
+    if not moved:
+        return None
+    return f"put the old address back to go on: {', '.join(moved)}; or {IdentityError.default_hint}"

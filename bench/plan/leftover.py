@@ -12,7 +12,7 @@ run's own folder and goes with it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -22,6 +22,8 @@ from bench.providers.names import BUILT_IN
 
 FORGOTTEN = "forgotten"
 """kind of the event that says that namespaces were given up"""
+NOT_CLEARED = "not_cleared"
+"""kind of the event that says that a clear failed"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +63,18 @@ async def leftovers(reader: Reader) -> list[Leftover]:
         if left:
             found.append(Leftover(lane=lane, provider=provider, attempts=left))
     return found
+
+
+async def still_true(reader: Reader, events: Sequence[Event]) -> list[Event]:
+    """The events without those of a failed clear whose namespace was cleared or given up since."""
+    if not any(event.kind == NOT_CLEARED and "corpus" in event.data for event in events):
+        return list(events)
+    left = {(one.lane, corpus) for one in await leftovers(reader) for corpus in one.attempts}
+    return [
+        event
+        for event in events
+        if event.kind != NOT_CLEARED or "corpus" not in event.data or (event.scope, event.data["corpus"]) in left
+    ]
 
 
 async def _forgotten(reader: Reader) -> set[tuple[str, str, int]]:

@@ -18,6 +18,7 @@ from bench.journal.records import FailedFor, Spent
 from bench.metrics.fold import fold as fold_metrics
 from bench.metrics.overlay import GoldScores
 from bench.model import FAILED_STATES, SCORED_STATES, Measurement, State
+from bench.plan.leftover import NOT_CLEARED, still_true
 from bench.plan.ranges import gaps_of
 from bench.plan.record import JobRecord, read
 from bench.plan.validity import invalid_reasons
@@ -134,11 +135,12 @@ async def fold(reader: Reader, *, by: Sequence[str] = (), benchmark: str | None 
     """
     status = await reader.status()
     events = [event for _, event in await reader.events()]
+    standing = await still_true(reader, events)
     jobs = []
     for record in _records(reader, benchmark):
-        scoped = (event.message for event in events if event.scope in (record.lane, record.key))
+        scoped = (event.message for event in standing if event.scope in (record.lane, record.key))
         told = tuple(dict.fromkeys(filter(None, scoped)))
-        uncleared = sum(event.kind == "not_cleared" for event in events if event.scope == record.lane)
+        uncleared = sum(event.kind == NOT_CLEARED for event in events if event.scope == record.lane)
         jobs.append(await _fold_job(reader, record, by=by, told=told, uncleared=uncleared))
     _refuse_unknown_dimension(jobs, by)
     return Report(

@@ -244,3 +244,30 @@ def test_a_name_at_which_nothing_was_left_is_refused(
 ) -> None:
     assert bench("clean", "r", *words, "--yes", check=2).stderr == told
     assert held(world) == 2
+
+
+def test_a_failed_clear_is_noted_only_as_long_as_the_namespace_lies_there(
+    bench: Bench, world: World, results: Results
+) -> None:
+    flags = ("--benchmarks", "facts", "--providers", "faulty", "--answering-model", "none")
+    world.fault("clear:status:code=400")
+    for name in ("gone", "back"):
+        bench("run", "--run-id", name, *flags)
+        assert f"bench clean {name} --orphans --yes tries again" in str(results(name)["jobs"][0]["notes"])
+    bench("clean", "gone", "--orphans", "--forget", "faulty", "--yes")
+    world.heal()
+    bench("clean", "back", "--orphans", "--yes")
+    given_up, cleared = (results(name)["jobs"][0]["notes"] for name in ("gone", "back"))
+    assert "tries again" not in f"{given_up}{cleared}"
+    assert "2 namespaces at faulty were given up: not cleared" in given_up
+
+
+def test_a_resume_at_another_address_is_first_told_to_put_the_old_one_back(
+    bench: Bench, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAULT_URL", "http://127.0.0.1:9")
+    hint = bench("resume", "r", check=2).stderr.partition("hint: ")[2]
+    assert hint == (
+        f"put the old address back to go on: providers.faulty.base_url ({world.url} -> http://127.0.0.1:9); "
+        "or start a new run for the changed settings\n"
+    )

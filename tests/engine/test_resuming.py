@@ -105,6 +105,7 @@ async def test_a_flag_that_changes_results_is_refused_with_both_values(
     assert (path, old, new) in error.changes
     assert str(error).startswith("this is not the plan that run mine was started with\n")
     assert f"\n  {path}: {old} -> {new}" in str(error)
+    assert error.hint == IdentityError.default_hint
 
 
 @pytest.mark.parametrize(
