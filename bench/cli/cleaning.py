@@ -1,14 +1,14 @@
 """``bench clean``: what runs left at providers, and runs that nobody needs any more.
 
-It lists first and does nothing without ``--yes``; then all runs that were chosen can go, or none is touched. With
-``--orphans`` no run goes, so each is cleared for itself, and one that cannot be does not keep the others.
+It lists first and does nothing without ``--yes``. No run is deleted when one of them is refused beforehand; a provider
+that is away then keeps its own run alone. With ``--orphans`` no run goes, and each is cleared for itself.
 """
 
 from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -55,7 +55,7 @@ def clean(
         Providers that are the same service at another address: clear what was left there at the new one.
     forget
         Providers that are gone for good: give up what was left there; the journal, where it stays (``--orphans``), says
-        so, and that it was not cleared.
+        so, and that it was not cleared. Without ``--orphans`` it is deleted, and nothing keeps that.
     yes
         Really do it.
     """
@@ -71,6 +71,7 @@ def clean(
     if not found:
         console.note("nothing to clean")
     elif not yes:
+        _foretell(workspace, found, services, orphans=orphans)
         console.note("nothing was changed; add --yes to do it" if orphans else _before_deleting(found))
     elif orphans:
         _clear_each(workspace, found, services)
@@ -129,12 +130,18 @@ class Cleanable:
         return sum(len(one.attempts) for one in self.left)
 
     def as_json(self) -> dict[str, object]:
-        return {"run_id": self.folder.name, "bytes": self.size, "namespaces": self.namespaces, "running": self.running}
+        known = self.namespaces if self.readable else None
+        return {"run_id": self.folder.name, "bytes": self.size, "namespaces": known, "running": self.running}
 
     def as_line(self) -> str:
+        return f"{self.folder.name}  {self.size / 1e6:.1f} MB, {self.standing}"
+
+    @property
+    def standing(self) -> str:
+        """what is left, in words"""
         where = ", ".join(sorted({one.provider for one in self.left})) or "providers"
-        left = f"{self.namespaces} namespaces left at {where}" if self.readable else "what it left is not known"
-        return f"{self.folder.name}  {self.size / 1e6:.1f} MB, {left}"
+        known = f"{self.namespaces} namespaces left at {where}"
+        return known if self.readable else "what it left at providers is not known"
 
 
 def _cleanable(folder: Path) -> Cleanable:
@@ -142,7 +149,8 @@ def _cleanable(folder: Path) -> Cleanable:
     try:
         holder, left = anyio.run(_held_and_left, folder)
     except JournalError as problem:
-        console.note(f"{folder.name}: {problem}")
+        fault = problem.message.removesuffix("; it was left as it is")  # it may be deleted in the next line
+        console.note(f"{folder.name}: {fault}")
         return Cleanable(folder=folder, size=size, left=[], readable=False, holder=None)
     return Cleanable(folder=folder, size=size, left=left, readable=True, holder=holder)
 
@@ -188,43 +196,75 @@ def _before_deleting(found: Sequence[Cleanable]) -> str:
     return f"nothing was changed; --yes deletes {runs}: journal, report and receipts{kept}"
 
 
-def _clear_each(workspace: Path, found: Sequence[Cleanable], services: Services) -> None:
-    """Clear what can be cleared; the first problem is raised when all were tried, the others are told."""
+def _foretell(workspace: Path, found: Sequence[Cleanable], services: Services, *, orphans: bool) -> None:
+    """What would be given up, and what refuses to go; nothing is sent."""
     from bench.settings import Environment
 
     environment = Environment.load(workspace, current.get().env_file)
-    problems: list[BenchError] = []
     for one in found:
+        name = one.folder.name
+        given_up = sum(len(left.attempts) for left in one.left if left.is_at(services.forgotten))
+        if given_up:
+            kept = "the journal keeps that" if orphans else "nothing keeps that, for the journal is deleted"
+            console.note(f"{name}: {given_up} namespaces would be given up, which are not cleared; {kept}")
         try:
-            _clear(workspace, one, environment, services, orphans=True)
+            _refuse(workspace, one, environment, services, orphans=orphans)
         except BenchError as problem:
-            problems.append(problem)
-            if len(problems) > 1:
-                console.note(f"{one.folder.name}: {problem}\n  hint: {problem.hint}")
-    if problems:
-        raise problems[0]
+            console.note(f"{name}: --yes would be refused: {problem}\n  hint: {problem.hint}")
+
+
+def _refuse(workspace: Path, one: Cleanable, environment: Environment, services: Services, *, orphans: bool) -> None:
+    """Refuse a run that is written by a live process, or whose providers are others by now."""
+    from bench.engine.sweeping import sweepable
+
+    if one.running:
+        raise Locked(f"run {one.folder.name} is held by {one.holder}", hint=f"bench pause {one.folder.name} first")
+    if one.namespaces:
+        said = {"moved": services.moved, "forgotten": services.forgotten}
+        anyio.run(partial(sweepable, workspace, one.folder, environment, **said, orphans=orphans))
+
+
+def _clear_each(workspace: Path, found: Sequence[Cleanable], services: Services) -> None:
+    from bench.settings import Environment
+
+    environment = Environment.load(workspace, current.get().env_file)
+    _each(found, partial(_clear, workspace, environment=environment, services=services, orphans=True))
 
 
 def _delete_all(workspace: Path, found: Sequence[Cleanable], services: Services) -> None:
-    """All of them can go, or none is touched."""
-    from bench.engine.sweeping import sweepable
+    """None is touched when one of them is refused; a provider that is away then keeps its own run alone."""
     from bench.settings import Environment
 
     environment = Environment.load(workspace, current.get().env_file)
     for one in found:
-        if one.running:
-            raise Locked(f"run {one.folder.name} is held by {one.holder}", hint=f"bench pause {one.folder.name} first")
-        if one.namespaces:
-            said = {"moved": services.moved, "forgotten": services.forgotten}
-            anyio.run(partial(sweepable, workspace, one.folder, environment, **said))
-    for one in found:
-        _clear(workspace, one, environment, services, orphans=False)
+        _refuse(workspace, one, environment, services, orphans=False)
+
+    def deleted(one: Cleanable) -> None:
+        _clear(workspace, one, environment=environment, services=services, orphans=False)
         shutil.rmtree(one.folder)
         shutil.rmtree(workspace / "results" / one.folder.name, ignore_errors=True)
         console.note(f"{one.folder.name}: deleted")
 
+    _each(found, deleted)
 
-def _clear(workspace: Path, one: Cleanable, environment: Environment, services: Services, *, orphans: bool) -> None:
+
+def _each(found: Sequence[Cleanable], act: Callable[[Cleanable], None]) -> None:
+    """Do it for every run; then say what is left of which and why, the first problem as the error."""
+    problems = []
+    for one in found:
+        try:
+            act(one)
+        except BenchError as problem:
+            if len(found) > 1:
+                problem.message = f"{one.folder.name}: {_cleanable(one.folder).standing}: {problem.message}"
+            problems.append(problem)
+    for other in problems[1:]:
+        console.note(f"{other}\n  hint: {other.hint}")
+    if problems:
+        raise problems[0]
+
+
+def _clear(workspace: Path, one: Cleanable, *, environment: Environment, services: Services, orphans: bool) -> None:
     from bench.engine.sweeping import forget, sweep
 
     if not one.namespaces:

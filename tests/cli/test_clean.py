@@ -62,7 +62,9 @@ def test_a_run_with_a_broken_journal_can_be_deleted_and_is_named(bench: Bench, t
     bench("run", "--providers", "no-memory", "--limit", "2", "--run-id", "torn")
     (tmp_path / "checkpoints/torn/journal.sqlite").write_bytes(b"no database at all" * 100)
     listed = bench("clean", "torn")
-    assert "torn: " in listed.stderr and listed.stdout.endswith(" MB, what it left is not known\n")
+    assert "torn: " in listed.stderr and listed.stdout.endswith(" MB, what it left at providers is not known\n")
+    assert "left as it is" not in listed.stderr
+    assert json.loads(bench("clean", "torn", "--json").stdout)["runs"][0]["namespaces"] is None
     bench("clean", "torn", "--yes")
     assert not (tmp_path / "checkpoints/torn").exists()
 
@@ -145,6 +147,7 @@ def test_a_service_that_is_away_keeps_no_other_run_from_being_cleared(
         "hint: the run was kept; once that is mended: bench clean r --orphans; "
         "where it is gone for good: bench clean r --orphans --forget faulty\n"
     )
+    assert "error: r: 2 namespaces left at faulty: " in done.stderr, "which run, and what is left"
     listed = bench("clean", "r")
     assert listed.stderr == (
         "nothing was changed; --yes deletes the run: journal, report and receipts; "
@@ -271,3 +274,28 @@ def test_a_resume_at_another_address_is_first_told_to_put_the_old_one_back(
         f"put the old address back to go on: providers.faulty.base_url ({world.url} -> http://127.0.0.1:9); "
         "or start a new run for the changed settings\n"
     )
+
+
+def test_without_yes_it_says_what_would_be_given_up_and_what_refuses(
+    bench: Bench, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given_up = "r: 2 namespaces would be given up, which are not cleared; "
+    assert f"{given_up}the journal keeps that\n" in bench("clean", "r", "--orphans", "--forget", "faulty").stderr
+    told = bench("clean", "r", "--forget", "faulty").stderr
+    assert f"{given_up}nothing keeps that, for the journal is deleted\n" in told
+    monkeypatch.setenv("FAULT_URL", "http://127.0.0.1:9")
+    told = bench("clean", "--orphans").stderr
+    assert "r: --yes would be refused: what run r left " in told and f"{world.url} -> http://127.0.0.1:9" in told
+    assert "bench clean r --orphans --moved faulty" in told and held(world) == 2
+    assert "refused" not in bench("clean", "--orphans", "--moved", "faulty").stderr
+
+
+def test_a_service_that_is_away_keeps_no_other_old_run_from_being_deleted(
+    bench: Bench, world: World, tmp_path: Path
+) -> None:
+    bench("run", "--providers", "no-memory", "--limit", "2", "--run-id", "a")
+    bench("run", "--providers", "no-memory", "--limit", "2", "--run-id", "z")
+    world.fault("clear:status:code=503")
+    done = bench("clean", "--older-than", "0m", "--yes", check=3).stderr
+    assert "error: r: 2 namespaces left at faulty: " in done
+    assert [one.name for one in (tmp_path / "checkpoints").iterdir()] == ["r"]
