@@ -76,9 +76,10 @@ def _nothing_to_retry(folder: Path) -> int:
     text = "nothing to retry: no item of these ended as an error or was not ready"
     console.note(text)
     if current.get().json:
-        status = anyio.run(standing, folder)["state"]
-        done = {"event": "done", "run_id": folder.name, "status": status, "exit_code": 0, "message": text}
-        console.json_line({**done, "jobs": [], "resume": None})
+        found = anyio.run(standing, folder)
+        cost = {"cost_usd": found["cost_usd"], "cost_unknown_calls": found.get("cost_unknown_calls", 0)}
+        done = {"event": "done", "run_id": found["run_id"], "status": found["state"], "exit_code": 0, "message": text}
+        console.json_line({**done, "jobs": [], **cost, "resume": None})
     return 0
 
 

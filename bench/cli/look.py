@@ -111,11 +111,14 @@ def download(benchmark: str, /, *, from_: Annotated[str | None, Parameter(name="
     from bench import events
 
     events.configure(verbose=current.get().verbose, log_file=current.get().log_file)
-    download_benchmark(_catalog(), benchmark, source=from_)
+    found = download_benchmark(_catalog(), benchmark, source=from_)
+    if current.get().json:
+        facts = {"state": found.state, "path": str(found.path), "bytes": found.size, "sha256": found.sha256}
+        console.json_value({"benchmark": benchmark, **facts})
     return 0
 
 
-def download_benchmark(catalog: Catalog, name: str, *, source: str | None) -> None:
+def download_benchmark(catalog: Catalog, name: str, *, source: str | None) -> Downloaded:
     """Bring one dataset to its place, or say that it is there already."""
     from bench.datasets.download import download as bring
     from bench.datasets.fetching import aiohttp_fetch
@@ -135,7 +138,9 @@ def download_benchmark(catalog: Catalog, name: str, *, source: str | None) -> No
 
     console.note(f"{name}: licence {config.license or 'unknown'}, from {source or config.source or config.data.path}")
     found = anyio.run(brought)
-    console.line(f"{name}: {found.state}, {found.path} ({found.size:,} bytes, sha256 {found.sha256})")
+    say = console.note if current.get().json else console.line
+    say(f"{name}: {found.state}, {found.path} ({found.size:,} bytes, sha256 {found.sha256})")
+    return found
 
 
 class _Progress:

@@ -110,7 +110,10 @@ def _rebuilt() -> int:
     count, broken = anyio.run(rebuild, current.get().workspace)
     for text in broken:
         console.note(f"left out: {text}")
-    console.line(f"{count} runs read anew")
+    if current.get().json:
+        console.json_value({"runs": count, "left_out": list(broken)})
+    else:
+        console.line(f"{count} runs read anew")
     return 0
 
 

@@ -211,3 +211,23 @@ def test_results_of_a_benchmark_that_the_run_has_not_are_refused(bench: Bench, r
     refused = bench("results", run, "--benchmark", "locomo", "--json", check=2)
     error = json.loads(refused.stdout)["error"]
     assert (error["message"], error["hint"]) == ("run r has no job of locomo", "it has: demo")
+
+
+SAYING = (
+    "list runs", "describe bm25", "validate", "schema run", "new provider mine", "download demo", "plan",
+    "run -q --providers bm25 --limit 2 --run-id n", "run -q --download --limit 2 --run-id d", "resume {run}",
+    "retry {run}", "status {run}", "pause {run}", "clean {run}", "clean --orphans", "results {run}",
+    "results --rebuild", "failures {run}", "leaderboard", "export {run}", "export {run} --format csv --output w.csv",
+    "export {run} --format trec --output t", "merge {run} --into m", "doctor bm25", "clean {run} --yes",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("words", SAYING)
+def test_with_json_stdout_is_json_and_never_empty(bench: Bench, run: str, words: str) -> None:
+    """One document, or for what streams an object a line."""
+    told = bench(*words.format(run=run).split(), "--json").stdout
+    try:
+        found = [json.loads(told)]
+    except json.JSONDecodeError:
+        found = [json.loads(line) for line in told.splitlines()]
+    assert found and all(isinstance(one, dict | list) for one in found)
