@@ -60,13 +60,14 @@ async def sweep(
     Raises:
         UsageError, ConfigError, DataError: the run's benchmark or provider cannot be planned any more.
         IdentityError: a provider or the data is not what it was; nothing was sent.
-        CallError: a provider refuses; what was cleared before it is journaled.
+        CallError: the first provider that refused; what was cleared at the others is journaled.
     """
     known = environment or Environment.load(workspace)
     plan = await sweepable(workspace, folder, known, moved=moved, orphans=orphans)
     if plan is None:
         return 0
     cleared = 0
+    refused: list[CallError] = []
     async with Http() as http, _written(folder) as journal:
         left = {one.lane: one for one in await _left_in(folder)}
         for lane in plan.running:
@@ -77,8 +78,10 @@ async def sweep(
                     run_dir=folder / "stores" / opaque("l", lane.key),
                     embedder=_embedder(lane, http, known, plan.model_files),
                 )
-                with _told_for_clean(_again(folder, orphans=orphans), lane):
+                with _told_for_clean(_again(folder, orphans=orphans), lane, refused):
                     cleared += await _clear(journal, lane, await left_over(journal, lane, left[lane.key]), context)
+    if refused:
+        raise refused[0]
     return cleared
 
 
@@ -216,13 +219,13 @@ def _gone(again: str, labels: Collection[str]) -> str:
 
 
 @contextmanager
-def _told_for_clean(again: str, lane: Lane) -> Iterator[None]:
-    """What helps a run that stopped, to resume it, is no advice to one that is to go."""
+def _told_for_clean(again: str, lane: Lane, refused: list[CallError]) -> Iterator[None]:
+    """Keep a refusal for the end. What helps a run that stopped, to resume it, is no advice to one that is to go."""
     try:
         yield
     except CallError as problem:
         problem.hint = f"the run was kept; once that is mended: {again}; {_gone(again, [lane.provider.label])}"
-        raise
+        refused.append(problem)
 
 
 async def left_over(journal: Journal, lane: Lane, left: Leftover) -> list[Left]:

@@ -299,3 +299,20 @@ def test_a_service_that_is_away_keeps_no_other_old_run_from_being_deleted(
     done = bench("clean", "--older-than", "0m", "--yes", check=3).stderr
     assert "error: r: 2 namespaces left at faulty: " in done
     assert [one.name for one in (tmp_path / "checkpoints").iterdir()] == ["r"]
+
+
+def test_a_service_that_is_away_keeps_no_other_service_of_its_run_from_being_cleared(
+    bench: Bench, world: World, tmp_path: Path, fault_server: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    second = World(workspace=tmp_path, url=fault_server())
+    monkeypatch.setenv("SECOND_URL", str(second.url))
+    config = (tmp_path / "configs/providers/faulty.yaml").read_text()
+    changed = config.replace("name: faulty", "name: second").replace("FAULT_URL", "SECOND_URL")
+    (tmp_path / "configs/providers/second.yaml").write_text(changed)
+    flags = ("--benchmarks", "facts", "--answering-model", "none", "--cleanup", "never")
+    bench("clean", "r", "--yes")
+    bench("run", "--run-id", "two", "--providers", "faulty", "second", *flags)
+    world.fault("clear:status:code=503")
+    bench("clean", "two", "--orphans", "--yes", check=3)
+    assert held(second) == 0
+    assert held(world) == 2 and "2 namespaces left at faulty" in bench("clean", "two").stdout
