@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from bench.events import redactor
+from bench import events
 from tests.small_world import World
 
 # how long an example takes says more of the machine than of the code
@@ -23,10 +23,11 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture(autouse=True)
-def secrets_of_other_tests_are_forgotten() -> Iterator[None]:
-    """A process knows its secrets until it ends; a word that one test calls a secret is none of the next one's."""
-    with redactor.forgetting():
+def a_process_of_its_own() -> Iterator[None]:
+    """What a program keeps until it ends goes with its test: the secrets it knows, and the sinks of its log."""
+    with events.redactor.forgetting():
         yield
+    events.close()
 
 
 @pytest.fixture(scope="session")
