@@ -70,16 +70,24 @@ def clean(
             console.line(one.as_line())
     if not found:
         console.note("nothing to clean")
-    elif not yes:
-        _foretell(workspace, found, services, orphans=orphans)
-        console.note("nothing was changed; add --yes to do it" if orphans else _before_deleting(found))
-    elif orphans:
-        _clear_each(workspace, found, services)
     else:
-        _delete_all(workspace, found, services)
+        work = Work(workspace=workspace, environment=_environment(workspace), services=services, orphans=orphans)
+        if not yes:
+            _foretell(work, found)
+            console.note("nothing was changed; add --yes to do it" if orphans else _before_deleting(found))
+        elif orphans:
+            _each(found, partial(_clear, work))
+        else:
+            _delete_all(work, found)
     if current.get().json:  # what is said to be done is done
         console.json_value({"done": yes, "runs": [one.as_json() for one in found]})
     return 0
+
+
+def _environment(workspace: Path) -> Environment:
+    from bench.settings import Environment
+
+    return Environment.load(workspace, current.get().env_file)
 
 
 def _names(given: Sequence[str] | None) -> frozenset[str]:
@@ -105,6 +113,17 @@ class Services:
                 flag = "moved" if name in self.moved else "forget"
                 hint = f"left at: {', '.join(places)}" if places else "nothing is left at any provider"
                 raise UsageError(f"--{flag} {name}: nothing was left there", hint=hint)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What is the same for every run that is cleaned."""
+
+    workspace: Path
+    environment: Environment
+    services: Services
+    orphans: bool
+    """the runs stay"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +157,7 @@ class Cleanable:
 
     @property
     def standing(self) -> str:
-        """what is left, in words"""
+        """What is left, in words."""
         where = ", ".join(sorted({one.provider for one in self.left})) or "providers"
         known = f"{self.namespaces} namespaces left at {where}"
         return known if self.readable else "what it left at providers is not known"
@@ -196,53 +215,40 @@ def _before_deleting(found: Sequence[Cleanable]) -> str:
     return f"nothing was changed; --yes deletes {runs}: journal, report and receipts{kept}"
 
 
-def _foretell(workspace: Path, found: Sequence[Cleanable], services: Services, *, orphans: bool) -> None:
+def _foretell(work: Work, found: Sequence[Cleanable]) -> None:
     """What would be given up, and what refuses to go; nothing is sent."""
-    from bench.settings import Environment
-
-    environment = Environment.load(workspace, current.get().env_file)
     for one in found:
         name = one.folder.name
-        given_up = sum(len(left.attempts) for left in one.left if left.is_at(services.forgotten))
+        given_up = sum(len(left.attempts) for left in one.left if left.is_at(work.services.forgotten))
         if given_up:
-            kept = "the journal keeps that" if orphans else "nothing keeps that, for the journal is deleted"
+            kept = "the journal keeps that" if work.orphans else "nothing keeps that, for the journal is deleted"
             console.note(f"{name}: {given_up} namespaces would be given up, which are not cleared; {kept}")
         try:
-            _refuse(workspace, one, environment, services, orphans=orphans)
+            _refuse(work, one)
         except BenchError as problem:
             console.note(f"{name}: --yes would be refused: {problem}\n  hint: {problem.hint}")
 
 
-def _refuse(workspace: Path, one: Cleanable, environment: Environment, services: Services, *, orphans: bool) -> None:
+def _refuse(work: Work, one: Cleanable) -> None:
     """Refuse a run that is written by a live process, or whose providers are others by now."""
     from bench.engine.sweeping import sweepable
 
     if one.running:
         raise Locked(f"run {one.folder.name} is held by {one.holder}", hint=f"bench pause {one.folder.name} first")
     if one.namespaces:
-        said = {"moved": services.moved, "forgotten": services.forgotten}
-        anyio.run(partial(sweepable, workspace, one.folder, environment, **said, orphans=orphans))
+        said = partial(sweepable, moved=work.services.moved, forgotten=work.services.forgotten, orphans=work.orphans)
+        anyio.run(said, work.workspace, one.folder, work.environment)
 
 
-def _clear_each(workspace: Path, found: Sequence[Cleanable], services: Services) -> None:
-    from bench.settings import Environment
-
-    environment = Environment.load(workspace, current.get().env_file)
-    _each(found, partial(_clear, workspace, environment=environment, services=services, orphans=True))
-
-
-def _delete_all(workspace: Path, found: Sequence[Cleanable], services: Services) -> None:
+def _delete_all(work: Work, found: Sequence[Cleanable]) -> None:
     """None is touched when one of them is refused; a provider that is away then keeps its own run alone."""
-    from bench.settings import Environment
-
-    environment = Environment.load(workspace, current.get().env_file)
     for one in found:
-        _refuse(workspace, one, environment, services, orphans=False)
+        _refuse(work, one)
 
     def deleted(one: Cleanable) -> None:
-        _clear(workspace, one, environment=environment, services=services, orphans=False)
+        _clear(work, one)
         shutil.rmtree(one.folder)
-        shutil.rmtree(workspace / "results" / one.folder.name, ignore_errors=True)
+        shutil.rmtree(work.workspace / "results" / one.folder.name, ignore_errors=True)
         console.note(f"{one.folder.name}: deleted")
 
     _each(found, deleted)
@@ -264,15 +270,16 @@ def _each(found: Sequence[Cleanable], act: Callable[[Cleanable], None]) -> None:
         raise problems[0]
 
 
-def _clear(workspace: Path, one: Cleanable, *, environment: Environment, services: Services, orphans: bool) -> None:
+def _clear(work: Work, one: Cleanable) -> None:
     from bench.engine.sweeping import forget, sweep
 
     if not one.namespaces:
         return
     name = one.folder.name
-    given_up = anyio.run(forget, one.folder, services.forgotten)
+    given_up = anyio.run(forget, one.folder, work.services.forgotten)
     if given_up:
         console.note(f"{name}: gave up {given_up} namespaces, which were not cleared")
     if given_up < one.namespaces:
-        swept = partial(sweep, workspace, one.folder, environment, moved=services.moved, orphans=orphans)
+        moved = work.services.moved
+        swept = partial(sweep, work.workspace, one.folder, work.environment, moved=moved, orphans=work.orphans)
         console.note(f"{name}: cleared {anyio.run(swept)} namespaces")
