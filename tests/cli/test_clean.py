@@ -26,6 +26,17 @@ def world(bench: Bench, tmp_path: Path, fault_server: Callable[..., str], monkey
     return world
 
 
+@pytest.fixture
+def second(world: World, tmp_path: Path, fault_server: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> World:
+    """Another service of the same kind in the same workspace, with a provider of that name."""
+    other = World(workspace=world.workspace, url=fault_server())
+    monkeypatch.setenv("SECOND_URL", str(other.url))
+    config = (tmp_path / "configs/providers/faulty.yaml").read_text()
+    changed = config.replace("name: faulty", "name: second").replace("FAULT_URL", "SECOND_URL")
+    (tmp_path / "configs/providers/second.yaml").write_text(changed)
+    return other
+
+
 def held(world: World) -> int:
     return sum(bool(one["count"]) for one in world.control("namespaces?provider=default").values())
 
@@ -131,13 +142,8 @@ def test_a_service_that_is_gone_is_to_be_started_and_no_resume_is_advised(
 
 
 def test_a_service_that_is_away_keeps_no_other_run_from_being_cleared(
-    bench: Bench, world: World, tmp_path: Path, fault_server: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+    bench: Bench, world: World, second: World, tmp_path: Path
 ) -> None:
-    second = World(workspace=tmp_path, url=fault_server())
-    monkeypatch.setenv("SECOND_URL", str(second.url))
-    config = (tmp_path / "configs/providers/faulty.yaml").read_text()
-    changed = config.replace("name: faulty", "name: second").replace("FAULT_URL", "SECOND_URL")
-    (tmp_path / "configs/providers/second.yaml").write_text(changed)
     flags = ("--benchmarks", "facts", "--providers", "second", "--answering-model", "none", "--cleanup", "never")
     bench("run", "--run-id", "s", *flags)
     world.fault("clear:status:code=503")
@@ -302,13 +308,8 @@ def test_a_service_that_is_away_keeps_no_other_old_run_from_being_deleted(
 
 
 def test_a_service_that_is_away_keeps_no_other_service_of_its_run_from_being_cleared(
-    bench: Bench, world: World, tmp_path: Path, fault_server: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+    bench: Bench, world: World, second: World, tmp_path: Path
 ) -> None:
-    second = World(workspace=tmp_path, url=fault_server())
-    monkeypatch.setenv("SECOND_URL", str(second.url))
-    config = (tmp_path / "configs/providers/faulty.yaml").read_text()
-    changed = config.replace("name: faulty", "name: second").replace("FAULT_URL", "SECOND_URL")
-    (tmp_path / "configs/providers/second.yaml").write_text(changed)
     flags = ("--benchmarks", "facts", "--answering-model", "none", "--cleanup", "never")
     bench("clean", "r", "--yes")
     bench("run", "--run-id", "two", "--providers", "faulty", "second", *flags)
