@@ -79,7 +79,7 @@ async def prepare(lane: OpenLane, corpus_id: str) -> Ready | Failure | None:
     """Do what is missing until the corpus is ready, or ingested where the run stops after that."""
     history = History.of(await lane.live.journal.corpus(lane.key, corpus_id))
     if lane.asks and corpus_id not in lane.todo.unsearched:
-        space = lane.space(corpus_id, history.attempt, history.captures)
+        space = lane.space(corpus_id, history)
         return Ready(lane=lane, corpus_id=corpus_id, space=space, held=history.held, prepared=False)
     corpus = lane.corpus(corpus_id)
     work = Preparation(lane=lane, corpus=corpus, veil=lane.veil(corpus))

@@ -31,6 +31,7 @@ from bench.engine.errand import Errand
 from bench.engine.evaluating import evaluate
 from bench.engine.foreignfile import ForeignRow
 from bench.engine.foreignhits import Known, found_of
+from bench.engine.history import History
 from bench.engine.lane import OpenLane
 from bench.engine.live import Live
 from bench.engine.meta import run_meta
@@ -162,7 +163,7 @@ class Foreign:
         for row in self.rows:
             groups.setdefault(dataset.find(row.item).corpus, []).append(row)
         for corpus, rows in groups.items():
-            ready = Ready(lane=self.lane, corpus_id=corpus, space=self.lane.space(corpus, 1, {}))
+            ready = Ready(lane=self.lane, corpus_id=corpus, space=self.lane.space(corpus, History()))
             known = Known.of(dataset, corpus)
             for row in rows:
                 for name, where in known.strangers(row):

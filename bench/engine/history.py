@@ -72,6 +72,8 @@ class History:
     """the failure that ended the ingest stored nothing: it can go on at the cursor"""
     in_doubt: bool = False
     """the failure that ended the ingest left it open whether a batch was stored"""
+    namespace: str = ""
+    """where the provider keeps it; empty = not begun, or begun by a version that did not write it down"""
 
     @classmethod
     def of(cls, rows: Sequence[CorpusRow]) -> History:
@@ -99,6 +101,7 @@ class History:
             prepared=prepared,
             known_cut=end.kind is CorpusKind.CLEAN_STOP or (failed and bool(end.data.get("clean"))),
             in_doubt=failed and bool(end.data.get("doubt")),
+            namespace=next((str(row.data["namespace"]) for row in last if "namespace" in row.data), ""),
         )
 
     @property

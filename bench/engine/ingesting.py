@@ -62,6 +62,8 @@ class Ingest:
     done: set[int] = field(default_factory=set)
     failure: Failure | None = None
     last_ack_us: int = 0
+    named: bool = False
+    """a row of this attempt has the name of its namespace"""
 
     @classmethod
     def after(cls, history: History, lane: OpenLane, corpus: str, veil: Veil) -> Ingest:
@@ -69,11 +71,12 @@ class Ingest:
         return cls(
             lane=lane,
             corpus=corpus,
-            space=lane.space(corpus, history.attempt, history.captures),
+            space=lane.space(corpus, history),
             veil=veil,
             collected=history.collected,
             prepared=history.prepared,
             done=set(history.batches),
+            named=bool(history.namespace),
         )
 
     # ---- the steps
@@ -237,6 +240,8 @@ class Ingest:
         calls: tuple[object, ...] = (),
     ) -> CorpusRow:
         prepared = {"prepared": dict(self.prepared)} if self.prepared else {}
+        name = {} if self.named else {"namespace": self.space.namespace}
+        self.named = True
         return CorpusRow(
             lane=self.lane.key,
             corpus=self.corpus,
@@ -244,7 +249,7 @@ class Ingest:
             kind=kind,
             outcome=failure.kind if failure else "ok",
             message=failure.message if failure else "",
-            data={**(data or {}), **prepared},
+            data={**(data or {}), **prepared, **name},
             times_us=times or {},
             calls=calls,  # type: ignore[arg-type]
         )

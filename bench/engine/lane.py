@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, field, replace
 
 import anyio
@@ -182,7 +182,7 @@ class OpenLane:
         for corpus_id in names:
             history = History.of(await self.live.journal.corpus(self.key, corpus_id))
             if history.held and corpus_id not in self.unfinished:
-                await self.clear(corpus_id, self.space(corpus_id, history.attempt, history.captures))
+                await self.clear(corpus_id, self.space(corpus_id, history))
 
     # ---- stopping
 
@@ -252,9 +252,10 @@ class OpenLane:
         rendered = memories(benchmark.config, corpus, unit=self.plan.unit, text=self.plan.text)
         return Veil.over(benchmark.name, corpus.id, rendered)
 
-    def space(self, corpus_id: str, attempt: int, captures: Mapping[str, object]) -> Space:
-        """Name the place of one corpus attempt at this provider."""
-        return space_of(self.plan, run_id=self.live.run_id, corpus=corpus_id, attempt=attempt, captures=captures)
+    def space(self, corpus_id: str, history: History) -> Space:
+        """Name the place of a corpus's last attempt at this provider."""
+        journal = self.live.journal.uuid
+        return space_of(self.plan, journal=journal, run_id=self.live.run_id, corpus=corpus_id, history=history)
 
     def remember_samples(self, corpus_id: str, found: tuple[Memory, ...]) -> None:
         self._samples.append((corpus_id, found))

@@ -35,7 +35,7 @@ from bench.plan import Lane, Plan, make_plan
 from bench.plan.identity import changes
 from bench.plan.leftover import Leftover, leftovers
 from bench.plan.providers import load_named
-from bench.providers import ProviderContext, merge_captures, open_provider
+from bench.providers import ProviderContext, open_provider
 from bench.settings import Environment
 
 
@@ -45,6 +45,8 @@ class Left:
 
     corpus: str
     space: Space
+    origin: str
+    """id of the journal that ingested it"""
 
 
 async def sweep(
@@ -70,6 +72,7 @@ async def sweep(
     refused: list[CallError] = []
     async with Http() as http, _written(folder) as journal:
         left = {one.lane: one for one in await _left_in(folder)}
+        run_ids = await _run_ids(folder)
         for lane in plan.running:
             if lane.key in left:
                 context = ProviderContext(
@@ -79,7 +82,7 @@ async def sweep(
                     embedder=_embedder(lane, http, known, plan.model_files),
                 )
                 with _told_for_clean(_again(folder, orphans=orphans), lane, refused):
-                    cleared += await _clear(journal, lane, await left_over(journal, lane, left[lane.key]), context)
+                    cleared += await _clear(journal, lane, left_over(lane, left[lane.key], run_ids), context)
     if refused:
         raise refused[0]
     return cleared
@@ -228,17 +231,21 @@ def _told_for_clean(again: str, lane: Lane, refused: list[CallError]) -> Iterato
         refused.append(problem)
 
 
-async def left_over(journal: Journal, lane: Lane, left: Leftover) -> list[Left]:
-    """The namespaces of a lane that were written and not cleared, ready to be cleared."""
+def left_over(lane: Lane, left: Leftover, run_ids: Mapping[str, str]) -> list[Left]:
+    """Return the namespaces of a lane that were written and not cleared; ``run_ids`` is by id of the journal."""
     found = []
-    for corpus in left.attempts:
-        rows = await journal.corpus(lane.key, corpus)
+    for rows in left.rows:
+        corpus, origin = rows[0].corpus, rows[0].origin
         history = History.of(rows)
-        captures = merge_captures(history.prepared, history.collected.captures)
-        run_id = journal.meta.run_id
-        space = space_of(lane, run_id=run_id, corpus=corpus, attempt=history.attempt, captures=captures)
-        found.append(Left(corpus=corpus, space=space))
+        space = space_of(lane, journal=origin, run_id=run_ids[origin], corpus=corpus, history=history)
+        found.append(Left(corpus=corpus, space=space, origin=origin))
     return found
+
+
+async def _run_ids(folder: Path) -> dict[str, str]:
+    """Return the run id of each journal that this one holds rows of."""
+    async with Reader.open(folder) as reader:
+        return {one.uuid: one.run_id for one in await reader.origins()}
 
 
 def _embedder(lane: Lane, http: Http, environment: Environment, files: Mapping[str, ModelFile]) -> Embedder | None:
@@ -268,6 +275,7 @@ async def _clear(journal: Journal, lane: Lane, left: Sequence[Left], context: Pr
                     attempt=one.space.attempt,
                     kind=CorpusKind.CLEARED,
                     data={"removed": removed},
+                    origin=one.origin,
                 )
             )
     return len(left)

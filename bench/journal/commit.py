@@ -264,6 +264,7 @@ def _corpus_rows(steps: Sequence[tuple[int, CorpusRow]]) -> Iterator[Columns]:
             micros(row.at),
             to_json(row.times_us) if row.times_us else None,
             encode(row.data),
+            row.origin,
         )
 
 

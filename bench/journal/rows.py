@@ -123,7 +123,7 @@ class CorpusRow:
     seq: int = 0
     """1-based inside (lane, corpus, attempt); given by the writer"""
     origin: str = ""
-    """id of the journal that wrote it; given by the writer, kept by merge"""
+    """id of the journal that began the attempt; empty = the one it is written to"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

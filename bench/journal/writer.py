@@ -60,6 +60,8 @@ class Journal:
 
     meta: RunMeta
     resumes: tuple[Resume, ...]
+    uuid: str
+    """random id that no other journal has; a copy of the file keeps it"""
 
     def __init__(self, path: Path, *, new: RunMeta | None, bound: int, linger_s: float) -> None:
         self.path = path
@@ -248,6 +250,7 @@ class Journal:
                     last = await writing.execute_fetchall(_WRITE["last_id"])
                     self.meta = run_meta(await read_meta(writing))
                     self.resumes = await read_resumes(writing)
+                    self.uuid = str(next(iter(await writing.execute_fetchall(READ["origins"])))[0])
                 async with open_reading(self.path) as self._reading:
                     yield writing, Store(int(next(iter(last))[0]))
                 await hold.release(writing)

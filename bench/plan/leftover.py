@@ -16,7 +16,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from bench.journal import CorpusKind, Event, Reader
+from bench.journal import CorpusKind, CorpusRow, Event, Reader
 from bench.plan.record import read
 from bench.providers.names import BUILT_IN
 
@@ -35,6 +35,8 @@ class Leftover:
     """its label, a variant as ``name@label``"""
     attempts: Mapping[str, int]
     """corpus -> its last attempt"""
+    rows: tuple[Sequence[CorpusRow], ...] = ()
+    """of each last attempt; of a merged run one for each journal that ingested the corpus"""
 
     def is_at(self, names: Collection[str]) -> bool:
         """Say whether one of these is the provider; a plain name means each of its variants."""
@@ -54,14 +56,16 @@ async def leftovers(reader: Reader) -> list[Leftover]:
     for lane, provider in sorted(lanes.items()):
         if provider.partition("@")[0] in BUILT_IN:
             continue
-        attempts = {
-            one.corpus: one.last[0].attempt
+        left = [
+            one.last
             async for one in reader.corpora(lane)
-            if one.last and one.row(CorpusKind.CLEARED) is None
-        }
-        left = {corpus: attempt for corpus, attempt in attempts.items() if (lane, corpus, attempt) not in forgotten}
+            if one.last
+            and one.row(CorpusKind.CLEARED) is None
+            and (lane, one.corpus, one.last[0].attempt) not in forgotten
+        ]
         if left:
-            found.append(Leftover(lane=lane, provider=provider, attempts=left))
+            attempts = {rows[0].corpus: rows[0].attempt for rows in left}
+            found.append(Leftover(lane=lane, provider=provider, attempts=attempts, rows=tuple(left)))
     return found
 
 

@@ -2,8 +2,11 @@
 
 Example::
 
-    namespace(config, run_id="r1", benchmark="locomo", lane="locomo/chroma/-", corpus="c0", attempt=1)
+    namespace(config, journal=uuid, run_id="r1", benchmark="locomo", lane="locomo/chroma/-", corpus="c0", attempt=1)
     # "bench-locomo-r1-3f2a9c0d1e4b5a67"
+
+A run id is chosen by people, so two machines may choose the same one; ``journal`` is the random id of the run's own
+journal and keeps their namespaces apart. It is empty only for what a version without it has ingested.
 """
 
 from __future__ import annotations
@@ -20,10 +23,13 @@ if TYPE_CHECKING:
 HASH_DIGITS = 16
 
 
-def namespace(config: ProviderConfig, *, run_id: str, benchmark: str, lane: str, corpus: str, attempt: int) -> str:
-    """The namespace of one corpus attempt: equal arguments give equal names, others never do."""
+def namespace(
+    config: ProviderConfig, *, journal: str, run_id: str, benchmark: str, lane: str, corpus: str, attempt: int
+) -> str:
+    """Name the namespace of one corpus attempt: equal arguments give equal names, others never do."""
     scoping = config.scoping
-    key = json.dumps([run_id, lane, corpus, attempt]).encode()
+    parts = [run_id, lane, corpus, attempt]
+    key = json.dumps([journal, *parts] if journal else parts).encode()
     values = {"benchmarkId": benchmark, "runId": run_id, "corpusId": corpus, "attempt": str(attempt)}
     prefix = re.sub(r"\$\{(\w+)\}", lambda match: values[match.group(1)], scoping.run_id_format)
     return _joined(prefix, hashlib.sha256(key).hexdigest()[:HASH_DIGITS], scoping.sanitize)

@@ -72,7 +72,8 @@ def test_pieces_carry_the_number_and_fold_back() -> None:
 
 
 def name(config: ProviderConfig, **changes: object) -> str:
-    values: dict[str, object] = {"run_id": "r1", "benchmark": "locomo", "lane": "l", "corpus": "c", "attempt": 1}
+    values: dict[str, object] = {"journal": "j1", "run_id": "r1", "benchmark": "locomo"}
+    values |= {"lane": "l", "corpus": "c", "attempt": 1}
     return namespace(config, **{**values, **changes})  # type: ignore[arg-type]
 
 
@@ -80,8 +81,12 @@ def test_namespace_has_a_readable_prefix_and_a_hash() -> None:
     config = declared({})
     assert re.fullmatch(r"bench-locomo-r1-[0-9a-f]{16}", name(config))
     assert name(config) == name(config)
-    others = [name(config, **change) for change in ({"run_id": "r2"}, {"lane": "m"}, {"corpus": "d"}, {"attempt": 2})]
-    assert len({name(config), *others}) == 5
+    changed = ({"journal": "j2"}, {"run_id": "r2"}, {"lane": "m"}, {"corpus": "d"}, {"attempt": 2})
+    assert len({name(config), *(name(config, **change) for change in changed)}) == 6
+
+
+def test_what_a_version_without_journal_ids_ingested_keeps_its_name() -> None:
+    assert name(declared({}), journal="") == "bench-locomo-r1-0b7501176c3d0c95"
 
 
 def test_namespace_follows_template_and_rules() -> None:

@@ -42,11 +42,12 @@ INSERT INTO call VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: corpus_row
 INSERT INTO corpus_row (id, lane, corpus, origin, attempt, seq, kind, outcome, message, at_us, times, data)
-SELECT ?1, o.id, ?3, 1, ?4, 1 + coalesce((
+-- ?11: the journal whose attempt it is; this one unless that is one of those that were merged into it
+SELECT ?1, o.id, ?3, g.id, ?4, 1 + coalesce((
     SELECT max(r.seq) FROM corpus_row r
-    WHERE r.lane = o.id AND r.corpus = ?3 AND r.origin = 1 AND r.attempt = ?4), 0),
+    WHERE r.lane = o.id AND r.corpus = ?3 AND r.origin = g.id AND r.attempt = ?4), 0),
   ?5, ?6, (SELECT id FROM message WHERE text = ?7), ?8, ?9, ?10
-FROM owner o WHERE o.name = ?2;
+FROM owner o JOIN origin g ON g.id = coalesce((SELECT id FROM origin WHERE uuid = ?11), 1) WHERE o.name = ?2;
 
 -- name: probe
 INSERT INTO probe (origin, lane, corpus, attempt, kind, passed, at_us, data) VALUES (1, ?, ?, ?, ?, ?, ?, ?);

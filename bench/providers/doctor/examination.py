@@ -82,7 +82,13 @@ class Examination:
     def room(self, corpus: str, attempt: int = 1) -> Room:
         """A namespace that nobody has used."""
         name = namespace(
-            self.config, run_id=self.run_id, benchmark="doctor", lane="doctor", corpus=corpus, attempt=attempt
+            self.config,
+            journal=self.run_id,
+            run_id=self.run_id,
+            benchmark="doctor",
+            lane="doctor",
+            corpus=corpus,
+            attempt=attempt,
         )
         return Room(Space(namespace=name, run_id=self.run_id, benchmark="doctor", corpus=corpus, attempt=attempt))
 

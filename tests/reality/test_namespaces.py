@@ -1,0 +1,98 @@
+"""Whose namespace it is: a run id is chosen by people, and a namespace belongs to one journal."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+from bench.engine.opaque import opaque
+from bench.engine.sweeping import sweep
+from bench.journal import RunState, merge
+from bench.providers.scoping import namespace
+from tests.small_world import World
+
+Worlds = Callable[..., World]
+
+
+def two_machines(world_of: Worlds, tmp_path: Path, **sizes: int) -> tuple[World, World]:
+    """Two workspaces with one provider."""
+    first = world_of(**sizes)
+    second = World.make(tmp_path / "elsewhere", first.url, **sizes)
+    return first, second
+
+
+def held(world: World) -> set[str]:
+    found = world.control("namespaces?provider=default")
+    return {name for name, space in found.items() if space["count"]}
+
+
+async def test_equal_run_ids_on_two_machines_never_share_a_namespace(world_of: Worlds, tmp_path: Path) -> None:
+    first, second = two_machines(world_of, tmp_path, corpora=2, items=2)
+    for world in (first, second):
+        outcome = await world.run(providers="faulty", run_id="nightly", cleanup="never")
+        assert outcome.exit_code == 0
+    assert len(held(first)) == 4
+
+
+async def test_clean_leaves_what_another_machine_ingested_under_the_same_run_id(
+    world_of: Worlds, tmp_path: Path
+) -> None:
+    first, second = two_machines(world_of, tmp_path, corpora=1, items=2)
+    await first.run(providers="faulty", run_id="nightly", cleanup="never")
+    others = held(first)
+    await second.run(providers="faulty", run_id="nightly", cleanup="never")
+    assert await sweep(second.workspace, second.workspace / "checkpoints/nightly", second.environment) == 1
+    assert held(first) == others
+
+
+async def test_a_copied_journal_finds_what_it_has_ingested(world_of: Worlds, tmp_path: Path) -> None:
+    first, second = two_machines(world_of, tmp_path, corpora=2, items=2)
+    await first.run(providers="faulty", run_id="r", phases="ingest,index")
+    shutil.copytree(first.workspace / "checkpoints/r", second.workspace / "checkpoints/r")
+    added = first.calls("add")
+    outcome = await second.resume("r", phases="ingest,index,search,answer,evaluate")
+    assert outcome.status is RunState.COMPLETE and outcome.exit_code == 0
+    assert first.calls("add") == added
+
+
+async def test_what_a_version_without_journal_ids_ingested_is_found_on_resume(world_of: Worlds) -> None:
+    world = world_of(corpora=2, items=2)
+    whole = await world.run(providers="bm25", run_id="r", phases="ingest,index")
+    (lane,) = world.plan(providers="bm25").lanes
+    (stores,) = (whole.folder / "stores").iterdir()
+    with closing(sqlite3.connect(whole.folder / "journal.sqlite")) as file:
+        named = file.execute(
+            "select corpus, json_extract(data, '$.namespace') from corpus_row"
+            " where json_extract(data, '$.namespace') is not null"
+        ).fetchall()
+        file.execute("update corpus_row set data = json_remove(data, '$.namespace')")
+        file.commit()
+    for corpus, name in named:
+        older = namespace(
+            lane.provider.config,
+            journal="",
+            run_id="r",
+            benchmark="facts",
+            lane=lane.key,
+            corpus=opaque("c", "facts", corpus),
+            attempt=1,
+        )
+        for path in list(stores.rglob(f"{name}*")):
+            path.rename(path.with_name(path.name.replace(name, older)))
+    outcome = await world.resume("r", phases="ingest,index,search,answer,evaluate")
+    assert outcome.exit_code == 0 and world.query("r", "select max(attempt) from corpus_row") == [(1,)]
+
+
+async def test_what_the_parts_of_a_merged_run_left_is_cleared_where_they_left_it(world_of: Worlds) -> None:
+    world = world_of(corpora=2, items=4)
+    for part in ("1/2", "2/2"):
+        await world.run(providers="faulty", run_id=f"part{part[0]}", shard=part, cleanup="never")
+    checkpoints = world.workspace / "checkpoints"
+    await merge([checkpoints / "part1", checkpoints / "part2"], checkpoints / "whole", run_id="whole")
+    assert len(held(world)) == 2
+    assert await sweep(world.workspace, checkpoints / "whole", world.environment) == 2
+    assert not held(world)
+    assert await sweep(world.workspace, checkpoints / "whole", world.environment) == 0
