@@ -20,8 +20,8 @@ from bench.evaluators.packs import generic
 from bench.evaluators.probes import Kind
 from bench.evaluators.prompts import CORRECTNESS_SCHEMA, OFF_BY_ONE
 from bench.model import Completion, Hit, Prompt, State
-from bench.models.judging import fits
 from bench.stats import interval_wilson
+from bench.structured import fits
 from tests.evaluators.judge_double import SaidBefore, item
 
 JUDGES = ("llm-judge", "rubric", "faithfulness")

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.model import ChatMessage, Completion, Prompt, Usage
-from bench.models.judging import SchemaJudge, fits, strict_object
+from bench.models.judging import SchemaJudge
+from bench.structured import fits, strict_object
 
 SCHEMA = {
     "type": "object",

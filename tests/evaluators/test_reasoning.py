@@ -1,0 +1,49 @@
+"""What a model thinks aloud is taken out of what it says, however its tags are spelled and however long the text is."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from bench.reasoning import without_reasoning
+
+MIB = 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [
+        ("Paris", "Paris"),
+        ("", ""),
+        ("<think>hm</think>Paris", "Paris"),
+        ("<THINK lang='en'>hm</Think >\nParis", "\nParis"),
+        ("<thinking>a</thinking> <reasoning>b</reasoning> Paris", "  Paris"),
+        ("◁think▷hm◁/think▷Paris", "Paris"),
+        ("[THINK]hm[/THINK]Paris", "Paris"),
+        ("<seed:think>hm</seed:think>Paris", "Paris"),
+        ("<|begin_of_thought|>hm<|end_of_thought|>Paris", "Paris"),
+        ("hm, so </think> Paris", " Paris"),
+        ("<think>a <think> b</think> c</think>Paris", "Paris"),
+        (
+            "<|channel|>analysis<|message|>hm<|end|><|channel|>final<|message|>Paris<|return|>",
+            "Paris",
+        ),
+        ("<|channel|>analysis<|message|>hm", None),
+        ("<think>hm", None),
+        ("Paris <think>or", None),
+        ("<think>a</thinking> Paris", None),
+        ("<thinker>no</thinker> Paris", "<thinker>no</thinker> Paris"),
+        ("I think (a < b) it is Paris", "I think (a < b) it is Paris"),
+    ],
+)
+def test_a_reasoning_block_is_no_part_of_what_is_said(text: str, rest: str | None) -> None:
+    assert without_reasoning(text) == rest
+
+
+@pytest.mark.parametrize("unit", ["<think>", "</think>", "<think></think>", "<", "< ", "<think ", "◁think▷", "<|", "x"])
+def test_eight_mebibytes_of_anything_are_read_at_once(unit: str) -> None:
+    text = unit * (8 * MIB // len(unit.encode())) + "think"
+    began = time.process_time()
+    without_reasoning(text)
+    assert time.process_time() - began < 0.5
