@@ -173,6 +173,7 @@ def _model(catalog: Catalog, path: Path, environment: Environment) -> Iterator[F
 
 def _run(catalog: Catalog, path: Path, environment: Environment) -> Iterator[Finding]:
     from bench.config.run import RunRequest
+    from bench.plan.prices import unknown_names
     from bench.plan.providers import load_named
 
     source = Source.read(path)
@@ -187,6 +188,8 @@ def _run(catalog: Catalog, path: Path, environment: Environment) -> Iterator[Fin
                 look(name)
             except UsageError as error:
                 yield ConfigError(error.message, where=source.place((key,)), hint=error.hint), None
+    for name, problem in unknown_names(catalog, request.prices, [entry.name for entry in catalog.models()]):
+        yield ConfigError(problem.message, where=source.place(("prices", name)), hint=problem.hint), None
 
 
 CHECKS: dict[Kind, Callable[[Catalog, Path, Environment], Iterator[Finding]]] = {

@@ -13,7 +13,7 @@ from bench.cli.ending import done_event, on_end, show, sign
 from bench.cli.flags import RunFlags, given
 from bench.cli.gates import check_gates, missed_gates
 from bench.cli.global_flags import command, current
-from bench.errors import UsageError
+from bench.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
     from bench.config.catalog import Catalog
@@ -127,11 +127,16 @@ def asked(catalog: Catalog, flags: RunFlags) -> dict[str, object]:
     """
     from bench.config.run import RunRequest
     from bench.config.source import Source, load
+    from bench.plan.prices import unknown_names
 
     if flags.config is None:
         return given(flags)
     path = flags.config if flags.config.is_file() else _run_file(catalog, str(flags.config))
-    return load(Source.read(path), RunRequest).model_dump(exclude_unset=True) | given(flags)
+    source = Source.read(path)
+    request = load(source, RunRequest)
+    for name, problem in unknown_names(catalog, request.prices, [entry.name for entry in catalog.models()]):
+        raise ConfigError(problem.message, where=source.place(("prices", name)), hint=problem.hint)
+    return request.model_dump(exclude_unset=True) | given(flags)
 
 
 def _request(catalog: Catalog, flags: RunFlags) -> RunRequest:

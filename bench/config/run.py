@@ -20,6 +20,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import date
+from decimal import Decimal
 from typing import Annotated, Literal, Self
 
 from pydantic import (
@@ -35,6 +36,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from bench.config.filenames import portable
+from bench.config.prices import Prices, TokenPrices
 from bench.config.source import BOTH_SPELLINGS, ConfigModel
 from bench.errors import UsageError
 from bench.model import Phase
@@ -149,11 +151,16 @@ class Experiment(ConfigModel):
     metrics: tuple[MetricChoice, ...] = ()
     evaluators: Words = ()
     """instead of the benchmark's own; the first one decides an item's state"""
-    prices: Mapping[str, object] = Field(default_factory=dict)
-    """``provider/model`` -> USD per million tokens, ``NAME`` -> USD per call"""
+    prices: Prices = Field(default_factory=dict)
+    """``NAME`` -> USD of each add and search call; ``provider/model`` -> ``{input, output}``, USD per million tokens"""
     track: Literal["uniform", "vendor"] = "uniform"
     """vendor = the answer prompt is a provider's own: never in one table with uniform"""
     allow_code_execution: bool = False
+
+    @property
+    def token_prices(self) -> dict[str, dict[str, Decimal]]:
+        """USD per million tokens by model."""
+        return {name: one.known for name, one in self.prices.items() if isinstance(one, TokenPrices)}
 
     @field_validator("metrics", mode="before")
     @classmethod

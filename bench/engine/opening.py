@@ -8,7 +8,6 @@ Example::
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 
 import anyio
@@ -26,6 +25,7 @@ from bench.engine.todo import Todo
 from bench.journal import Event, Reader
 from bench.model import Model, Phase
 from bench.plan import Lane
+from bench.plan.prices import call_prices
 from bench.providers import Provider, ProviderContext, open_provider
 from bench.providers.docker import ours
 
@@ -89,7 +89,7 @@ def _provider(
             environment=live.environment,
             role="provider",
             files=live.plan.model_files,
-            price=OwnPrice(live.plan.request.prices),
+            price=OwnPrice(live.plan.request.token_prices),
         )
 
     context = ProviderContext(
@@ -111,9 +111,7 @@ def _in_this_run(live: Live, lane: Lane) -> ProviderConfig:
     changes: dict[str, object] = {}
     if request.timeout is not None:
         changes["connection"] = config.connection.model_copy(update={"timeout": int(request.timeout * MS)})
-    own = request.prices.get(config.name)
-    if isinstance(own, Mapping):
-        changes["prices"] = config.prices.model_copy(update=dict(own))
+    changes["prices"] = call_prices(request.prices, lane.provider)
     return config.model_copy(update=changes)
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Literal
 
 from bench.evaluators import Evaluator, Judge
@@ -47,7 +48,7 @@ class Readers:
 class OwnPrice:
     """What a call of a model costs: the run file's prices first, then the price table."""
 
-    prices: Mapping[str, object]
+    prices: Mapping[str, Mapping[str, Decimal]]
     _unknown: set[str] = field(default_factory=set)
     """names that the table does not have: looking in vain costs half a millisecond a call"""
 
@@ -57,7 +58,7 @@ class OwnPrice:
         if name in self._unknown:
             return None
         provider, _, model = name.partition("/")
-        found = cost(usage, provider=provider, model=model, at=when, prices=self.prices)  # type: ignore[arg-type]
+        found = cost(usage, provider=provider, model=model, at=when, prices=self.prices)
         if found is None and usage.cache_read_tokens + usage.cache_write_tokens <= usage.input_tokens:
             self._unknown.add(name)
         return None if found is None else str(found)
@@ -71,7 +72,7 @@ def open_readers(live: Live) -> Readers:
     """
     from bench.models.judging import SchemaJudge
 
-    opening = Opening(live, OwnPrice(live.plan.request.prices))
+    opening = Opening(live, OwnPrice(live.plan.request.token_prices))
     jobs = [job for lane in live.plan.running for job in lane.jobs]
     names = dict.fromkeys(job.answering for job in jobs if job.answering != NONE)
     judges = dict.fromkeys(job.judge for job in jobs if job.judge != NONE)

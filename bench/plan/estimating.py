@@ -12,13 +12,14 @@ knows makes the whole cost unknown, never 0; so do limits that nobody set the ti
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Literal
 
 from bench.model import CHARS_PER_TOKEN, Usage
+from bench.plan.prices import call_prices
 from bench.plan.shape import NONE, BenchmarkPlan, Lane, Plan
 from bench.providers.builtin.face import AT_ONCE
 from bench.providers.endpoints import endpoint_of
@@ -173,12 +174,10 @@ def _calibrations(plan: Plan) -> Iterator[EndpointEstimate]:
 
 def _provider(plan: Plan, lane: Lane, role: Literal["add", "search"], calls: int) -> EndpointEstimate:
     config = lane.provider.config
-    price = config.prices.add if role == "add" else config.prices.search
-    own = plan.request.prices.get(config.name)
-    if isinstance(own, Mapping) and role in own:
-        price = float(str(own[role]))
+    prices = call_prices(plan.request.prices, lane.provider)
+    price = prices.add if role == "add" else prices.search
     free = config.type != "hosted"
-    cost = Decimal(str(price)) * calls if price is not None else Decimal(0) if free else None
+    cost = price * calls if price is not None else Decimal(0) if free else None
     endpoint = endpoint_of(config, role)
     pause_s = endpoint.limits.min_interval_s
     declared = min(endpoint.limits.rate or math.inf, 1 / pause_s if pause_s else math.inf)
@@ -199,7 +198,7 @@ def _model(plan: Plan, name: str, role: str, calls: int, tokens_in: int, tokens_
         calls=calls,
         tokens_in=usage.input_tokens,
         tokens_out=usage.output_tokens,
-        cost_usd=cost(usage, provider=prefix, model=model, at=datetime.now(UTC), prices=plan.request.prices),  # type: ignore[arg-type]
+        cost_usd=cost(usage, provider=prefix, model=model, at=datetime.now(UTC), prices=plan.request.token_prices),
         rate_per_s=_rate(plan, endpoint, None if file is None else file.limits.rps or (file.limits.rpm or 0) / 60),
     )
 

@@ -26,6 +26,7 @@ from bench.plan.benchmarks import plan_benchmark
 from bench.plan.identity import digest
 from bench.plan.identitytree import identity_of
 from bench.plan.installed import Installed, refuse_doubles
+from bench.plan.prices import check_prices, unused_prices
 from bench.plan.providers import choose
 from bench.plan.ranges import Ranges
 from bench.plan.shape import NONE, BenchmarkPlan, Job, Lane, Plan, ProviderPlan
@@ -57,6 +58,7 @@ def make_plan(catalog: Catalog, request: RunRequest, environment: Environment, *
     refuse_doubles(lanes, files, installed)
     _check_models(lanes, environment, files)
     _check_rates(lanes, request)
+    check_prices(catalog, request.prices, files)
     _check_coverage(lanes)
     if not any(lane.skipped is None for lane in lanes):
         raise UsageError("no job is left to run: " + "; ".join(lane.skipped or "" for lane in lanes))
@@ -217,6 +219,7 @@ def _without_effect(lanes: Sequence[Lane], request: RunRequest) -> Iterator[str]
     embeds = any(lane.provider.embedding or lane.benchmark.scoring.embedding for lane in running)
     if request.embedding_model is not None and not embeds:
         yield "--embedding-model has no effect: neither a provider nor an evaluator of this run takes one"
+    yield from unused_prices(request.prices, running)
     for benchmark in {lane.benchmark.name: lane.benchmark for lane in running}.values():
         if request.sample is not None and not request.per_type and request.sample > benchmark.n_whole:
             yield f"--sample {request.sample}: {benchmark.name} has {benchmark.n_whole} items that fit, all are taken"

@@ -21,6 +21,7 @@ from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from bench.config.filenames import LowerName
 from bench.config.jsontext import Places
+from bench.config.prices import CallPrices
 from bench.config.provider.calls import Endpoints, NamedCall, SetupCall, WaitBlock
 from bench.config.provider.hosting import Docker, Mcp
 from bench.config.provider.identity import digest
@@ -33,7 +34,7 @@ from bench.config.provider.sections import (
     Scoping,
     Verified,
 )
-from bench.config.provider.traffic import CallPrices, Errors, Limits, RateLimit
+from bench.config.provider.traffic import Errors, Limits, RateLimit
 from bench.config.source import ConfigModel, Source, in_file_order, load
 from bench.errors import ConfigError
 

@@ -115,12 +115,3 @@ class RateLimit(ConfigModel):
     """attempts after the first"""
     retry_delay_ms: NonNegativeInt = 2000
     """bound of the first pause; doubles with each retry, drawn at random below it"""
-
-
-class CallPrices(ConfigModel):
-    """What one call costs, USD."""
-
-    add: float | None = Field(default=None, ge=0)
-    """an add call; None = not known to cost"""
-    search: float | None = Field(default=None, ge=0)
-    """a search call"""
