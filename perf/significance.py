@@ -6,6 +6,8 @@ the questions, are the sample. Each comparison is the one of ``bench compare``: 
 
 * S1, type I error: equal systems are told apart in at most 6 of 100 comparisons (the test's own goal is 5); the
   same for the 95th percentile of times, whose error comes from a bootstrap of the ten conversations;
+* S1, family-wise error: of ten correlated metrics of equal systems, over few or many conversations, any is called
+  different in at most 6 of 100 comparisons (Westfall and Young's maxT, as for exploratory rows);
 * S2, power: a true difference no smaller than the MDE that a comparison prints is found at least 8 times in 10.
   Beside it, the strictest reading: the true difference is exactly the MDE that this very comparison prints. The formula
   of the MDE is that of the t test, which has a power of 0.80 there; the exact sign flip of ten conversations, whose p
@@ -30,6 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from figures import Figure, table
 
+from bench import stats
 from bench.metrics import Measure, open_metrics
 from bench.report.rowtests import ALPHA, Pairs, tested
 from bench.stats import Comparison
@@ -92,7 +95,7 @@ ACCURACY, SLOWEST = opened("accuracy"), opened("latency_p95")
 def paired(left: Sequence[float], right: Sequence[float]) -> Pairs:
     """Columns of all conversations, one cluster each."""
     clusters = [conversation for conversation, size in enumerate(LOCOMO) for _ in range(size)]
-    return Pairs(left=left, right=right, clusters=clusters, labels_in=lambda _: [])
+    return Pairs.of(left, right, clusters, labels_in=lambda _: [])
 
 
 def timed(rng: random.Random) -> Comparison:
@@ -169,6 +172,29 @@ def time_figure(rounds: int, *, seed: int) -> Figure:
     )
 
 
+FAMILIES = ((6, 0.0), (8, 0.0), (8, 0.9), (10, 0.5), (30, 0.7))
+"""conversations, and the correlation between two metrics of one conversation"""
+FAMILY_ROWS = 10
+
+
+def family_figure(rounds: int, *, conversations: int, shared: float, seed: int) -> Figure:
+    """S1 of a whole family: its rows go together, and its conversations have as many questions as LoCoMo's."""
+    rng = random.Random(seed)
+    wrong = []
+    for _ in range(rounds):
+        sizes = [math.sqrt(rng.choice(LOCOMO)) for _ in range(conversations)]
+        common = [rng.gauss(0, math.sqrt(shared)) for _ in sizes]
+        rows = [
+            [size * (one + rng.gauss(0, math.sqrt(1 - shared))) for size, one in zip(sizes, common, strict=True)]
+            for _ in range(FAMILY_ROWS)
+        ]
+        wrong.append(min(stats.max_t(rows, seed=rng.randrange(1 << 30))) < ALPHA)
+    share = Share.of(wrong)
+    what = f"any of {FAMILY_ROWS} equal metrics told apart, {conversations} conversations, r {shared:g}"
+    return share.figure("S1", what, f"<= {TYPE_ONE_LIMIT}", share.value <= TYPE_ONE_LIMIT, gated=True,
+                        conversations=conversations, correlation=shared)  # fmt: skip
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=4000)
@@ -178,6 +204,9 @@ def main() -> None:
     found = [
         one for seed, spread in enumerate(SPREADS) for one in accuracy_figures(given.rounds, spread=spread, seed=seed)
     ]
+    for seed, (conversations, shared) in enumerate(FAMILIES, start=10):
+        few = given.rounds if conversations <= stats.EXACT_UP_TO else max(given.rounds // 10, 1)
+        found.append(family_figure(few, conversations=conversations, shared=shared, seed=seed))
     found.append(time_figure(max(given.rounds // 5, 1), seed=len(SPREADS)))
     print(json.dumps([asdict(one) for one in found], indent=1) if given.json else table(found))
     if given.gate and any(one.gated and one.ok is False for one in found):

@@ -1,6 +1,7 @@
-"""Two or more jobs over the items they share: like for like or not at all, tested in two families.
+"""Two or more jobs over the items they share: like for like or not at all, tested in three families.
 
-The headline rows carry the question and are corrected among themselves; every other row is exploratory::
+The headline rows carry the question and are corrected among themselves (Holm). Every other row is exploratory: those
+paired by item or cluster are corrected by maxT, percentiles and macro means by Holm::
 
     found = compare_sides([[a, b]], metrics=("ndcg_at_10",))
     found.comparisons[0].rows[0].verdict         # "A higher"
@@ -14,7 +15,7 @@ from itertools import combinations
 
 from bench import stats
 from bench.errors import UsageError
-from bench.report.comparison import EXPLORATORY, HEADLINE, Comparisons, PairComparison
+from bench.report.comparison import EXPLORATORY, HEADLINE, PERCENTILES, Comparisons, PairComparison, Row
 from bench.report.headlines import shown_metrics
 from bench.report.likeforlike import LikeForLike, like_for_like
 from bench.report.pairing import compared_pair
@@ -59,10 +60,36 @@ def _refuse(pairs: Sequence[tuple[Side, Side]], checks: Sequence[LikeForLike]) -
 
 
 def _corrected(found: Sequence[PairComparison]) -> Iterator[PairComparison]:
-    """Holm within each family, over the rows of all pairs."""
-    adjusted: dict[int, float | None] = {}
-    for family in (HEADLINE, EXPLORATORY):
-        rows = [row for one in found for row in one.rows if row.family == family]
-        adjusted |= zip(map(id, rows), stats.holm([row.found.p for row in rows]), strict=True)
+    """Adjust the p of every row within its family; the families span all pairs."""
+    adjusted: dict[int, tuple[float, float]] = {}
+    for family in (HEADLINE, PERCENTILES):
+        adjusted |= _by_holm([row for one in found for row in one.of(family) if row.is_tested])
+    pairs = [rows for one in found if (rows := [row for row in one.of(EXPLORATORY) if row.is_tested])]
+    for rows in pairs:
+        adjusted |= _by_max_t(rows, len(pairs), seed=found[0].a.seed)
     for one in found:
-        yield replace(one, rows=tuple(replace(row, p_holm=adjusted[id(row)]) for row in one.rows))
+        yield replace(one, rows=tuple(_with(row, adjusted.get(id(row))) for row in one.rows))
+
+
+def _with(row: Row, adjusted: tuple[float, float] | None) -> Row:
+    return row if adjusted is None else replace(row, p_adjusted=adjusted[0], least_p=adjusted[1])
+
+
+def _by_holm(rows: Sequence[Row]) -> dict[int, tuple[float, float]]:
+    """Map each row to its adjusted p and the smallest one that it could have."""
+    corrected = stats.holm([row.found.p for row in rows])
+    least = stats.holm([row.found.smallest_p or 0.0 for row in rows])
+    return {id(row): (p or 0.0, floor or 0.0) for row, p, floor in zip(rows, corrected, least, strict=True)}
+
+
+def _by_max_t(rows: Sequence[Row], pairs: int, *, seed: int) -> dict[int, tuple[float, float]]:
+    """The same within one pair of sides, times the number of pairs; never below the row's own p."""
+    corrected = stats.max_t([row.sums for row in rows], seed=seed)
+    return {
+        id(row): (max(row.found.p or 0.0, min(1.0, p * pairs)), min(1.0, _least(row) * pairs))
+        for row, p in zip(rows, corrected, strict=True)
+    }
+
+
+def _least(row: Row) -> float:
+    return stats.least_max_t(row.found.n_clusters or row.found.n, len(row.sums))

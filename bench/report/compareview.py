@@ -11,26 +11,37 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from bench.report.comparison import EXPLORATORY, HEADLINE, TARGET, Comparisons, PairComparison, Row
+from bench.report.comparison import EXPLORATORY, HEADLINE, PERCENTILES, TARGET, Comparisons, PairComparison, Row
 from bench.report.likeforlike import Check, LikeForLike, shown
 from bench.report.rendering import markdown
 from bench.report.rowtests import ALPHA, LEVEL
 from bench.report.sides import Side
 from bench.report.tables import Grid, number
-from bench.report.verdicts import WATERMARK, conclusion, finding_of, is_unseen, other_load, p_text, share, unseen
+from bench.report.verdicts import (
+    WATERMARK,
+    conclusion,
+    finding_of,
+    is_unseen,
+    other_load,
+    p_text,
+    share,
+    undecided,
+    unseen,
+)
 from bench.report.wire import interval_json
 
 SHOWN_FLIPS = 5
+CORRECTION = {HEADLINE: "holm", EXPLORATORY: "westfall_young_maxt", PERCENTILES: "holm"}
 
 
 def comparison_json(found: Comparisons) -> dict[str, object]:
     """The document of ``bench compare --json``; values are full doubles."""
     return {
         "kind": "comparison",
-        "version": 1,
+        "version": 2,
         "level": LEVEL,
         "alpha": ALPHA,
-        "correction": "holm",
+        "correction": CORRECTION,
         "family_size": found.family_size,
         "seed": found.seed,
         "forced": found.forced,
@@ -86,13 +97,13 @@ def row_json(row: Row) -> dict[str, object]:
         "delta": found.delta,
         "interval": interval_json(found.interval),
         "p": found.p,
-        "p_holm": row.p_holm,
+        "p_adjusted": row.p_adjusted,
         "mid_p": found.mid_p,
         "test": found.test,
         "wins": found.wins,
         "losses": found.losses,
         "ties": found.ties,
-        "mde": found.mde,
+        "mde": row.mde,
         "correlation": found.correlation,
         "better": row.better,
         "family": row.family,
@@ -136,26 +147,27 @@ def _asked(one: PairComparison, found: Comparisons) -> Grid:
 
 
 def _besides(one: PairComparison, found: Comparisons) -> Grid:
-    rows = [row for row in one.of(EXPLORATORY) if row.found.n]
-    empty = [_named(row, several=True) for row in one.of(EXPLORATORY) if not row.found.n]
+    beside = [row for row in one.rows if row.family != HEADLINE]
+    rows = [row for row in beside if row.found.n]
+    empty = [_named(row, several=True) for row in beside if not row.found.n]
     nothing = [f"no item has a value on both sides: {', '.join(empty)}"] if empty else []
     return Grid(
         title=f"exploratory | {len(rows)} rows, corrected among themselves",
         head=HEAD,
         rows=tuple(_cells(row, several=len(one.headlines) > 1) for row in rows),
         right=RIGHT,
-        notes=(*_out_of_reach(rows, found), *_caveats(one, rows), *nothing, *one.notes),
+        notes=(*_apart(rows), *_caveats(one, rows), *nothing, *one.notes),
     )
 
 
 FINDING = "difference"
 DIFFERENCES = 10
 """below this a bound of a difference of shares keeps its decimals"""
-HEAD = ("metric", "n", "A", "B", "A - B", "95 % interval", "p (Holm)", FINDING, "MDE", "p", "A/B/tie")
+HEAD = ("metric", "n", "A", "B", "A - B", "95 % interval", "p adjusted", FINDING, "MDE", "p", "A/B/tie")
 RIGHT = tuple(at for at, name in enumerate(HEAD) if at and name != FINDING)
 LEGEND = (
     "A/B/tie: items on which A or B is higher, or neither; "
-    "MDE: the smallest difference that would be found about 8 times in 10, before Holm"
+    "MDE: the smallest difference that would be found about 8 times in 10, before the correction"
 )
 
 
@@ -168,9 +180,9 @@ def _cells(row: Row, *, several: bool = False) -> tuple[str, ...]:
         number(found.b, row.unit),
         _cell(row, found.delta, sign=True),
         f"[{_cell(row, interval.low)}, {_cell(row, interval.high)}]" if interval else "-",
-        p_text(row.p_holm),
+        p_text(row.p_adjusted),
         finding_of(row),
-        _cell(row, found.mde),
+        _cell(row, row.mde),
         p_text(found.p),
         f"{found.wins}/{found.losses}/{found.ties}",
     )
@@ -230,10 +242,10 @@ def _testing(one: PairComparison, found: Comparisons) -> list[str]:
     counts = {row.found.n_clusters for row in one.headlines} - {None}
     if counts:
         text += f", over {max(filter(None, counts))} clusters ({one.cluster_by})"
-    text += f"; Holm over {sizes[HEADLINE]} headline and, apart, {sizes[EXPLORATORY]} exploratory rows"
-    least = [floor for row in one.headlines if (floor := _floor(row))]
-    if least:
-        text += f"; the smallest p that so few clusters can give: {max(least):.2g}"
+    parts = [f"Holm over {sizes[HEADLINE]} headline"]
+    parts += [f"maxT over {sizes[EXPLORATORY]} exploratory"] if sizes[EXPLORATORY] else []
+    parts += [f"Holm over {sizes[PERCENTILES]} percentile"] if sizes[PERCENTILES] else []
+    text += f"; p adjusted by {' and, apart, '.join(parts)} row{'' if parts[-1].split()[2] == '1' else 's'}"
     return [text]
 
 
@@ -248,26 +260,16 @@ def _caveats(one: PairComparison, rows: Sequence[Row]) -> list[str]:
         if is_unseen(row):
             alike.setdefault(unseen(row), []).append(_named(row, several=True))
     found = [f"{', '.join(names)}: {text}" for text, names in alike.items()]
+    found += undecided(rows, lambda row: _named(row, several=True))
     times = [row.metric for row in rows if row.is_ratio]
     load = other_load(one)
     return [*found, *([f"{', '.join(dict.fromkeys(times))}: {load}"] if times and load else [])]
 
 
-def _floor(row: Row) -> float | None:
-    """The least p of a sign flip: it rests on the number of clusters alone."""
-    return row.found.smallest_p if row.found.test == "cluster_sign_flip" else None
-
-
-def _out_of_reach(rows: Sequence[Row], found: Comparisons) -> list[str]:
-    """Say where a correction over so many rows leaves so few clusters no chance."""
-    size = found.family_size[EXPLORATORY]
-    least = [floor for row in rows if (floor := _floor(row))]
-    if not least or min(least) * size < ALPHA:
-        return []
-    return [
-        f"none (Holm): p is below {ALPHA:g} alone, not among {size} rows; {min(least):.2g} is the smallest p that "
-        "these clusters can give, so no row tested by them could pass: ask for one with --metric"
-    ]
+def _apart(rows: Sequence[Row]) -> list[str]:
+    """Name the rows of the exploratory table that are corrected on their own."""
+    names = [_named(row, several=True) for row in rows if row.family == PERCENTILES and row.is_tested]
+    return [f"corrected apart, as their p comes from no difference per item: {', '.join(names)}"] if names else []
 
 
 def comparison_markdown(found: Comparisons) -> str:

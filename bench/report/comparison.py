@@ -1,4 +1,4 @@
-"""What a comparison is: rows of two families for each pair of sides. Values only; ``compare`` makes them.
+"""What a comparison is: rows of three families for each pair of sides. Values only; ``compare`` makes them.
 
 Example::
 
@@ -9,8 +9,8 @@ Example::
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from bench.report.likeforlike import LikeForLike
 from bench.report.rowtests import ALPHA
@@ -18,7 +18,8 @@ from bench.report.sides import Side
 from bench.report.verdicts import verdict_of
 from bench.stats import Comparison
 
-HEADLINE, EXPLORATORY = "headline", "exploratory"
+HEADLINE, EXPLORATORY, PERCENTILES = "headline", "exploratory", "percentiles"
+FAMILIES = (HEADLINE, EXPLORATORY, PERCENTILES)
 TARGET = "conversations like these"
 
 
@@ -38,12 +39,16 @@ class Row:
     found: Comparison
     noise: float | None = None
     """the judge's own error, where the metric reads its verdicts"""
-    p_holm: float | None = None
+    p_adjusted: float | None = None
+    least_p: float = 0.0
+    """the smallest adjusted p that so few pairs or clusters can give"""
+    sums: Sequence[float] = field(default=(), repr=False, compare=False)
+    """the row's differences, summed by cluster (not clustered: by item) of the pair of sides"""
 
     @property
     def is_detected(self) -> bool:
         """The difference stands after the correction."""
-        return self.p_holm is not None and self.p_holm < ALPHA and bool(self.found.delta)
+        return self.p_adjusted is not None and self.p_adjusted < ALPHA and bool(self.found.delta)
 
     @property
     def better(self) -> str | None:
@@ -58,10 +63,19 @@ class Row:
         return verdict_of(self)
 
     @property
-    def can_be_detected(self) -> bool:
-        """Some difference could give p < alpha: few clusters have too few sign patterns for that."""
-        found = self.found
-        return found.test != "cluster_sign_flip" or found.smallest_p is None or found.smallest_p < ALPHA
+    def is_tested(self) -> bool:
+        """The row has a p and counts in its family."""
+        return self.found.p is not None
+
+    @property
+    def can_be_decided(self) -> bool:
+        """Some difference over as many pairs or clusters could give an adjusted p below alpha."""
+        return self.is_detected or self.least_p < ALPHA
+
+    @property
+    def mde(self) -> float | None:
+        """The smallest detectable difference; None where no difference could be detected."""
+        return self.found.mde if self.is_tested and self.can_be_decided else None
 
     @property
     def is_within_noise(self) -> bool:
@@ -118,6 +132,6 @@ class Comparisons:
 
     @property
     def family_size(self) -> dict[str, int]:
-        """Rows a family."""
-        sizes = Counter(row.family for one in self.comparisons for row in one.rows)
-        return {HEADLINE: sizes[HEADLINE], EXPLORATORY: sizes[EXPLORATORY]}
+        """Rows per family that were tested: those that the correction counts."""
+        sizes = Counter(row.family for one in self.comparisons for row in one.rows if row.is_tested)
+        return {family: sizes[family] for family in FAMILIES}

@@ -13,11 +13,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from bench.metrics.facts import NO_LABEL
+from bench.metrics.protocol import Measure
 from bench.model import FAILED_STATES, State
-from bench.report.comparison import EXPLORATORY, HEADLINE, Items, PairComparison, Row
+from bench.report.comparison import EXPLORATORY, HEADLINE, PERCENTILES, Items, PairComparison, Row
 from bench.report.headlines import apart, headlines
 from bench.report.likeforlike import LikeForLike
-from bench.report.rowtests import Pairs, is_time, tested
+from bench.report.rowtests import Pairs, is_paired, is_time, sums_of, tested
 from bench.report.sides import PENDING, Side
 
 DIMENSIONS = ("question_type", "group")
@@ -63,7 +64,7 @@ def _places(a: Side, b: Side) -> tuple[Sequence[int], Sequence[int]]:
     """Where the items that both sides have stand on each of them."""
     if a.items == b.items:
         return range(len(a.items)), range(len(b.items))
-    shared = [item for item in a.items if item in b.place]
+    shared = sorted(item for item in a.items if item in b.place)
     return [a.place[item] for item in shared], [b.place[item] for item in shared]
 
 
@@ -81,10 +82,10 @@ def _rows(
     *,
     headline: bool,
 ) -> Iterator[Row]:
-    pairs = Pairs(
-        left=_picked(a.column(name), at_a),
-        right=_picked(b.column(name), at_b),
-        clusters=clusters,
+    pairs = Pairs.of(
+        _picked(a.column(name), at_a),
+        _picked(b.column(name), at_b),
+        clusters,
         labels_in=lambda dimension: [labels[at] for at in at_a] if (labels := a.labels_in(dimension)) else [],
         seed=a.seed,
     )
@@ -97,24 +98,37 @@ def _rows(
         lower_is_better=measure.lower_is_better,
         unit=measure.unit,
         is_ratio=is_time(measure),
-        family=HEADLINE if headline else EXPLORATORY,
+        family=HEADLINE if headline else _besides(measure),
         found=tested(measure, pairs),
         noise=_noise(a, b) if _is_judged(a, name, measure.category) else None,
     )
-    yield whole
+    yield _with_sums(whole, measure, pairs)
     if headline:
         yield from _label_rows(whole, a, pairs)
 
 
+def _besides(measure: Measure) -> str:
+    """The family of a row that was not asked for."""
+    return EXPLORATORY if is_paired(measure) else PERCENTILES
+
+
+def _with_sums(row: Row, measure: Measure, pairs: Pairs) -> Row:
+    """What the correction of its family needs of a row."""
+    return replace(row, sums=sums_of(measure, pairs)) if row.family == EXPLORATORY and row.is_tested else row
+
+
 def _label_rows(whole: Row, a: Side, pairs: Pairs) -> Iterator[Row]:
     """The same metric label by label, where a dimension tells items apart."""
+    measure = a.measures[whole.metric]
     for dimension in DIMENSIONS:
         labels = pairs.labels_in(dimension)
         names = sorted(set(labels) - {NO_LABEL})
         for label in names if len(set(labels)) > 1 else ():
             part = pairs.where([one == label for one in labels])
-            found = tested(a.measures[whole.metric], part)
-            yield replace(whole, dimension=dimension, label=label, family=EXPLORATORY, found=found)
+            row = replace(
+                whole, dimension=dimension, label=label, family=_besides(measure), found=tested(measure, part)
+            )
+            yield _with_sums(row, measure, part)
 
 
 def _items(a: Side, b: Side, at_a: Sequence[int], at_b: Sequence[int], headline: str | None) -> Items:

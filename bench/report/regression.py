@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bench.report.comparison import Comparisons, PairComparison, Row
-from bench.report.verdicts import amount
+from bench.report.verdicts import UNDECIDED, amount, sampled
 
 ROUNDING = 1e-12
 """0.8 - 0.5 is no more than 0.3"""
@@ -44,4 +44,5 @@ def _gated(one: PairComparison, row: Row, points: float) -> Gated:
     missed = worse > points / 100 + ROUNDING
     span = f" [{amount(row, interval.low)}, {amount(row, interval.high)}]" if interval else ""
     told = f"{who}: A - B = {amount(row, delta, sign=True)}{span}, allowed {points:g} points"
-    return Gated(missed=missed, text=f"{'regression' if missed else 'no regression'}: {told}")
+    few = f"; {UNDECIDED}: {sampled(row)}" if row.is_tested and not row.can_be_decided else ""
+    return Gated(missed=missed, text=f"{'regression' if missed else 'no regression'}: {told}{few}")

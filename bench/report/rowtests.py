@@ -13,6 +13,7 @@ from array import array
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
+from operator import sub
 
 from bench import stats
 from bench.metrics.protocol import Measure
@@ -30,18 +31,40 @@ class Pairs:
     left: Sequence[float]
     right: Sequence[float]
     clusters: Sequence[Hashable] | None = None
+    units: Sequence[int]
+    """the number of each pair's cluster (not clustered: of its item)"""
+    n_units: int
     labels_in: Callable[[str], Sequence[str]]
     """dimension -> a label a pair"""
     seed: int = 0
 
+    @classmethod
+    def of(
+        cls,
+        left: Sequence[float],
+        right: Sequence[float],
+        clusters: Sequence[Hashable] | None,
+        *,
+        labels_in: Callable[[str], Sequence[str]] = lambda _: [],
+        seed: int = 0,
+    ) -> Pairs:
+        """Number the clusters of all pairs."""
+        names = {} if clusters is None else {name: at for at, name in enumerate(dict.fromkeys(clusters))}
+        units = range(len(left)) if clusters is None else [names[name] for name in clusters]
+        n_units = len(left) if clusters is None else len(names)
+        return cls(
+            left=left, right=right, clusters=clusters, units=units, n_units=n_units, labels_in=labels_in, seed=seed
+        )
+
     def where(self, wanted: Sequence[bool]) -> Pairs:
         """Only some pairs."""
-        return Pairs(
+        return replace(
+            self,
             left=array("d", compress(self.left, wanted)),
             right=array("d", compress(self.right, wanted)),
             clusters=None if self.clusters is None else list(compress(self.clusters, wanted)),
+            units=list(compress(self.units, wanted)),
             labels_in=lambda dimension: list(compress(self.labels_in(dimension), wanted)),
-            seed=self.seed,
         )
 
     def scored(self) -> Pairs:
@@ -72,7 +95,8 @@ def tested(measure: Measure, pairs: Pairs) -> Comparison:
     if isinstance(rule, Percentile):
         return _percentile(found, rule, excluded)
     if is_time(measure):
-        return _times(found, rule.scale, excluded)
+        above = _positive(found)
+        return _times(above, rule.scale, excluded + len(found.left) - len(above.left))
     shares = measure.unit is None
     compared = stats.compare_columns(
         found.left, found.right, found.clusters, excluded=excluded, level=LEVEL, alpha=ALPHA, shares=shares
@@ -98,16 +122,41 @@ def _percentile(pairs: Pairs, rule: Percentile, excluded: int) -> Comparison:
     return replace(found, a=found.a / rule.scale, b=found.b / rule.scale)
 
 
-def _times(pairs: Pairs, scale: int, excluded: int) -> Comparison:
+def _positive(pairs: Pairs) -> Pairs:
     """Times of 0 have no logarithm and are left out."""
-    above = pairs
     if any(x <= 0 for side in (pairs.left, pairs.right) for x in side):
-        above = pairs.where([x > 0 and y > 0 for x, y in zip(pairs.left, pairs.right, strict=True)])
-    excluded += len(pairs.left) - len(above.left)
-    left, right = ([math.log(value / scale) for value in side] for side in (above.left, above.right))
+        return pairs.where([x > 0 and y > 0 for x, y in zip(pairs.left, pairs.right, strict=True)])
+    return pairs
+
+
+def _times(pairs: Pairs, scale: int, excluded: int) -> Comparison:
+    left, right = ([math.log(value / scale) for value in side] for side in (pairs.left, pairs.right))
     return stats.as_ratio(
-        stats.compare_columns(left, right, above.clusters, excluded=excluded, level=LEVEL, alpha=ALPHA, shares=False)
+        stats.compare_columns(left, right, pairs.clusters, excluded=excluded, level=LEVEL, alpha=ALPHA, shares=False)
     )
+
+
+def is_paired(measure: Measure) -> bool:
+    """Each pair has a difference of its own, so signs can be flipped; a percentile or a macro mean has none."""
+    return not isinstance(measure.arithmetic.fold, Percentile | Macro)
+
+
+def sums_of(measure: Measure, pairs: Pairs) -> Sequence[float]:
+    """Sum the differences (of times: of their logarithms) by unit; 0 where a unit has none."""
+    found = pairs.scored()
+    if is_time(measure):
+        found = _positive(found)
+        differences = [math.log(x / y) for x, y in zip(found.left, found.right, strict=True)]
+    else:
+        differences = list(map(sub, found.left, found.right))
+    sums = array("d", bytes(8 * pairs.n_units))
+    if pairs.clusters is None:
+        for unit, difference in zip(found.units, differences, strict=True):
+            sums[unit] = difference
+        return sums
+    for unit, members in stats.by_cluster(differences, found.units).items():
+        sums[unit] = math.fsum(members)
+    return sums
 
 
 def _scaled(found: Comparison, scale: int) -> Comparison:

@@ -9,6 +9,7 @@ Example::
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from bench.report.rowtests import ALPHA
@@ -18,24 +19,33 @@ if TYPE_CHECKING:
     from bench.report.comparison import PairComparison, Row
 
 WATERMARK = "NOT LIKE FOR LIKE"
+UNDECIDED = "cannot be decided"
 WHOLE_PERCENT = 100.0
 DEGENERATE = "wilson_degenerate"
 """the method of an interval around a difference that is the same everywhere"""
 
 
 def verdict_of(row: Row) -> str:
-    """``A higher``, ``B lower, better``, ``no detectable difference (...)`` or ``not testable: ...``."""
-    begin = "" if row.family == "headline" else f"{row.family}: "
+    """``A higher``, ``B lower, better``, ``no detectable difference (...)``, ``cannot be decided: ...`` ..."""
+    begin = "" if row.family == "headline" else "exploratory: "
     noise = f"; within judge noise ({row.noise:.3g})" if row.is_within_noise else ""
     return begin + _said(row) + noise
 
 
 def _said(row: Row) -> str:
-    if row.found.p is None or row.p_holm is None:
+    if row.found.p is None or row.p_adjusted is None:
         return f"not testable: {_untestable(row)}"
     if row.is_detected:
         return _higher(row)
-    return f"no detectable difference (smallest detectable: {_smallest(row)})"
+    if not row.can_be_decided:
+        return f"{UNDECIDED}: {sampled(row)}"
+    return f"no detectable difference (smallest detectable: {amount(row, row.mde)})"
+
+
+def sampled(row: Row) -> str:
+    """How many conversations the row has, or items where they are not clustered."""
+    count, noun = (row.found.n_clusters, "conversation") if row.found.n_clusters else (row.found.n, "item")
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _untestable(row: Row) -> str:
@@ -49,20 +59,15 @@ def _higher(row: Row) -> str:
     return f"{'A' if above else 'B'} higher"
 
 
-def _smallest(row: Row) -> str:
-    found = row.found
-    if not row.can_be_detected and found.smallest_p is not None:
-        return f"none, {found.n_clusters} clusters give no p below {found.smallest_p:.3g}"
-    return amount(row, found.mde)
-
-
 def finding_of(row: Row) -> str:
     """The verdict of a row whose p and MDE stand beside it."""
     if row.found.p is None:
         return "not testable"
     if row.is_detected:
         return _higher(row).partition(",")[0] + (", within judge noise" if row.is_within_noise else "")
-    return "none (Holm)" if row.found.p < ALPHA else "none"
+    if not row.can_be_decided:
+        return UNDECIDED
+    return "none (adjusted)" if row.found.p < ALPHA else "none"
 
 
 def amount(row: Row, value: float | None, *, sign: bool = False) -> str:
@@ -141,19 +146,34 @@ def _lost(one: PairComparison, row: Row) -> str:
 
 
 def _chance(row: Row) -> str:
-    if row.p_holm is None or row.p_holm == row.found.p:
+    if row.p_adjusted is None or row.p_adjusted == row.found.p:
         return _p(row.found.p)
-    return f"{_p(row.found.p)}, after Holm {p_text(row.p_holm)}"
+    return f"{_p(row.found.p)}, adjusted {p_text(row.p_adjusted)}"
 
 
 def _missed(row: Row) -> str:
     """What would have been found."""
-    if not row.can_be_detected and row.found.smallest_p is not None:
-        return f"; with so few clusters no difference gives a p below {row.found.smallest_p:.3g}"
-    if row.found.mde is None:
+    if not row.can_be_decided:
+        return f"; {UNDECIDED}: {sampled(row)} give{'s' if sampled(row).startswith('1 ') else ''} {_floor(row)}"
+    if row.mde is None:
         return f"; {unseen(row)}" if is_unseen(row) else ""
-    uncorrected = "" if row.p_holm == row.found.p else ", before Holm"
-    return f"; a difference of {amount(row, row.found.mde)} would be found about 8 times in 10{uncorrected}"
+    uncorrected = "" if row.p_adjusted == row.found.p else ", before the correction"
+    return f"; a difference of {amount(row, row.mde)} would be found about 8 times in 10{uncorrected}"
+
+
+def _floor(row: Row) -> str:
+    """The smallest p that could have come out."""
+    return f"no{'' if row.least_p == row.found.smallest_p else ' adjusted'} p below {row.least_p:.3g}"
+
+
+def undecided(rows: Sequence[Row], name: Callable[[Row], str]) -> list[str]:
+    """Name the rows of which so few conversations or items can decide nothing, whatever the difference."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        if row.is_tested and not row.can_be_decided:
+            few = f"{UNDECIDED}: {sampled(row)} can give {_floor(row)}"
+            found.setdefault(few, []).append(name(row))
+    return [f"{text} ({', '.join(names)})" for text, names in found.items()]
 
 
 def is_unseen(row: Row) -> bool:

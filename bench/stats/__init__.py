@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bench.stats.agreement import cohen_kappa, krippendorff_alpha
     from bench.stats.comparing import Comparison, as_ratio, compare, compare_columns, compare_times
     from bench.stats.correlation import kendall_tau_b, pearson, spearman
-    from bench.stats.descriptive import mean, percentile, stderr, stderr_clustered
+    from bench.stats.descriptive import by_cluster, mean, percentile, stderr, stderr_clustered
     from bench.stats.intervals import (
         interval,
         interval_cluster,
@@ -31,12 +31,14 @@ if TYPE_CHECKING:
         interval_wilson,
     )
     from bench.stats.macro import compare_macro
+    from bench.stats.maxt import EXACT_UP_TO, least_max_t, max_t
     from bench.stats.ratios import percentile_ratio
     from bench.stats.resampling import ORDER_STATISTIC_FROM, bootstrap_interval, percentile_interval
     from bench.stats.significance import McNemar, PairedT, SignFlip, holm, mcnemar, mde, paired_t, sign_flip
     from bench.stats.tally import Heap, Strays, Tally, exact, exact_sum, rounded
 
 __all__ = [
+    "EXACT_UP_TO",
     "ORDER_STATISTIC_FROM",
     "Comparison",
     "Heap",
@@ -47,6 +49,7 @@ __all__ = [
     "Tally",
     "as_ratio",
     "bootstrap_interval",
+    "by_cluster",
     "cohen_kappa",
     "compare",
     "compare_columns",
@@ -64,6 +67,8 @@ __all__ = [
     "interval_wilson",
     "kendall_tau_b",
     "krippendorff_alpha",
+    "least_max_t",
+    "max_t",
     "mcnemar",
     "mde",
     "mean",
@@ -84,9 +89,10 @@ __getattr__ = front(
     agreement="cohen_kappa krippendorff_alpha",
     comparing="Comparison as_ratio compare compare_columns compare_times",
     correlation="kendall_tau_b pearson spearman",
-    descriptive="mean percentile stderr stderr_clustered",
+    descriptive="by_cluster mean percentile stderr stderr_clustered",
     intervals="interval interval_cluster interval_macro interval_macro_of interval_of interval_t interval_wilson",
     macro="compare_macro",
+    maxt="EXACT_UP_TO least_max_t max_t",
     ratios="percentile_ratio",
     resampling="ORDER_STATISTIC_FROM bootstrap_interval percentile_interval",
     significance="McNemar PairedT SignFlip holm mcnemar mde paired_t sign_flip",

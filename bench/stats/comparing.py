@@ -40,7 +40,7 @@ class Comparison:
     mid_p: float | None = None
     test: str | None = None
     smallest_p: float | None = None
-    """the least p this test can give with these clusters"""
+    """the least p that this test can give over so many pairs or clusters; None: no bound"""
     wins: int = 0
     losses: int = 0
     ties: int = 0
@@ -182,7 +182,7 @@ def _unclustered(
     )
     if wanted.bounded and are_binary(left) and are_binary(right):
         exact = mcnemar(base.wins, base.losses)
-        smallest = mcnemar(base.wins + base.losses, 0).p
+        smallest = math.ldexp(1.0, 1 - base.n)
         return replace(base, p=exact.p, mid_p=exact.mid_p, test="mcnemar_exact", smallest_p=smallest)
     return replace(base, p=pairs.p, test=None if pairs.p is None else "paired_t")
 

@@ -28,7 +28,7 @@ def test_a_clear_difference_is_said_in_words_and_in_numbers(bench: Bench, runs: 
     assert pair["like_for_like"]["ok"] is True
     headline = next(row for row in pair["rows"] if row["family"] == "headline")
     assert headline["verdict"].startswith("A higher") and headline["better"] == "a"
-    assert headline["interval"]["low"] > 0 and headline["p_holm"] < 0.05
+    assert headline["interval"]["low"] > 0 and headline["p_adjusted"] < 0.05
     assert headline["wins"] + headline["losses"] + headline["ties"] == headline["n"] == 143
     text = bench("compare", "r:bm25", "r:random", "--metric", "ndcg@10").stdout
     assert "conclusion:" in text

@@ -24,6 +24,11 @@ def test_equal_systems_are_seldom_told_apart_and_the_mde_is_kept() -> None:
     assert "(+- " in type_one.what and 0 < float(str(type_one.detail["error"])) < 0.05
 
 
+def test_a_family_of_equal_metrics_seldom_speaks() -> None:
+    found = significance.family_figure(200, conversations=8, shared=0.9, seed=1)
+    assert found.gated and isinstance(found.value, float) and found.value <= 0.1
+
+
 def test_the_sizes_are_those_of_locomo(shared: Path) -> None:
     import json
 
@@ -49,7 +54,7 @@ async def test_the_simulation_compares_as_the_program_does(tmp_path: Path) -> No
             sides.append(await load_side(reader, read(reader.meta.extra)[0]))
     (row,) = compare_sides([sides]).comparisons[0].rows
     assert row.found == found
-    assert row.p_holm == found.p
+    assert row.p_adjusted == found.p
 
 
 @pytest.mark.parametrize("metrics", [comparing.ONE, comparing.TEN])

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from bench import stats
 from bench.errors import UsageError
 from bench.journal import RunState
 from bench.plan.record import MetricRecord, ModelNames
@@ -45,7 +46,7 @@ def every_row_is_sound(one: PairComparison) -> None:
     for row in one.rows:
         interval = row.found.interval
         assert interval is None or interval.low < interval.high
-        for number in (row.found.delta, row.found.p, row.p_holm, row.found.mde):
+        for number in (row.found.delta, row.found.p, row.p_adjusted, row.found.mde):
             assert number is None or math.isfinite(number)
         assert row.verdict and "equal" not in row.verdict
     assert all(text.endswith(".") for text in conclusion(one))
@@ -183,13 +184,18 @@ async def test_headline_and_exploratory_rows_are_corrected_apart(tmp_path: Path)
     )
     found = await compared(tmp_path, "r1:x", "r1:y", "r1:z")
     assert len(found.comparisons) == 3
-    assert found.family_size == {"headline": 3, "exploratory": 9}
+    assert found.family_size == {"headline": 3, "exploratory": 9, "percentiles": 0}
     rows = [row for one in found.comparisons for row in one.rows]
     for family in ("headline", "exploratory"):
         own = [row for row in rows if row.family == family]
-        least = min(own, key=lambda row: row.found.p or 1)
-        assert least.p_holm == pytest.approx(min(1.0, (least.found.p or 0) * len(own)))
         assert all(row.verdict.startswith("exploratory: ") == (family == "exploratory") for row in own)
+    least = min(found.comparisons[0].headlines[0].found.p or 1, found.comparisons[1].headlines[0].found.p or 1)
+    assert min(row.p_adjusted or 0 for row in rows if row.family == "headline") == pytest.approx(3 * least)
+    for one in found.comparisons:
+        own = list(one.of("exploratory"))
+        alone = stats.max_t([row.sums for row in own], seed=found.seed)
+        expected = [max(row.found.p or 0, min(1.0, 3 * p)) for row, p in zip(own, alone, strict=True)]
+        assert [row.p_adjusted for row in own] == expected, "maxT within a pair, times the three pairs"
 
 
 async def test_repeats_of_an_item_are_reduced_before_they_pair(tmp_path: Path) -> None:
@@ -248,6 +254,6 @@ async def test_the_document_has_exactly_the_documented_fields(tmp_path: Path) ->
         "benchmark", "a", "b", "like_for_like", "items", "cluster_by", "n_clusters", "judge_noise", "rows",
     }  # fmt: skip
     assert set(pair["rows"][0]) == {
-        "metric", "definition", "dimension", "label", "n", "a", "b", "delta", "interval", "p", "p_holm", "mid_p",
+        "metric", "definition", "dimension", "label", "n", "a", "b", "delta", "interval", "p", "p_adjusted", "mid_p",
         "test", "wins", "losses", "ties", "mde", "correlation", "better", "family", "verdict",
     }  # fmt: skip

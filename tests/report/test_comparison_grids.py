@@ -63,7 +63,9 @@ async def test_two_grids_a_pair_the_question_first_then_what_was_looked_at_besid
     assert asked.notes[0] == "verdict on accuracy: A higher"
     assert asked.notes[1].startswith("like for like: yes, ") and asked.notes[1].endswith(" checks agree")
     assert "A is better on 45: q001, q002, q003, q005, q006 and 40 more" in asked.notes
-    assert any("Holm over 1 headline and, apart, 2 exploratory rows" in note for note in asked.notes)
+    assert any(
+        "p adjusted by Holm over 1 headline and, apart, maxT over 2 exploratory rows" in note for note in asked.notes
+    )
 
 
 async def test_several_headlines_name_their_metric_at_each_label(tmp_path: Path) -> None:
@@ -73,7 +75,7 @@ async def test_several_headlines_name_their_metric_at_each_label(tmp_path: Path)
     asked, besides = comparison_grids(found)
     assert [row[0] for row in asked.rows] == ["mrr", "accuracy"]
     assert {row[0] for row in besides.rows} == {"mrr: t0", "mrr: t1", "accuracy: t0", "accuracy: t1"}
-    assert found.family_size == {"headline": 2, "exploratory": 4}
+    assert found.family_size == {"headline": 2, "exploratory": 4, "percentiles": 0}
 
 
 async def test_rows_that_no_item_fills_are_named_and_take_no_line(tmp_path: Path) -> None:
@@ -113,12 +115,15 @@ async def test_few_clusters_say_that_nothing_could_have_been_found(tmp_path: Pat
     jobs = [job(p, v, types=TYPES, corpora=corpora, cluster_by="corpus") for p, v in (("x", GOOD), ("y", BAD))]
     found = await compared(tmp_path, *jobs)
     asked, besides = comparison_grids(found)
-    assert any("the smallest p that so few clusters can give: 0.12" in note for note in asked.notes)
+    assert asked.notes[0] == "verdict on accuracy: cannot be decided: 4 conversations"
+    assert "cannot be decided: 4 conversations can give no p below 0.125 (accuracy)" in asked.notes
+    assert [line[HEAD.index("MDE")] for line in (*asked.rows, *besides.rows)] == ["-"] * 3
+    assert {line[HEAD.index("difference")] for line in (*asked.rows, *besides.rows)} == {"cannot be decided"}
     assert any("over 4 clusters (corpus)" in note for note in asked.notes)
-    assert any("so no row tested by them could pass: ask for one with --metric" in note for note in besides.notes)
+    assert "cannot be decided: 2 conversations can give no p below 0.5 (accuracy: t0, accuracy: t1)" in besides.notes
     (text,) = conclusions(found)
     assert "over 60 paired items in 4 clusters (corpus)" in text
-    assert "with so few clusters no difference gives a p below 0.125" in text
+    assert "cannot be decided: 4 conversations give no p below 0.125" in text
 
 
 async def test_models_that_differ_by_design_are_told(tmp_path: Path) -> None:
@@ -221,7 +226,7 @@ def row(**changes: object) -> Row:
     found = Comparison(n=50, excluded=0, a=0.7, b=0.5, delta=0.2, p=0.01, mde=0.05, test="paired_t")
     plain = Row(
         metric="accuracy", definition="accuracy/1", dimension=None, label=None, lower_is_better=False, unit=None,
-        is_ratio=False, family="headline", found=found, p_holm=0.01,
+        is_ratio=False, family="headline", found=found, p_adjusted=0.01,
     )  # fmt: skip
     return replace(plain, **changes)  # type: ignore[arg-type]
 
@@ -254,7 +259,7 @@ async def test_a_gate_says_the_difference_its_interval_and_what_was_allowed(tmp_
     assert one.text == (
         "regression: accuracy of y (run r) against x (run r): A - B = +0.2 [0.1, 0.3], allowed 5 points"
     )
-    nothing = row(found=Comparison(n=0, excluded=3, note="no item is scored on both sides"), p_holm=None)
+    nothing = row(found=Comparison(n=0, excluded=3, note="no item is scored on both sides"), p_adjusted=None)
     (one,) = gated(replace(found, comparisons=(replace(pair, rows=(nothing,)),)), 5)
     assert one.missed
     assert one.text == "gate missed: accuracy of y (run r) against x (run r): no item is scored on both sides"

@@ -78,14 +78,14 @@ async def test_labels_of_the_headline_are_exploratory_and_add_up(tmp_path: Path)
 def test_only_scored_pairs_count_and_the_rest_is_excluded() -> None:
     (accuracy,) = open_metrics(["accuracy"], k=10, folder=Path())
     nan = float("nan")
-    pairs = Pairs(left=[1.0, nan, 0.0, 1.0], right=[0.0, 1.0, nan, 1.0], labels_in=lambda _: ["x"] * 4)
+    pairs = Pairs.of([1.0, nan, 0.0, 1.0], [0.0, 1.0, nan, 1.0], None, labels_in=lambda _: ["x"] * 4)
     found = rowtests.tested(accuracy, pairs)
     assert (found.n, found.excluded, found.a, found.b) == (2, 2, 1.0, 0.5)
 
 
 def test_times_of_nothing_are_left_out_of_ratios() -> None:
     (latency,) = open_metrics(["latency_mean"], k=10, folder=Path())
-    pairs = Pairs(left=[2000.0, 0.0, 4000.0], right=[1000.0, 5.0, 2100.0], labels_in=lambda _: [])
+    pairs = Pairs.of([2000.0, 0.0, 4000.0], [1000.0, 5.0, 2100.0], None)
     found = rowtests.tested(latency, pairs)
     assert (found.n, found.excluded) == (2, 1)
     assert is_time(latency) and found.delta == pytest.approx(0.95, abs=0.1)
@@ -95,7 +95,7 @@ def test_a_macro_mean_weighs_labels_alike() -> None:
     (macro,) = open_metrics(["accuracy_macro"], k=10, folder=Path())
     left, right = [1.0, 0.0, 1.0, 1.0, 0.0, 1.0], [0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
     labels = ["big"] * 4 + ["small"] * 2
-    found = rowtests.tested(macro, Pairs(left=left, right=right, labels_in=lambda _: labels))
+    found = rowtests.tested(macro, Pairs.of(left, right, None, labels_in=lambda _: labels))
     assert found.test == "macro_t" and found.delta == pytest.approx((0.5 + 0.5) / 2)
 
 
@@ -116,7 +116,7 @@ NAN = float("nan")
 
 def pairs(left: list[float], right: list[float], clusters: list[str] | None = None) -> Pairs:
     labels = [f"t{at % 2}" for at in range(len(left))]
-    return Pairs(left=left, right=right, clusters=clusters, labels_in=lambda _: labels)
+    return Pairs.of(left, right, clusters, labels_in=lambda _: labels)
 
 
 def test_a_part_of_pairs_keeps_values_clusters_and_labels_together() -> None:

@@ -25,7 +25,7 @@ NEAR = {**GOOD, "q001": 0.0, "q004": 1.0, "q008": 1.0}
 def row(found: Comparison, **changes: object) -> Row:
     plain = Row(
         metric="accuracy", definition="accuracy/1", dimension=None, label=None, lower_is_better=False, unit=None,
-        is_ratio=False, family="headline", found=found, p_holm=found.p,
+        is_ratio=False, family="headline", found=found, p_adjusted=found.p,
     )  # fmt: skip
     return replace(plain, **changes)  # type: ignore[arg-type]
 
@@ -39,9 +39,9 @@ SAID = {
         row(replace(FOUND, p=0.4)), "no detectable difference (smallest detectable: 0.05)", "none",
     ),
     "lost to the correction": (
-        row(FOUND, p_holm=0.09, family="exploratory"),
+        row(FOUND, p_adjusted=0.09, family="exploratory"),
         "exploratory: no detectable difference (smallest detectable: 0.05)",
-        "none (Holm)",
+        "none (adjusted)",
     ),
     "no error to go by": (
         row(replace(FOUND, p=1.0, mde=None)), "no detectable difference (smallest detectable: not known)", "none",
@@ -52,9 +52,14 @@ SAID = {
         "not testable",
     ),
     "too few clusters": (
-        row(replace(FOUND, p=0.0625, smallest_p=0.0625, test="cluster_sign_flip", n_clusters=5)),
-        "no detectable difference (smallest detectable: none, 5 clusters give no p below 0.0625)",
-        "none",
+        row(replace(FOUND, p=0.0625, test="cluster_sign_flip", n_clusters=5), least_p=0.0625),
+        "cannot be decided: 5 conversations",
+        "cannot be decided",
+    ),
+    "too few items": (
+        row(replace(FOUND, p=0.5, n=4, test="mcnemar_exact"), least_p=0.125),
+        "cannot be decided: 4 items",
+        "cannot be decided",
     ),
     "less than the judge errs": (
         row(FOUND, noise=0.25), "A higher; within judge noise (0.25)", "A higher, within judge noise",
@@ -121,7 +126,7 @@ async def test_the_sentence_of_no_finding_says_what_would_have_been_found(tmp_pa
 async def test_a_correction_that_matters_is_told_beside_the_plain_p(tmp_path: Path) -> None:
     found = await compared(tmp_path, GOOD, NEAR, BAD)
     assert len(conclusions(found)) == 3
-    assert "after Holm" in conclusions(found)[1]
+    assert ", adjusted 0.0003" in conclusions(found)[1]
     assert "equal" not in " ".join(conclusions(found))
 
 

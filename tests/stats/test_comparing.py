@@ -65,7 +65,7 @@ def test_every_field_by_hand() -> None:
     assert (found.a, found.b, found.delta) == (4 / 6, 2 / 6, 2 / 6)
     assert found.se == pytest.approx(1 / 3)
     assert (found.wins, found.losses, found.ties) == (3, 1, 2)
-    assert (found.p, found.mid_p, found.smallest_p) == (0.625, 0.375, 0.125)
+    assert (found.p, found.mid_p, found.smallest_p) == (0.625, 0.375, 2 / 2**6)
     assert found.mde == pytest.approx((1.959963984540054 + 0.8416212335729143) / 3)
     assert found.correlation == -0.25
     assert found.interval is not None
