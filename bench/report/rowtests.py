@@ -149,13 +149,12 @@ def sums_of(measure: Measure, pairs: Pairs) -> Sequence[float]:
         differences = [math.log(x / y) for x, y in zip(found.left, found.right, strict=True)]
     else:
         differences = list(map(sub, found.left, found.right))
+    if pairs.clusters is not None:
+        members = stats.by_cluster(differences, found.units)
+        return array("d", (math.fsum(members.get(unit, ())) for unit in range(pairs.n_units)))
     sums = array("d", bytes(8 * pairs.n_units))
-    if pairs.clusters is None:
-        for unit, difference in zip(found.units, differences, strict=True):
-            sums[unit] = difference
-        return sums
-    for unit, members in stats.by_cluster(differences, found.units).items():
-        sums[unit] = math.fsum(members)
+    for unit, difference in zip(found.units, differences, strict=True):
+        sums[unit] = difference
     return sums
 
 
