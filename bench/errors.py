@@ -18,6 +18,7 @@ A class says who must act; the text says what happened, where, and what to do::
         ├── AuthError, QuotaError             stop that provider's job and no other
         ├── RateLimited, Unavailable          after the retries
         ├── Rejected, MappingError            never retried
+        │   └── Unreachable                   no attempt can ever get there: stops the job too
         ├── IngestFailed, Contaminated        corpus errors
         ├── NotReady, NotCleared, Unsupported
         ├── PluginFault                       an adapter broke the Protocol
@@ -238,6 +239,27 @@ class Rejected(CallError):
 
     kind = "rejected"
     default_hint = "compare the config with the provider's documentation"
+
+
+class Unreachable(Rejected):
+    """No attempt can reach the server: an untrusted certificate, no TLS there, an unknown host, a bad address."""
+
+    stops_lane = True
+    default_hint = "correct the address or the certificate, then resume"
+
+
+CA_HINT = "set SSL_CERT_FILE to the CA's PEM file"
+
+
+def is_distrusted(error: BaseException | None) -> bool:
+    """Return whether a certificate that is not trusted lies behind an error."""
+    import ssl
+
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError) or "CERTIFICATE_VERIFY_FAILED" in str(error):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 class MappingError(CallError):

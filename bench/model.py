@@ -234,6 +234,14 @@ class Found:
     unmapped: int = 0
     ids_available: bool = True
     """False: this provider has no way back to memory ids, retrieval metrics do not apply"""
+    flags: tuple[str, ...] = ()
+    """what was odd: `QUERY_CUT`, `UNREADABLE`"""
+
+
+QUERY_CUT = "query_cut"
+"""the question was longer than the provider takes"""
+UNREADABLE = "unreadable_values"
+"""a score or date of a hit could not be read and counts as unknown"""
 
 
 # ------------------------------------------------------------------ model side

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from bench.errors import DataError
+from bench.errors import CA_HINT, DataError, is_distrusted
 
 if TYPE_CHECKING:
     import aiohttp
@@ -129,7 +129,8 @@ def aiohttp_fetch(session: aiohttp.ClientSession) -> Fetch:
         try:
             response = await session.get(url, headers=headers, timeout=timeout)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise Interrupted(f"cannot reach {_host(url)}: {str(error) or type(error).__name__}") from error
+            hint = CA_HINT if is_distrusted(error) else None
+            raise Interrupted(f"cannot reach {_host(url)}: {str(error) or type(error).__name__}", hint=hint) from error
         async with response:
             yield _Answer(response, _offset_of(response, offset))
 

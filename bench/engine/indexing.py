@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from bench.engine.isolation import Sentinel, foreign_sample, strangers
-from bench.engine.live import Failure
+from bench.engine.live import Failure, reread
 from bench.engine.opaque import Veil
 from bench.engine.stopping import monotonic_us
 from bench.errors import Contaminated, IngestFailed, NotReady
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from bench.engine.lane import OpenLane
 
 GROWTH = 1.5
-WAITS_AGAIN = frozenset({"not_ready", "unavailable", "timeout", "rate_limited", "auth", "quota"})
-"""kinds after which a resumed run asks again instead of ingesting anew"""
+INGESTS_AGAIN = frozenset({"ingest_failed", "contaminated"})
+"""kinds after which a resumed run ingests again: what was stored is of no use; after any other it asks again"""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class Index:
         if failure is None:
             self._row(CorpusKind.READY, None, {"sentinel": self._sentinel_wanted, **self._captures}, times)
         else:
-            self._row(CorpusKind.FAILED, failure, {"clean": failure.kind in WAITS_AGAIN}, times)
+            self._row(CorpusKind.FAILED, failure, {"clean": failure.kind not in INGESTS_AGAIN}, times)
         return failure
 
     async def _loop(self, began: int) -> Failure | bool | None:
@@ -76,7 +76,7 @@ class Index:
 
     async def _look(self, sentinel: Sentinel) -> bool:
         """One round: status calls, then the sentinel."""
-        stands = await self.lane.provider.ready(self.space, self.ingested)
+        stands = await reread(lambda: self.lane.provider.ready(self.space, self.ingested))
         if stands.state == "failed":
             raise IngestFailed(stands.detail or f"the provider says that indexing {self.corpus} failed")
         if stands.captures:
@@ -88,7 +88,7 @@ class Index:
             return False
         if not self._sentinel_wanted:
             return True
-        found = await sentinel.found()
+        found = await reread(sentinel.found)
         if found:
             self._probe("sentinel", passed=True)
         return found
@@ -114,7 +114,7 @@ class Index:
         other = foreign_sample(self.veil, self.lane.samples_of_others(self.corpus))
         if other is None:
             return
-        found = await strangers(self.lane.provider, self.space, self.veil, other)
+        found = await reread(lambda: strangers(self.lane.provider, self.space, self.veil, other))
         self._probe("canary", passed=not found)
         if found:
             raise Contaminated(f"{self.space.namespace} returned {len(found)} memories of another corpus")

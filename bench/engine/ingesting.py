@@ -16,7 +16,7 @@ import anyio
 
 from bench.engine.history import Collected, History, returned
 from bench.engine.isolation import holdings, samples
-from bench.engine.live import Failure
+from bench.engine.live import Failure, reread
 from bench.engine.opaque import Veil
 from bench.engine.stopping import monotonic_us
 from bench.errors import Contaminated, IngestFailed
@@ -121,7 +121,7 @@ class Ingest:
         provider = self.lane.provider
         if not isinstance(provider, Counts):
             return None
-        counted = await self.lane.live.attempt(lambda: provider.count(self.space))
+        counted = await self.lane.live.attempt(lambda: reread(lambda: provider.count(self.space)))
         if counted.value is None:
             return counted.failure if counted.unreached else None
         sizes = {position: len(memories) for position, memories in self._batches()}
@@ -146,14 +146,17 @@ class Ingest:
         await self._prepare()
         chosen = samples(self.veil.memories)
         if self.lane.isolated and chosen:
-            held = await holdings(self.lane.provider, self.space, chosen[-1])
+            held = await self._held(chosen[-1])
             if held and self._may_be_own:
                 await self.lane.provider.clear(self.space)
                 await self._prepare()
-                held = await holdings(self.lane.provider, self.space, chosen[-1])
+                held = await self._held(chosen[-1])
             self._probe(passed=held == 0, held=held)
             if held:
                 raise Contaminated(f"{self.space.namespace} held {held} memories before anything was put into it")
+
+    async def _held(self, sample: Memory) -> int:
+        return await reread(lambda: holdings(self.lane.provider, self.space, sample))
 
     async def _prepare(self) -> None:
         provider = self.lane.provider

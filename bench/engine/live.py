@@ -17,11 +17,13 @@ from dataclasses import field
 from pathlib import Path
 from typing import Generic, TypeVar
 
+import anyio
+
 from bench.engine.budget import Budget
 from bench.engine.errand import Errand
 from bench.engine.progress import Progress
 from bench.engine.stopping import Stopping, monotonic_us
-from bench.errors import BenchError, CallError, JournalError, Unavailable, raised_at
+from bench.errors import BenchError, CallError, JournalError, MappingError, Unavailable, raised_at
 from bench.events import log, redact
 from bench.http import Http, recording
 from bench.journal import Journal
@@ -34,6 +36,23 @@ T = TypeVar("T")
 
 PLUGIN = "plugin"
 """kind of an error that code which is not ours raised"""
+
+
+REREAD_PAUSES_S = (0.2, 1.0)
+"""before a look whose answer could not be read is made again"""
+
+
+async def reread(look: Callable[[], Awaitable[T]]) -> T:
+    """Make a look that changes nothing, and make it again where the answer cannot be read.
+
+    An error page with status 200 says nothing about a whole corpus.
+    """
+    for pause_s in REREAD_PAUSES_S:
+        try:
+            return await look()
+        except MappingError:
+            await anyio.sleep(pause_s)
+    return await look()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,18 +11,25 @@ Each hit's memory ids become the dataset's session or turn ids at the evidence l
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bench.datasets import ranks
 from bench.engine.opaque import Veil, opaque
 from bench.engine.records import SearchResult
-from bench.model import Found, Hit, Item, Query
+from bench.model import QUERY_CUT, UNREADABLE, Found, Hit, Item, Query
 
 if TYPE_CHECKING:
     from bench.engine.lane import OpenLane
 
 OVER_RETURNED = "over_returned"
 """the provider sent more than k; cut, and flagged"""
+K_CAPPED = "k_capped"
+"""the provider takes a smaller k only"""
+DATES_RESTORED = "dates_restored"
+"""hits without a date have that of the memory they map to"""
+DATES_MISSING = "dates_missing"
+"""hits of dated memories have no date, and nothing says which memory they are"""
 
 
 def query_of(lane: OpenLane, item: Item, text: str) -> Query:
@@ -41,7 +48,7 @@ def query_of(lane: OpenLane, item: Item, text: str) -> Query:
 def mapped(lane: OpenLane, veil: Veil, found: Found, *, reason: str = "") -> SearchResult:
     """Cut to k, map to the dataset's ids, and say what was odd about the answer."""
     k = lane.plan.benchmark.k
-    kept = found.hits if lane.provider.unbounded else found.hits[:k]
+    kept, dates = dated(veil, found.hits if lane.provider.unbounded else found.hits[:k])
     slots = None
     if found.ids_available:
         sources = [veil.sources(hit.source_ids) for hit in kept]
@@ -53,11 +60,42 @@ def mapped(lane: OpenLane, veil: Veil, found: Found, *, reason: str = "") -> Sea
         requested=found.requested,
         returned=found.returned,
         unmapped=found.unmapped,
-        flags=tuple(_flags(lane, found, kept)),
+        flags=(*_flags(lane, found, kept), *found.flags, *dates),
         reason=reason or ("" if found.ids_available else "no_source_ids"),
         cost_usd=lane.search_price,
         priced=lane.search_price is not None or lane.plan.provider.config.type == "hosted",
     )
+
+
+def dated(veil: Veil, hits: Sequence[Hit]) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
+    """Give each hit without a date that of its memory, so that every provider's context is dated alike; and flags."""
+    found, flags = [], set[str]()
+    for hit in hits:
+        own = veil.date_of(hit.source_ids) if hit.when is None else None
+        if own is not None:
+            flags.add(DATES_RESTORED)
+        elif hit.when is None and veil.is_dated and not veil.knows(hit.source_ids):
+            flags.add(DATES_MISSING)
+        found.append(hit if own is None else replace(hit, when=own))
+    return tuple(found), tuple(sorted(flags))
+
+
+def tell_flags(lane: OpenLane, result: SearchResult) -> None:
+    """Say under the table, once a lane, what was odd about its searches."""
+    name, config = lane.provider.name, lane.plan.provider.config
+    texts = {
+        OVER_RETURNED: f"returned more than k = {result.requested}: cut to k",
+        K_CAPPED: f"takes no more than k = {result.requested}: asked for that many (capabilities.max_k)",
+        QUERY_CUT: f"takes at most {config.capabilities.max_query_chars} characters of a question: longer ones were "
+        "cut at a word (capabilities.max_query_chars)",
+        UNREADABLE: "returned scores or dates that could not be read: they count as unknown",
+        DATES_RESTORED: "returned hits without a date: each has the date of the memory that it maps to",
+        DATES_MISSING: "returned hits without a date that map to no memory: the answering model does not see when "
+        "they were said, as it does with other providers",
+    }
+    for flag in result.flags:
+        if flag in texts:
+            lane.tell_once(flag, f"{name} {texts[flag]}")
 
 
 def _flags(lane: OpenLane, found: Found, kept: Sequence[Hit]) -> list[str]:
@@ -67,7 +105,7 @@ def _flags(lane: OpenLane, found: Found, kept: Sequence[Hit]) -> list[str]:
         name
         for name, holds in {
             OVER_RETURNED: found.returned > k and not lane.provider.unbounded,
-            "k_capped": found.requested < k and not lane.provider.unbounded,
+            K_CAPPED: found.requested < k and not lane.provider.unbounded,
             "duplicates": len(set(ids)) < len(ids),
             "unmapped": found.unmapped > 0,
         }.items()

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cached_property
 from hashlib import sha256
 
 from bench.datasets import Level, RenderedMemory, stands_for
@@ -24,7 +26,7 @@ def opaque(kind: str, *parts: str) -> str:
     return kind + sha256("\x00".join((kind, *parts)).encode()).hexdigest()[:16]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Veil:
     """The memories of one corpus as a provider sees them, and the way back."""
 
@@ -48,6 +50,15 @@ class Veil:
     def knows(self, memory_ids: Iterable[str]) -> bool:
         """Say whether one of these is a memory of this corpus."""
         return bool(self.sources(memory_ids))
+
+    @cached_property
+    def is_dated(self) -> bool:
+        """Some memory of the corpus has a date."""
+        return any(memory.when is not None for memory in self.memories)
+
+    def date_of(self, memory_ids: Iterable[str]) -> datetime | None:
+        """The date of the first memory that a hit stands for."""
+        return next((one.memory.when for one in self.sources(memory_ids) if one.memory.when is not None), None)
 
     def missing(self, wanted: Iterable[str], level: Level) -> tuple[str, ...]:
         """Which of these sessions or turns no memory of the corpus stands for."""

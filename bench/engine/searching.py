@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from bench.datasets import gold_ids, stands_for
 from bench.engine.deleting import delete_and_verify
 from bench.engine.isolation import Sentinel
-from bench.engine.mapping import OVER_RETURNED, mapped, query_of
+from bench.engine.live import reread
+from bench.engine.mapping import mapped, query_of, tell_flags
 from bench.engine.oracle import Oracle
 from bench.engine.records import SearchResult
 from bench.errors import NotReady
@@ -33,8 +34,7 @@ async def search(lane: OpenLane, ready: Ready, item: Item) -> SearchResult:
     if not found.hits and ready.trusted and lane.isolated:
         await still_there(lane, ready)
     result = mapped(lane, ready.content.veil, found)
-    if OVER_RETURNED in result.flags:
-        lane.tell_once(OVER_RETURNED, f"{lane.provider.name} returned more than k = {result.requested}: cut to k")
+    tell_flags(lane, result)
     return result
 
 
@@ -44,7 +44,8 @@ async def still_there(lane: OpenLane, ready: Ready) -> None:
     Raises:
         NotReady: nothing of the corpus is found; the next resume ingests it anew.
     """
-    if await Sentinel(lane.provider, ready.space, ready.content.veil, must_settle=False).found():
+    sentinel = Sentinel(lane.provider, ready.space, ready.content.veil, must_settle=False)
+    if await reread(sentinel.found):
         return
     text = f"nothing of {ready.corpus_id} is found any more at {lane.provider.name}: it was lost since it was ingested"
     lane.live.journal.append(

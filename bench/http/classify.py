@@ -6,6 +6,8 @@ The one table; a config may override it status by status::
     408 425 5xx, lost   Unavailable   repeat when the request may be repeated, or was never sent
     401 403             AuthError     stops the job
     402, plan used up   QuotaError    stops the job
+    407                 AuthError     stops the job: the proxy refuses
+    no way there        Unreachable   stops the job: certificate, TLS, unknown host, bad address
     3xx, other 4xx      Rejected      never repeated
 """
 
@@ -13,7 +15,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from bench.errors import AuthError, CallError, MappingError, QuotaError, RateLimited, Rejected, Unavailable
+from bench.errors import AuthError, CallError, MappingError, QuotaError, RateLimited, Rejected, Unavailable, Unreachable
 from bench.events import redact
 from bench.http.endpoint import Endpoint
 from bench.http.message import Response
@@ -40,6 +42,9 @@ def of_status(endpoint: Endpoint, response: Response, *, repeatable: bool, wait_
         return AttemptFailed(QuotaError(text), repeat=False, status=status)
     if action is None and status in (401, 403):
         return AttemptFailed(_stopping(endpoint, status, text), repeat=False, status=status)
+    if action is None and status == 407:
+        hint = "check user and password in HTTP_PROXY or HTTPS_PROXY, then resume"
+        return AttemptFailed(AuthError(f"the proxy refuses: {text}", hint=hint), repeat=False, status=status)
     if status == 429:
         return AttemptFailed(
             RateLimited(text, retry_after_s=wait_s), repeat=True, refused=True, wait_s=wait_s, status=status
@@ -64,6 +69,8 @@ def of_silence(
     """Classify an attempt that brought no whole answer; ``request`` is its method and path."""
     text = redact(f"{endpoint.name}: {request}: {signal}")
     match signal:
+        case NotSent(every_call=True):
+            return AttemptFailed(Unreachable(text), repeat=not signal.hopeless)
         case NotSent(hopeless=True):
             return AttemptFailed(Rejected(text), repeat=False)
         case NotSent():

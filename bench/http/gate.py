@@ -23,6 +23,7 @@ from bench.http.endpoint import Limits
 from bench.http.retry_after import wait_of
 from bench.http.signals import ClosedTooLong
 from bench.http.window import AdaptiveWindow, Slots
+from bench.scalars import whole
 
 PACE = 0.98
 """share of the allowed rate that is used: the margin for network jitter, since the server counts arrivals"""
@@ -99,10 +100,9 @@ class Gate:
         """Spread what the server says is left over the time until it resets."""
         if self._feedback is None:
             return
-        remaining = headers.get(self._feedback.remaining, "").strip()
-        if not remaining.isdecimal():
+        left = whole(headers.get(self._feedback.remaining, "").strip())
+        if left is None:
             return
-        left = int(remaining)
         reset_s = wait_of(headers.get(self._feedback.reset, ""), now=time.time()) if self._feedback.reset else None
         if reset_s is not None:
             self.close_for(reset_s / max(1, left))

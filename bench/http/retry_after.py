@@ -9,12 +9,14 @@ Example::
 
 from __future__ import annotations
 
+import math
 import re
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+
+from bench.scalars import instant, number
 
 LATEST_SPAN_S = 10_000_000.0
 """a larger number of seconds is a unix time (1970-04-26 and later), in milliseconds above 1e12"""
+LONGEST_WAIT_S = 366 * 86400.0
 UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 SPAN = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|[smhd]))+")
 PIECE = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
@@ -22,24 +24,21 @@ NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
 def wait_of(text: str, *, now: float) -> float | None:
-    """Read a span or an instant as seconds from ``now`` (unix time), never negative; None when it is neither."""
-    text = text.strip()
+    """Read a span or an instant as seconds from ``now`` (unix time), never negative; None when it is neither.
+
+    None also for more than `LONGEST_WAIT_S`: a year 9999 is a fault of the server, and nobody can obey it.
+    """
+    wait_s = _wait_s(text.strip(), now)
+    return wait_s if wait_s is not None and wait_s <= LONGEST_WAIT_S else None
+
+
+def _wait_s(text: str, now: float) -> float | None:
     if NUMBER.fullmatch(text):
-        number = float(text)
-        if number < LATEST_SPAN_S:
-            return number
-        return max(0.0, (number / 1000 if number > 1e12 else number) - now)
+        found = number(text)
+        if found is None or found < LATEST_SPAN_S:
+            return found
+        return max(0.0, (found / 1000 if found > 1e12 else found) - now)
     if SPAN.fullmatch(text):
-        return sum(float(value) * UNIT_S[unit] for value, unit in PIECE.findall(text))
-    instant = _instant(text)
-    return None if instant is None else max(0.0, instant.timestamp() - now)
-
-
-def _instant(text: str) -> datetime | None:
-    for parse in (parsedate_to_datetime, datetime.fromisoformat):
-        try:
-            found = parse(text)
-        except (ValueError, TypeError):
-            continue
-        return found if found.tzinfo else found.replace(tzinfo=UTC)
-    return None
+        return math.fsum((number(value) or 0.0) * UNIT_S[unit] for value, unit in PIECE.findall(text))
+    at = instant(text) if number(text) is None else None
+    return None if at is None else max(0.0, at.timestamp() - now)

@@ -17,11 +17,15 @@ class Signal(Exception):
 class NotSent(Signal):
     """The request cannot have reached the server."""
 
-    def __init__(self, reason: str, *, timed_out: bool = False, hopeless: bool = False) -> None:
+    def __init__(
+        self, reason: str, *, timed_out: bool = False, hopeless: bool = False, every_call: bool = False
+    ) -> None:
         super().__init__(reason)
         self.timed_out = timed_out
         self.hopeless = hopeless
-        """the same attempt would fail again: bad URL, bad certificate"""
+        """the same attempt would fail again: a header or address that cannot be sent"""
+        self.every_call = every_call
+        """no call can reach this server: bad certificate, no TLS, unknown host; without ``hopeless`` worth a retry"""
 
 
 class Lost(Signal):

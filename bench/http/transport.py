@@ -10,6 +10,7 @@ The proxy of a host is looked up once, by us: aiohttp's own ``trust_env`` starts
 from __future__ import annotations
 
 import base64
+import socket
 import ssl
 import time
 from collections.abc import Mapping
@@ -21,6 +22,8 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 from yarl import URL
 
+from bench.errors import CA_HINT, is_distrusted
+from bench.http.content_encoding import decoded
 from bench.http.message import Part, Request, Stamps
 from bench.http.signals import Lost, NotSent, TooLarge
 from bench.version import __version__
@@ -32,6 +35,14 @@ if TYPE_CHECKING:
 KEEP_METHOD = frozenset({307, 308})
 REDIRECTS = frozenset({301, 302, 303, *KEEP_METHOD})
 MAX_REDIRECTS = 5
+PROXY_AUTH = 407
+NO_TLS = frozenset(
+    {
+        "WRONG_VERSION_NUMBER", "UNSUPPORTED_PROTOCOL", "NO_PROTOCOLS_AVAILABLE", "TLSV1_ALERT_PROTOCOL_VERSION",
+        "SSLV3_ALERT_HANDSHAKE_FAILURE", "TLSV13_ALERT_CERTIFICATE_REQUIRED", "HTTP_REQUEST",
+    }
+)  # fmt: skip
+"""reasons of a handshake that fails each time: no TLS there, no common version, a client certificate is wanted"""
 DNS_CACHE_S = 300
 
 
@@ -77,12 +88,15 @@ class Transport:
     def __init__(self) -> None:
         self._session: aiohttp.ClientSession | None = None
         self._proxies: dict[tuple[str, str | None], tuple[URL | None, dict[str, str] | None]] = {}
+        self._reached: set[str | None] = set()
+        """hosts that have answered: when their names are unknown later, it is the name server that is away"""
 
     async def __aenter__(self) -> Transport:
         self._session = aiohttp.ClientSession(
             connector=StampingConnector(limit=0, ttl_dns_cache=DNS_CACHE_S),
             cookie_jar=aiohttp.DummyCookieJar(),
-            headers={"User-Agent": f"bench/{__version__}"},
+            headers={"User-Agent": f"bench/{__version__}", "Accept-Encoding": "gzip, deflate"},
+            auto_decompress=False,  # aiohttp takes a cut gzip body for a whole one
         )
         return self
 
@@ -102,10 +116,15 @@ class Transport:
         stamps.begun = time.perf_counter()
         try:
             return await self._follow(parcel)
-        except (aiohttp.InvalidURL, aiohttp.ClientConnectorCertificateError, ssl.SSLError) as error:
-            raise NotSent(_reason(error), hopeless=True) from error
-        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-            raise NotSent(_reason(error), timed_out=isinstance(error, TimeoutError)) from error
+        except aiohttp.InvalidURL as error:
+            raise NotSent(_reason(error), hopeless=True, every_call=True) from error
+        except aiohttp.ClientHttpProxyError as error:
+            refused = error.status == PROXY_AUTH
+            raise NotSent(f"the proxy refuses: {_reason(error)}", hopeless=refused, every_call=refused) from error
+        except (aiohttp.ClientConnectorError, ssl.SSLError) as error:
+            raise self._unconnected(error, parcel) from error
+        except aiohttp.ConnectionTimeoutError as error:
+            raise NotSent(_reason(error), timed_out=True) from error
         except TimeoutError as error:
             raise Lost(f"no answer within {parcel.timing.total:.3g} s", timed_out=True) from error
         except (aiohttp.ClientError, OSError) as error:
@@ -114,6 +133,17 @@ class Transport:
             raise NotSent(_reason(error), hopeless=True) from error
         finally:
             stamps.ended = time.perf_counter()
+
+    def _unconnected(self, error: OSError, parcel: Parcel) -> NotSent | Lost:
+        """Tell a server that can never be reached from one that is away for now."""
+        if is_distrusted(error):
+            return NotSent(f"{_reason(error)}; {CA_HINT}", hopeless=True, every_call=True)
+        if isinstance(error, ssl.SSLError):
+            if any(reason in str(error) for reason in NO_TLS):
+                return NotSent(_reason(error), hopeless=True, every_call=True)
+            return NotSent(_reason(error)) if isinstance(error, aiohttp.ClientConnectorError) else Lost(_reason(error))
+        unknown = isinstance(error, aiohttp.ClientConnectorDNSError) and error.os_error.errno == socket.EAI_NONAME
+        return NotSent(_reason(error), every_call=unknown and URL(parcel.request.url).host not in self._reached)
 
     async def _follow(self, parcel: Parcel) -> Answer:
         url = _url(parcel.request)
@@ -141,7 +171,12 @@ class Transport:
             proxy_headers=proxy_headers,
         ) as response:
             parcel.stamps.first_byte = time.perf_counter()
-            body = await _read(response, max_bytes=parcel.max_bytes)
+            self._reached.add(url.host)
+            body = decoded(
+                await _read(response, max_bytes=parcel.max_bytes),
+                response.headers.get("Content-Encoding", ""),
+                max_bytes=parcel.max_bytes,
+            )
             return Answer(status=response.status, headers=response.headers, body=body)
 
     def _proxy(self, url: URL) -> tuple[URL | None, dict[str, str] | None]:
@@ -199,8 +234,11 @@ def _redirect(request: Request, url: URL, answer: Answer) -> URL | None:
         return None
     if answer.status not in KEEP_METHOD and request.method not in ("GET", "HEAD"):
         return None
-    target = url.join(URL(location, encoded=True))
-    return target if target.origin() == url.origin() else None
+    try:
+        target = url.join(URL(location, encoded=True))
+        return target if target.origin() == url.origin() else None
+    except ValueError:  # no address at all: the redirect is shown as it came
+        return None
 
 
 def _form(fields: Mapping[str, str | Part]) -> aiohttp.FormData:

@@ -15,16 +15,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import NoneType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from bench.errors import BenchError, ConfigError, PluginFault, raised_at
 from bench.events import log, redact
-from bench.model import Found, Hit, Ingested, Readiness
+from bench.model import Found, Hit, Ingested, Query, Readiness, Space
 from bench.providers.adapters import declared_capabilities, is_foreign
 from bench.providers.protocol import Batching, Provider, Waiting
+from bench.providers.query_limits import within_limits
 
 if TYPE_CHECKING:
     from bench.config.provider import ProviderConfig
@@ -69,6 +70,17 @@ def mind(provider: Provider, config: ProviderConfig) -> None:
     for name, wanted in WANTED.items():
         minded = Minded(str(config.adapter), name, getattr(provider, name), wanted)
         setattr(provider, name, minded)
+    capabilities = provider.capabilities
+    if capabilities.max_k is None and capabilities.max_query_chars is None:
+        return
+    search = provider.search
+
+    async def limited(space: Space, query: Query) -> Found:
+        sent, flags = within_limits(query, capabilities)
+        found = await search(space, sent)
+        return replace(found, requested=sent.k, flags=(*found.flags, *flags))
+
+    setattr(provider, "search", limited)  # noqa: B010  a method of the Protocol
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ in memory, so a resumed run ingests again::
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from importlib.metadata import version
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -23,6 +22,7 @@ from bench.model import Found, Hit, Ingested, Memory, Query, Readiness, Space
 from bench.providers.adapters import local_of
 from bench.providers.embedding import Vectors
 from bench.providers.protocol import ProviderContext, Waiting
+from bench.scalars import instant, number
 
 if TYPE_CHECKING:
     from bench.config.provider import ProviderConfig
@@ -121,7 +121,7 @@ def _hit(item: Any) -> Hit:
     return Hit(
         id=str(item.key),
         content=str(item.value[CONTENT]),
-        score=None if item.score is None else float(item.score),
+        score=number(item.score),
         source_ids=(str(item.key),),
-        when=datetime.fromisoformat(when) if when else None,
+        when=instant(when),
     )

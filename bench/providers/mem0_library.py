@@ -15,7 +15,6 @@ import os
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
@@ -31,6 +30,7 @@ from bench.providers.adapters import local_of
 from bench.providers.declarative.variables import BENCH_ID, Shape
 from bench.providers.endpoints import Traffic, endpoints_of
 from bench.providers.protocol import Durability, ProviderContext, Waiting
+from bench.scalars import instant, number
 
 # read when the library is imported: it would report its use, and keep a file in the home folder
 os.environ.setdefault("MEM0_TELEMETRY", "False")
@@ -187,9 +187,9 @@ def _hit(row: dict[str, Any]) -> Hit:
     return Hit(
         id=str(row["id"]),
         content=str(row["memory"]),
-        score=None if row.get("score") is None else float(row["score"]),
+        score=number(row.get("score")),
         source_ids=(str(source),) if source else (),
-        when=datetime.fromisoformat(when) if when else None,
+        when=instant(when),
     )
 
 

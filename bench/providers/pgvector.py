@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
@@ -28,6 +27,7 @@ from bench.providers.endpoints import Traffic, endpoints_of
 from bench.providers.postgres import Connection, Database, body, literal, storable
 from bench.providers.protocol import Durability, OnUnknown, ProviderContext, Waiting
 from bench.providers.statements import statements
+from bench.scalars import instant, number
 
 if TYPE_CHECKING:
     from bench.config.provider import ProviderConfig
@@ -187,9 +187,9 @@ def _hit(row: Sequence[object]) -> Hit:
     return Hit(
         id=str(memory_id),
         content=str(content),
-        score=None if score is None else float(str(score)),
+        score=number(str(score)),
         source_ids=(str(memory_id),),
-        when=datetime.fromisoformat(when) if when else None,
+        when=instant(when),
     )
 
 

@@ -80,6 +80,7 @@ class Capabilities:
     clear: bool = True
     metadata_values: Literal["any", "flat", "strings", "none"] = "flat"
     max_k: int | None = None
+    max_query_chars: int | None = None
     max_tokens: int | None = None
 
     def shown(self) -> dict[str, object]:

@@ -31,6 +31,10 @@ OURS: Mapping[str, str] = {
     "NO_COLOR": "no colours",
     "CI": "plain lines instead of a live table, as with `TERM=dumb`",
     "TERM": "`dumb`: plain lines",
+    "SSL_CERT_FILE": "PEM file of the CA that is trusted, in place of the system's; for a private CA",
+    "HTTP_PROXY": "proxy for http addresses, with user and password where it wants them",
+    "HTTPS_PROXY": "proxy for https addresses",
+    "NO_PROXY": "hosts that are reached without it",
 }
 """A test finds every name that the code reads."""
 

@@ -1,4 +1,4 @@
-"""The fourteen questions of ``bench doctor``, asked of every provider that this project claims to support."""
+"""The sixteen questions of ``bench doctor``, asked of every provider that this project claims to support."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every shipped config answers the fourteen questions of the contract against its fake."""
+"""Every shipped config answers the sixteen questions of the contract against its fake."""
 
 from __future__ import annotations
 
@@ -28,5 +28,7 @@ async def test_shipped_config_keeps_the_contract(name: str, rounds: int, tmp_pat
         fake.shelf.rounds = rounds
         async with context_at(config, fake, tmp_path) as context:
             report = await examine(config, context)
-    failed = [f"{check.name}: {check.detail}" for check in report.checks if check.outcome != "pass"]
+    undated = "dates come back"  # most services give no date; the hit then has that of its memory
+    checks = [check for check in report.checks if check.name != undated or check.outcome == "fail"]
+    failed = [f"{check.name}: {check.detail}" for check in checks if check.outcome != "pass"]
     assert failed == []

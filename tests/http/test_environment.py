@@ -129,4 +129,5 @@ async def test_ssl_cert_file_decides_which_certificates_are_trusted(tmp_path: Pa
     refused = await asyncio.to_thread(call)
     await runner.cleanup()
     assert trusted.stdout.strip() == "trusted", trusted.stderr
-    assert "Rejected" in refused.stderr and "CERTIFICATE_VERIFY_FAILED" in refused.stderr.upper()
+    assert "Unreachable" in refused.stderr and "set SSL_CERT_FILE to the CA's PEM file" in refused.stderr
+    assert "CERTIFICATE_VERIFY_FAILED" in refused.stderr.upper()

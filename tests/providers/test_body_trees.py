@@ -207,7 +207,7 @@ def test_timestamp_has_the_form_of_the_service(form: str, wanted: object) -> Non
     aware = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
     assert shape.instant(aware) == wanted
     assert shape.instant(aware.replace(tzinfo=None)) == wanted
-    assert shape.query(Query(text="q", k=1, when=aware), k=1, embedding=None)["queryWhen"] == wanted
+    assert shape.query(Query(text="q", k=1, when=aware), embedding=None)["queryWhen"] == wanted
 
 
 def test_role_is_never_null_and_the_second_speaker_is_the_assistant() -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import UTC, datetime
 
 import pytest
@@ -22,7 +22,8 @@ from bench.errors import (
     Unavailable,
 )
 from bench.model import Found, Hit
-from bench.providers.declarative.answer import as_ids, as_instant
+from bench.providers.declarative.answer import as_ids
+from bench.scalars import instant, number, whole
 from tests.providers.declared import playing
 
 R = "endpoints.search.response"
@@ -168,16 +169,23 @@ async def test_score_missing_is_none_and_text_is_a_number() -> None:
     assert [hit.score for hit in found] == [0.7, 0.6, None, None]
 
 
-@pytest.mark.parametrize("score", ["NaN", "high", True, [1], "inf"])
-async def test_score_that_is_no_finite_number_is_a_mapping_error(score: object) -> None:
-    with pytest.raises(MappingError, match=r'scoreField "\$.s": is no finite number'):
+@pytest.mark.parametrize("score", ["NaN", "high", "inf", 10**400])
+async def test_score_that_is_no_finite_number_is_unknown_and_flagged(score: object) -> None:
+    found = await asked({f"{R}.scoreField": "$.s"}, {"results": [{"text": "a", "s": score}]})
+    assert ([hit.score for hit in found.hits], found.flags) == ([None], ("unreadable_values",))
+    with pytest.raises(MappingError, match="and hits are sorted by it"):
+        await asked({f"{R}.score": {"field": "$.s", "order": "desc"}}, {"results": [{"text": "a", "s": score}]})
+
+
+@pytest.mark.parametrize("score", [True, [1], {}])
+async def test_score_path_that_leads_to_no_number_or_text_is_a_mapping_error(score: object) -> None:
+    with pytest.raises(MappingError, match=r'scoreField "\$.s": expected a finite number'):
         await hits({f"{R}.scoreField": "$.s"}, {"text": "a", "s": score})
 
 
-async def test_nan_as_a_json_number_is_a_mapping_error() -> None:
+async def test_nan_as_a_json_number_is_unknown() -> None:
     answer: Callable[[object], web.Response] = lambda _: web.Response(text='{"results": [{"text": "a", "s": NaN}]}')  # noqa: E731
-    with pytest.raises(MappingError):
-        await asked({f"{R}.scoreField": "$.s"}, answer)
+    assert (await asked({f"{R}.scoreField": "$.s"}, answer)).hits[0].score is None
 
 
 @pytest.mark.parametrize(
@@ -215,11 +223,14 @@ async def test_dates_of_hits_are_read_in_every_form(value: object) -> None:
     assert hit.when == datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 
 
-async def test_missing_date_is_none_and_an_unreadable_one_an_error() -> None:
-    found = await hits({f"{R}.when": "$.at"}, {"text": "a"}, {"text": "b", "at": None})
-    assert [hit.when for hit in found] == [None, None]
-    with pytest.raises(MappingError, match=r'when "\$.at": is no date: soon'):
-        await hits({f"{R}.when": "$.at"}, {"text": "a", "at": "soon"})
+async def test_missing_date_is_none_and_an_unreadable_one_too_with_a_flag() -> None:
+    rows = [{"text": "a"}, {"text": "b", "at": None}, {"text": "c", "at": ""}]
+    found = await asked({f"{R}.when": "$.at"}, {"results": rows})
+    assert ([hit.when for hit in found.hits], found.flags) == ([None] * 3, ())
+    found = await asked({f"{R}.when": "$.at"}, {"results": [{"text": "a", "at": "soon"}]})
+    assert ([hit.when for hit in found.hits], found.flags) == ([None], ("unreadable_values",))
+    with pytest.raises(MappingError, match=r'when "\$.at": expected a date, found an object'):
+        await hits({f"{R}.when": "$.at"}, {"text": "a", "at": {}})
 
 
 async def test_chunks_are_kept_with_the_hit() -> None:
@@ -391,10 +402,11 @@ json_values = st.recursive(
 
 
 @given(value=json_values)
-def test_ids_and_dates_of_any_value_never_crash(value: object) -> None:
+def test_ids_numbers_and_dates_of_any_value_never_crash(value: object) -> None:
     assert all(isinstance(one, str) for one in as_ids(value))
-    with suppress(ValueError, OverflowError, OSError):
-        assert as_instant(value).tzinfo is not None
+    assert (number(value) or 0.0) < math.inf and (whole(value) or 0) >= 0
+    found = instant(value)
+    assert found is None or found.astimezone(UTC).tzinfo is UTC
 
 
 async def test_batch_that_a_probe_found_stored_can_be_mapped_and_cleared() -> None:

@@ -97,16 +97,13 @@ async def test_T3_odd_text_and_infinities_survive_a_locale_without_utf_8(tmp_pat
 
 
 def checked(rows: list[dict[str, Any]]) -> None:
-    """Odd text is there as it was; a number that is none is an error that names it."""
+    """Odd text is there as it was; a score that is no number is unknown, and the answer stays."""
     items = {row["item_id"]: row for row in rows}
     for sound in (items["c0q0"], items["c0q6"]):
         assert sound["error"] is None and sound["expected"] == [TEXT]
         assert ODD in sound["hits"][0]["content"] and ODD in sound["answer"]
-    named = {"c0q1": "Infinity", "c0q2": "Infinity", "c0q3": "NaN", "c0q4": "-Infinity", "c0q5": "inf"}
-    for item, value in named.items():
-        error = items[item]["error"]
-        assert error["kind"] == "mapping"
-        assert f'"$.score": is no finite number but {value};' in error["message"]
+    for item in ("c0q1", "c0q2", "c0q3", "c0q4", "c0q5"):
+        assert items[item]["error"] is None and items[item]["hits"]
 
 
 @pytest.mark.parametrize(

@@ -262,6 +262,8 @@ class CapabilitiesConfig(ConfigModel):
     """what metadata may hold: anything, no nesting, texts only, or nothing; the rest is dropped"""
     max_k: PositiveInt | None = None
     """the most hits a search gives; a larger k is sent as this and flagged"""
+    max_query_chars: PositiveInt | None = None
+    """the most characters a search takes; a longer question is cut at a word and flagged"""
     max_tokens: PositiveInt | None = None
     """a search is bounded by tokens and takes no k; hits are cut to k here"""
 

@@ -10,7 +10,6 @@ Example::
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
 SHOWN_OF_BODY = 300
 WHOLE = object()
 """stands for the whole body where a part of it may be read"""
-MILLISECONDS_FROM = 10**11
-"""a larger unix time is one in milliseconds"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,21 +117,6 @@ def as_ids(value: object) -> list[str]:
     if value is None or isinstance(value, bool | dict):
         return []
     return [str(value)]
-
-
-def as_instant(value: object) -> datetime:
-    """A date of an answer: ISO text or unix time in seconds or milliseconds; without zone it is UTC.
-
-    Raises:
-        ValueError: it is neither.
-    """
-    if isinstance(value, str) and not value.replace(".", "", 1).lstrip("-").isdigit():
-        found = datetime.fromisoformat(value.strip())
-        return found if found.tzinfo else found.replace(tzinfo=UTC)
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise ValueError(f"{kind_of(value)} is no date")
-    seconds = float(value)
-    return datetime.fromtimestamp(seconds / 1000 if abs(seconds) >= MILLISECONDS_FROM else seconds, UTC)
 
 
 def compact(value: object) -> str:

@@ -9,16 +9,27 @@ Example::
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from bench.config.provider.answers import SearchResponse
 from bench.model import Hit, Space
-from bench.providers.declarative.answer import Answer, Field, as_ids, as_instant, compact, kind_of
+from bench.providers.declarative.answer import Answer, Field, as_ids, compact, kind_of
 from bench.providers.declarative.sources import Sent, Sources
+from bench.scalars import instant, number
 
+SHOWN_VALUE = 100
+"""characters of a value that does not fit"""
 Transform = Literal["none", "1-x", "1/(1+x)", "-x"]
+
+
+class Page(NamedTuple):
+    """The hits of one answer."""
+
+    hits: Sequence[Hit]
+    unreadable: bool = False
+    """a score or date among them could not be read and counts as unknown"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +82,8 @@ class HitReading:
             sources=Sources.of(response, at),
         )
 
-    def read(self, answer: Answer, space: Space) -> list[Hit]:
-        """The hits of one page in the provider's order, or sorted when the config asks for it.
+    def read(self, answer: Answer, space: Space) -> Page:
+        """Read the hits of one page in the provider's order, or sorted when the config asks for it.
 
         Raises:
             MappingError: a path leads nowhere, or to something of another kind.
@@ -81,10 +92,18 @@ class HitReading:
         known = self.sources.known(space)
         hits = [self._hit(answer, row, rank, known) for rank, row in enumerate(rows)]
         self.sources.require_some(answer, hits, known)
+        unreadable = any(self._is_unreadable(row, hit) for row, hit in zip(rows, hits, strict=True))
         if self.order == "as_returned":
-            return hits
+            return Page(hits, unreadable)
         sign = 1 if self.order == "asc" else -1
-        return sorted(hits, key=lambda hit: math.inf if hit.score is None else sign * hit.score)
+        ordered = sorted(hits, key=lambda hit: math.inf if hit.score is None else sign * hit.score)
+        return Page(ordered, unreadable)
+
+    def _is_unreadable(self, row: object, hit: Hit) -> bool:
+        """Something stands where the score or the date should, and it is none."""
+        scored = self.score if self.kind != "rank" else None
+        pairs = ((scored, hit.score), (self.when, hit.when))
+        return any(field is not None and found is None and _is_there(field, row) for field, found in pairs)
 
     def _rows(self, answer: Answer) -> list[object]:
         if self.plain:
@@ -132,7 +151,7 @@ class HitReading:
             content=content,
             score=None if self.score is None or self.kind == "rank" else self._score(answer, self.score, row),
             source_ids=self.sources.of_row(row, content, known),
-            when=None if self.when is None else _when(answer, self.when, row),
+            when=None if self.when is None else instant(_scalar(answer, self.when, row, "a date")),
             chunks=() if self.chunks is None else _chunks(self.chunks, row),
             metadata=metadata if isinstance(metadata, dict) else {},
         )
@@ -157,16 +176,14 @@ class HitReading:
         return ""
 
     def _score(self, answer: Answer, field: Field, row: object) -> float | None:
-        value = field.path.first(row)
-        if value is None:
-            return None
-        try:
-            number = math.nan if isinstance(value, bool | dict | list) else float(value)  # type: ignore[arg-type]
-        except ValueError:
-            number = math.nan
-        if not math.isfinite(number):
-            raise answer.error(field, f"is no finite number but {compact(value)}")
-        return _transformed(number, self.transform)
+        """An unreadable score is unknown; where hits are sorted by it, the answer is of no use."""
+        value = _scalar(answer, field, row, "a finite number")
+        found = number(value)
+        if found is None and value is not None and self.order != "as_returned":
+            raise answer.error(
+                field, f"is no finite number but {compact(value)[:SHOWN_VALUE]}, and hits are sorted by it"
+            )
+        return None if found is None else _transformed(found, self.transform)
 
 
 def _field(key: str, text: str | None) -> Field | None:
@@ -191,14 +208,16 @@ def _transformed(score: float, transform: Transform) -> float | None:
             return None if score == -1 else 1 / (1 + score)
 
 
-def _when(answer: Answer, field: Field, row: object) -> datetime | None:
+def _scalar(answer: Answer, field: Field, row: object, wanted: str) -> object:
+    """What stands at a place that holds a number or text; anything else means that the path is wrong."""
     value = field.path.first(row)
-    if value is None:
-        return None
-    try:
-        return as_instant(value)
-    except (ValueError, OverflowError, OSError) as error:
-        raise answer.error(field, f"is no date: {compact(value)}") from error
+    if isinstance(value, bool | dict | list):
+        raise answer.error(field, f"expected {wanted}, found {kind_of(value)}: {compact(value)[:SHOWN_VALUE]}")
+    return value
+
+
+def _is_there(field: Field, row: object) -> bool:
+    return field.path.first(row) not in (None, "")
 
 
 def _chunks(field: Field, row: object) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ from mcp.types import CallToolResult, TextContent
 from bench.config.findings import did_you_mean
 from bench.config.provider.checks import calls_of
 from bench.config.provider.hosting import Mcp
-from bench.errors import CallError, ConfigError, MappingError, Rejected, Unavailable
+from bench.errors import CA_HINT, CallError, ConfigError, MappingError, Rejected, Unavailable, is_distrusted
 from bench.events import redact
 from bench.http import Http, Response, Timings
 from bench.http.classify import of_status
@@ -168,6 +168,7 @@ class McpChannel:
         elif self.url is not None:
             answers = f" (it answers {self._status})" if self._status else ""
             problem, hint = f"is not reachable at {self.url}{answers}", "start it, or correct mcp.url"
+            hint = CA_HINT if is_distrusted(error) else hint
         else:
             problem, hint = "does not start", f"run it by hand; its stderr is in {self.stderr}"
         why = [f"no answer within {START_S:g} s" if isinstance(error, TimeoutError) else str(error)]

@@ -185,7 +185,7 @@ class Declarative:
 
     async def _list(self, space: Space, session_id: str | None = None) -> list[Hit]:
         answer = await self._listing.send({**self._values(space), "sessionId": session_id})
-        return self._listed.read(answer, space)
+        return list(self._listed.read(answer, space).hits)
 
 
 def batching_of(config: ProviderConfig) -> Batching:

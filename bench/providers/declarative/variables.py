@@ -123,12 +123,12 @@ class Shape:
                 values["sessionId"] = space.namespace
         return values
 
-    def query(self, query: Query, *, k: int, embedding: Sequence[float] | None) -> dict[str, object]:
+    def query(self, query: Query, *, embedding: Sequence[float] | None) -> dict[str, object]:
         """The variables of one search."""
         return {
             "query": query.text,
-            "k": k,
-            "limit": k,
+            "k": query.k,
+            "limit": query.k,
             "queryWhen": self.instant(query.when),
             "queryEmbedding": None if embedding is None else list(embedding),
             "threshold": query.threshold,

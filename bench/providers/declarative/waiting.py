@@ -21,7 +21,9 @@ from bench.providers.declarative.answer import Answer, Field, compact, kind_of
 from bench.providers.declarative.ingesting import IdMapping
 from bench.providers.declarative.request import Wire, Wired
 from bench.providers.protocol import Waiting, merge_captures
+from bench.scalars import whole
 
+SHOWN_VALUE = 100
 ABREAST = 16
 """jobs that are asked for at once"""
 
@@ -149,12 +151,10 @@ def counted(answer: Answer, at: Field) -> int:
     value = answer.one(at)
     if isinstance(value, list | dict):
         return len(value)
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise answer.error(at, f"is no count but {kind_of(value)}")
-    try:
-        return int(value)
-    except (ValueError, OverflowError) as error:
-        raise answer.error(at, f"is no count but {compact(value)}") from error
+    found = whole(value)
+    if found is None:
+        raise answer.error(at, f"expected a count, found {kind_of(value)}: {compact(value)[:SHOWN_VALUE]}")
+    return found
 
 
 def waiting_of(wait: WaitBlock | None) -> Waiting:

@@ -1,4 +1,4 @@
-"""Fourteen questions that every provider must answer before a number about it means anything.
+"""Sixteen questions that every provider must answer before a number about it means anything.
 
 The same list is ``bench doctor NAME`` and the contract suite of the tests::
 

@@ -1,4 +1,4 @@
-"""The fourteen questions in their order. Each is a function of the examination; a new one is added to ``QUESTIONS``."""
+"""The sixteen questions in their order. Each is a function of the examination; a new one is added to ``QUESTIONS``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from bench.errors import Rejected
+from bench.errors import CallError, Rejected, Unavailable
 from bench.events import redactor
 from bench.model import Hit, Memory
 from bench.providers.batching import pieces, whole_id
@@ -24,6 +24,9 @@ _LINES = "The marmalade ledger begins here. " + "Every line of the marmalade led
 _END = " Here the marmalade ledger ends: shelf 41."
 LONG = _LINES[: 10_000 - len(_END)] + _END
 """begins and ends with words that stand nowhere else in it, so that a cut is seen"""
+LONG_QUESTION = 1000
+SHORTER_QUESTIONS = (500, 256, 250, 200, 128, 100)
+FILLER = "Please look through everything that was said about it and tell me when and why it was so. " * 11
 _K = re.compile(r"\$\.k\b|\$\{k\b")
 
 
@@ -86,6 +89,58 @@ def _check_date(exam: Examination, memory: Memory, own: Sequence[Hit]) -> None:
             raise Failed(f"the hit of {memory.id} has no date, though search.response.when is given")
         if hit.when is not None and memory.when is not None and hit.when.date() != memory.when.date():
             raise Failed(f"the hit of {memory.id} is dated {hit.when.isoformat()}, sent {memory.when.isoformat()}")
+
+
+async def _dates(exam: Examination) -> str:
+    exam.needs_store()
+    if not exam.provider.capabilities.timestamps:
+        raise Skipped("declares that memories keep no date (capabilities.timestamps)")
+    mapped = True
+    for memory in exam.memories:
+        hits = await exam.hits(exam.first, memory.content)
+        if any(hit.when is not None for hit in hits):
+            return "with the hits"
+        mapped = mapped and any(hit.source_ids for hit in hits)
+    if mapped:
+        raise Skipped("hits carry no date: each gets that of the memory it maps to; search.response.when reads its own")
+    raise Failed(
+        "hits carry no date and map to no memory, so the answering model does not see when they were said: "
+        "give search.response.when, or say capabilities.timestamps: false"
+    )
+
+
+async def _long_question(exam: Examination) -> str:
+    exam.needs_store()
+    limit = exam.provider.capabilities.max_query_chars
+    try:
+        found = await exam.found(exam.first, _asked(LONG_QUESTION), 3)
+    except (Rejected, Unavailable) as error:
+        taken = await _longest_taken(exam)
+        raise Failed(
+            f"a question of {LONG_QUESTION} characters fails ({error.kind}: {str(error)[:120]}); "
+            f"one of {taken} is answered: set capabilities: {{max_query_chars: {taken}}}"
+            if taken
+            else f"{error.kind}: {error}"
+        ) from error
+    if not found.hits:
+        raise Failed(f"a question of {LONG_QUESTION} characters finds nothing, although it names a memory")
+    return f"cut to {limit}" if limit and limit < LONG_QUESTION else f"{LONG_QUESTION} characters"
+
+
+def _asked(size: int) -> str:
+    """A question of so many characters about the first memory."""
+    return f"{FACTS[0][0]} {FILLER}"[:size]
+
+
+async def _longest_taken(exam: Examination) -> int | None:
+    """The first of a few common lengths that is answered."""
+    for size in SHORTER_QUESTIONS:
+        try:
+            await exam.found(exam.first, _asked(size), 3)
+        except CallError:
+            continue
+        return size
+    return None
 
 
 async def _cut(exam: Examination) -> str:
@@ -210,6 +265,8 @@ QUESTIONS: tuple[Question, ...] = (
     Question("add", _add, ("setup twice",)),
     Question("ready", _ready, ("add",)),
     Question("found by own text", _found, ("ready",)),
+    Question("dates come back", _dates, ("found by own text",)),
+    Question("long question", _long_question, ("found by own text",)),
     Question("k is kept", _cut, ("ready",)),
     Question("namespaces apart", _apart, ("ready",)),
     Question("adding again", _again, ("ready",)),

@@ -1,0 +1,77 @@
+"""Numbers and dates out of values that others wrote: answers, headers, files. An unreadable one is None, never raised.
+
+Example::
+
+    number("0.5") == 0.5;  number("high") is None;  number(10**400) is None
+    whole(50.0) == 50;  whole("9" * 5000) is None
+    instant("2023-05-08T13:56:00Z"), instant(1683554160000)     # datetimes with a zone
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+LONGEST = 400
+"""characters of a number or date; int() refuses longer ones by itself, and slowly"""
+LARGEST_WHOLE = 2**63 - 1
+MILLISECONDS_FROM = 10**11
+"""a larger unix time is one in milliseconds"""
+
+
+def number(value: object) -> float | None:
+    """Read a finite number, given as such or as text."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str) or _long(value):
+        return None
+    try:
+        found = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return found if math.isfinite(found) else None
+
+
+def whole(value: object) -> int | None:
+    """Read a whole number that is not negative; 50.0 is 50, a fraction is none."""
+    if isinstance(value, str) and value.strip().isdecimal() and not _long(value):
+        value = int(value)
+    if isinstance(value, str | float):
+        found = number(value)
+        if found is None or not found.is_integer():
+            return None
+        value = int(found)
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if 0 <= value <= LARGEST_WHOLE else None
+
+
+def instant(value: object) -> datetime | None:
+    """Read a date: ISO text, the form of mail and HTTP headers, or unix time in seconds or milliseconds.
+
+    Without a zone it is UTC. What cannot be told in UTC (the last hours of the year 9999) is no date.
+    """
+    seconds = number(value)
+    if seconds is not None:
+        return _from_unix(seconds)
+    if not isinstance(value, str) or _long(value):
+        return None
+    for parse in (datetime.fromisoformat, parsedate_to_datetime):
+        try:
+            found = parse(value.strip())
+            found = found if found.tzinfo else found.replace(tzinfo=UTC)
+            found.astimezone(UTC)
+        except (ValueError, TypeError, ArithmeticError, LookupError, OSError):
+            continue
+        return found
+    return None
+
+
+def _from_unix(seconds: float) -> datetime | None:
+    try:
+        return datetime.fromtimestamp(seconds / 1000 if abs(seconds) >= MILLISECONDS_FROM else seconds, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _long(value: object) -> bool:
+    return isinstance(value, str) and len(value) > LONGEST

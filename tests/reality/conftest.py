@@ -1,0 +1,40 @@
+"""A workspace of made-up facts on a memory server that may answer oddly."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.engine import Outcome
+from tests.local_server import LocalServers
+from tests.reality.memory_stub import MemoryStub
+from tests.small_world import World
+
+WorldOn = Callable[..., Awaitable[World]]
+
+
+@pytest.fixture
+async def world_on(tmp_path: Path) -> AsyncIterator[WorldOn]:
+    """``await world_on(stub, corpora=1, items=3)``"""
+    servers = LocalServers()
+
+    async def make(stub: MemoryStub, **sizes: int) -> World:
+        return World.make(tmp_path, await servers.start(stub.handle), **sizes)
+
+    yield make
+    await servers.close()
+
+
+@pytest.fixture
+def rows_of(tmp_path: Path) -> Callable[[Outcome], list[dict[str, Any]]]:
+    """The written rows of a run."""
+
+    def read(outcome: Outcome) -> list[dict[str, Any]]:
+        path = tmp_path / "results" / outcome.run_id / "items.jsonl"
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+    return read

@@ -1,0 +1,48 @@
+"""Dates of hits: restored from the memory for every provider alike, and said where they are lost."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bench.journal import Reader
+from bench.report.fold import fold
+from tests.reality.conftest import WorldOn
+from tests.reality.memory_stub import MemoryStub
+from tests.small_world import BENCHMARK, World
+
+TURNS = BENCHMARK.replace("mode: session-based", "mode: incremental")
+"""a memory is a turn, whose text has no date of its own"""
+
+
+async def contexts(world: World, provider: str) -> tuple[set[bool], tuple[str, ...]]:
+    """Whether the prompts show the date of the session, and the notes below the table."""
+    outcome = await world.run(providers=provider, answering_model="builtin/extractive")
+    dated = set()
+    async with Reader.open(world.workspace / "checkpoints" / outcome.run_id) as reader:
+        (job,) = (await fold(reader)).jobs
+        for row in world.query(
+            outcome.run_id, "select e.payloads from phase p join entry e on e.id = p.entry where p.phase = 4"
+        ):
+            prompt = await reader.payload(json.loads(row[0])["prompt"])
+            dated.add("[2024-01-0" in str(prompt))
+    return dated, job.notes
+
+
+@pytest.mark.parametrize("provider", ["faulty", "bm25"])
+async def test_a_provider_that_gives_no_dates_has_the_dates_of_its_memories(provider: str, world_on: WorldOn) -> None:
+    world = await world_on(MemoryStub(), corpora=1, items=3)
+    world.write("configs/benchmarks/facts.yaml", TURNS)
+    dated, notes = await contexts(world, provider)
+    assert dated == {True}
+    assert any("each has the date of the memory" in note for note in notes) == (provider == "faulty")
+
+
+async def test_where_nothing_leads_back_to_a_memory_the_missing_dates_are_said(world_on: WorldOn) -> None:
+    world = await world_on(MemoryStub(), corpora=1, items=3)
+    world.write("configs/benchmarks/facts.yaml", TURNS)
+    world.provider("faulty", **{"contentField": "id_from: none, contentField"})
+    dated, notes = await contexts(world, "faulty")
+    assert dated == {False}
+    assert any("without a date that map to no memory" in note for note in notes)

@@ -1,0 +1,177 @@
+"""Numbers, dates and headers that a provider sends and that are none: unknown, and a good answer is kept."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from bench.journal import Reader
+from bench.report.fold import fold
+from bench.scalars import instant, number, whole
+from tests.reality.conftest import WorldOn
+from tests.reality.memory_stub import MemoryStub
+from tests.small_world import World
+
+HUGE = "9" * 400
+FEEDBACK = "limits: {feedback: {remaining: X-Remaining, reset: X-Reset}}\n"
+DATED = 'scoreField: "$.score", when: "$.at"'
+
+
+async def states(world: World, **flags: object) -> tuple[set[str], list[tuple[Any, ...]]]:
+    """How the items ended, and (outcome, status) of every search in the call log."""
+    outcome = await world.run(providers="faulty", max_error_rate=1, **flags)
+    ended = world.query(outcome.run_id, "select distinct outcome from score")
+    log = world.query(outcome.run_id, "select outcome, status from call where endpoint = 'faulty.search'")
+    return {row[0] for row in ended}, log
+
+
+@pytest.mark.parametrize(
+    "retry_after",
+    [
+        "Thu, 01 Jan 99999999999999999999 00:00:00 GMT",
+        "Fri, 31 Dec 9999 23:59:59 GMT",
+        HUGE,
+        "9" * 5000,
+        "9" * 300 + "s",
+        "-5",
+        "soon",
+        "١٢",
+        "Thu, 32 Foo 2024 99:99:99 +9999",
+    ],
+)
+async def test_a_429_is_repeated_whatever_its_retry_after_says(retry_after: str, world_on: WorldOn) -> None:
+    def busy(call: int, _request: web.Request, _body: object) -> web.Response | None:
+        return web.Response(status=429, headers={"Retry-After": retry_after}) if call % 2 else None
+
+    world = await world_on(MemoryStub({"search": busy}), corpora=1, items=1)
+    ended, log = await states(world, isolation="off")
+    assert ended == {"ok"}
+    assert [row for row in log if row[0] == "rate_limited"], "the refused attempt is in the call log"
+
+
+@pytest.mark.parametrize("remaining", ["9" * 5000, "-1", "1.5", "many", "²"])
+@pytest.mark.parametrize("reset", ["9" * 5000, "Thu, 01 Jan 99999999999 00:00:00 GMT", "never"])
+async def test_a_feedback_header_that_is_no_number_costs_no_answer(
+    remaining: str, reset: str, world_on: WorldOn
+) -> None:
+    stub = MemoryStub()
+
+    def telling(_call: int, request: web.Request, body: dict[str, object]) -> web.Response:
+        headers = {"X-Remaining": remaining, "X-Reset": reset}
+        return web.json_response(stub.usual("search", request, body), headers=headers)
+
+    stub.answers = {"search": telling}
+    world = await world_on(stub, corpora=1, items=2)
+    world.provider("faulty", extra=FEEDBACK)
+    assert (await states(world))[0] == {"ok"}
+
+
+@pytest.mark.parametrize(
+    ("score", "at"),
+    [
+        (HUGE, '"2024-01-01"'),
+        ("-1e999", "null"),
+        ("NaN", '"soon"'),
+        ('"high"', '"9999-12-31T23:59:59-14:00"'),
+        (f'"{"9" * 5000}"', HUGE),
+        ("0.5", f'"{"1" * 100_000}"'),
+    ],
+)
+async def test_an_unreadable_score_or_date_is_unknown_and_said(score: str, at: str, world_on: WorldOn) -> None:
+    stub = MemoryStub()
+
+    def odd(_call: int, request: web.Request, body: dict[str, object]) -> web.Response:
+        text = json.dumps(stub.usual("search", request, body)).replace(
+            '"score": ', f'"at": {at}, "score": {score}, "s": '
+        )
+        return web.Response(text=text, content_type="application/json")
+
+    stub.answers = {"search": odd}
+    world = await world_on(stub, corpora=1, items=2)
+    world.provider("faulty", **{'scoreField: "$.score"': DATED})
+    outcome = await world.run(providers="faulty")
+    assert {row[0] for row in world.query(outcome.run_id, "select outcome from score")} == {"ok"}
+    async with Reader.open(world.workspace / "checkpoints" / outcome.run_id) as reader:
+        (job,) = (await fold(reader)).jobs
+    assert job.valid and any("could not be read" in note for note in job.notes)
+
+
+async def test_an_answer_that_is_sorted_by_an_unreadable_score_is_no_answer(world_on: WorldOn) -> None:
+    stub = MemoryStub()
+
+    def odd(_call: int, request: web.Request, body: dict[str, object]) -> web.Response:
+        return web.Response(
+            text=json.dumps(stub.usual("search", request, body)).replace('"score": ', f'"score": {HUGE}')
+        )
+
+    stub.answers = {"search": odd}
+    world = await world_on(stub, corpora=1, items=2)
+    world.provider("faulty", **{'scoreField: "$.score"': 'score: {field: "$.score", order: desc}'})
+    assert (await states(world, isolation="off"))[0] == {"mapping"}
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "raw"])
+async def test_a_cut_compressed_answer_is_unavailable_and_asked_again(coding: str, world_on: WorldOn) -> None:
+    stub = MemoryStub()
+
+    def packed(call: int, request: web.Request, body: dict[str, object]) -> web.Response:
+        text = json.dumps({**stub.usual("search", request, body), "pad": list(range(2000))}).encode()
+        raw = zlib.compressobj(wbits=-15)
+        body_bytes = {"gzip": gzip.compress(text), "deflate": zlib.compress(text)}.get(coding) or (
+            raw.compress(text) + raw.flush()
+        )
+        cut = len(body_bytes) // 2 if call % 2 else len(body_bytes)
+        headers = {"Content-Encoding": "deflate" if coding == "raw" else coding}
+        return web.Response(body=body_bytes[:cut], headers=headers, content_type="application/json")
+
+    stub.answers = {"search": packed}
+    world = await world_on(stub, corpora=1, items=1)
+    ended, log = await states(world, isolation="off")
+    assert ended == {"ok"}
+    assert {row[0] for row in log} == {"ok", "unavailable"}
+
+
+async def test_a_packed_answer_that_is_too_large_is_not_unpacked(world_on: WorldOn) -> None:
+    bomb = gzip.compress(b" " * 20_000_000)
+
+    def packed(_call: int, _request: web.Request, _body: object) -> web.Response:
+        return web.Response(body=bomb, headers={"Content-Encoding": "gzip"})
+
+    world = await world_on(MemoryStub({"search": packed}), corpora=1, items=1)
+    outcome = await world.run(providers="faulty", max_error_rate=1, isolation="off")
+    (message,) = world.query(outcome.run_id, "select distinct text from message where text like '%larger than%'")
+    assert "8388608 bytes" in message[0]
+
+
+@pytest.mark.parametrize("count", [HUGE, '"many"', "-1", "1.5", "true", "NaN"])
+async def test_a_count_that_is_none_is_a_mapping_error(count: str, world_on: WorldOn) -> None:
+    def odd(_call: int, _request: web.Request, _body: object) -> web.Response:
+        return web.Response(text=f'{{"count": {count}}}', content_type="application/json")
+
+    world = await world_on(MemoryStub({"count": odd}), corpora=1, items=1)
+    assert (await states(world))[0] == {"mapping"}
+
+
+@pytest.mark.parametrize(
+    "value", [10**400, "9" * 5000, "1e999", float("nan"), float("inf"), None, True, [], {}, "x", ""]
+)
+def test_what_is_no_number_is_none_in_every_form(value: object) -> None:
+    assert (number(value), whole(value), instant(value)) == (None, None, None)
+
+
+def test_whole_numbers_come_in_several_spellings() -> None:
+    assert [whole(one) for one in (50, 50.0, "50", "50.0", " 7 ", 0.5, -1, "-1")] == [
+        50,
+        50,
+        50,
+        50,
+        7,
+        None,
+        None,
+        None,
+    ]
