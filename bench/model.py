@@ -362,6 +362,8 @@ class ScoredItem:
     deletion: Deletion | None = None
     evidence_texts: tuple[str, ...] = ()
     metadata: Mapping[str, object] = field(default_factory=dict)
+    refusals: tuple[str, ...] = ()
+    """phrases by which an answer declines, beside those that are known in many languages"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -192,6 +192,7 @@ def scored_item(ready: Ready, item: Item) -> ScoredItem:
         deletion=item.deletion,
         evidence_texts=tuple(texts[turn] for turn in item.evidence.turns if turn in texts),
         metadata=item.metadata,
+        refusals=ready.lane.plan.benchmark.config.abstention.phrases,
     )
 
 

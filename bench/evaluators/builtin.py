@@ -77,7 +77,7 @@ def _contains(opening: Opening) -> Evaluator:
 
 
 def _token_f1(opening: Opening) -> Evaluator:
-    return _text("token-f1", F1_VARIANTS[opening.word("variant", "squad", tuple(F1_VARIANTS))], opening)
+    return _text("token-f1", F1_VARIANTS[opening.word("variant", "multilingual", tuple(F1_VARIANTS))], opening)
 
 
 def _text(name: str, compare: Callable[[str, str], float | None], opening: Opening) -> Evaluator:
@@ -90,7 +90,7 @@ def _text(name: str, compare: Callable[[str, str], float | None], opening: Openi
 
 def _normal(opening: Opening) -> Callable[[str], str]:
     white, case = opening.flag("normalize_whitespace", True), opening.flag("case_sensitive", False)
-    form = opening.word("unicode", "none", ("none", "nfc", "nfkc"))
+    form = opening.word("unicode", "nfc", ("none", "nfc", "nfkc"))
     return lambda text: normal_form(text, normalize_whitespace=white, case_sensitive=case, unicode=form)
 
 

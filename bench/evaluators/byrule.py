@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from bench.evaluators.outcome import is_refusal
 from bench.evaluators.protocol import Judge
+from bench.evaluators.refusals import is_refusal
 from bench.metrics.choices import choice_index, chosen_index
 from bench.metrics.similarity import deletion_check
 from bench.metrics.text import locomo_category, locomo_qa
@@ -31,7 +31,7 @@ class TextEvaluator:
     needs_judge: bool = False
 
     async def evaluate(self, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None) -> Verdict:
-        refused = is_refusal(answer)
+        refused = is_refusal(answer, item.refusals)
         value = self.compare(answer, item.answers) if item.answers else None
         if item.abstention:
             value = max(float(refused), value or 0.0)
@@ -49,10 +49,12 @@ class LocomoEvaluator:
     async def evaluate(self, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None) -> Verdict:
         category = locomo_category(item.metadata.get("category"), item.question_type)
         if category is None or (not item.answers and category != "5"):
-            return verdict(self.name, None, self.threshold, refused=is_refusal(answer), reason="no_category")
+            return verdict(
+                self.name, None, self.threshold, refused=is_refusal(answer, item.refusals), reason="no_category"
+            )
         golds = item.answers or ("",)
         values = [value for gold in golds if (value := locomo_qa(category, answer, gold)) is not None]
-        refused = is_refusal(answer) or (category == "5" and max(values, default=0.0) == 1)
+        refused = is_refusal(answer, item.refusals) or (category == "5" and max(values, default=0.0) == 1)
         found = verdict(self.name, max(values, default=None), self.threshold, refused=refused)
         if refused and item.abstention:
             return replace(found, correct=True, abstained=False)  # right, though the paper knows two phrases only
@@ -72,7 +74,7 @@ class ChoiceEvaluator:
         chosen = chosen_index(answer, item.choices)
         if wanted is None:
             return verdict(self.name, None, self.threshold, refused=False, reason="no_choice_answer")
-        refused = chosen is None and is_refusal(answer)
+        refused = chosen is None and is_refusal(answer, item.refusals)
         value = 0.0 if refused and not item.abstention else None if chosen is None else float(chosen == wanted)
         return verdict(self.name, value, self.threshold, refused=refused, reason="no_choice")
 

@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bench.evaluators.jsonverdict import objects
-from bench.evaluators.outcome import is_refusal
 from bench.evaluators.parsing import ParsedVerdict, parse_verdict
 from bench.evaluators.prompts import CORRECTNESS_SCHEMA, MAX_TOKENS, JudgePrompt, JudgePrompts
 from bench.evaluators.protocol import Judge
+from bench.evaluators.refusals import is_refusal
 from bench.model import Completion, Hit, ScoredItem, Verdict
 
 NO_JUDGE = "no_judge"
@@ -74,7 +74,7 @@ class JudgeEvaluator:
             )
         )
         parsed = parse_verdict(said.text, protocol=self.protocol, finish_reason=said.finish, threshold=self.threshold)
-        return judged(self.name, prompt, said, parsed, refused=is_refusal(answer))
+        return judged(self.name, prompt, said, parsed, refused=is_refusal(answer, item.refusals))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +95,7 @@ class RubricEvaluator:
         said = await judge.ask(self.prompt.ask(item, answer, hits, schema=SCORES_SCHEMA, temperature=self.temperature))
         value, reason = read_scores(said.text, len(item.rubric))
         parsed = _value(value, reason, self.threshold)
-        return judged(self.name, self.prompt, said, parsed, refused=is_refusal(answer))
+        return judged(self.name, self.prompt, said, parsed, refused=is_refusal(answer, item.refusals))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

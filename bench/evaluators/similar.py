@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bench.evaluators.byrule import verdict
-from bench.evaluators.outcome import is_refusal
 from bench.evaluators.protocol import Judge
+from bench.evaluators.refusals import is_refusal
 from bench.metrics.similarity import cosine
 from bench.model import Embedder, Hit, ScoredItem, Verdict
 
@@ -27,7 +27,7 @@ class SimilarityEvaluator:
     needs_judge: bool = False
 
     async def evaluate(self, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None) -> Verdict:
-        refused = is_refusal(answer)
+        refused = is_refusal(answer, item.refusals)
         if item.abstention or not item.answers:
             value = float(refused) if item.abstention else None
             return verdict(self.name, value, self.threshold, refused=refused, reason="no_reference")

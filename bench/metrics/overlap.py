@@ -9,27 +9,45 @@ from __future__ import annotations
 
 import functools
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from bench.metrics.normal import as_text
 from bench.metrics.protocol import Arithmetic, Entry, Parameter
 from bench.metrics.text import Compare, compared
+from bench.metrics.words import OPTIONAL, is_beyond_latin, spaced, words
 from bench.model import Row
 
 _WORDS = re.compile(r"[a-z0-9]+")
 _WEIGHTS = {"bleu1_nltk_method1": (1.0, 0.0, 0.0, 0.0), "bleu4_nltk_method1": (0.25, 0.25, 0.25, 0.25)}
-_VARIANTS = ("sacrebleu_sentence", "sacrebleu_corpus", *_WEIGHTS)
+_PUNCTUATION = re.compile(
+    "[\u3001-\u3004\u3008-\u3020\u3030\u30fb\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65\u060c\u061b\u061f\u06d4\u0964\u0965\u0f0d\u104a\u104b\u17d4\u17d5]"
+)
+"""CJK and full-width punctuation, which sacreBLEU's ``zh`` tokenizer sets apart too, and marks at ends of sentences"""
+_VARIANTS = ("multilingual", "bleu1_multilingual", "sacrebleu_sentence", "sacrebleu_corpus", *_WEIGHTS)
 
 
 def rouge_l(prediction: str, reference: str) -> float:
     """F-measure of the longest common subsequence of lower-case [a-z0-9] runs (Lin 2004, no stemming)."""
-    predicted, expected = _WORDS.findall(prediction.lower()), _WORDS.findall(reference.lower())
+    return _rouge(_WORDS.findall(prediction.lower()), _WORDS.findall(reference.lower()))
+
+
+def _rouge(predicted: Sequence[str], expected: Sequence[str]) -> float:
     common = _common_length(predicted, expected)
     if not common:
         return 0.0
     precision, recall = common / len(predicted), common / len(expected)
     return 2 * precision * recall / (precision + recall)
+
+
+def rouge_l_multilingual(prediction: str, reference: str) -> float:
+    """As ``rouge_l``, over the words of every script; one character each in scripts without spaces."""
+    return _rouge(_tokens(prediction), _tokens(reference))
+
+
+def _tokens(text: str) -> list[str]:
+    return words(text) if is_beyond_latin(text) else _WORDS.findall(text.lower())
 
 
 def _common_length(a: Sequence[str], b: Sequence[str]) -> int:
@@ -60,6 +78,18 @@ def _treebank():  # type: ignore[no-untyped-def]
     return NLTKWordTokenizer()
 
 
+def multilingual_bleu(compare: Compare, prediction: str, reference: str) -> float | None:
+    """``compare`` over texts whose scripts without spaces are cut into characters, with punctuation apart."""
+    return compare(_apart(prediction), _apart(reference))
+
+
+def _apart(text: str) -> str:
+    if not is_beyond_latin(text):
+        return text
+    plain = OPTIONAL.sub("", unicodedata.normalize("NFC", text))
+    return _PUNCTUATION.sub(r" \g<0> ", spaced(plain))
+
+
 def sacrebleu_sentence(prediction: str, reference: str) -> float:
     """sacreBLEU's sentence score with its defaults, 0..1."""
     import sacrebleu
@@ -81,13 +111,17 @@ def signature(variant: str) -> str:
     """What sacreBLEU says of its settings, or NLTK's version; stored beside the number. Nothing is imported for it."""
     from importlib.metadata import version
 
-    if variant in _WEIGHTS:
+    if variant in _WEIGHTS or variant == "bleu1_multilingual":
         return f"nltk:{version('nltk')}"
     effective = "no" if variant == "sacrebleu_corpus" else "yes"
     return f"nrefs:var|case:mixed|eff:{effective}|tok:13a|smooth:exp|version:{version('sacrebleu')}"
 
 
 def _sentence(variant: str) -> Compare:
+    if variant == "multilingual":
+        return functools.partial(multilingual_bleu, sacrebleu_sentence)
+    if variant == "bleu1_multilingual":
+        return functools.partial(multilingual_bleu, _sentence("bleu1_nltk_method1"))
     if variant == "sacrebleu_sentence":
         return sacrebleu_sentence
     return functools.partial(nltk_bleu, _WEIGHTS[variant])
@@ -138,24 +172,29 @@ def _of_counts(sums: Sequence[float]) -> float:
 ENTRIES = (
     Entry(
         name="bleu",
-        summary="n-gram overlap of answer and reference, 0..1; sacreBLEU's defaults, or NLTK with smoothing method 1",
+        summary="n-gram overlap of answer and reference, 0..1; sacreBLEU's defaults in every script, or NLTK's",
         category="answer",
         build=_bleu,
         define=lambda params: f"bleu.{params['variant']}",
         aliases={
-            "bleu_1": {"variant": "bleu1_nltk_method1"},
+            "bleu_1": {"variant": "bleu1_multilingual"},
+            "bleu1_multilingual": {"variant": "bleu1_multilingual"},
             "bleu1_nltk_method1": {"variant": "bleu1_nltk_method1"},
             "bleu4_nltk_method1": {"variant": "bleu4_nltk_method1"},
             "sacrebleu_sentence": {"variant": "sacrebleu_sentence"},
             "sacrebleu_corpus": {"variant": "sacrebleu_corpus"},
         },
-        parameters={"variant": Parameter(default="sacrebleu_sentence", choices=_VARIANTS)},
+        parameters={"variant": Parameter(default="multilingual", choices=_VARIANTS)},
         dotted="variant",
     ),
     Entry(
         name="rouge_l",
         summary="F-measure of the longest common subsequence of words",
         category="answer",
-        build=lambda k, params: compared(rouge_l),
+        build=lambda k, params: compared(rouge_l if params["variant"] == "ascii" else rouge_l_multilingual),
+        define=lambda params: "rouge_l" if params["variant"] == "ascii" else f"rouge_l.{params['variant']}",
+        parameters={"variant": Parameter(default="ascii", choices=("ascii", "multilingual"))},
+        in_runs={"variant": "multilingual"},
+        dotted="variant",
     ),
 )

@@ -122,6 +122,8 @@ class Entry:
     """other names, each with the parameters it presets"""
     cut: Cut = "none"
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
+    in_runs: Mapping[str, object] = field(default_factory=dict)
+    """parameters that a run presets; ``score`` keeps the defaults, which are those of the published script"""
     dotted: str | None = None
     """the parameter that ``name.value`` sets"""
     unit: str | None = None

@@ -143,8 +143,15 @@ def _open(spec: MetricSpec, k: int, folder: Path, dimensions: Sequence[str] | No
     if spec.evaluator is not None:
         return _from_file(spec, folder, breakdown)
     name = spec.name if spec.method is None else _with_method(spec, spec.method)
-    metric = registry().measure(name, dict(spec.config), default_k=k, breakdown=breakdown)
+    metric = registry().measure(name, _config(name, spec), default_k=k, breakdown=breakdown)
     return over(metric, breakdown) if breakdown else metric
+
+
+def _config(name: str, spec: MetricSpec) -> dict[str, object]:
+    """The parameters of an entry, after those that runs preset."""
+    request = registry().take_apart(name)
+    preset = {} if request is None else {k: v for k, v in request.entry.in_runs.items() if k not in request.preset}
+    return preset | dict(spec.config)
 
 
 def _with_method(spec: MetricSpec, given: str) -> str:

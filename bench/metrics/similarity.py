@@ -10,15 +10,13 @@ Example::
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from bench.metrics.normal import as_text, normal_form, several
 from bench.metrics.protocol import Arithmetic, Entry, Parameter
 from bench.metrics.verdicts import value_of
-
-_WORDS = re.compile(r"\w+")
+from bench.metrics.words import pairs
 
 
 def cosine(a: Sequence[float], b: Sequence[float]) -> float:
@@ -56,11 +54,11 @@ def deletion_check(
 
 
 def _fuzzy(deleted: str, texts: Sequence[str], threshold: float) -> float | None:
-    wanted = Counter(_WORDS.findall(deleted.lower()))
+    wanted = Counter(pairs(deleted))
     if not wanted:
         return None
     total = sum(wanted.values())
-    found = (sum((wanted & Counter(_WORDS.findall(text.lower()))).values()) for text in texts)
+    found = (sum((wanted & Counter(pairs(text))).values()) for text in texts)
     return float(not any(n / total >= threshold for n in found))
 
 
@@ -95,6 +93,7 @@ ENTRIES = (
         summary="1 if nothing of the deleted text is left in hits or answer",
         category="answer",
         build=_deletion,
+        version=2,  # 2: fuzzy_match reads pairs of characters in scripts without spaces
         parameters={"fuzzy_match": Parameter(default=False), "fuzzy_threshold": Parameter(default=0.8, within=(0, 1))},
     ),
 )

@@ -25,13 +25,14 @@ from bench.metrics.normal import (
 )
 from bench.metrics.protocol import Arithmetic, Entry, Parameter
 from bench.metrics.rules import Mean
+from bench.metrics.words import CUT, comparable, is_mark, spaced
 from bench.model import Row
 
 Params = Mapping[str, object]
 Compare = Callable[[str, str], float | None]
 
-_CJK_FROM = 0x2E80
-"""scripts from here on write words without spaces: no word boundary is asked for"""
+_NO_BOUNDARY_FROM = 0x2E80
+"""no word boundary is asked for in the scripts from here on, nor in those before that are cut into characters"""
 
 NORMAL = {
     "normalize_whitespace": Parameter(default=True),
@@ -106,10 +107,13 @@ def occurs(wanted: str, text: str, *, whole_words: bool) -> bool:
 
 
 def _joined(text: str, place: int) -> bool:
-    """The characters around ``place`` belong to one word."""
+    """The characters around ``place`` belong to one word; a mark belongs to the letter before it."""
     if not 0 < place < len(text):
         return False
-    return all(c.isalnum() and ord(c) < _CJK_FROM for c in (text[place - 1], text[place]))
+    before, after = text[place - 1], text[place]
+    if CUT.match(before) or CUT.match(after):
+        return is_mark(after)
+    return all((c.isalnum() or is_mark(c)) and ord(c) < _NO_BOUNDARY_FROM for c in (before, after))
 
 
 def f1(predicted: Sequence[str], expected: Sequence[str]) -> float:
@@ -129,6 +133,11 @@ def f1_squad(prediction: str, reference: str) -> float:
     return f1(predicted, expected)
 
 
+def f1_multilingual(prediction: str, reference: str) -> float:
+    """As ``f1_squad``, over ``comparable`` texts whose scripts without spaces are cut into characters."""
+    return f1_squad(spaced(comparable(prediction)), spaced(comparable(reference)))
+
+
 def f1_locomo(prediction: str, reference: str) -> float:
     """F1 of stemmed LoCoMo tokens; any empty side 0."""
     return f1(locomo_stems(prediction), locomo_stems(reference))
@@ -146,6 +155,7 @@ def f1_mem0(prediction: str, reference: str) -> float:
 
 
 F1_VARIANTS: Mapping[str, Compare] = {
+    "multilingual": f1_multilingual,
     "squad": f1_squad,
     "locomo": f1_locomo,
     "locomo_multi": f1_locomo_multi,
@@ -154,7 +164,7 @@ F1_VARIANTS: Mapping[str, Compare] = {
 
 
 def token_f1(k: int | None, params: Params) -> Arithmetic:
-    """F1 of tokens in one of the field's four dialects."""
+    """F1 of tokens: multilingual, or in one of the field's four dialects."""
     return compared(F1_VARIANTS[str(params["variant"])])
 
 
@@ -166,7 +176,11 @@ def locomo_category(category: object, question_type: str | None) -> str | None:
 
 
 def locomo_qa(category: str, prediction: str, reference: str) -> float | None:
-    """LoCoMo's official score of one answer; None for a category that it does not know."""
+    """LoCoMo's official score of one answer; None for a category that it does not know.
+
+    Scripts without spaces, which the official score takes for one long word, are cut into characters.
+    """
+    prediction, reference = spaced(prediction), spaced(reference)
     if category == "1":
         return f1_locomo_multi(prediction, reference)
     if category in ("2", "4"):
@@ -223,17 +237,18 @@ ENTRIES = (
         summary="1 if a reference occurs in the answer as whole words",
         category="answer",
         build=contains_match,
+        version=2,  # 2: no word boundary in Thai, Lao, Khmer and Burmese; a combining mark ends no word
         aliases={"contains": {}},
         parameters={"word_boundary": Parameter(default=True), **NORMAL},
     ),
     Entry(
         name="token_f1",
-        summary="F1 of the tokens of answer and reference, in the dialect of SQuAD, LoCoMo or mem0",
+        summary="F1 of the tokens of answer and reference; as SQuAD in every script, or in the dialect of a paper",
         category="answer",
         build=token_f1,
         define=lambda params: f"token_f1.{params['variant']}",
         aliases={"f1": {}},
-        parameters={"variant": Parameter(default="squad", choices=tuple(F1_VARIANTS))},
+        parameters={"variant": Parameter(default="multilingual", choices=tuple(F1_VARIANTS))},
         dotted="variant",
     ),
     Entry(
@@ -241,6 +256,7 @@ ENTRIES = (
         summary="LoCoMo's official answer score: token F1 by category, 5 = says that it is not mentioned",
         category="answer",
         build=locomo_qa_score,
+        version=2,  # 2: scripts without spaces are cut into characters
         aliases={"locomo_f1": {}},
         parameters={"category": Parameter(default=None, choices=(None, *LOCOMO_TYPES.values()))},
     ),

@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from bench.metrics.words import search_words
 from bench.model import Completion, Prompt
 from bench.models.usage import estimate
 
 NAME = "builtin/extractive"
 NOTHING = "I don't know."
-WORD = re.compile(r"\w+")
-SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
+SENTENCE_END = re.compile(r"(?<=[.!?؟۔።])\s+|(?<=[。！？｡।॥။།។])\s*|\n+")
+"""where a sentence ends; some scripts put no space after it"""
 
 
 class Extractive:
@@ -47,4 +48,4 @@ def _sentences(context: Sequence[str]) -> Iterator[str]:
 
 
 def _words(text: str) -> set[str]:
-    return set(WORD.findall(text.lower()))
+    return set(search_words(text))

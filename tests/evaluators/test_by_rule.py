@@ -52,14 +52,14 @@ async def test_an_item_without_an_answer_is_not_scored() -> None:
     assert (found.value, found.reason) == (None, "no_reference")
 
 
-@pytest.mark.parametrize("answer", ["", "I don't know.", "I’m not sure", "Not mentioned in the conversation",
+@pytest.mark.parametrize("answer", ["I don't know.", "I’m not sure", "Not mentioned in the conversation",
                                     "Sorry, I cannot answer that.", "There is no information about this.", "unknown",
                                     "The memories do not say.", "It was never mentioned", "N/A"])  # fmt: skip
 def test_a_refusal_begins_by_saying_so(answer: str) -> None:
     assert is_refusal(answer)
 
 
-@pytest.mark.parametrize("answer", ["Paris", "Paris, though I don't know the street", "No", "Not on Monday",
+@pytest.mark.parametrize("answer", ["", " ", "Paris", "Paris, though I don't know the street", "No", "Not on Monday",
                                     "No idea was better", "Unknown Pleasures", "I know it: Paris"])  # fmt: skip
 def test_an_answer_is_no_refusal(answer: str) -> None:
     assert not is_refusal(answer)

@@ -52,7 +52,8 @@ async def test_s10_an_answer_that_is_none_is_no_gold_of_0(name: str, answer: str
         ("exact-match", {"variant": "squad"}, "Lyon", "paris", 0.0),
         ("exact-match", {"case_sensitive": True}, "paris", "Paris", 0.0),
         ("exact-match", {"normalize_whitespace": False}, "a  b", "a b", 0.0),
-        ("exact-match", {}, "caf\u00e9", "cafe\u0301", 0.0),
+        ("exact-match", {}, "caf\u00e9", "cafe\u0301", 1.0),
+        ("exact-match", {"unicode": "none"}, "caf\u00e9", "cafe\u0301", 0.0),
         ("exact-match", {"unicode": "nfc"}, "caf\u00e9", "cafe\u0301", 1.0),
         ("exact-match", {"unicode": "nfc"}, "\ufb01n", "fin", 0.0),
         ("exact-match", {"unicode": "nfkc"}, "\ufb01n", "fin", 1.0),
@@ -136,7 +137,7 @@ async def test_the_threshold_says_from_which_value_an_item_is_correct(threshold:
 
 
 @pytest.mark.parametrize("name", ["exact-match", "contains", "token-f1"])
-@pytest.mark.parametrize("answer", ["", "I don't know.", "The memories do not say."])
+@pytest.mark.parametrize("answer", ["Not mentioned", "I don't know.", "The memories do not say."])
 async def test_a_refusal_is_right_exactly_where_nothing_can_be_answered(name: str, answer: str) -> None:
     answerable = await say(name, answer, ["Paris"])
     assert (answerable.value, answerable.correct, answerable.abstained) == (0.0, False, True)
@@ -160,7 +161,7 @@ async def test_an_invented_answer_to_what_cannot_be_answered_is_wrong(name: str)
      "I am not sure about it", "I honestly don't remember", "Insufficient information", "It is unknown.", "unclear",
      "The answer is not specified.", "This was never mentioned",
      "The context does not contain it", "The provided chat logs do not mention that", "Information did not include it",
-     "n/a", "Unanswerable!", "\ufeff", "\n\t"],
+     "n/a", "Unanswerable!"],
 )  # fmt: skip
 def test_a_refusal_is_known_by_its_beginning_whatever_decorates_it(answer: str) -> None:
     assert is_refusal(answer)
@@ -170,7 +171,8 @@ def test_a_refusal_is_known_by_its_beginning_whatever_decorates_it(answer: str) 
     "answer",
     ["He said: I don't know", "Paris. I don't know the street.", "Notable people", "No", "None", "Never", "Nothing",
      "not Paris", "unknown Pleasures was the album", "Unclear Skies by Ana", "I know", "I can tell you: Paris",
-     "Sorry seems to be the hardest word", "The memory was about Paris", "Information desk", "0", "?", "n/a Paris"],
+     "Sorry seems to be the hardest word", "The memory was about Paris", "Information desk", "0", "?", "n/a Paris",
+     "\ufeff", "\n\t"],
 )  # fmt: skip
 def test_an_answer_that_only_sounds_like_a_refusal_is_an_answer(answer: str) -> None:
     assert not is_refusal(answer)

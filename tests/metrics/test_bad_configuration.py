@@ -125,7 +125,8 @@ KEYS = "a metric has name, method, config, breakdown, evaluator"
         (
             {"name": "bleu", "config": {"variant": "bleu2"}},
             "metric \"bleu\": variant = 'bleu2' is not allowed",
-            'use "sacrebleu_sentence", "sacrebleu_corpus", "bleu1_nltk_method1" or "bleu4_nltk_method1"',
+            'use "multilingual", "bleu1_multilingual", "sacrebleu_sentence", "sacrebleu_corpus", '
+            '"bleu1_nltk_method1" or "bleu4_nltk_method1"',
         ),
         # parameters
         (
@@ -138,8 +139,8 @@ KEYS = "a metric has name, method, config, breakdown, evaluator"
             'metric "ndcg_at_5" has no parameter "zzz"',
             'did you mean "duplicates", "gain" or "variant"?',
         ),
-        ({"name": "rouge_l", "config": {"x": 1}}, 'metric "rouge_l" has no parameter "x"', "it takes no parameters"),
-        ({"name": "rouge_l", "config": {"k": 1}}, 'metric "rouge_l" has no parameter "k"', "it takes no parameters"),
+        ({"name": "rouge_l", "config": {"x": 1}}, 'metric "rouge_l" has no parameter "x"', 'did you mean "variant"?'),
+        ({"name": "rouge_l", "config": {"k": 1}}, 'metric "rouge_l" has no parameter "k"', 'did you mean "variant"?'),
         (
             {"name": "recall_all@5", "config": {"variant": "any"}},
             "metric \"recall_all_at_5\": variant = 'any', but the name says 'all'",

@@ -286,7 +286,7 @@ def test_an_adversarial_item_needs_no_gold_and_all_others_do() -> None:
 
 def test_a_category_of_the_config_is_a_number_or_its_text() -> None:
     as_number, as_word = (metrics.registry().measure("locomo_qa_score", {"category": c}) for c in (2, "2"))
-    assert as_number.definition == as_word.definition == "locomo_qa_score[category=2]/1"
+    assert as_number.definition == as_word.definition == "locomo_qa_score[category=2]/2"
     assert as_number.params == as_word.params == {"category": "2"}
 
 

@@ -13,11 +13,17 @@ from bench.config.benchmark import BenchmarkConfig
 _APART = {"aliases", "tags", "display_name", "description", "extends", "runtime", "overlay"}
 """what describes, what has been merged in, and the overlay, which has a digest of its own in the plan"""
 
+_ADDED = (("abstention", "equals"), ("abstention", "phrases"))
+"""keys that earlier versions did not know: a config that is silent about them keeps its digest"""
+
 
 def identity_tree(config: BenchmarkConfig) -> dict[str, object]:
     """The resolved config without what only describes it or says where a file lies."""
     tree = config.model_dump(mode="json", exclude=_APART)
     tree["data"].pop("local_path")
+    for section, key in _ADDED:
+        if tree[section][key] in (None, []):
+            tree[section].pop(key)
     return tree
 
 

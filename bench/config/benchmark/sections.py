@@ -166,7 +166,11 @@ class Abstention(ConfigModel):
     question_types: tuple[str, ...] = ()
     """types whose items have no answer"""
     field: FieldPath | None = None
-    """path of a flag"""
+    """path of a flag that is true where there is no answer"""
+    equals: bool | int | str | None = None
+    """value of ``field`` that means there is no answer: false for a flag such as ``answerable``"""
+    phrases: tuple[str, ...] = ()
+    """texts by which an answer declines, looked for in its first sentence; beside those of 21 languages"""
     score_retrieval: bool = False
     """true: their evidence counts in retrieval metrics"""
 

@@ -1,15 +1,15 @@
 """Full-text search of SQLite FTS5: the baseline of every retrieval table.
 
-The query is the question's distinct lower-cased ``\\w+`` tokens, each quoted, joined by OR; the order is
-``bm25, rowid`` (k1 1.2, b 0.75 are FTS5's own); a memory without a common word is not returned::
+The query is the question's distinct lower-cased words (``bench.metrics.words``: single characters and pairs of
+neighbors in scripts without spaces), each quoted, joined by OR; the order is ``bm25, rowid`` (k1 1.2, b 0.75 are
+FTS5's own); a memory without a common word is not returned::
 
     expression("Where does Ana's sister live?")     # '"where" OR "does" OR "ana" OR "s" OR "sister" OR "live"'
 """
 
 from __future__ import annotations
 
-import re
-
+from bench.metrics.words import index_terms
 from bench.model import Hit, Query, Space
 from bench.providers.builtin.face import BuiltIn
 from bench.providers.builtin.store import Store
@@ -17,7 +17,7 @@ from bench.providers.builtin.store import Store
 
 def expression(text: str) -> str:
     """The FTS5 expression of a question; empty when it has no word."""
-    return " OR ".join(f'"{token}"' for token in dict.fromkeys(re.findall(r"\w+", text.lower())))
+    return " OR ".join(f'"{token}"' for token in index_terms(text))
 
 
 class Bm25(BuiltIn):

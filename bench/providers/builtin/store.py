@@ -23,6 +23,7 @@ from urllib.parse import quote
 from anyio import CancelScope
 
 from bench.errors import DiskFull, is_disk_full
+from bench.metrics.words import indexed
 from bench.model import Hit, Memory
 from bench.providers.statements import statements
 
@@ -84,7 +85,8 @@ class Store:
             await self.connection.executemany(SQL["forget_words"], ids)
         await self.connection.executemany(SQL["put"], rows)
         if self.words:
-            await self.connection.executemany(SQL["put_words"], ids)
+            texts = [(indexed(memory.content), memory.id) for memory in memories]
+            await self.connection.executemany(SQL["put_words"], texts)
         await self.connection.commit()
 
     async def match(self, expression: str, limit: int) -> list[Stored]:

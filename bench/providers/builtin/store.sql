@@ -20,7 +20,7 @@ ON CONFLICT (id) DO UPDATE SET
 DELETE FROM words WHERE rowid IN (SELECT position FROM memories WHERE id = ?);
 
 -- name: put_words
-INSERT INTO words (rowid, content) SELECT position, content FROM memories WHERE id = ?;
+INSERT INTO words (rowid, content) SELECT position, ?1 FROM memories WHERE id = ?2;
 
 -- name: match
 SELECT m.id, m.content, m.session, m.at, bm25(words) AS score

@@ -9,9 +9,10 @@ Example::
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Mapping
+
+from bench.metrics.words import search_words
 
 K1 = 1.2
 B = 0.75
@@ -23,8 +24,8 @@ Scores = Mapping[str, float]
 
 
 def tokens(text: str) -> list[str]:
-    """Lower-cased words."""
-    return re.findall(r"\w+", text.lower())
+    """Lower-cased words; of scripts without spaces characters and pairs of neighbors."""
+    return search_words(text)
 
 
 def bm25(query: str, texts: Mapping[str, str]) -> dict[str, float]:

@@ -1,0 +1,250 @@
+"""What counts as a refusal to answer, in the languages that benchmarks are written in.
+
+Only how an answer *begins* counts, after an apology or a lead-in: "Paris, though I don't know the street" is an
+answer. This is the rule of the evaluators that need no judge; a judge's own verdict decides for judged ones.
+
+Example::
+
+    is_refusal("I don't know.")                             # True
+    is_refusal("对话中没有提到护照放在哪里。")                   # True
+    is_refusal("(kein Eintrag)", ("kein Eintrag",))         # True: a phrase of the benchmark
+    is_refusal("")                                          # False: no text says nothing
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+
+from bench.metrics.words import OPTIONAL
+
+_READ = 600
+"""characters from the front that are looked at"""
+_SPACES = re.compile(r"[\s\ufeff]+")
+_MARKS = str.maketrans("", "", '*_`"“”„«»「」『』')
+_SENTENCE_END = re.compile(r"[.!?。！？।؟۔]")
+
+LANGUAGES: Mapping[str, tuple[str, str]] = {
+    "en": (
+        r"i'm sorry|i am sorry|sorry|unfortunately|(?:based on|according to|from|in) (?:the |our |your |these |this )?"
+        r"(?:[\w-]+ ){0,3}(?:context|memories|memory|conversations?|information|history)[^,.]{0,40}",
+        r"(?:but )?(?:"
+        r"i (?:really |just |honestly )?(?:do not|don't|dont) (?:know|remember|recall|have (?:that|this|the|any|enough))"
+        r"|i'?m (?:not sure|unsure)|i am (?:not sure|unsure)"
+        r"|i (?:cannot|can't|could not|couldn't|am unable to|'m unable to) "
+        r"(?:answer|tell|find|determine|say|recall|remember|help)"
+        r"|(?:there is |there's )?(?:no|not enough|insufficient) (?:such )?"
+        r"(?:information|info|mention|memory|memories|data|record)"
+        r"|(?:it |this |that |the answer )?(?:is |was )?(?:not|never) "
+        r"(?:mentioned|stated|specified|known|available|provided|given)"
+        r"|(?:the answer is |it is |it's )?(?:unknown|unclear|n/a|not applicable|unanswerable)\W*$"
+        r"|(?:the )?(?:memories|context|conversations?|information|provided [\w ]+) (?:do|does|did) ?(?:not|n't) "
+        r"(?:say|mention|contain|include|provide|specify|hold|tell)"
+        r"|(?:you|the user) (?:did not|didn't|have not|haven't|has not|hasn't|never) (?:mention|specif|sa[iy]|state|told)"
+        r")",
+    ),
+    "zh": (
+        r"(?:非常|很|十分)?(?:抱歉|遗憾|遺憾)(?:的是)?|对不起|對不起|不好意思|(?:根据|根據|基于|基於|从|從)[^,。]{0,30}",
+        r"(?:我们?|我們)?(?:也|真的|并|並|还|還|目前|暂时)?(?:不知道|不清楚|不确定|不確定|不记得|不記得|不了解)"
+        r"|我?(?:无法|無法|不能)(?:回答|确定|確定|得知|判断|判斷|知道|提供|找到|确认|確認)"
+        r"|(?:我)?(?:没有|沒有|缺乏|缺少)(?:足够|足夠|相关|相關|任何|这方面|這方面|有关|有關)*(?:的)?"
+        r"(?:信息|资料|記憶|记忆|记录|記錄|数据|資訊|資料|内容|答案)"
+        r"|(?:在)?(?:[这這该該本以所][上述段些次份]*)?(?:提供|给定|給定|给出|我们|之前|过去|现有|已知)?(?:的)?"
+        r"(?:(?:对话|對話|谈话|談話|聊天|记忆|記憶|上下文|背景|文[本章中档件]|资料|資料|信息|資訊|内容|內容|材料|记录|記錄|历史|歷史|会话|會話)+)"
+        r"(?:中|里|裡|内|內|当中|當中)?,?(?:都|并|並|也|似乎|好像|完全)?(?:没有?|沒有?|未|从未|從未|无|無)"
+        r"|(?:都|并|並|也)?(?:没有?|沒有?|未|从未|從未)(?:被)?(?:明确|明確|直接|具体|具體)?(?:地)?"
+        r"(?:提到|提及|提过|提過|说明|說明|说到|說到|指出|给出|給出|记载|記載|找到(?:任何|相关|相關|有关|關於|关于|信息))"
+        r"|[^,。;]{0,30}(?:没有|沒有|未)(?:被)?(?:明确|明確)?(?:提到|提及|说明|說明|提供|记录|記錄)(?:过|過)?[。.!]*$"
+        r"|(?:答案)?(?:是)?(?:未知|不详|不詳|不明|无从得知|無從得知|信息不足|資訊不足|无答案|無答案)[。.!]*$",
+    ),
+    "ja": (
+        r"(?:大変)?申し訳(?:ありません|ございません|ないです)が?|す[みい]ませんが?|ごめんなさい|残念ながら|恐れ入りますが"
+        r"|[^、。]{0,30}(?:には|では|によると|によれば|からは|限り)",
+        r"[^、。,.]{0,60}?(?:[分判]か(?:りません|らない|りかねます)|わか(?:りません|らない|りかねます)|知りません|知らない"
+        r"|存じません|覚えてい?(?:ません|ない)|不明(?:です|である)?|お?答え(?:ることが|ることは|ら)?(?:れません|れない|できません|できない)"
+        r"|(?:回答|特定|確認|判断)(?:が|は)?でき(?:ません|ない)"
+        r"|(?:言及|記載|記述|説明|記録|明記)(?:は|が)?(?:さ?れて|して)い?(?:ません|ない)"
+        r"|(?:言及|記載|記述|記録|情報|記憶|データ|説明|手がかり|話)(?:が|は|も|に|には)?(?:一切|まったく|全く|特に)?"
+        r"(?:ありません|ございません|ない|なし|見つかりません|見当たりません|含まれてい?(?:ません|ない)|不足しています|不十分です)"
+        r"|(?:触れ|述べ|示さ|語ら)(?:ら)?れてい?(?:ません|ない)|(?:話し|言っ|述べ)てい(?:ません|ない))"
+        r"(?:でした|です|のです|んです)?[よね]?(?:[。.!]|$)",
+    ),
+    "ko": (
+        r"(?:정말 )?죄송(?:합니다만?|하지만|해요)|미안(?:합니다|해요|하지만|해)|안타깝게도|유감스럽게도|아쉽게도"
+        r"|[^,.]{0,30}(?:에서는|에는|에 따르면|으로는|바탕으로)",
+        r"[^,.]{0,60}?(?:모르겠(?:습니다|어요|다|네요)|모릅니다|몰라요|모른다|알 수(?:가)? ?없(?:습니다|어요|다|음)|알지 못합니다"
+        r"|기억(?:나지|이 나지|하지) (?:않습니다|않아요|못합니다)|확실하지 않(?:습니다|아요)"
+        r"|(?:대답|답변|답|확인|찾을|판단)(?:할)? ?수(?:가)? ?없(?:습니다|어요|다|음)"
+        r"|(?:언급|정보|기록|내용|기억|설명)(?:이|가|은|는|도)? ?(?:전혀 )?(?:없(?:습니다|어요|다|음|네요)|부족합니다)"
+        r"|(?:언급|명시|기록|설명)(?:되지|하지|된 (?:바|적|것)[이은]?|되어 있지|돼 있지) ?(?:않\S+|없\S+)"
+        r"|(?:알려지지|나와 있지|나오지|포함되어 있지) 않\S+)\W*(?:[.!]|$)",
+    ),
+    "de": (
+        r"(?:es )?tut mir (?:sehr )?leid|entschuldig\w+|verzeihung|leider|sorry|(?:laut|gemäß|basierend auf|nach) [^,.]{0,50}",
+        r"(?:aber )?(?:leider )?(?:ich (?:weiß|weiss)(?: es| das| leider)* nicht|(?:das|es|dies) (?:weiß|weiss) ich(?: leider)? nicht"
+        r"|(?:weiß|weiss) (?:ich )?nicht|keine ahnung|ich bin (?:mir )?(?:nicht|un) ?sicher|ich erinnere mich(?: \w+){0,3} nicht"
+        r"|(?:ich )?(?:kann|konnte)(?: ich)?(?: \w+){0,5} (?:nicht|keine)(?: \w+){0,4} "
+        r"(?:beantworten|sagen|finden|bestimmen|beurteilen|feststellen|antworten)"
+        r"|(?:ich )?habe(?: ich)?(?: \w+){0,3} (?:keine|nicht genügend|nicht genug) (?:information|angabe|daten|erinnerung|kenntnis)"
+        r"|(?:es|dazu|darüber|hierzu|dafür) (?:gibt|liegen|liegt)(?: \w+){0,4} (?:keine\w*|nicht genügend) "
+        r"(?:information|angabe|hinweis|erwähnung|daten)"
+        r"|(?:(?:das|es|dies|sie|er|(?:der|die|das|diese) \w+) )?(?:wird|wurde|ist|sind|werden|wurden)(?: \w+){0,6}? nicht "
+        r"(?:erwähnt|genannt|angegeben|bekannt|besprochen|verfügbar|enthalten|beschrieben)"
+        r"|keine (?:information|angabe|erwähnung|daten|hinweis)|nicht (?:erwähnt|genannt|angegeben|bekannt)"
+        r"|(?:(?:die|der|das|den) )?(?:erinnerungen|kontext|gespräche?|unterhaltung(?:en)?|informationen|konversation|bereitgestellten? \w+)"
+        r" (?:enth\w+|erwähn\w+|nenn\w+|sag\w+|g[ie]b\w+)(?: \w+){0,4} (?:nicht|keine)"
+        r"|(?:in (?:den|der|dem|diesem|diesen)|im) (?:\w+ )?(?:gespräch\w*|unterhaltung\w*|erinnerungen|konversation\w*|kontext|text)"
+        r" (?:wird|wurde|werden|gibt|ist|sind|steht|finde\w*)(?: \w+){0,6} (?:nicht|keine)|(?:unbekannt|unklar)\W*$)",
+    ),
+    "fr": (
+        r"(?:je suis )?(?:vraiment )?désolée?|(?:toutes )?mes excuses|malheureusement|pardon"
+        r"|(?:d'après|selon|dans|sur la base d\w*) [^,.]{0,50}",
+        r"(?:mais )?(?:je (?:ne |n'|n')(?:le |l'|m'en |me |en )?(?:sais pas|connais pas|souviens pas|rappelle pas|me souviens pas"
+        r"|suis pas (?:sûre?|certaine?|en mesure)|dispose (?:pas|d'aucun)|trouve (?:pas|aucun)"
+        r"|peux (?:pas )?(?:\w+ )?(?:répondre|dire|déterminer|savoir)|ai (?:pas|aucune?)(?: assez)? ?(?:d'|de |l')?(?:cette )?"
+        r"(?:information|souvenir|donnée|mention|réponse|idée))"
+        r"|je l'ignore|j'ignore|il n'(?:y a|existe) (?:pas|aucune?) ?(?:assez )?(?:d'|de )?(?:information|mention|donnée|détail|indication)"
+        r"|aucune (?:information|mention|donnée|indication)|on ne (?:sait|peut) pas|impossible (?:de|à) (?:répondre|savoir|dire|déterminer)"
+        r"|(?:ce|cela|ceci|c'|il|elle|l'information|cette information|la réponse)(?: \w+){0,2}? ?(?:n'est|n'a|ne sont|n'ont) pas(?: été)? "
+        r"(?:mentionn|précis|indiqu|connu|spécifi|fourni|donn|disponible)|(?:non|pas) (?:mentionn|précis|indiqu|spécifi|connu)"
+        r"|(?:la |les |le |l'|cette |ces )?(?:conversations?|contexte|mémoires?|souvenirs|informations|texte|dialogue)(?: \w+){0,3} "
+        r"(?:ne |n')(?:\w+ )?(?:mentionn|précis|indiqu|conti|dit|disent|fourni|donn|spécifi|parle|permet)\w* (?:pas|aucune?|rien)"
+        r"|(?:inconnue?|indéterminée?)\W*$)",
+    ),
+    "es": (
+        r"lo siento|perd[oó]n\w*|disculp\w+|lamentablemente|desafortunadamente|lo lamento|por desgracia"
+        r"|(?:según|de acuerdo con|en) (?:la|las|el|los) [^,.]{0,50}",
+        r"(?:pero )?(?:(?:yo )?no (?:lo )?(?:sé\b|s[eé]\W*$|lo sé|conozco la respuesta|(?:me )?(?:recuerdo|acuerdo)|estoy segur"
+        r"|puedo (?:\w+ )?(?:responder|saber|determinar|decir|contestar|encontrar|recordar)"
+        r"|(?:dispongo|tengo|hay)(?: \w+){0,2} (?:información|informacion|datos|recuerdo|constancia|mención|mencion|detalles|registro)"
+        r"|se (?:menciona|especifica|indica|dice|proporciona|sabe|conoce|ha mencionado|mencion[oó]|encuentra (?:información|mención))"
+        r"|(?:está|fue|ha sido|es) (?:mencionad|disponible|especificad|claro\W*$|conocid)|mencionad|especificad|consta)"
+        r"|(?:la |el |las |los |esta )?(?:conversaci[oó]n(?:es)?|contexto|memorias?|recuerdos|información|texto|diálogo)(?: \w+){0,3} no "
+        r"(?:\w+ )?(?:menciona|indica|contiene|dice|especifica|proporciona|incluye|da|habla)\w*"
+        r"|(?:eso|esto|la respuesta|esa información|la información)(?: \w+){0,2}? no (?:se|está|fue|es)(?: \w+){0,2} "
+        r"?(?:menciona|especifica|conocid|disponible|indica|proporciona)|se desconoce|desconocid[oa]\W*$|ningun[ao] (?:mención|información)"
+        r"|en (?:la|las|el) (?:conversaci\w+|contexto|memorias?|texto) no (?:se|hay))",
+    ),
+    "pt": (
+        r"desculp\w+|sinto muito|lamento|infelizmente|peço desculpas?|(?:de acordo com|segundo|com base n?\w*|na|no|nas|nos) [^,.]{0,50}",
+        r"(?:mas )?(?:(?:eu )?não (?:o )?(?:sei\b|conheço a resposta|me (?:lembro|recordo)|lembro|tenho certeza"
+        r"|tenho (?:\w+ ){0,2}informaç|(?:consigo|posso) (?:\w+ )?(?:responder|dizer|determinar|encontrar|saber|afirmar)"
+        r"|(?:há|existe|existem|tem) (?:\w+ )?(?:informaç|menç|dados|registro|detalhes)"
+        r"|(?:(?:é|foi|está|foram|são|fica) (?:\w+ )?)?(?:mencionad|informad|especificad|disponív|conhecid|indicad|clar[oa]\W*$)"
+        r"|se (?:menciona|sabe)|consta)"
+        r"|(?:a |o |as |os |essa )?(?:conversas?|contexto|memórias?|informaç(?:ão|ões)|texto|diálogo)(?: \w+){0,3} não "
+        r"(?:\w+ )?(?:mencion|indic|cont[eéê]m|diz|especific|fornec|inclu|inform|é|foi|está)\w*"
+        r"|(?:isso|isto|a resposta|ele|ela) não (?:é|foi|está) (?:mencionad|informad|especificad|disponív|conhecid)"
+        r"|desconhecid[oa]\W*$|nenhuma (?:menção|informação)|na conversa não)",
+    ),
+    "it": (
+        r"mi (?:di)?spiace|spiacente|scus\w+|purtroppo|(?:secondo|in base a\w*|nella|nelle|nel|nei) [^,.]{0,50}",
+        r"(?:ma )?(?:(?:io )?non (?:lo )?(?:so\b|(?:mi )?ricordo|sono (?:sicur|cert|in grado)|posso (?:\w+ )?(?:rispondere|dire|determinare|saper)"
+        r"|(?:ho|ci sono|c'è)(?: \w+){0,2} (?:informazion|menzion|dati|riferiment|ricord)"
+        r"|(?:(?:è|viene|sono|vengono)(?: stat[oaie])? )?(?:menzionat|specificat|indicat|not[oa]\b|disponibil|chiar[oa]\W*$|detto)"
+        r"|si (?:sa|menziona|parla)\b)"
+        r"|(?:la |le |il |i |l'|gli )?(?:conversazion[ei]|contesto|memori[ae]|ricordi|informazioni|testo|dialogo)(?: \w+){0,3} non "
+        r"(?:\w+ )?(?:menzion|indic|conten|contien|dic|specific|forni|includ)\w*"
+        r"|(?:questo|ciò|l'informazione|questa informazione|la risposta) non (?:è|viene)(?: \w+)? (?:menzionat|specificat|disponibil|not[oa])"
+        r"|(?:sconosciut[oa]|ignot[oa])\W*$|nessuna (?:menzione|informazione))",
+    ),
+    "ru": (
+        r"извини\w*|прости\w*|к сожалению|прошу прощения|сожалею|(?:согласно|исходя из|судя по|в|по) [^,.]{0,50}",
+        r"(?:но )?(?:(?:я )?(?:этого |об этом |точно )?не (?:знаю|помню|уверен|наш[её]л|располагаю|имею (?:\w+ )?информации"
+        r"|могу (?:\w+ ){0,3}(?:ответить|сказать|определить|найти|вспомнить))"
+        r"|(?:у меня )?(?:нет|недостаточно) (?:\w+ ){0,2}?(?:информации|данных|сведений|упоминани\w+)"
+        r"|(?:(?:об этом|это|этого|в \w+(?: \w+){0,2}) )?(?:\w+ )?не (?:упомин\w+|упомян\w+|указан\w*|сказано|говори\w+|сообща\w+|известно)"
+        r"|(?:ответ )?неизвест\w+\W*$|неизвестно"
+        r"|(?:разговор\w*|контекст\w*|воспоминани\w*|бесед\w*|диалог\w*)(?: \w+){0,3} не (?:упомин|содерж|указ|говор)\w*"
+        r"|информаци[ия] (?:\w+ ){0,4}(?:отсутству|не (?:указан|найден|упомян)|нет)"
+        r"|в (?:\w+ ){1,3}(?:нет|отсутству\w+) (?:\w+ )?(?:информаци|упоминани|данных|сведени))",
+    ),
+    "uk": (
+        r"вибач\w*|перепрошую|на жаль",
+        r"(?:але )?(?:(?:я )?(?:цього )?не (?:знаю|пам'ятаю|впевнен\w*|можу відповісти)|(?:у мене )?немає (?:\w+ )?(?:інформації|даних|згадк\w+)"
+        r"|(?:про це |це )?не (?:згад\w+|вказан\w*|відомо)|невідомо)",
+    ),
+    "ar": (
+        r"آسف|أنا آسف|عذرا|أعتذر|اعتذر|للأسف|معذرة|(?:وفقا|بناء على|استنادا|حسب) [^,.،]{0,50}",
+        r"(?:و?لكن )?(?:(?:أنا )?(?:لا|لم|لست) (?:أعرف|اعرف|أعلم|اعلم|أدري|ادري|أتذكر|اتذكر|متأكد\w*|أستطيع|استطيع|أملك|امتلك|أجد)"
+        r"|لا (?:يمكن|يمكنني) (?:\w+ )?(?:الإجابة|تحديد|معرفة|القول)"
+        r"|(?:لا|ليس|ليست|لم) ?(?:توجد|يوجد|هناك|تتوفر|يتوفر|لدي|لدى|ترد|يرد)(?: \w+){0,2} (?:معلوم|ذكر|إشارة|بيانات)"
+        r"|لم (?:يتم )?(?:ذكر|يذكر|تذكر|يذكر|يرد|يحدد|تحدد)|(?:هذا |الإجابة )?غير (?:معروف|مذكور|محدد|متوفر|معلوم)"
+        r"|(?:في )?(?:هذه )?(?:المحادث\w+|السياق|الذاكرة|الذكريات|النص|الحوار|المعلومات)(?: \w+){0,3} (?:لا|لم) \w+"
+        r"|(?:لا|لم) (?:تذكر|يذكر|تحتوي|يحتوي|تشير|يشير|توضح|تتضمن) (?:\w+ )?(?:المحادث\w+|السياق|الذاكرة|الذكريات|النص|الحوار|المعلومات))",
+    ),
+    "hi": (
+        r"(?:मुझे )?(?:क्षमा करें|माफ़? ?कर\S+|खेद है(?: कि)?|अफ़?सोस है(?: कि)?)|दुर्भाग्य से|(?:\S+ ){0,5}(?:के अनुसार|के आधार पर)",
+        r"(?:लेकिन )?(?:(?:मुझे|हमें) (?:\S+ ){0,6}?(?:नहीं (?:पता|मालूम|याद)|(?:पता|मालूम|याद|जानकारी) नहीं)|(?:पता|मालूम|ज्ञात|स्पष्ट) नहीं"
+        r"|मैं (?:\S+ ){0,6}?नहीं (?:जानता|जानती|बता सक|कह सक|दे सक)|अज्ञात"
+        r"|(?:[^\s,।.]+ ){0,12}?(?:जानकारी|उल्लेख|ज़िक्र|जिक्र|सूचना|विवरण)(?: \S+){0,3} नहीं)",
+    ),
+    "th": (
+        r"(?:ต้อง)?ขอโทษ(?:ด้วย|ครับ|ค่ะ|นะ)*|(?:ต้อง)?ขออภัย(?:ด้วย|ครับ|ค่ะ)*|เสียใจ(?:ด้วย)?|น่าเสียดาย(?:ที่)?|(?:จาก|ตาม)[^ ]{0,40}",
+        r"(?:แต่)?(?:ฉัน|ผม|ดิฉัน|เรา|หนู)?(?:ก็|ยัง)?(?:ไม่(?:ทราบ|รู้|แน่ใจ|สามารถ(?:ตอบ|ระบุ|บอก|หา|ให้คำตอบ)|มีข้อมูล|พบข้อมูล|ปรากฏ"
+        r"|มีการ(?:กล่าว|ระบุ|พูด|เอ่ย)ถึง|มีการระบุ|ได้(?:ถูก)?(?:กล่าว|ระบุ|พูดถึง|เอ่ย|บอก))|จำไม่ได้)"
+        r"|(?:ใน)?(?:บท|การ)?(?:สนทนา|ข้อมูล|บริบท|ความทรงจำ|ข้อความ)[^.]{0,40}?ไม่(?:ได้|มี|ปรากฏ|พบ)",
+    ),
+    "tr": (
+        r"(?:çok )?üzgünüm|maalesef|özür dilerim|ne yazık ki",
+        r"(?:ama )?(?:(?:ben )?(?:bunu |bu konuda )?(?:bilm?iyorum(?<=bilmiyorum)|hatırlamıyorum|emin değilim)"
+        r"|[^.,]{0,60}?(?:bilgi(?:m|miz|ye sahip)? (?:yok|bulunmuyor|mevcut değil|bulunmamaktadır|değilim)|belirtilm[ei]\w+|bahsedilm[ei]\w+"
+        r"|söz edilm[ei]\w+|bilinmiyor|cevap veremem|cevaplayamam|yanıtlayamam))",
+    ),
+    "nl": (
+        r"(?:het )?spijt me|sorry|helaas|(?:volgens|op basis van|in) [^,.]{0,50}",
+        r"(?:maar )?(?:(?:dat |dit )?(?:weet ik|ik weet)(?: het| dat| helaas)* niet|geen idee"
+        r"|ik (?:kan|kon)(?: \w+){0,4} niet (?:\w+ )?(?:beantwoorden|zeggen|vinden|bepalen)"
+        r"|ik heb(?: \w+){0,3} (?:geen|onvoldoende) (?:informatie|gegevens)|er is(?: \w+)? geen (?:\w+ )?(?:informatie|vermelding)"
+        r"|(?:dat|dit|het|er|de \w+) (?:wordt|is|werd|staat)(?: \w+){0,4} niet (?:vermeld|genoemd|bekend|gegeven)"
+        r"|niet (?:vermeld|genoemd|bekend)|onbekend\W*$)",
+    ),
+    "pl": (
+        r"przepraszam|niestety|przykro mi",
+        r"(?:ale )?(?:(?:ja )?nie (?:wiem|pamiętam|jestem (?:pew|w stanie)|mogę (?:\w+ ){0,3}(?:odpowiedzieć|powiedzieć|określić)"
+        r"|mam(?: \w+){0,2} informacji|ma(?: \w+){0,2} (?:informacji|wzmianki)|wspomniano|podano|wiadomo)"
+        r"|(?:rozmow\w+|kontekst\w*)(?: \w+){0,3} nie (?:wspomin|zawier|poda)\w*|brak (?:informacji|danych|wzmianki)|nieznan\w+\W*$)",
+    ),
+    "vi": (
+        r"(?:tôi )?(?:rất )?(?:xin lỗi|tiếc)(?: là)?",
+        r"(?:nhưng )?(?:(?:tôi |mình |em )?(?:không (?:biết|rõ|nhớ|chắc|thể (?:trả lời|xác định|biết|tìm)|có (?:\w+ )?(?:thông tin|dữ liệu|đề cập)"
+        r"|được (?:đề cập|nhắc|nêu)|đề cập|tìm thấy thông tin)|chưa (?:biết|rõ))"
+        r"|(?:trong )?(?:cuộc (?:trò chuyện|hội thoại)|ngữ cảnh|thông tin|đoạn)[^.,]{0,40}? không (?:đề cập|nhắc|nói|có|chứa|được))",
+    ),
+    "id": (
+        r"(?:mohon )?maaf|sayangnya",
+        r"(?:tetapi |tapi )?(?:(?:saya )?tidak (?:tahu|ingat|yakin|(?:dapat|bisa) (?:menjawab|menemukan|menentukan)|memiliki (?:\w+ )?informasi"
+        r"|ada (?:informasi|penyebutan)|disebutkan|diketahui)|(?:dalam )?(?:percakapan|konteks|informasi)[^.,]{0,40}? tidak "
+        r"(?:disebut|menyebut|berisi|memuat|tersedia|ada)\w*)",
+    ),
+}
+"""language -> how an answer may lead in, and how a refusal begins after that"""
+
+
+def is_refusal(answer: str, phrases: Iterable[str] = ()) -> bool:
+    """True when an answer begins by declining, or when its first sentence holds one of ``phrases``."""
+    return _is_refusal(answer, tuple(phrases))
+
+
+@functools.lru_cache(maxsize=64)  # every judge of an answer asks
+def _is_refusal(answer: str, phrases: tuple[str, ...]) -> bool:
+    text = _plain(answer)
+    if not text:
+        return False
+    first = _SENTENCE_END.split(text, maxsplit=1)[0]
+    if any((wanted := _plain(phrase)) and (wanted in first or text.startswith(wanted)) for phrase in phrases):
+        return True
+    return any(pattern.match(text) is not None for pattern in _patterns())
+
+
+def _plain(text: str) -> str:
+    text = unicodedata.normalize("NFKC", text[:_READ].replace("’", "'").translate(_MARKS)).lower()
+    return _SPACES.sub(" ", OPTIONAL.sub("", text)).strip(" ([")
+
+
+@functools.cache
+def _patterns() -> tuple[re.Pattern[str], ...]:
+    parts = (f"(?:(?:{lead})[,.:;!、。،؛ ]*){{0,2}}(?:{core})" for lead, core in LANGUAGES.values())
+    return tuple(re.compile(unicodedata.normalize("NFKC", part)) for part in parts)

@@ -1,0 +1,97 @@
+"""Words of scripts with and without spaces, and the metrics that count them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+import pytest
+
+from bench.metrics import resolve, score
+from bench.metrics.words import comparable, index_terms, indexed, search_words, spaced
+
+LATIN = ["The quick-brown café's 7:40 don’t — 👍 ☎️", "naïve Straße x_y ½", "“Paris”", "a\tb\nc", ""]
+RIGHT = [
+    ("钥匙放在蓝色花盆下面。", "在蓝色花盆下面"),
+    ("彼女は東京に住んでいます", "東京"), ("그녀는 서울에 삽니다", "서울"),
+    ("เธอมีแมวสองตัว", "แมวสองตัว"), ("ນາງຢູ່ວຽງຈັນ", "ວຽງຈັນ"), ("នាងរស់នៅភ្នំពេញ", "ភ្នំពេញ"), ("သူမ ရန်ကုန်မှာနေတယ်", "ရန်ကုန်"),
+    ("她在OpenAI工作", "OpenAI"), ("«Москва»!", "Москва"), ("وُلِدَتْ في القاهرةِ،", "القاهرة"), ("दिल्ली।", "दिल्ली"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", LATIN)
+def test_text_of_latin_letters_is_left_as_it_is(text: str) -> None:
+    assert spaced(text) == text
+    assert indexed(text) == text
+    assert comparable(text) == text.lower()
+    assert search_words(text) == re.findall(r"\w+", text.lower())
+
+
+@pytest.mark.parametrize(("answer", "gold"), RIGHT)
+@pytest.mark.parametrize("metric", ["token_f1", "rouge_l.multilingual", "bleu_1", "contains_match"])
+def test_a_right_answer_is_worth_something_in_every_script(metric: str, answer: str, gold: str) -> None:
+    if metric == "contains_match" and "وُ" in answer:
+        pytest.skip("contains compares letters as they are written")
+    value = score(metric, prediction=answer, reference=gold)
+    assert value is not None and value > 0
+    assert score(metric, prediction=gold, reference=gold) == pytest.approx(1)
+    assert score("bleu", prediction=gold, reference=gold) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("metric", ["token_f1", "rouge_l.multilingual", "bleu_1", "contains_match"])
+def test_an_answer_that_shares_nothing_is_worth_nothing(metric: str) -> None:
+    assert score(metric, prediction="她搬到了杭州", reference="豆豆") == 0
+
+
+def test_the_published_forms_stay_as_they_were_published() -> None:
+    pair = {"prediction": "東京タワー", "reference": "東京"}
+    assert score("token_f1", params={"variant": "squad"}, **pair) == 0
+    assert score("rouge_l", **pair) == 0
+    assert resolve("token_f1.squad").definition == "token_f1.squad/1"
+    assert resolve("token_f1").definition == "token_f1.multilingual/1"
+    assert resolve("rouge_l").definition == "rouge_l/1"
+
+
+@pytest.mark.parametrize(
+    ("prediction", "reference"),
+    [
+        ("The Cat, a dog", "cat dog"),
+        ("don’t stop", "do not stop"),
+        ("Café au lait", "café"),
+        ("“Paris”", "Paris"),
+        ("👍 great", "great"),
+    ],
+)
+def test_latin_text_has_the_value_of_squad(prediction: str, reference: str) -> None:
+    pair = {"prediction": prediction, "reference": reference}
+    assert score("token_f1", **pair) == score("token_f1.squad", **pair)
+    assert score("rouge_l.multilingual", **pair) == score("rouge_l", **pair)
+    assert score("bleu", **pair) == score("bleu.sacrebleu_sentence", **pair)
+
+
+def test_letters_that_look_the_same_are_the_same() -> None:
+    decomposed = unicodedata.normalize("NFD", "Café in Hà Nội")
+    assert score("token_f1", prediction=decomposed, reference="café in hà nội") == 1
+    assert score("token_f1", prediction="ＴＯＫＹＯ　タワー，２０２３", reference="tokyoタワー2023") == pytest.approx(1)
+    assert score("token_f1", prediction="İSTANBUL", reference="istanbul") == 1
+    assert score("token_f1", prediction="שָׁלוֹם", reference="שלום") == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold", "found"),
+    [("เธอมีแมวสองตัว", "แมว", 1), ("នាងរស់នៅភ្នំពេញ", "ភ្នំពេញ", 1), ("किताबें", "किताब", 0), ("Parisian", "Paris", 0)],
+)
+def test_contains_asks_for_a_word_boundary_only_where_there_is_one(answer: str, gold: str, found: int) -> None:
+    assert score("contains_match", prediction=answer, reference=gold) == found
+
+
+def test_a_leak_is_found_in_a_script_without_spaces() -> None:
+    leak = {"deleted": "备用钥匙放在蓝色花盆下面", "texts": ["她说备用钥匙放在蓝色花盆下面了"]}
+    assert score("deletion_check", params={"fuzzy_match": True}, **leak) == 0
+    assert score("deletion_check", params={"fuzzy_match": True}, deleted=leak["deleted"], texts=["她喜欢喝茶"]) == 1
+
+
+def test_words_with_marks_stay_whole_in_an_index() -> None:
+    assert len(index_terms("किताब")) == 1
+    assert index_terms("किताब")[0] in indexed("वह किताब पढ़ती है").split()
+    assert index_terms(unicodedata.normalize("NFD", "résumé")) == ["résumé"]
