@@ -170,7 +170,7 @@ class Abstention(ConfigModel):
     equals: bool | int | str | None = None
     """value of ``field`` that means there is no answer: false for a flag such as ``answerable``"""
     phrases: tuple[str, ...] = ()
-    """texts by which an answer declines, looked for in its first sentence; beside those that are known in 19 languages"""
+    """texts by which an answer declines, in its first sentence; refusals in 19 languages are known"""
     score_retrieval: bool = False
     """true: their evidence counts in retrieval metrics"""
 
