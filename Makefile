@@ -1,18 +1,27 @@
 # Two commands on a fresh machine with python3 (>= 3.11), make and git:
 #   make demo    installs into .venv and measures the built-in providers on the embedded benchmark
-#   make test    installs what the tests need and runs all of them
+#   make test    installs what the tests need and runs them
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Tests run beside each other; what PYTEST_ADDOPTS and PYTEST_ARGS say counts more: PYTEST_ADDOPTS="-n 0" make test
+WORKERS := -n logical --maxprocesses 4 --dist worksteal
+PYTEST := PYTEST_ADDOPTS="$(WORKERS) $$PYTEST_ADDOPTS" $(BIN)/python -m pytest
 PYTEST_ARGS ?=
+# Hundreds of tests start the program: what is compiled once is kept.
+export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test lint coverage docs lock servers clean
+.PHONY: demo test test-long lint coverage docs lock servers clean
 
 demo: $(VENV)/.installed
 	$(BIN)/bench run
 
 test: $(VENV)/.installed-test servers
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(PYTEST) $(PYTEST_ARGS)
+
+# What takes too long for every change: laws on thousands of random examples, storms of kills and signals, large files.
+test-long: $(VENV)/.installed-test servers
+	$(PYTEST) -m "long or hypothesis" --hypothesis-profile long --timeout 3600 $(PYTEST_ARGS)
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
@@ -23,7 +32,7 @@ lint: $(VENV)/.installed-test
 # Branch coverage of bench/ by all tests and the processes they start; below 90 % it fails.
 coverage: $(VENV)/.installed-test servers
 	$(BIN)/coverage erase
-	-$(BIN)/coverage run -m pytest -q -n 2 --dist loadfile $(PYTEST_ARGS)
+	-PYTEST_ADDOPTS="$(WORKERS) $$PYTEST_ADDOPTS" $(BIN)/coverage run -m pytest -m "" $(PYTEST_ARGS)
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report --skip-covered --sort=cover --fail-under=90
 

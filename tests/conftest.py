@@ -10,14 +10,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
 from bench import events
+from tests import laws
 from tests.small_world import World
 
-# how long an example takes says more of the machine than of the code
-settings.register_profile("unhurried", deadline=None)
-settings.load_profile("unhurried")
+laws.register()
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -7,7 +7,6 @@ import signal
 from pathlib import Path
 
 import anyio
-import pytest
 
 from bench.engine import Stop
 from bench.engine.run import PAUSE_FILE, SHARDS
@@ -32,7 +31,6 @@ async def test_a_worker_killed_mid_shard_leaves_results_byte_equal_to_one_proces
     assert await same_as_one_process(world, "r")
 
 
-@pytest.mark.slow
 async def test_a_worker_that_says_nothing_is_dropped_and_its_shard_run_elsewhere(
     machines: Machines, world: World, tmp_path: Path
 ) -> None:
@@ -50,7 +48,6 @@ async def test_a_worker_that_says_nothing_is_dropped_and_its_shard_run_elsewhere
     assert await same_as_one_process(world, "r")
 
 
-@pytest.mark.slow
 async def test_a_scheduler_that_goes_away_leaves_a_run_that_goes_on_elsewhere(
     machines: Machines, world: World, tmp_path: Path
 ) -> None:
@@ -73,7 +70,6 @@ async def test_a_scheduler_that_goes_away_leaves_a_run_that_goes_on_elsewhere(
     assert await same_as_one_process(world, "r")
 
 
-@pytest.mark.slow
 async def test_a_run_whose_workers_are_all_gone_says_so_and_goes_on_with_others(
     machines: Machines, world: World
 ) -> None:

@@ -65,7 +65,6 @@ async def test_a_budget_is_one_for_all_shards(machines: Machines, world: World) 
     assert 0.3 <= float(outcome.cost_usd) <= 0.3 + 16 * each, "two seconds of two workers too late at most"
 
 
-@pytest.mark.slow
 async def test_the_first_ctrl_c_on_a_terminal_ends_a_local_cluster_cleanly(machines: Machines, world: World) -> None:
     world.fault("search:latency:ms=100")
     process = bench(world.workspace, *command("local:2"), "--display", "none")

@@ -148,7 +148,6 @@ async def test_an_ended_run_tries_again_what_failed_where_it_is_asked(machines: 
     assert await same_as_one_process(world, "r")
 
 
-@pytest.mark.slow
 def test_an_installed_program_spreads_a_run_from_any_folder(root: Path, tmp_path: Path) -> None:
     """As the wheel lies in site-packages: the package and its data, and no checkout in sight."""
     site, place = tmp_path / "site", tmp_path / "empty"

@@ -10,8 +10,7 @@ from tests.compose.docker import missing
 from tests.compose.stack import main
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
+@pytest.mark.long
 def test_the_stack_is_built_started_stopped_killed_and_resumed() -> None:
     if os.environ.get("MEMORYBENCH_STACK") != "1":
         pytest.skip("THE STACK WAS NOT TRIED: set MEMORYBENCH_STACK=1 (installs nothing, takes some minutes)")

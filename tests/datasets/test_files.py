@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import rfc8785
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.config.catalog import Catalog
@@ -34,7 +34,6 @@ VALUES = st.recursive(
 ROWS = st.lists(st.dictionaries(st.text(max_size=5), VALUES, max_size=4), min_size=1, max_size=6)
 
 
-@settings(max_examples=60, deadline=None)
 @given(ROWS, st.sampled_from([None, 1, 4]), st.booleans())
 def test_every_row_of_an_array_is_read_again_by_its_place(rows, indent, bom) -> None:
     import tempfile
@@ -114,20 +113,20 @@ def test_m1_the_index_costs_a_few_dozen_bytes_an_item(workspace: Workspace) -> N
     assert kept / 20_000 < 80
 
 
-@pytest.mark.slow
-def test_m1_a_large_file_loads_under_200_mb(workspace: Workspace) -> None:
+@pytest.mark.parametrize("rows", [3_000, pytest.param(9_500, marks=pytest.mark.long)])
+def test_m1_a_large_file_loads_in_little_memory(workspace: Workspace, rows: int) -> None:
     path = workspace.manifest("large")
     words = "lorem ipsum dolor sit amet " * 1200
     with (path.parent / "data.jsonl").open("w", encoding="utf-8") as file:
-        for n in range(9_500):
+        for n in range(rows):
             row = {"id": f"r{n}", "content": f"{n} {words}", "question": "q", "answer": "a"}
             file.write(json.dumps(row) + "\n")
-    assert (path.parent / "data.jsonl").stat().st_size > 300_000_000
+    size_kb = (path.parent / "data.jsonl").stat().st_size // 1000
     script = (
         "import re, sys; from pathlib import Path; from bench.config.catalog import Catalog;"
         "from bench.datasets import Selection, open_benchmark;"
         "root = Path(sys.argv[1]); data = open_benchmark(Catalog.load(root).benchmark('large'), root);"
-        "refs = list(data.items(Selection(start=9001, end=9050)));"
+        "refs = list(data.items(Selection(start=2901, end=2950)));"
         "[(data.item(ref), data.memories(ref.corpus)) for ref in refs];"
         # VmHWM, not ru_maxrss: that one begins with the size of the process that started this one
         "print(re.search(r'VmHWM:\\s+(\\d+) kB', Path('/proc/self/status').read_text())[1])"
@@ -135,7 +134,7 @@ def test_m1_a_large_file_loads_under_200_mb(workspace: Workspace) -> None:
     done = subprocess.run(
         [sys.executable, "-c", script, str(workspace.root)], capture_output=True, text=True, check=True
     )
-    assert int(done.stdout) < 200_000
+    assert int(done.stdout) < min(200_000, 60_000 + size_kb)
 
 
 def test_a_local_file_gets_no_note_beside_it(workspace: Workspace) -> None:

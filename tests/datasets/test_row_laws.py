@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.datasets.filerow import FileRow, FloatText, loads
@@ -64,14 +64,12 @@ def as_lines(rows: Sequence[Row], *, end: str = "\n") -> bytes:
     return end.join(json.dumps(row, ensure_ascii=False) for row in rows).encode()
 
 
-@settings(max_examples=60, deadline=None)
 @given(ROWS, st.sampled_from([None, 2]), st.booleans(), st.sampled_from(["\n", "\r\n", "\n\n \n"]))
 def test_an_array_and_lines_give_the_same_rows(rows: list[Row], indent: int | None, escape: bool, end: str) -> None:
     assert again(as_array(rows, indent=indent, escape=escape), "json") == (rows, rows)
     assert again(as_lines(rows, end=end), "jsonl") == (rows, rows)
 
 
-@settings(max_examples=60, deadline=None)
 @given(TABLES, st.sampled_from(["\n", "\r\n"]), st.booleans())
 def test_a_table_gives_back_what_was_written(table: tuple[list[str], list[list[str]]], end: str, bom: bool) -> None:
     names, records = table
@@ -84,7 +82,6 @@ def test_a_table_gives_back_what_was_written(table: tuple[list[str], list[list[s
     assert again((b"\xef\xbb\xbf" if bom else b"") + data, "csv") == (expected, expected)
 
 
-@settings(max_examples=80, deadline=None)
 @given(ROWS, st.data())
 def test_a_file_cut_anywhere_gives_its_whole_rows_and_then_an_error(rows: list[Row], data: st.DataObject) -> None:
     whole = as_array(rows)
@@ -95,7 +92,6 @@ def test_a_file_cut_anywhere_gives_its_whole_rows_and_then_an_error(rows: list[R
     assert str(found[-1].error).split(": ")[1] == f"[{len(found) - 1}]"
 
 
-@settings(max_examples=80, deadline=None)
 @given(ROWS, st.data())
 def test_lines_cut_anywhere_lose_the_last_row_at_most(rows: list[Row], data: st.DataObject) -> None:
     whole = as_lines(rows)
@@ -107,7 +103,6 @@ def test_lines_cut_anywhere_lose_the_last_row_at_most(rows: list[Row], data: st.
     assert all(row.error is None for row in found[:complete])
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.binary(max_size=60), st.sampled_from(["json", "jsonl", "csv"]))
 def test_no_bytes_at_all_raise_anything_but_a_told_error(data: bytes, form: Format) -> None:
     try:
@@ -169,7 +164,6 @@ def test_an_array_may_begin_after_a_long_blank() -> None:
     assert [row.values for row in read(b" " * 70_000 + b'[{"a": 1}]', "json")] == [{"a": 1}]
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(st.sampled_from(['{"a": 1}', "", "  ", '{"b": "x"}']), min_size=1, max_size=12))
 def test_the_line_of_a_row_is_found_again_from_its_offset(lines: list[str]) -> None:
     with on_disk("\n".join(lines).encode(), "jsonl") as file:

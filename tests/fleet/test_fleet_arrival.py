@@ -13,6 +13,7 @@ from bench.model import Memory, Space
 from bench.providers import Finishes, Prepares
 from tests.fakes.frame import Fake
 from tests.fleet.fleet import FAKES, opened_at
+from tests.laws import examples
 from tests.providers.declared import playing
 
 TEXTS = st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=60)
@@ -27,7 +28,7 @@ def held(fake: Fake) -> set[str]:
 
 
 @pytest.mark.parametrize("name", sorted(FAKES))
-@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(4), suppress_health_check=list(HealthCheck))
 @given(texts=st.lists(WORDS, min_size=1, max_size=6, unique=True))
 async def test_any_text_arrives_unchanged(name: str, texts: list[str], tmp_path: Path) -> None:
     async with FAKES[name]().running() as fake, opened_at(name, fake, tmp_path) as provider:

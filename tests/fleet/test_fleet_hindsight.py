@@ -36,7 +36,6 @@ async def running(folder: Path) -> AsyncIterator[str]:
             await anyio.to_thread.run_sync(manager.__exit__, None, None, None)
 
 
-@pytest.mark.slow
 async def test_hindsight_keeps_the_contract(tmp_path: Path) -> None:
     if not servers.installed("hindsight"):
         pytest.skip("opt-in: python -m tests.contract.servers install hindsight")

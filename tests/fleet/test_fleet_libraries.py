@@ -51,7 +51,6 @@ def failures(report: dict[str, object]) -> list[str]:
     return [f"{one['name']}: {one['detail']}" for one in checks if one["outcome"] == "fail"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("infer", [False, True], ids=["verbatim", "extracted"])
 async def test_mem0_library_keeps_the_contract(infer: bool, tmp_path: Path) -> None:
     report = await told("mem0", "mem0-library", tmp_path, {"infer": infer, "dimensions": 64})

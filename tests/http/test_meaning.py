@@ -6,7 +6,7 @@ import random
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.errors import AuthError, CallError, MappingError, QuotaError, RateLimited, Rejected, Unavailable
@@ -318,7 +318,6 @@ def trip(retry: Retry, *, refused: int = 0, lost: int = 0) -> Trip:
 
 
 @given(count=st.integers(1, 40), delay_s=st.floats(0.01, 10), most_s=st.floats(0.1, 100), seed=st.integers(0, 99))
-@settings(deadline=None)
 async def test_a_pause_is_jitter_over_a_span_that_doubles_up_to_its_bound(
     count: int, delay_s: float, most_s: float, seed: int
 ) -> None:
@@ -331,7 +330,6 @@ async def test_a_pause_is_jitter_over_a_span_that_doubles_up_to_its_bound(
 
 
 @given(told_s=st.floats(0, 100), seed=st.integers(0, 99))
-@settings(deadline=None)
 async def test_a_pause_that_the_server_names_is_kept_and_a_little_spread(told_s: float, seed: int) -> None:
     refused = AttemptFailed(RateLimited("x"), repeat=True, refused=True, wait_s=told_s)
     pause_s = wait_s(trip(Retry(delay_s=0.5), refused=3), refused, random.Random(seed))

@@ -16,6 +16,7 @@ from bench.journal import Entry, ItemRecord, Journal, Key, Reader, ended
 from bench.journal.ended import EndedItem, ended_items
 from bench.model import Call, Phase, State, Verdict
 from tests.journal.journal_samples import CHAIN, START, meta
+from tests.laws import examples
 
 OWNER = {Phase.SEARCH: CHAIN.lane, Phase.ANSWER: CHAIN.answering, Phase.EVALUATE: CHAIN.job}
 texts = st.sampled_from(["q1", "q2", "ü", "q" * 40])
@@ -77,7 +78,7 @@ def known(item: ItemRecord) -> dict[str, object]:
 
 
 # no shrinking: an example opens a file
-@settings(max_examples=40, deadline=None, phases=[Stage.explicit, Stage.generate])
+@settings(max_examples=examples(30), phases=[Stage.explicit, Stage.generate])
 @given(rows=st.lists(entries(), max_size=40))
 def test_ended_items_say_what_whole_records_say(rows: list[Entry]) -> None:
     asyncio.run(_compare(rows))

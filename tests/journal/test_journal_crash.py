@@ -59,13 +59,13 @@ def check(folder: Path) -> str:
         connection.close()
 
 
-@pytest.mark.slow
 @pytest.mark.scenario("J4")
-async def test_J4_twenty_kills_lose_no_acknowledged_row(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.long)])
+async def test_J4_kills_lose_no_acknowledged_row(tmp_path: Path, kills: int) -> None:
     folder = tmp_path / "run"
     chance = random.Random(7)
     acknowledged = killed_after(folder, "create", 0.2, rows=True)
-    for _ in range(19):
+    for _ in range(kills - 1):
         async with Reader.open(folder) as reader:
             assert (await reader.status()).state is RunState.INTERRUPTED
             counts = await reader.counts()
@@ -79,13 +79,13 @@ async def test_J4_twenty_kills_lose_no_acknowledged_row(tmp_path: Path) -> None:
         assert len(await journal.finished(LANE, Phase.SEARCH)) >= acknowledged
 
 
-@pytest.mark.slow
-async def test_a_kill_during_creation_leaves_a_whole_journal_or_none(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.long)])
+async def test_a_kill_during_creation_leaves_a_whole_journal_or_none(tmp_path: Path, kills: int) -> None:
     chance = random.Random(8)
     started = time.monotonic()
     killed_after(tmp_path / "measure", "create", 0.0)
     whole_s = time.monotonic() - started
-    for number in range(12):
+    for number in range(kills):
         folder = tmp_path / f"run{number}"
         with running(str(folder), "create") as process:
             time.sleep(chance.uniform(0.5, 1.05) * whole_s)
@@ -99,16 +99,16 @@ async def test_a_kill_during_creation_leaves_a_whole_journal_or_none(tmp_path: P
         assert check(folder) == "ok"
 
 
-@pytest.mark.slow
 @pytest.mark.scenario("R2")
-async def test_R2_twenty_kills_while_a_resume_starts_lose_no_finished_phase(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", [4, pytest.param(20, marks=pytest.mark.long)])
+async def test_R2_kills_while_a_resume_starts_lose_no_finished_phase(tmp_path: Path, kills: int) -> None:
     folder = tmp_path / "run"
     known = killed_after(folder, "create", 0.1, rows=True)
     started = time.monotonic()
     killed_after(folder, "resume", 0.0)
     whole_s = time.monotonic() - started
     chance = random.Random(9)
-    for _ in range(20):
+    for _ in range(kills):
         with running(str(folder), "resume") as process:
             time.sleep(chance.uniform(0.0, 1.1) * whole_s)
             process.kill()

@@ -32,6 +32,7 @@ from tests.journal.journal_samples import (
     states_of,
     step,
 )
+from tests.laws import examples
 
 CONTENT = """
 SELECT o.name, p.phase, p.corpus, p.unit, p.epoch, p.attempt, p.outcome, e.started_us, e.generation, m.text, e.times,
@@ -100,7 +101,7 @@ def journals(draw: st.DrawFn) -> list[JournalRow]:
 
 
 # no shrinking: an example opens a dozen files
-@settings(max_examples=15, deadline=None, phases=[Stage.explicit, Stage.generate])
+@settings(max_examples=examples(15), phases=[Stage.explicit, Stage.generate])
 @given(parts=st.lists(journals(), min_size=2, max_size=3))
 def test_merge_is_commutative_idempotent_and_associative(parts: list[list[JournalRow]]) -> None:
     asyncio.run(_check_algebra(parts))
@@ -123,7 +124,6 @@ async def _check_algebra(parts: list[list[JournalRow]]) -> None:
         assert content(root / "nested") == expected
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     parts=st.lists(
         st.tuples(st.integers(1, 30), st.integers(1, 30)).map(lambda pair: (min(pair), max(pair))), min_size=1

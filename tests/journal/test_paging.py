@@ -31,6 +31,7 @@ from bench.journal.paging import (
 )
 from bench.model import Phase
 from tests.journal.journal_samples import JOB, LANE, START, failed, meta, scored, search
+from tests.laws import examples
 
 OTHER = "lane + model + another judge"
 EVERYTHING = Wanted()
@@ -243,7 +244,7 @@ async def test_the_ends_of_a_run_add_up_to_its_items(tmp_path: Path) -> None:
     assert ends == sorted(ends)
 
 
-@settings(max_examples=15, deadline=None, phases=[Stage.explicit, Stage.generate])
+@settings(max_examples=examples(15), phases=[Stage.explicit, Stage.generate])
 @given(
     units=st.lists(
         st.tuples(st.text(min_size=1, max_size=3), st.text(min_size=1, max_size=3)), unique=True, max_size=9

@@ -20,6 +20,7 @@ from bench.metrics.epochs import reduce, reduced, settled
 from bench.metrics.facts import NO_LABEL, all_labels_of, labels_of
 from bench.metrics.protocol import LARGEST
 from bench.model import FAILED_STATES, Measurement, State
+from tests.laws import examples
 
 Labels = tuple[tuple[str, str], ...]
 A: Labels = (("question_type", "a"),)
@@ -77,7 +78,7 @@ def jobs(draw: st.DrawFn) -> list[FoldRow]:
     return rows
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(rows=jobs())
 def test_every_metric_counts_every_item_once(rows: list[FoldRow]) -> None:
     lost = sum(one.state is None or one.state in FAILED_STATES for one in rows)
@@ -98,7 +99,7 @@ def test_every_metric_counts_every_item_once(rows: list[FoldRow]) -> None:
             assert found.value_failures_as_zero == pytest.approx(found.value * found.n / (found.n + found.n_failed))
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(rows=jobs(), seed=st.integers(0, 99))
 def test_the_order_of_rows_changes_no_bit_of_any_metric(rows: list[FoldRow], seed: int) -> None:
     mixed = list(rows)
@@ -419,7 +420,6 @@ def test_money_of_an_item_whose_epochs_all_failed_is_spent_all_the_same() -> Non
     assert (found.value, counted(found)) == (1.0, (0, 0, 1))
 
 
-@settings(max_examples=30)
 @given(
     drawn=st.lists(
         st.tuples(st.integers(0, 4), st.integers(1, 3), st.sampled_from([*State, None]), st.floats(0, 1)), max_size=15

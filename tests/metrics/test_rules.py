@@ -36,6 +36,7 @@ from bench.metrics.rules import (
 )
 from bench.model import Interval, Row
 from bench.stats import Tally
+from tests.laws import examples
 
 
 def sample(*values: float, **more: object) -> Sample:
@@ -117,7 +118,7 @@ def test_the_value_with_failures_as_zero_is_never_above_the_value(values: list[f
     assert (found.as_zero == found.value) == (failed == 0 or found.value == 0)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(values=st.lists(st.integers(1, 10**9), min_size=1, max_size=20))
 def test_milliseconds_are_microseconds_by_a_thousand(values: list[int]) -> None:
     plain, shown = (Percentile(90, scale).fold(sample(*map(float, values))) for scale in (1, 1000))

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as law
 from hypothesis import strategies as st
 
 from bench.errors import AuthError, CallError, ConfigError, MappingError, QuotaError, RateLimited, Rejected, Unavailable
@@ -350,7 +349,6 @@ TREES = st.recursive(
 
 
 @given(body=TREES)
-@law(deadline=None)
 @pytest.mark.parametrize("dialect", ["openai", "google"])
 def test_any_body_is_a_reply_or_an_error_of_the_call(dialect: str, body: object) -> None:
     for read in (DIALECTS[dialect].read_chat, DIALECTS[dialect].read_vectors):

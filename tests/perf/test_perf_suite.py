@@ -93,7 +93,6 @@ async def test_a_filled_journal_is_scanned_and_folded_whole(tmp_path: Path) -> N
     assert bare(folder)["items"] == 200
 
 
-@pytest.mark.slow
 def test_a_measured_run_costs_four_calls_an_item_as_its_floor_does(tmp_path: Path) -> None:
     with stub() as url:
         write(tmp_path, items=12, url=url)

@@ -1,16 +1,12 @@
-"""A small world whose plans are made and never carried out; laws are checked without a clock."""
+"""A small world whose plans are made and never carried out."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
 from tests.small_world import World
-
-settings.register_profile("unhurried", deadline=None)
-settings.load_profile("unhurried")
 
 
 @pytest.fixture

@@ -20,13 +20,14 @@ from bench.receipt.log.entries import KeyAdded, RunAbandoned
 from bench.receipt.log.note import Checkpoint, read_note, write_checkpoint
 from bench.receipt.log.store import read_log
 from bench.receipt.publish import publish, retract
+from tests.laws import examples
 
 AT = "2026-11-02T00:00:00Z"
 CODES = {
     "log_entry", "log_index", "log_size", "log_root", "log_signature", "log_inconsistent", "log_pending", "key_unknown",
     "receipt_id_reused", "log_receipt_missing", "log_receipt_mismatch", "log_unlisted",
 }  # fmt: skip
-FIXTURES = [HealthCheck.function_scoped_fixture]
+FIXTURES = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 
 
 @pytest.fixture
@@ -48,7 +49,7 @@ def codes(ring: Keyring, folder: Path) -> set[str]:
 
 
 @given(data=st.data())
-@settings(max_examples=150, suppress_health_check=FIXTURES, deadline=None)
+@settings(max_examples=examples(100), suppress_health_check=FIXTURES)
 def test_any_flipped_bit_of_a_log_is_noticed(ring: Keyring, folder: Path, data: st.DataObject) -> None:
     path = folder / data.draw(st.sampled_from(["entries.jsonl", "checkpoint", "checkpoints/2"]))
     whole = path.read_bytes()
@@ -64,7 +65,7 @@ def test_any_flipped_bit_of_a_log_is_noticed(ring: Keyring, folder: Path, data: 
 
 
 @given(entries=st.binary(max_size=300), note=st.binary(max_size=300))
-@settings(max_examples=150, suppress_health_check=FIXTURES, deadline=None)
+@settings(max_examples=examples(100), suppress_health_check=FIXTURES)
 def test_no_bytes_at_all_raise_anything_but_a_verdict(
     ring: Keyring, tmp_path: Path, entries: bytes, note: bytes
 ) -> None:

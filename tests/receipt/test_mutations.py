@@ -11,8 +11,11 @@ from hypothesis import strategies as st
 
 from bench.canonical import dumps
 from bench.receipt.findings import Verdict
+from tests.laws import examples
 
-relaxed = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+relaxed = settings(
+    max_examples=examples(100), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 values = (
     st.none() | st.booleans() | st.integers(-3, 99) | st.floats(-2, 2) | st.text(max_size=5) | st.just([]) | st.just({})
 )

@@ -18,6 +18,7 @@ from bench.model import SCORED_STATES, Measurement, Phase, State
 from bench.plan.record import JobRecord
 from bench.report.choosing import Target, sides_of
 from bench.report.fold import JobReport, Report, fold
+from tests.laws import examples
 from tests.small_journal import measuring, record
 from tests.told_journal import Told, call, told
 
@@ -84,7 +85,7 @@ def adds_up(job: JobReport, planned: int) -> None:
                 assert parts == getattr(one, what), (name, dimension, what)
 
 
-QUICK = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=examples(20), suppress_health_check=list(HealthCheck))
 
 
 @QUICK

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from bench.journal import RunState
@@ -36,7 +36,6 @@ NAN = math.nan
 (ACCURACY,) = open_metrics(["accuracy"], k=10, folder=Path())
 (LATENCY,) = open_metrics(["latency_mean"], k=10, folder=Path())
 VALUES = st.lists(st.tuples(*[st.sampled_from([0.0, 0.25, 0.5, 1.0, NAN])] * 2), min_size=1, max_size=14)
-QUICK = settings(max_examples=60, deadline=None)
 
 
 def side(name: str, column: Sequence[float], *, clusters: int = 0, types: int = 1) -> Side:
@@ -76,7 +75,6 @@ def near(one: float | None, other: float | None) -> bool:
 # ------------------------------------------------------------------------------ comparing
 
 
-@QUICK
 @given(values=VALUES, clusters=st.sampled_from([0, 1, 3]), types=st.sampled_from([1, 2]))
 def test_to_swap_the_sides_turns_the_difference_and_changes_nothing_else(
     values: list[tuple[float, float]], clusters: int, types: int
@@ -104,7 +102,6 @@ def test_to_swap_the_sides_turns_the_difference_and_changes_nothing_else(
     assert one.items.flips["a"] == other.items.flips["b"] and one.items.paired == other.items.paired
 
 
-@QUICK
 @given(values=VALUES, types=st.sampled_from([1, 2, 3]))
 def test_items_pair_once_or_are_told_by_side_and_the_labels_add_up(
     values: list[tuple[float, float]], types: int
@@ -124,7 +121,6 @@ def test_items_pair_once_or_are_told_by_side_and_the_labels_add_up(
         assert headline.found.delta is not None and math.isclose(headline.found.delta, mean, abs_tol=1e-12)
 
 
-@QUICK
 @given(st.lists(VALUES, min_size=2, max_size=3))
 def test_a_corrected_p_is_never_smaller_and_keeps_the_order_of_its_family(
     many: list[list[tuple[float, float]]],
@@ -145,7 +141,6 @@ def test_a_corrected_p_is_never_smaller_and_keeps_the_order_of_its_family(
         assert all((row.found.p is None) == (row.p_adjusted is None) for row in rows)
 
 
-@QUICK
 @given(values=VALUES)
 def test_a_document_is_json_and_grids_are_whole(values: list[tuple[float, float]]) -> None:
     import json
@@ -161,7 +156,6 @@ def test_a_document_is_json_and_grids_are_whole(values: list[tuple[float, float]
     assert not any(gate.missed for gate in gates if not gate.text.startswith("gate missed"))
 
 
-@QUICK
 @given(st.lists(st.tuples(st.floats(1, 1e6), st.floats(1, 1e6)), min_size=2, max_size=20), st.floats(0.5, 20))
 def test_times_that_all_grow_by_a_factor_grow_by_that_factor(times: list[tuple[float, float]], factor: float) -> None:
     left, right = [x for x, _ in times], [y for _, y in times]
@@ -172,7 +166,6 @@ def test_times_that_all_grow_by_a_factor_grow_by_that_factor(times: list[tuple[f
     assert plain.interval is None or plain.interval.level == LEVEL
 
 
-@QUICK
 @given(
     changes=st.dictionaries(
         st.sampled_from(["k", "context_budget", "seed", "epochs", "level", "track", "provider_type"]), st.integers(1, 3)
@@ -226,7 +219,6 @@ PLACES = st.lists(
 )  # fmt: skip
 
 
-@QUICK
 @given(board=PLACES)
 def test_every_job_stands_in_one_table_of_each_view_with_those_that_share_its_settings(board: list[Place]) -> None:
     for view in ("benchmark", "type", "model", "provider"):
@@ -240,7 +232,6 @@ def test_every_job_stands_in_one_table_of_each_view_with_those_that_share_its_se
             assert tasks == set(table.tasks) and (len(tasks) == 1 or view == "provider")
 
 
-@QUICK
 @given(board=PLACES, view=st.sampled_from(list(VIEWS)))
 def test_every_form_of_every_view_is_whole_and_ranks_downwards(board: list[Place], view: str) -> None:
     import json
@@ -260,7 +251,6 @@ def test_every_form_of_every_view_is_whole_and_ranks_downwards(board: list[Place
         assert len(saying(table)) == (1 if known else 0)
 
 
-@QUICK
 @given(board=PLACES)
 def test_overall_holds_only_who_has_every_benchmark_and_names_who_has_not(board: list[Place]) -> None:
     benchmarks = {one.job.benchmark for one in board}
@@ -283,7 +273,6 @@ JOBS = st.lists(
 )  # fmt: skip
 
 
-@QUICK
 @given(first=JOBS, second=JOBS)
 def test_jobs_are_chosen_under_settings_that_they_share_if_any_two_do(
     first: list[JobSummary], second: list[JobSummary]
@@ -312,7 +301,6 @@ def test_jobs_are_chosen_under_settings_that_they_share_if_any_two_do(
 NAMES = st.text("abc-", min_size=1, max_size=12)
 
 
-@QUICK
 @given(
     providers=st.lists(NAMES, min_size=1, max_size=7, unique=True), types=st.integers(0, 9), width=st.integers(20, 200)
 )

@@ -80,7 +80,7 @@ def exported(workspace: Path, form: str) -> tuple[int, int]:
     return whole, told(said)[0]
 
 
-@pytest.mark.parametrize("items", [pytest.param(50_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("items", [pytest.param(50_000, marks=pytest.mark.long)])
 async def test_M2_an_export_of_50_000_long_items_streams_in_little_memory(tmp_path: Path, items: int) -> None:
     await journal_of(tmp_path, items)
     for form in ("jsonl", "csv", "json"):

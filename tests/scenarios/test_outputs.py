@@ -229,7 +229,7 @@ def test_T4_a_config_of_such_a_name_is_no_config(world_of: Worlds, kind: str, na
     assert set(world.workspace.parent.iterdir()) == outside
 
 
-@pytest.mark.slow
+@pytest.mark.long
 async def test_T1_a_run_whose_stderr_is_a_file_writes_a_plain_line_each_ten_seconds(world_of: Worlds) -> None:
     world = world_of("search:latency:ms=1400", corpora=1, items=17)
     flags = ["run", "--benchmarks", "facts", "--providers", "faulty", "--concurrency", "1"]

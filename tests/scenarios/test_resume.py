@@ -49,7 +49,8 @@ async def test_R1_a_resume_that_dies_repeats_nothing_that_was_finished(world_of:
     assert set(world.keys("add").values()) == {1}
 
 
-async def test_R2_twenty_kills_in_the_first_second_of_a_resume_lose_no_finished_phase(world_of: Worlds) -> None:
+@pytest.mark.parametrize("kills", [4, pytest.param(20, marks=pytest.mark.long)])
+async def test_R2_kills_in_the_first_second_of_a_resume_lose_no_finished_phase(world_of: Worlds, kills: int) -> None:
     world = world_of("search:latency:ms=300", corpora=20, items=20)
     process = world.start(providers="faulty", run_id="r2", concurrency=2)
     wait_for(lambda: world.calls("search") >= 12)
@@ -60,7 +61,7 @@ async def test_R2_twenty_kills_in_the_first_second_of_a_resume_lose_no_finished_
     second = max(1.0, 1.3 * (time.monotonic() - began))
     kill(process)
     moments = random.Random(7)
-    for _ in range(20):
+    for _ in range(kills):
         process = world.start(resume="r2")
         time.sleep(moments.uniform(0.0, second))
         kill(process)
@@ -68,7 +69,7 @@ async def test_R2_twenty_kills_in_the_first_second_of_a_resume_lose_no_finished_
         assert now >= known
         known = now
     ((resumes,),) = world.query("r2", "select count(*) from resume")
-    assert 1 < resumes <= 21, "some were killed before they took the run, some after it"
+    assert 1 <= resumes <= kills + 1, "some may have been killed before they took the run"
     assert world.query("r2", "pragma integrity_check") == [("ok",)]
     world.heal()
     assert ended(world.start(resume="r2", concurrency=20)) == 0
@@ -191,20 +192,20 @@ async def test_R8_a_store_in_process_memory_is_filled_again(tmp_path: Path) -> N
 
 
 async def test_R9_a_late_answer_of_a_timed_out_call_changes_nothing(world_of: Worlds) -> None:
-    world = world_of("search:late:ms=5000,calls=1,match=What", "search:latency:ms=900", corpora=1, items=7)
-    world.provider("faulty", **{"timeout: 2000": "timeout: 1000"})
+    world = world_of("search:late:ms=2500,calls=1,match=What", "search:latency:ms=100", corpora=1, items=14)
+    world.provider("faulty", **{"timeout: 2000": "timeout: 1500"})
     outcome = await world.run(providers="faulty", concurrency=1, isolation="off")
-    assert outcome.jobs[0].states == {State.MEASURED: 7}
+    assert outcome.jobs[0].states == {State.MEASURED: 14}
     searched = world.query(
         outcome.run_id, "select unit, count(*) from phase where phase = 3 group by unit, owner, epoch"
     )
-    assert len(searched) == 7 and all(n == 1 for _, n in searched)
+    assert len(searched) == 14 and all(n == 1 for _, n in searched)
     calls = [(began, ended) for began, ended, *_ in world.control("timeline?provider=default&endpoint=search")]
-    assert calls[-1][0] > calls[0][0] + 5, "the late answer came while the run went on"
+    assert calls[-1][0] > calls[0][0] + 2.5, "the late answer came while the run went on"
     ledger = world.query(
         outcome.run_id, "select outcome, count(*) from call where endpoint = 'faulty.search' group by 1"
     )
-    assert dict(ledger) == {"ok": 7, "timeout": 1}
+    assert dict(ledger) == {"ok": 14, "timeout": 1}
 
 
 async def test_R10_a_used_run_id_is_refused_and_nothing_is_called(world_of: Worlds) -> None:

@@ -116,7 +116,6 @@ async def test_C2_the_first_signal_is_answered_at_once_and_the_second_ends_the_r
     assert (await world.resume("c2-0")).exit_code == 0
 
 
-@pytest.mark.slow
 async def test_C3_a_hanging_call_does_not_keep_a_terminated_run_beyond_its_grace(world_of: Worlds) -> None:
     world = world_of("search:hang:match=What opens the vault K0x0", corpora=1, items=4)
     world.provider("faulty", **{"timeout: 2000": "timeout: 60000"})
