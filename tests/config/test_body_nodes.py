@@ -136,7 +136,7 @@ def test_each_use_knows_its_place() -> None:
     [
         (
             {"$eech": 1},
-            'unknown operator "$eech"; known: $each, $do, $column, $omit_if_null, $literal, $json',
+            'unknown operator "$eech"; known: $each, $do, $column, $omit_if_null, $literal, $json, $lines',
             ("$eech",),
             "write {$literal: ...} around keys of the API that start with $",
         ),

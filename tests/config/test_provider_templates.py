@@ -120,7 +120,7 @@ def test_the_namespace_is_the_session_where_the_strategy_says_so() -> None:
         (
             "path: /add}",
             "path: /add, body: {a: {$jsno: 1}}}",
-            '6:46: unknown operator "$jsno"; known: $each, $do, $column, $omit_if_null, $literal, $json',
+            '6:46: unknown operator "$jsno"; known: $each, $do, $column, $omit_if_null, $literal, $json, $lines',
         ),
         ("path: /add}", "path: /add, body: {a: '@.id'}}", '6:42: "@.id" is outside of $each'),
         ("path: /add}", "path: /add, body: {a: '$.items[0'}}", None),

@@ -32,7 +32,7 @@ class MemoryStub:
     async def handle(self, request: web.Request) -> web.StreamResponse:
         name = _name(request)
         raw = await request.read()
-        body: dict[str, object] = json.loads(raw) if raw[:1] == b"{" else {**request.query}
+        body: dict[str, object] = json.loads(raw.partition(b"\n")[0]) if raw[:1] == b"{" else {**request.query}
         self.seen.setdefault(name, []).append(body)
         odd = self.answers.get(name)
         if odd is not None:

@@ -73,11 +73,13 @@ class IdForm(ConfigModel):
     """One way from a hit back to the memory it stands for."""
 
     field: str | None = None
-    """path in a hit: memory ids, or what tag_prefix or captured start from"""
+    """path in a hit: memory ids, or what tag_prefix, pattern or captured start from"""
     metadata: str | None = None
     """key of the hit's metadata that holds the id"""
     tag_prefix: str | None = None
-    """tags under field that begin so; the rest is the id"""
+    """tags under field that begin so, ${runTag} and the like filled in; the rest is the id"""
+    pattern: str | None = None
+    """regular expression for texts under field: its one group is the id, ${runTag} and the like are filled in"""
     captured: str | None = None
     """name of an id_map or capture that leads from the ids under field to ours"""
     content_hash: bool = False
@@ -85,15 +87,17 @@ class IdForm(ConfigModel):
 
     @model_validator(mode="after")
     def _one_form(self) -> Self:
-        given = {name for name in ("metadata", "tag_prefix", "captured") if getattr(self, name) is not None}
+        given = {name for name in ("metadata", "tag_prefix", "pattern", "captured") if getattr(self, name) is not None}
         if self.content_hash:
             given.add("content_hash")
         if len(given) > 1 or (not given and self.field is None):
-            raise ValueError("needs one of field, metadata, tag_prefix + field, captured + field, content_hash")
-        if given & {"tag_prefix", "captured"} and self.field is None:
+            raise ValueError(
+                "needs one of field, metadata, tag_prefix + field, pattern + field, captured + field, content_hash"
+            )
+        if given & {"tag_prefix", "pattern", "captured"} and self.field is None:
             raise ValueError(f"{given.pop()} needs field, the path to the ids")
         if given & {"metadata", "content_hash"} and self.field is not None:
-            raise ValueError(f"field goes alone, or with tag_prefix or captured, not with {given.pop()}")
+            raise ValueError(f"field goes alone, or with tag_prefix, pattern or captured, not with {given.pop()}")
         return self
 
 

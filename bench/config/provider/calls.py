@@ -46,7 +46,8 @@ class Call(ConfigModel):
     headers: dict[str, object] = Field(default_factory=dict)
     """beside those of connection"""
     body: object = None
-    """tree of JSON with paths such as $.k, ${texts} and the operators $each, $column, $omit_if_null, $literal, $json"""
+    """tree of JSON with paths such as $.k, ${texts} and the operators $each, $column, $omit_if_null, $literal, $json;
+    {$lines: LIST} as the whole body is NDJSON"""
     multipart: dict[str, str | Part] | None = None
     """form field -> text, or a file; in place of body"""
     for_each: str | None = None

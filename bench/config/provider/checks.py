@@ -7,7 +7,7 @@ variable nobody fills (read from the raw tree, so that they are found beside any
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from typing import TYPE_CHECKING
 
 from bench.config.findings import name_of
@@ -161,6 +161,18 @@ def _batch(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
             return
 
 
+def _ndjson(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
+    for path, call in calls_of(config):
+        kinds = [str(value) for name, value in call.headers.items() if name.lower() == "content-type"]
+        in_lines = isinstance(call.body, Mapping) and set(call.body) == {"$lines"}
+        if any("ndjson" in kind for kind in kinds) and call.has_body and not in_lines:
+            yield ConfigError(
+                "Content-Type is NDJSON, but the body is one JSON value",
+                where=source.place((*path, "body")),
+                hint="write body: {$lines: {$each: $.items, $do: ...}}; a list in $do gives a line for each element",
+            )
+
+
 def _wait(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
     if config.endpoints is None:
         return
@@ -229,7 +241,7 @@ def _forms(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
 
 Check = Callable[[Source, "ProviderConfig"], Iterable[ConfigError]]
 CHECKS: tuple[Check, ...] = (
-    _name, _block, _compose, _vars, _durability, _passwords, _calls, _batch, _wait, _operations, _forms,
+    _name, _block, _compose, _vars, _durability, _passwords, _calls, _batch, _ndjson, _wait, _operations, _forms,
     unread_problems,
 )  # fmt: skip
 

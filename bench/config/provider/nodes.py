@@ -187,6 +187,35 @@ class AsJson:
         return self.inner.uses()
 
 
+class JsonLines(str):
+    """JSON values, one per line, each line with its end: sent as it is and not as a JSON string."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AsLines:
+    """The elements of a list as lines of JSON; a list among them gives a line for each of its own elements."""
+
+    inner: Node
+    place: Place = ()
+
+    def fill(self, scope: Scope) -> object:
+        value = self.inner.fill(scope)
+        if not isinstance(value, list):
+            raise Missing("$lines", "is no list")
+        rows = (row for element in value for row in (element if isinstance(element, list) else [element]))
+        return JsonLines("".join(_line(row) for row in rows))
+
+    def uses(self) -> Iterator[tuple[str, Place]]:
+        return self.inner.uses()
+
+
+def _line(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return (text if text.isprintable() else json.dumps(value, separators=(",", ":"))) + "\n"
+
+
 def as_text(name: str, values: Mapping[str, object]) -> str:
     """A variable inside a text: strings as they are, booleans and numbers as JSON writes them."""
     if name not in values:

@@ -7,15 +7,17 @@ Works on the raw tree, so that a misspelt variable is reported beside a misspelt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from bench.config.findings import did_you_mean
+from bench.config.findings import did_you_mean, name_of
 from bench.config.jsontext import TreePath
-from bench.config.provider.nodes import Node
+from bench.config.patterns import problem_of
+from bench.config.provider.nodes import Node, Scope, Text
 from bench.config.provider.terms import ADD, CLEAR, DELETE, EACH, ELEMENT, EVERYWHERE, LIST, SEARCH, SETUP, WAIT
-from bench.config.provider.trees import Compiler, TreeError
+from bench.config.provider.trees import ENVIRONMENT, Compiler, TreeError, unfilled
 from bench.config.source import Source, fold
+from bench.config.variables import texts
 from bench.errors import ConfigError
 
 NAMES_OF = {
@@ -41,10 +43,39 @@ class _Template:
 
 
 def template_problems(source: Source) -> Iterator[ConfigError]:
-    """Compile every path, query, header, body and form field of every call."""
+    """Compile every path, query, header, body and form field of every call; find ``${...}`` that nothing fills."""
+    compiled: list[TreePath] = []
     for path, call, names in _calls(source.tree):
         for template in _templates(path, call, names):
+            compiled.append(template.place)
             yield from _problems(source, template)
+    yield from _literal_problems(source, compiled)
+
+
+FROM_ENVIRONMENT = frozenset({"connection", "docker", "mcp", "vars", "local", "auth", "embedswith", "clientembeddings"})
+"""blocks in which ``${UPPER_CASE}`` names a variable of the environment"""
+READ_ELSEWHERE = frozenset({("ingest", "text"), ("scoping", "runidformat")})
+"""templates of their own kind, whose names their block checks"""
+PROSE = frozenset({"displayname", "description", "docs", "tags", "verified"})
+
+
+def _literal_problems(source: Source, compiled: Sequence[TreePath]) -> Iterator[ConfigError]:
+    """A variable in a text that nothing fills would be sent or compared as it stands."""
+    for path, text in texts(source.tree):
+        block = tuple(fold(str(part)) for part in path)
+        is_template = any(path[: len(place)] == place for place in compiled)
+        if is_template or block[0] in PROSE or block[:2] in READ_ELSEWHERE:
+            continue
+        for name in unfilled(text):
+            from_environment = block[0] in FROM_ENVIRONMENT
+            if from_environment and ENVIRONMENT.fullmatch(name):
+                continue
+            known = "only variables of the environment, in upper case" if from_environment else "none: write it out"
+            yield ConfigError(
+                f'unknown variable "{name}" in {name_of(path)}; this text is taken as it stands',
+                where=source.place(path),
+                hint=f"known here: {known}; a literal is written $${{{name}}}",
+            )
 
 
 def _problems(source: Source, template: _Template) -> Iterator[ConfigError]:
@@ -79,10 +110,31 @@ def _templates(path: TreePath, call: Mapping[str, object], names: frozenset[str]
     body = _get(call, "body")
     if body is not None:
         yield _Template((*path, "body"), lambda: compiler.tree(body), names)
+    forms = _get(_mapping(_get(call, "response")), "id_from")
+    of_answers = names - SEARCH - LIST
+    for index, form in enumerate(forms if isinstance(forms, list) else ()):
+        for key in ("tag_prefix", "pattern"):
+            text = _get(_mapping(form), key)
+            if isinstance(text, str):
+                place = (*path, "response", "id_from", index, key)
+                yield _Template(place, _compiling_form(compiler, text, is_pattern=key == "pattern"), of_answers)
     for key in ("query", "headers", "multipart", "match"):
         block = _get(call, key)
         for name, value in block.items() if isinstance(block, Mapping) else ():
             yield _Template((*path, key, str(name)), _compiling(compiler, value), names)
+
+
+def _compiling_form(compiler: Compiler, text: str, *, is_pattern: bool) -> Callable[[], Node]:
+    def compiled() -> Node:
+        node = compiler.text(text)
+        if is_pattern:
+            shown = "".join(node.parts[::2]) if isinstance(node, Text) else str(node.fill(Scope({})))
+            problem = problem_of(shown)
+            if problem is not None:
+                raise TreeError(f'pattern "{text}" {problem}', (), "for example ^${runTag}-(.*)\\.txt$")
+        return node
+
+    return compiled
 
 
 def _compiling(compiler: Compiler, value: object) -> Callable[[], Node]:

@@ -32,7 +32,7 @@ LIST = frozenset({"sessionId"})
 EACH = "each"
 """the element of ``for_each``"""
 
-OPERATORS = ("$each", "$do", "$column", "$omit_if_null", "$literal", "$json")
+OPERATORS = ("$each", "$do", "$column", "$omit_if_null", "$literal", "$json", "$lines")
 
 _LONG_TOKEN = re.compile(r"(?=[^\s]*[0-9])(?=[^\s]*[A-Za-z])[A-Za-z0-9+/=_\-]{32,}")
 

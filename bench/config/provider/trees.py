@@ -20,6 +20,7 @@ from bench.config.findings import did_you_mean
 from bench.config.jsonpath import compile_path
 from bench.config.provider.nodes import (
     AsJson,
+    AsLines,
     Constant,
     Each,
     Listed,
@@ -33,10 +34,15 @@ from bench.config.provider.nodes import (
 from bench.config.provider.terms import ELEMENT, MESSAGE, OPERATORS
 from bench.errors import ConfigError
 
-_ENVIRONMENT = re.compile(r"[A-Z][A-Z0-9_]*(:-[^}]*)?")
+ENVIRONMENT = re.compile(r"[A-Z][A-Z0-9_]*(:-[^}]*)?")
 _VARIABLE = re.compile(r"(\$\$\{)|\$\{([^}]*)\}")
 _ROOTED = re.compile(r"\$(?:$|[.\[])")
 _ELEMENT = re.compile(r"@(?:$|[.\[])")
+
+
+def unfilled(text: str) -> list[str]:
+    """The names in ``${...}`` of a text, escaped ones left out."""
+    return [match[2] for match in _VARIABLE.finditer(text) if not match[1]]
 
 
 class TreeError(ValueError):
@@ -98,7 +104,7 @@ class Compiler:
             escaped, name = match.groups()
             if escaped:
                 parts[-1] += "${"
-            elif _ENVIRONMENT.fullmatch(name):
+            elif ENVIRONMENT.fullmatch(name):
                 parts[-1] += self.resolve(match.group())
             else:
                 parts += [name, ""]
@@ -129,6 +135,8 @@ class Compiler:
             return Constant(value["$literal"])
         if names == {"$json"}:
             return AsJson(self.tree(value["$json"], (*place, "$json"), element))
+        if names == {"$lines"}:
+            return AsLines(self.tree(value["$lines"], (*place, "$lines"), element), place)
         raise self._misuse(keys, names, place)
 
     def _misuse(self, keys: list[str], names: set[str], place: Place) -> TreeError:

@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple
 from bench.config.provider.answers import SearchResponse
 from bench.model import Hit, Space
 from bench.providers.declarative.answer import Answer, Field, as_ids, compact, kind_of
+from bench.providers.declarative.request import Wire
 from bench.providers.declarative.sources import Sent, Sources
 from bench.scalars import instant, number
 
@@ -55,7 +56,7 @@ class HitReading:
     sources: Sources
 
     @classmethod
-    def of(cls, response: SearchResponse, key: str) -> HitReading:
+    def of(cls, response: SearchResponse, key: str, *, wire: Wire, threaded: bool) -> HitReading:
         """Compile a response block that stands under ``key``."""
         at = f"{key}."
         score = response.score_field or response.score.field
@@ -79,7 +80,7 @@ class HitReading:
             chunks=_field(f"{at}chunksField", response.chunks_field),
             when=_field(f"{at}when", response.when),
             id=Field.at(f"{at}idField", response.id_field or "$.id"),
-            sources=Sources.of(response, at),
+            sources=Sources.of(response, at, wire=wire, threaded=threaded),
         )
 
     def read(self, answer: Answer, space: Space) -> Page:

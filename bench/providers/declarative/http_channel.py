@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from bench.config.provider.nodes import JsonLines
 from bench.config.provider.sections import Auth
 from bench.errors import ConfigError
 from bench.events import redactor
@@ -23,6 +24,7 @@ from bench.providers.protocol import ProviderContext
 if TYPE_CHECKING:
     from bench.config.provider import ProviderConfig
 
+NDJSON = "application/x-ndjson"
 PREFIXES = {"bearer": "Bearer ", "token": "Token "}
 
 
@@ -65,13 +67,17 @@ class HttpChannel:
     async def exchange(self, call: Wired, filled: Filled) -> Answer:
         """Send one request."""
         has_body = call.body is not None
+        lines = filled.body if isinstance(filled.body, JsonLines) else None
+        headers = {**self.headers, **filled.headers}
+        if lines is not None and not any(name.lower() == "content-type" for name in headers):
+            headers["Content-Type"] = NDJSON
         request = Request(
             call.method,
             self.base_url + filled.path,
-            headers={**self.headers, **filled.headers},
+            headers=headers,
             query=[*self.query, *filled.query],
-            json=filled.body,
-            body=b"null" if has_body and filled.body is None else None,
+            json=None if lines is not None else filled.body,
+            body=lines.encode() if lines is not None else b"null" if has_body and filled.body is None else None,
             multipart=filled.form,
             idempotent=call.idempotent,
             ok_statuses=call.ok_statuses,

@@ -103,7 +103,9 @@ class Declarative:
             self.update = self._update
         if endpoints.list is not None:
             self._listing = self._wire.call("list", endpoints.list, traffic="search")
-            self._listed = HitReading.of(endpoints.list.response, "list.response")
+            self._listed = HitReading.of(
+                endpoints.list.response, "list.response", wire=self._wire, threaded=self._shape.threaded
+            )
             self.list = self._list
 
     def _steps(self, key: str, calls: Sequence[Call]) -> tuple[Wired, ...]:

@@ -50,7 +50,7 @@ class Searching:
         page = search.page
         return cls(
             call=wire.call("search", search, traffic="search"),
-            reading=HitReading.of(search.response, "search.response"),
+            reading=HitReading.of(search.response, "search.response", wire=wire, threaded=shape.threaded),
             shape=shape,
             vectors=vectors,
             constants=wire.constants,

@@ -7,14 +7,19 @@ hit of an answer maps, the file is wrong (MappingError); when it names none, the
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 
 from bench.config.jsonpath import Path, compile_path
+from bench.config.patterns import LONGEST_TEXT
 from bench.config.provider.answers import IdForm, SearchResponse
+from bench.config.provider.nodes import Node, Scope, Text
+from bench.config.provider.trees import Compiler
 from bench.model import Hit, Space
-from bench.providers.declarative.answer import Answer, as_ids
-from bench.providers.declarative.variables import BENCH_ID, HASHES, known_ids
+from bench.providers.declarative.answer import Answer, as_ids, compact
+from bench.providers.declarative.request import Wire
+from bench.providers.declarative.variables import BENCH_ID, HASHES, known_ids, of_space
 from bench.values import dataclass
 
 REMEMBERED = 64
@@ -33,6 +38,24 @@ class Sent:
 
     ids: frozenset[str]
     captures: Mapping[str, object]
+    values: Mapping[str, object]
+    """request variables that tag_prefix and pattern may name"""
+    _filled: dict[int, re.Pattern[str]] = field(default_factory=dict, repr=False, compare=False)
+
+    def pattern(self, node: Node, *, is_prefix: bool) -> re.Pattern[str]:
+        """The expression of a form with its variables filled in, each of them literal."""
+        found = self._filled.get(id(node))
+        if found is None:
+            text = filled_pattern(node, self.values, is_prefix=is_prefix)
+            found = self._filled[id(node)] = re.compile(text, re.DOTALL)
+        return found
+
+
+def filled_pattern(node: Node, values: Mapping[str, object], *, is_prefix: bool) -> str:
+    """Fill a form's text; a prefix is a pattern whose group takes all the rest."""
+    if is_prefix:
+        return f"^{re.escape(compact(node.fill(Scope(values))))}(.*)$"
+    return node.join(values, re.escape) if isinstance(node, Text) else compact(node.fill(Scope(values)))
 
 
 Form = Callable[[object, str, Sent], Sequence[str]]
@@ -48,21 +71,25 @@ class Sources:
     key: str
     hashes: bool
     """contents must be remembered by hash"""
+    constants: Mapping[str, str] = field(default_factory=dict)
+    threaded: bool = False
     _sent: dict[str, Sent] = field(default_factory=dict, repr=False, compare=False)
     """by namespace: every question of a corpus asks for the same"""
 
     @classmethod
-    def of(cls, response: SearchResponse, at: str) -> Sources:
+    def of(cls, response: SearchResponse, at: str, *, wire: Wire, threaded: bool) -> Sources:
         """Compile ``idField`` or ``id_from``."""
         if response.id_from == "none":
             return cls((), False, at, False)
         given = response.id_from if response.id_field is None else [IdForm(field=response.id_field)]
         forms = DEFAULT_FORMS if given is None else tuple(given)
         return cls(
-            tuple(_form(form) for form in forms),
+            tuple(_form(form, wire.compiler) for form in forms),
             given is not None,
             f"{at}{'idField' if response.id_field else 'id_from'}",
             any(form.content_hash for form in forms),
+            wire.constants,
+            threaded,
         )
 
     def known(self, space: Space) -> Sent:
@@ -71,7 +98,11 @@ class Sources:
         if sent is None or sent.captures is not space.captures:
             if len(self._sent) >= REMEMBERED:
                 self._sent.clear()
-            sent = self._sent[space.namespace] = Sent(known_ids(space.captures), space.captures)
+            sent = self._sent[space.namespace] = Sent(
+                known_ids(space.captures),
+                space.captures,
+                of_space(space, self.constants, threaded=self.threaded),
+            )
         return sent
 
     def of_row(self, row: object, content: str, known: Sent) -> tuple[str, ...]:
@@ -91,7 +122,7 @@ class Sources:
             raise answer.error(self.key, f"none of {len(hits)} hits maps to a memory that was sent")
 
 
-def _form(form: IdForm) -> Form:
+def _form(form: IdForm, compiler: Compiler) -> Form:
     if form.metadata is not None:
         key = form.metadata
         return lambda row, _content, _known: as_ids(_metadata(row).get(key))
@@ -99,10 +130,13 @@ def _form(form: IdForm) -> Form:
         return lambda _row, content, known: as_ids(_map(known, HASHES).get(content_hash(content)))
     assert form.field is not None
     path = compile_path(form.field)
-    if form.tag_prefix is not None:
-        prefix = form.tag_prefix
-        return lambda row, _content, _known: [
-            tag.removeprefix(prefix) for tag in _ids(path, row) if tag.startswith(prefix)
+    given = form.tag_prefix if form.tag_prefix is not None else form.pattern
+    if given is not None:
+        node, is_prefix = compiler.text(given), form.tag_prefix is not None
+        return lambda row, _content, known: [
+            found[1]
+            for text in _ids(path, row)
+            if len(text) <= LONGEST_TEXT and (found := known.pattern(node, is_prefix=is_prefix).search(text))
         ]
     if form.captured is not None:
         name = form.captured

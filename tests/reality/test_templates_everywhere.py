@@ -1,0 +1,127 @@
+"""Texts of a provider's config: filled in where they are templates, refused where nothing fills them; NDJSON bodies."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from bench.config.patterns import LONGEST_TEXT, problem_of
+from bench.errors import ConfigError
+from bench.model import Memory
+from tests.providers.declared import declared, playing
+from tests.reality.conftest import WorldOn
+from tests.reality.memory_stub import MemoryStub
+
+FORM = "endpoints.search.response.id_from"
+
+
+@pytest.mark.parametrize(
+    ("form", "filed"),
+    [
+        ({"tag_prefix": "${runTag}-", "field": "$.file"}, "{ns}-m0"),
+        ({"tag_prefix": "run ${runId}/", "field": "$.file"}, "run r1/m0"),
+        ({"pattern": "^${runTag}-(.*)\\.txt$", "field": "$.file"}, "{ns}-m0.txt"),
+        ({"pattern": "^(.*)@", "field": "$.file"}, "m0@somewhere"),
+        ({"pattern": "${folder}/(m[0-9]+)", "field": "$.file"}, "a+b/m0"),
+    ],
+)
+async def test_an_id_is_taken_out_of_a_text(form: dict[str, str], filed: str) -> None:
+    changes: dict[str, object] = {FORM: [form], "vars": {"folder": "a+b"}}
+    rows: list[dict[str, str]] = []
+    async with playing(changes, {"POST /search": {"results": rows}}) as play:
+        await play.ingest(Memory(id="m0", content="x"))
+        rows.append({"text": "x", "file": filed.replace("{ns}", play.space.namespace)})
+        assert (await play.search()).hits[0].source_ids == ("m0",)
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        (FORM, [{"tag_prefix": "${runtag}-", "field": "$.file"}]),
+        (FORM, [{"pattern": "^${nope}-(.*)$", "field": "$.file"}]),
+        (FORM, [{"tag_prefix": "${query}-", "field": "$.file"}]),
+        (FORM, [{"metadata": "${runTag}"}]),
+        ("endpoints.search.response.contentField", "$.${runTag}"),
+        ("client_embeddings", {"model": "openai/x", "query_prefix": "for ${runTag}: "}),
+        ("connection.headers", {"X-Run": "${runId}"}),
+        ("vars", {"place": "/v1/${runId}"}),
+        ("errors", {"error_when": [{"path": "$.a", "equals": "${runId}", "kind": "rejected"}]}),
+        ("wait", {"request": {"method": "GET", "path": "/s"}, "until": {"$.of": ["${runTag}"]}}),
+        ("endpoints.add.idempotency", {"header": "X-${runId}"}),
+        ("limits", {"feedback": {"remaining": "X-${user}", "reset": "X-Reset"}}),
+    ],
+)
+def test_a_variable_that_nothing_fills_is_an_error_with_its_place(path: str, text: object) -> None:
+    with pytest.raises(ConfigError) as caught:
+        declared({path: text})
+    shown = "\n".join(str(one) for one in caught.value.problems or (caught.value,))
+    assert re.search(r"acme\.json:\d+:\d+: ", shown)
+    assert "unknown variable" in shown or "is no path" in shown or "expected" in shown
+    assert "known" in caught.value.hint or "path" in shown
+
+
+def test_literals_and_prose_stay() -> None:
+    declared({"description": "uses ${anything}", "vars": {"a": "$${runId}"}, "endpoints.search.body.note": "$${x}"})
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(", "abc", "(a)(b)", "(a+)+", "((a|b)*)*x", "(.*).*.*.*", "(a{1,99999})*", "(?:x+x+)+(y)"]
+)
+def test_a_pattern_that_is_no_use_or_slow_is_refused(pattern: str) -> None:
+    assert problem_of(pattern) is not None
+    with pytest.raises(ConfigError, match="pattern"):
+        declared({FORM: [{"pattern": pattern, "field": "$.file"}]})
+
+
+@pytest.mark.parametrize("pattern", [r"^doc-(.*)\.txt$", "(.*)x(?:.*)y", r"^([0-9a-f]{8}-[0-9a-f]{4})", "(a|b)+$"])
+def test_a_pattern_that_is_taken_is_fast_on_the_longest_text(pattern: str) -> None:
+    assert problem_of(pattern) is None
+    compiled = re.compile(pattern)
+    began = time.process_time()
+    for text in ("a" * LONGEST_TEXT, "x" * LONGEST_TEXT, "doc-" + ".txt" * (LONGEST_TEXT // 4)):
+        compiled.search(text + "!")
+    assert time.process_time() - began < 0.5
+
+
+async def test_a_bulk_api_gets_lines_of_json(world_on: WorldOn) -> None:
+    raw: list[tuple[str, bytes]] = []
+    stub = MemoryStub()
+
+    async def bulk(_call: int, request: web.Request, _body: object) -> web.Response:
+        body = await request.read()
+        raw.append((request.headers["Content-Type"], body))
+        lines = [json.loads(line) for line in body.splitlines()]
+        for action, document in zip(lines[::2], lines[1::2], strict=True):
+            namespace = str(document.pop("namespace"))
+            stub.spaces.setdefault(namespace, []).append({"id": action["index"]["_id"], **document})
+        return web.json_response({"job_id": "j"})
+
+    stub.answers = {"add": bulk}
+    world = await world_on(stub, corpora=1, items=3)
+    old = 'body: {id: "$.id", content: "$.content", namespace: "$.runTag", metadata: "$.metadata"}'
+    new = """body:
+      $lines:
+        $each: $.items
+        $do: [{index: {_id: "@.id"}}, {content: "@.content", namespace: "${runTag}", metadata: "@.metadata"}]"""
+    world.provider("faulty", extra="\n", **{old: new, "ingest__{on": "ingest: {batch: {max_items: 2}, on"})
+    outcome = await world.run(providers="faulty")
+    assert outcome.exit_code == 0
+    assert {kind for kind, _ in raw} == {"application/x-ndjson"}
+    assert all(body.endswith(b"\n") for _, body in raw)
+
+
+def test_a_list_sent_as_ndjson_without_the_operator_is_an_error(tmp_path: Path) -> None:
+    add = {
+        "method": "POST",
+        "path": "/_bulk",
+        "headers": {"Content-Type": "application/x-ndjson"},
+        "body": {"$each": "$.items", "$do": {"id": "@.id"}},
+    }
+    with pytest.raises(ConfigError, match="NDJSON") as caught:
+        declared({"endpoints.add": add})
+    assert "$lines" in caught.value.hint
