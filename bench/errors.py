@@ -19,6 +19,7 @@ A class says who must act; the text says what happened, where, and what to do::
         ├── RateLimited, Unavailable          after the retries
         ├── Rejected, MappingError            never retried
         │   └── Unreachable                   no attempt can ever get there: stops the job too
+        ├── Truncated, NoAnswer               a model's reply that holds no answer
         ├── IngestFailed, Contaminated        corpus errors
         ├── NotReady, NotCleared, Unsupported
         ├── PluginFault                       an adapter broke the Protocol
@@ -197,6 +198,8 @@ class CallError(BenchError):
     exit_code = 3
     default_hint = "resume the run once the cause is gone"
     stops_lane: ClassVar[bool] = False
+    body: str = ""
+    """what the endpoint sent with the refusal, for a caller that reads codes in it; never shown"""
 
 
 class AuthError(CallError):
@@ -267,6 +270,20 @@ class MappingError(CallError):
 
     kind = "mapping"
     default_hint = "correct the path in the provider's config"
+
+
+class Truncated(CallError):
+    """A model used all of its tokens before it wrote an answer."""
+
+    kind = "truncated"
+    default_hint = "raise --max-answer-tokens in a new run"
+
+
+class NoAnswer(CallError):
+    """A model ended without an answer: a tool call, an unknown finish, a reasoning block that is never closed."""
+
+    kind = "no_answer"
+    default_hint = "see bench failures RUN_ID, and the settings of the model"
 
 
 class IngestFailed(CallError):

@@ -296,6 +296,17 @@ class Completion:
     attempts: int = 1
     ignored: tuple[str, ...] = ()
     """parameters that were requested and that the model refused"""
+    raw: str | None = None
+    """the text as it was sent, where reasoning was taken out of it"""
+    reasoning: str = ""
+    """what the endpoint sent as reasoning, apart from the text"""
+    native_finish: str = ""
+    """the finish as the endpoint names it"""
+    flags: tuple[str, ...] = ()
+    """``usage_unreadable``: a count of the usage is not a whole number; ``prompt_cut``: the endpoint read far fewer
+    tokens than were sent"""
+    sent_tokens: int | None = None
+    """our own estimate of the prompt; None = not sent"""
 
 
 class Model(Protocol):

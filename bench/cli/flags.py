@@ -92,6 +92,10 @@ class RunFlags(SelectionFlags):
     """models, or none"""
     embedding_model: Maybe = None
     """for providers that take vectors"""
+    max_answer_tokens: Whole = None
+    """tokens of an answer, reasoning included"""
+    max_judge_tokens: Whole = None
+    """tokens of a verdict, reasoning included"""
     answer_prompt: Maybe = None
     """file or text"""
     judge_prompt: Many = None

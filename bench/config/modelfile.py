@@ -8,37 +8,30 @@ Example::
     base_url: "${VLLM_URL:-http://127.0.0.1:8001/v1}"
     auth: {type: bearer, envVar: VLLM_API_KEY, optional: true}
     limits: {rpm: 600, concurrency: 16}
-    models: {qwen3-8b: {context: 32768}}
+    models: {qwen3-8b: {context: 32768, body: {chat_template_kwargs: {enable_thinking: false}}}}
 
-``vllm/qwen3-8b`` is then a model name. A file whose name is a known prefix (``openai``) only adds to it.
+``vllm/qwen3-8b`` is then a model name. A file whose name is a known prefix (``openai``) only adds to it. A run file has
+the same settings under ``models:``, by full name; they win over the file's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import Field, PositiveFloat
 
 from bench.config.filenames import LowerName
+from bench.config.modelsettings import ModelSettings
 from bench.config.provider.sections import Auth, HttpUrl
 from bench.config.provider.traffic import Feedback, Limit
 from bench.config.source import ConfigModel, Source, load
-from bench.errors import ConfigError
+from bench.errors import ConfigError, UsageError
 
 Dialect = Literal["openai", "anthropic", "google"]
 KNOWN_PREFIXES = ("openai", "anthropic", "google", "openrouter", "groq", "ollama", "azure")
 BUILTIN = "builtin"
-
-
-class ModelSettings(ConfigModel):
-    """What is special about one model."""
-
-    context: PositiveInt | None = None
-    """tokens its prompt and answer may have together"""
-    fixed_temperature: bool = False
-    """it refuses a temperature, so none is sent"""
 
 
 class ModelLimit(Limit):
@@ -88,6 +81,28 @@ def read_model_file(path: Path) -> ModelFile:
     if problems:
         raise ConfigError.of(problems)
     return model
+
+
+def with_settings(files: Mapping[str, ModelFile], settings: Mapping[str, ModelSettings]) -> dict[str, ModelFile]:
+    """Lay the settings of a run, by full name, over the files.
+
+    Raises:
+        UsageError: a name without an endpoint of its own.
+    """
+    found = dict(files)
+    for name, own in settings.items():
+        prefix, _, model = name.partition("/")
+        file = found.get(prefix) or (ModelFile(name=prefix) if prefix in KNOWN_PREFIXES and model else None)
+        if file is None:
+            known = ", ".join(sorted({*KNOWN_PREFIXES, *files}))
+            raise UsageError(
+                f'models: "{name}" has no endpoint that settings apply to',
+                hint=f"write PREFIX/MODEL; prefixes: {known}",
+            )
+        base = file.models.get(model, ModelSettings())
+        laid = base.model_copy(update={key: getattr(own, key) for key in own.model_fields_set})
+        found[prefix] = file.model_copy(update={"models": {**file.models, model: laid}})
+    return found
 
 
 def _problems(source: Source, model: ModelFile) -> Iterable[ConfigError]:

@@ -36,6 +36,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from bench.config.filenames import portable
+from bench.config.modelsettings import ModelSettings
 from bench.config.prices import Prices, TokenPrices
 from bench.config.source import BOTH_SPELLINGS, ConfigModel
 from bench.errors import UsageError
@@ -137,6 +138,12 @@ class Experiment(ConfigModel):
     judge_model: Words = Field(default=(), validation_alias=also("judge_models"))
     """several = one job each; ``none`` = unjudged; empty = the benchmark's own choice; or ``judge_models``"""
     embedding_model: str | None = None
+    models: Mapping[str, ModelSettings] = Field(default_factory=dict)
+    """``provider/model`` -> ``body``, ``stream``, ``batch`` and the rest of ``models`` in a model's file"""
+    max_answer_tokens: Count | None = None
+    """tokens of an answer, reasoning included"""
+    max_judge_tokens: Count | None = None
+    """tokens of a judge's reply, reasoning included"""
     answer_prompt: str | None = None
     """text, ``@file`` or the name of an existing file"""
     judge_prompt: Texts = ()

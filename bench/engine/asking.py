@@ -109,7 +109,7 @@ class Asked:
         if result is not None:
             result = result.timed(done.times_us).billed(done.calls)
             self.lane.count_search(empty=not result.hits)
-        self._append(key, done, result)
+        self._append(key, done, result, done.failure)
         return result if result is not None else done.failure
 
     async def _answered(self, model: str, owner: str, found: SearchResult) -> AnswerResult | Failure | None:
@@ -124,8 +124,9 @@ class Asked:
         if done is None:
             return None
         result = done.value.timed(done.times_us) if done.value is not None else None
-        self._append(key, done, result)
-        return result if result is not None else done.failure
+        failure = done.failure if result is None else result.failure
+        self._append(key, done, result, failure)
+        return result if failure is None else failure
 
     async def _judged(self, job: Job, found: SearchResult, said: AnswerResult | None) -> bool:
         if job.key in self.lane.halts.jobs:
@@ -166,13 +167,17 @@ class Asked:
         return (await self.lane.live.journal.load([key])).get(key)
 
     def _append(
-        self, key: Key, done: Attempt[SearchResult] | Attempt[AnswerResult], result: SearchResult | AnswerResult | None
+        self,
+        key: Key,
+        done: Attempt[SearchResult] | Attempt[AnswerResult],
+        result: SearchResult | AnswerResult | None,
+        failure: Failure | None,
     ) -> None:
         self.lane.live.journal.append(
             Entry(
                 key=key,
-                outcome=done.outcome,
-                message=done.message,
+                outcome="ok" if failure is None else failure.kind,
+                message="" if failure is None else failure.message,
                 data=result.data if result else {},
                 measured=result.measured if result else {},
                 payloads=result.payloads if result else {},

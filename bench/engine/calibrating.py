@@ -15,11 +15,13 @@ from dataclasses import asdict
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from bench.engine.evaluating import OnceJudge
 from bench.evaluators.calibration import WARN_ABOVE, Calibration, calibrate
 from bench.evaluators.judged import JudgeEvaluator
 from bench.journal import Event, Reader
 from bench.model import Call
 from bench.plan import NONE, Job, Lane
+from bench.plan.asking import judge_tokens
 
 if TYPE_CHECKING:
     from bench.engine.live import Live
@@ -37,8 +39,9 @@ async def calibrate_judges(live: Live, readers: Readers) -> None:
         prompts = lane.benchmark.prompts.judges
         if {(job.judge, prompt.sha256) for prompt in prompts.all} <= known.keys():
             continue
-        judge = readers.judge(job.judge)
-        assert judge is not None
+        plain = readers.judge(job.judge)
+        assert plain is not None
+        judge = OnceJudge(judge=plain, memo=[], max_tokens=judge_tokens(lane.benchmark, live.plan.request))
         done = await live.attempt(lambda: calibrate(judge, prompts, evaluator=evaluator))  # noqa: B023  awaited here
         if done.failure is not None:
             live.journal.append(Event(kind=FAILED, scope=job.key, message=f"judge calibration: {done.failure.message}"))

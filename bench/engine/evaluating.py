@@ -25,7 +25,9 @@ from bench.http import record, recording
 from bench.journal import Entry, Key
 from bench.metrics import values
 from bench.model import Completion, Hit, Item, Phase, Prompt, Row, ScoredItem, State, Verdict
+from bench.models import cleaned
 from bench.plan import Job
+from bench.plan.asking import judge_tokens
 from bench.values import dataclass
 
 if TYPE_CHECKING:
@@ -44,6 +46,8 @@ class Evaluated:
     """evidence that no memory of the corpus stands for"""
     corrected: dict[str, float | None] | None = None
     """the values against the answer that an overlay gives instead"""
+    flags: tuple[str, ...] = ()
+    """what its judges' endpoints said, see `bench.model.Completion.flags`"""
 
     def entry(self, key: Key, done: Attempt[Evaluated], generation: int = 0) -> Entry:
         """The journal's row, with what the judge cost."""
@@ -52,7 +56,8 @@ class Evaluated:
             data=facts(self.row.relevant, self.row.reason, self.item, not_sent=self.not_sent)
             | ({} if self.corrected is None else {"corrected": self.corrected}),
             payloads={"item": shown(self.item)},
-            measured={"tokens": dict(self.row.tokens), "costs_usd": dict(self.row.costs_usd)},
+            measured={"tokens": dict(self.row.tokens), "costs_usd": dict(self.row.costs_usd)}
+            | ({"flags": list(self.flags)} if self.flags else {}),
             times_us=done.times_us,
             calls=done.calls,
             state=self.row.state,
@@ -80,6 +85,8 @@ class OnceJudge:
     stored: Stored = field(default_factory=dict)
     evaluator: str = ""
     """who asks"""
+    max_tokens: int | None = None
+    """of a reply, instead of what the evaluator asks for"""
 
     @property
     def name(self) -> str:
@@ -90,6 +97,8 @@ class OnceJudge:
         return replace(self, evaluator=evaluator.name)
 
     async def ask(self, prompt: Prompt) -> Completion:
+        if self.max_tokens is not None:
+            prompt = replace(prompt, max_tokens=self.max_tokens)
         known = next((said for judge, asked, said in self.memo if judge == self.name and asked == prompt), None)
         if known is None:
             kept = self.stored.get((self.evaluator, prompt.template_sha256))
@@ -114,7 +123,8 @@ async def evaluate(
     again = None if better is None else replace(item, answers=(better,))
     evaluators = [one for one in lane.readers.evaluators(lane.plan) if said is not None or not needs_answer(one)]
     stored = {} if judge is None else await _stored(lane, job, item, epoch, evaluators)
-    once = None if judge is None else OnceJudge(judge=judge, memo=memo, stored=stored)
+    limit, earlier = judge_tokens(lane.plan.benchmark, lane.live.plan.request), len(memo)
+    once = None if judge is None else OnceJudge(judge=judge, memo=memo, stored=stored, max_tokens=limit)
     verdicts: list[Verdict] = []
     other: list[Verdict] = []
     with recording() as calls:
@@ -142,6 +152,7 @@ async def evaluate(
         row=row,
         corrected=corrected,
         values=values(metrics, row),
+        flags=tuple(dict.fromkeys(flag for _, _, reply in memo[earlier:] for flag in reply.flags)),
         not_sent=ready.content.veil.missing(row.relevant, lane.plan.level),
     )
 
@@ -154,7 +165,14 @@ async def _verdict(
     verdict: object = await evaluator.evaluate(item, answer, hits, asked)
     if not isinstance(verdict, Verdict):
         raise EvaluatorFailed(f"{evaluator.name} returned {type(verdict).__name__}, not a Verdict")
-    return verdict
+    return verdict if answer.strip() or not needs_answer(evaluator) else _without_text(verdict)
+
+
+def _without_text(verdict: Verdict) -> Verdict:
+    """An answer without text is never correct, whatever an evaluator makes of it."""
+    if verdict.value is None and verdict.correct is None:
+        return verdict
+    return replace(verdict, value=0.0, correct=False, abstained=False)
 
 
 async def _stored(lane: OpenLane, job: Job, item: Item, epoch: int, evaluators: Sequence[Evaluator]) -> Stored:
@@ -172,7 +190,7 @@ async def _stored(lane: OpenLane, job: Job, item: Item, epoch: int, evaluators: 
             said = Completion(
                 text=one.raw, model=one.model or "", fingerprint=one.fingerprint, ignored=one.ignored, attempts=0
             )
-            found.setdefault((one.evaluator, one.prompt_sha256), said)
+            found.setdefault((one.evaluator, one.prompt_sha256), cleaned(said))
     return found
 
 

@@ -33,7 +33,7 @@ from bench.engine.foreignfile import ForeignRow
 from bench.engine.foreignhits import Known, found_of
 from bench.engine.history import History
 from bench.engine.lane import OpenLane
-from bench.engine.live import Live
+from bench.engine.live import Failure, Live
 from bench.engine.meta import run_meta
 from bench.engine.opening import open_lane
 from bench.engine.progress import Progress
@@ -41,10 +41,11 @@ from bench.engine.readers import open_readers
 from bench.engine.records import AnswerResult, SearchResult
 from bench.engine.scoring import failed_row
 from bench.engine.stopping import Stopping
-from bench.errors import DataError
+from bench.errors import DataError, NoAnswer
 from bench.http import Http
 from bench.journal import Entry, Event, Journal, Key, RunState
-from bench.model import Item, Phase
+from bench.model import Completion, Item, Phase
+from bench.models import cleaned, no_answer
 from bench.plan import NONE, Job, Plan, make_plan
 from bench.settings import Environment
 
@@ -175,11 +176,15 @@ class Foreign:
         found = found_of(row, known, lane)
         self._append(self._key(item, lane.key, Phase.SEARCH), found)
         said = None if row.answer is None else given_answer(row.answer)
+        failure = None if said is None else said.failure
         for owner in dict.fromkeys(job.answer_owner for job in lane.jobs):
             if said is not None:
-                self._append(self._key(item, owner, Phase.ANSWER), said)
+                self._append(self._key(item, owner, Phase.ANSWER), said, failure)
         for job in lane.jobs:
-            await self._judge(job, ready, item, found, said)
+            if failure is not None:
+                self.lane.live.journal.append(failed_row(lane, self._key(item, job.key, Phase.EVALUATE), item, failure))
+            else:
+                await self._judge(job, ready, item, found, said)
 
     async def _judge(self, job: Job, ready: Ready, item: Item, found: SearchResult, said: AnswerResult | None) -> None:
         done = await self.lane.live.attempt(lambda: evaluate(self.lane, job, ready, item, 1, found, said, []))
@@ -189,17 +194,36 @@ class Foreign:
         elif done.failure is not None:
             self.lane.live.journal.append(failed_row(self.lane.plan, key, item, done.failure))
 
-    def _append(self, key: Key, result: SearchResult | AnswerResult) -> None:
-        entry = Entry(key=key, data=result.data, measured=result.measured, payloads=result.payloads)
-        self.lane.live.journal.append(entry)
+    def _append(self, key: Key, result: SearchResult | AnswerResult, failure: Failure | None = None) -> None:
+        self.lane.live.journal.append(
+            Entry(
+                key=key,
+                outcome="ok" if failure is None else failure.kind,
+                message="" if failure is None else failure.message,
+                data=result.data,
+                measured=result.measured,
+                payloads=result.payloads,
+            )
+        )
 
     def _key(self, item: Item, owner: str, phase: Phase) -> Key:
         return Key(owner=owner, phase=phase, corpus=item.corpus, unit=item.id)
 
 
 def given_answer(text: str) -> AnswerResult:
-    """Their answer; nobody knows from what prompt and model it came."""
-    return AnswerResult(text=text, finish="stop", context_hits=0, prompt="", prompt_sha256="", model=GIVEN)
+    """Their answer, without its reasoning; nobody knows from what prompt and model it came, nor why one is empty."""
+    said = cleaned(Completion(text=text, model=GIVEN))
+    error = no_answer(said) or (None if said.text.strip() else NoAnswer("the answer in the file is empty"))
+    return AnswerResult(
+        text=said.text,
+        finish=said.finish if error is None else "other",
+        failure=None if error is None else Failure.of(error),
+        raw=said.raw,
+        context_hits=0,
+        prompt="",
+        prompt_sha256="",
+        model=GIVEN,
+    )
 
 
 def _item_id(dataset: Dataset, row: ForeignRow) -> str:

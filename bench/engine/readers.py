@@ -91,6 +91,8 @@ class Opening:
 
     live: Live
     price: OwnPrice
+    _embedders: dict[tuple[str, EmbeddingOptions | None], Embedder] = field(default_factory=dict)
+    """one for each model and way to ask it, so that lanes share vectors"""
 
     def model(self, name: str, role: Literal["answering", "judge"]) -> Model:
         from bench.models import open_model
@@ -113,9 +115,11 @@ class Opening:
         from bench.models import open_embedder
 
         live, files = self.live, self.live.plan.model_files
-        return open_embedder(
-            name, http=live.http, environment=live.environment, files=files, options=options, price=self.price
-        )
+        if (name, options) not in self._embedders:
+            self._embedders[name, options] = open_embedder(
+                name, http=live.http, environment=live.environment, files=files, options=options, price=self.price
+            )
+        return self._embedders[name, options]
 
 
 def embedding_options(rule: ClientEmbeddings) -> EmbeddingOptions:

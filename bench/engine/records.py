@@ -8,8 +8,9 @@ What two runs of one plan must agree on goes into ``data``, what is measured int
             measured  scores: [number or null, ...]
             payloads  hits: [{id, content, when, score, chunks, metadata}, ...]
     answer  data      answer, finish, context_hits, prompt, prompt_sha256
-            measured  model, fingerprint, context_tokens, tokens_in, tokens_out, cost_usd, ignored
-            payloads  prompt: [{role, content}, ...]
+            measured  model, fingerprint, context_tokens, tokens_in, tokens_out, cost_usd, ignored; where there is any:
+                      native_finish, reasoning_tokens, sent_tokens, flags
+            payloads  prompt: [{role, content}, ...]; where reasoning was sent: raw, reasoning
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import cast
 
+from bench.engine.live import Failure
 from bench.journal import Entry
 from bench.journal.rows import OK
 from bench.model import Call, Hit
@@ -104,11 +106,23 @@ class SearchResult:
         )
 
 
+CUT, REFUSED, EMPTY = "cut", "refused", "empty"
+"""flags of an answer by its finish: at the token limit, by a filter, without text although it ended by itself"""
+
+
+def flags_of(text: str, finish: str, flags: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return what a report counts of an answer: how it ended, and what its endpoint said of it."""
+    ended = {"length": CUT, "refusal": REFUSED}.get(finish)
+    own = ended or (EMPTY if not text.strip() and finish == "stop" else None)
+    return (*((own,) if own is not None else ()), *flags)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerResult:
     """What an answering model said, and on what."""
 
     text: str
+    """without reasoning"""
     finish: str
     context_hits: int
     prompt: str
@@ -122,6 +136,18 @@ class AnswerResult:
     tokens_out: int | None = None
     cost_usd: str | None = None
     ignored: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    """see `flags_of`"""
+    failure: Failure | None = None
+    """why the reply is no answer; not read back"""
+    native_finish: str = ""
+    raw: str | None = None
+    """the text as it was sent, where it held reasoning; not read back"""
+    reasoning: str = ""
+    """what was sent as reasoning, apart from the text; not read back"""
+    reasoning_tokens: int | None = None
+    sent_tokens: int | None = None
+    """our own estimate of the prompt"""
     messages: tuple[tuple[str, str], ...] = ()
     """role and content of what was sent; not read back"""
     times_us: Mapping[str, int] = field(default_factory=dict)
@@ -150,11 +176,19 @@ class AnswerResult:
             "tokens_out": self.tokens_out,
             "cost_usd": self.cost_usd,
             "ignored": list(self.ignored),
+            **({"native_finish": self.native_finish} if self.native_finish not in ("", self.finish) else {}),
+            **({"reasoning_tokens": self.reasoning_tokens} if self.reasoning_tokens is not None else {}),
+            **({"sent_tokens": self.sent_tokens} if self.sent_tokens is not None else {}),
+            **({"flags": list(self.flags)} if self.flags else {}),
         }
 
     @property
     def payloads(self) -> dict[str, object]:
-        return {"prompt": [{"role": role, "content": content} for role, content in self.messages]}
+        return {
+            "prompt": [{"role": role, "content": content} for role, content in self.messages],
+            **({"raw": self.raw} if self.raw is not None else {}),
+            **({"reasoning": self.reasoning} if self.reasoning else {}),
+        }
 
     @classmethod
     def of(cls, entry: Entry) -> AnswerResult:
@@ -173,6 +207,7 @@ class AnswerResult:
             tokens_out=cast("int | None", measured.get("tokens_out")),
             cost_usd=cast("str | None", measured.get("cost_usd")),
             ignored=tuple(cast("Sequence[str]", measured.get("ignored", ()))),
+            flags=tuple(cast("Sequence[str]", measured.get("flags", ()))),
             times_us=entry.times_us,
         )
 

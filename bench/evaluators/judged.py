@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bench.evaluators.jsonverdict import objects
 from bench.evaluators.parsing import ParsedVerdict, parse_verdict
@@ -63,6 +63,8 @@ class JudgeEvaluator:
         prompt = self.prompts.choose(item)
         if judge is None:
             return unasked(self.name, prompt)
+        if not answer.strip():
+            return silent(self.name, prompt)
         said = await judge.ask(
             prompt.ask(
                 item,
@@ -92,6 +94,8 @@ class RubricEvaluator:
             return unasked(self.name, self.prompt, reason="no_rubric")
         if judge is None:
             return unasked(self.name, self.prompt)
+        if not answer.strip():
+            return silent(self.name, self.prompt)
         said = await judge.ask(self.prompt.ask(item, answer, hits, schema=SCORES_SCHEMA, temperature=self.temperature))
         value, reason = read_scores(said.text, len(item.rubric))
         parsed = _value(value, reason, self.threshold)
@@ -111,6 +115,8 @@ class FaithfulnessEvaluator:
     async def evaluate(self, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None) -> Verdict:
         if judge is None:
             return unasked(self.name, self.prompt)
+        if not answer.strip():
+            return unasked(self.name, self.prompt, reason="no_statements")
         said = await judge.ask(
             self.prompt.ask(item, answer, hits, schema=STATEMENTS_SCHEMA, temperature=self.temperature)
         )
@@ -177,7 +183,7 @@ def judged(name: str, prompt: JudgePrompt, said: Completion, parsed: ParsedVerdi
         fingerprint=said.fingerprint,
         prompt_name=prompt.name,
         prompt_sha256=prompt.sha256,
-        raw=said.text,
+        raw=said.text if said.raw is None else said.raw,
         ignored=said.ignored,
     )
 
@@ -193,3 +199,8 @@ def unasked(name: str, prompt: JudgePrompt, reason: str = NO_JUDGE) -> Verdict:
         prompt_name=prompt.name,
         prompt_sha256=prompt.sha256,
     )
+
+
+def silent(name: str, prompt: JudgePrompt) -> Verdict:
+    """The verdict on an answer without text: wrong, and no judge is asked."""
+    return replace(unasked(name, prompt, reason=""), value=0.0, correct=False)

@@ -30,7 +30,13 @@ TRANSIENT = frozenset({408, 425})
 
 
 def of_status(endpoint: Endpoint, response: Response, *, repeatable: bool, wait_s: float | None) -> AttemptFailed:
-    """Classify an answer whose status is no success."""
+    """Classify an answer whose status is no success; the error keeps the start of its body."""
+    failed = _of_status(endpoint, response, repeatable=repeatable, wait_s=wait_s)
+    failed.error.body = response.body[:READ_FOR_TEXT].decode("utf-8", "replace")
+    return failed
+
+
+def _of_status(endpoint: Endpoint, response: Response, *, repeatable: bool, wait_s: float | None) -> AttemptFailed:
     status = response.status
     text = _text(endpoint, response)
     action = endpoint.statuses.get(status)

@@ -25,7 +25,7 @@ import aiosqlite
 
 from bench.errors import Locked
 from bench.journal.assembly import CallRow, Parts, PhaseRow, ScoreRow, VerdictRow, alike_of, columns_of, record_of
-from bench.journal.codec import PHASE_OF, clean, decode, instant, micros, pack, to_json
+from bench.journal.codec import PHASE_OF, PHASES, clean, decode, instant, micros, pack, to_json
 from bench.journal.file import locate, open_reading, reported
 from bench.journal.holding import OLDEST_SENT
 from bench.journal.queries import (
@@ -45,6 +45,7 @@ from bench.journal.records import (
     Alike,
     CorpusFacts,
     FailedFor,
+    Flagged,
     ItemRecord,
     Origin,
     Spent,
@@ -163,6 +164,15 @@ class Reader:
         """Why the items of a job failed, equal texts together, the commonest first."""
         rows = await self._all("failed_for", clean(job))
         return [FailedFor(kind=str(kind), text=str(text), count=int(count)) for kind, text, count in rows]
+
+    async def flagged(self, owner: str, phase: Phase) -> list[Flagged]:
+        """What was noted of the items of a phase, equal notes together."""
+        rows = await self._all("flagged", clean(owner), PHASES[phase])
+        return [
+            Flagged(flags=tuple(json.loads(flags)), outcome=str(outcome), count=count, sent_tokens=sent, tokens_in=read)
+            for flags, outcome, count, sent, read in rows
+            if flags is not None
+        ]
 
     async def owners(self) -> dict[str, set[Phase]]:
         """Name every lane, answering owner and job with rows, and which phases it has."""

@@ -120,6 +120,19 @@ class FailedFor:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Flagged:
+    """What was noted of some items of a phase."""
+
+    flags: tuple[str, ...]
+    outcome: str
+    count: int
+    sent_tokens: int
+    """of their prompts together, by our own estimate"""
+    tokens_in: int
+    """of their prompts together, as the endpoint counts"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Values:
     """Up to a few thousand ended items in order, as columns; all have the same metrics."""
 

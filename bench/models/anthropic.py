@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
 from bench.errors import ConfigError
 from bench.model import Prompt
-from bench.models.dialect import SCHEMA_NAME, Reply, Wish, as_list, as_map, error_inside, text_of, text_or_none
-
-FINISH: Mapping[object, Literal["stop", "length", "refusal"]] = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "tool_use": "stop",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "refusal": "refusal",
-}
+from bench.models.answer import TOOL_CALL
+from bench.models.dialect import (
+    SCHEMA_NAME,
+    Reply,
+    Wish,
+    as_list,
+    as_map,
+    finish_of,
+    refusal_or_error,
+    text_of,
+    text_or_none,
+)
+from bench.models.streams import join_anthropic
 
 
 class Anthropic:
     """``/v1/messages``."""
 
-    def chat_url(self, base_url: str, model: str) -> str:
+    def chat_url(self, base_url: str, model: str, *, stream: bool = False) -> str:
         return f"{base_url.removesuffix('/v1')}/v1/messages"
 
     def chat_body(self, model: str, prompt: Prompt, wish: Wish) -> dict[str, object]:
@@ -45,18 +47,30 @@ class Anthropic:
             tool = {"name": SCHEMA_NAME, "description": "Give the reply.", "input_schema": prompt.json_schema}
             body["tools"] = [tool]
             body["tool_choice"] = {"type": "tool", "name": SCHEMA_NAME}
+        if wish.stream:
+            body["stream"] = True
         return body
 
     def read_chat(self, body: object) -> Reply:
         tree = as_map(body, "message answer")
         if tree.get("type") == "error" or (tree.get("error") and "content" not in tree):
-            raise error_inside(tree.get("error"))
+            return refusal_or_error(tree.get("error"), tree.get("model"))
         blocks = as_list(tree.get("content"), "message answer, content")
+        native = text_or_none(tree.get("stop_reason")) or ""
+        wanted = _tool_input(blocks)
+        if wanted and native == "tool_use":
+            return Reply(text=wanted, model=text_or_none(tree.get("model")), finish="stop", native_finish=native)
+        calls = not wanted and (native == "tool_use" or any(_is(block, "tool_use") for block in blocks))
         return Reply(
-            text=_tool_input(blocks) or text_of([block for block in blocks if _is_text(block)]),
+            text="" if calls else wanted or text_of([block for block in blocks if _is(block, "text")]),
             model=text_or_none(tree.get("model")),
-            finish=FINISH.get(tree.get("stop_reason"), "other"),
+            finish="other" if calls else finish_of(native),
+            native_finish=TOOL_CALL if calls else native,
+            reasoning="".join(_thinking(block) for block in blocks),
         )
+
+    def joined(self, events: Sequence[object], *, done: bool) -> object:
+        return join_anthropic(events)
 
     def embed_url(self, base_url: str, model: str) -> str:
         raise ConfigError(f"anthropic/{model} cannot embed", hint="name an embedding model of another provider")
@@ -76,5 +90,9 @@ def _tool_input(blocks: Sequence[object]) -> str:
     return ""
 
 
-def _is_text(block: object) -> bool:
-    return isinstance(block, Mapping) and block.get("type") == "text"
+def _thinking(block: object) -> str:
+    return text_or_none(block.get("thinking")) or "" if isinstance(block, Mapping) else ""
+
+
+def _is(block: object, kind: str) -> bool:
+    return isinstance(block, Mapping) and block.get("type") == kind

@@ -1,8 +1,9 @@
 """A chat model behind HTTP, in any dialect, as a `bench.model.Model`.
 
 What a model does not take is learnt once a run and left out from then on: a refused temperature or seed, the name of
-the token limit, a schema. `Completion.ignored` says what was requested and not in force. An empty answer that ended
-with ``stop`` is asked for once more; usage and cost of both count.
+the token limit, a schema, a reply that is not streamed. `Completion.ignored` says what was requested and not in force.
+An empty answer that ended with ``stop`` is asked for once more; usage and cost of both count. What a content filter
+refuses is a reply with the finish ``refusal``, whether it came as a status or as a finish.
 """
 
 from __future__ import annotations
@@ -14,17 +15,22 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Protocol
 
-from bench.errors import Rejected
+from bench.config.modelsettings import merged
+from bench.errors import AuthError, Rejected
 from bench.http import Endpoint, Http, Metered, Request, Response
 from bench.model import ChatMessage, Completion, Prompt, Usage, count_tokens
 from bench.models import usage as usages
-from bench.models.dialect import Dialect, Reply, Wish
+from bench.models.answer import cleaned
+from bench.models.dialect import Dialect, Reply, Wish, error_of, refused_by_filter
 from bench.models.names import Target
+from bench.models.streams import is_stream, read_events
 
-REFUSALS = ("-> 400", "-> 422")
+REFUSALS = ("-> 400", "-> 422", "the answer holds an error")
 SCHEMA_WORDS = ("response_format", "json_schema", "responseJsonSchema", "responseMimeType", "tool_choice", "tools")
-MAX_LESSONS = 4
-"""temperature, seed, token limit, schema"""
+MAX_LESSONS = 6
+"""temperature, seed, token limit, schema, stream, usage of a stream"""
+SEEN_SHARE = 0.6
+"""an endpoint that counts a smaller share of the tokens that we estimate has read only a part of the prompt"""
 
 
 class Price(Protocol):
@@ -39,6 +45,7 @@ class _Heard:
 
     reply: Reply | None = None
     usage: Usage | None = None
+    unreadable: bool = False
     cost_usd: str | None = None
 
 
@@ -75,48 +82,98 @@ class ChatModel:
             wish = self._wish
             try:
                 return await self._send(prompt, wish)
-            except Rejected as error:
-                if learn(wish, str(error)) is None:
+            except (Rejected, AuthError) as error:
+                inner = error_of(error.body)
+                if error.body and refused_by_filter(inner):
+                    return self._filtered(prompt, wish)
+                refusal = f"{error} {_told(inner)}"
+                if isinstance(error, AuthError) or learn(wish, refusal) is None:
                     raise
                 # another call of this model may have learnt something else in the meantime
-                self._wish = learn(self._wish, str(error)) or self._wish
+                self._wish = learn(self._wish, refusal) or self._wish
         return await self._send(prompt, self._wish)
+
+    def _filtered(self, prompt: Prompt, wish: Wish) -> Completion:
+        return Completion(
+            text="",
+            model=self._target.model,
+            finish="refusal",
+            native_finish="content_filter",
+            ignored=_ignored(prompt, wish),
+            sent_tokens=_tokens_of(prompt),
+        )
 
     async def _send(self, prompt: Prompt, wish: Wish) -> Completion:
         asked = prompt if wish.schema or prompt.json_schema is None else spelled_out(prompt, prompt.json_schema)
         text = "\n".join(message.content for message in asked.messages)
-        heard = _Heard()
+        heard, sent = _Heard(), count_tokens(text)
         target = self._target
         request = Request(
             "POST",
-            self._dialect.chat_url(target.base_url, target.model),
+            self._dialect.chat_url(target.base_url, target.model, stream=wish.stream),
             headers=target.headers,
             query=target.query,
-            json=self._dialect.chat_body(target.model, asked, wish),
+            json=merged(self._dialect.chat_body(target.model, asked, wish), wish.body),
             idempotent=True,
-            tokens=count_tokens(text) + asked.max_tokens,
+            tokens=sent + asked.max_tokens,
             read=lambda response: self._read(response, text, heard),
         )
         response = await self._http.call(self._endpoint, request)
         assert heard.reply is not None, "call returns only after read"
-        return Completion(
-            text=heard.reply.text,
-            model=heard.reply.model or target.model,
-            finish=heard.reply.finish,
-            fingerprint=heard.reply.fingerprint,
-            usage=heard.usage,
-            cost_usd=heard.cost_usd,
-            latency_us=response.timings.latency_us,
-            attempts=response.attempts,
-            ignored=_ignored(prompt, wish),
+        reply = heard.reply
+        return cleaned(
+            Completion(
+                text=reply.text,
+                model=reply.model or target.model,
+                finish=reply.finish,
+                native_finish=reply.native_finish,
+                reasoning=reply.reasoning,
+                fingerprint=reply.fingerprint,
+                usage=heard.usage,
+                cost_usd=heard.cost_usd,
+                latency_us=response.timings.latency_us,
+                attempts=response.attempts,
+                ignored=_ignored(prompt, wish),
+                flags=_flags(heard, sent),
+                sent_tokens=sent,
+            )
         )
 
     def _read(self, response: Response, prompt: str, heard: _Heard) -> Metered:
-        body = response.json()
+        body = self._body(response)
         reply = heard.reply = self._dialect.read_chat(body)
-        used = heard.usage = usages.normalise(self._target.dialect, body, prompt=prompt, reply=reply.text)
+        dialect = self._target.dialect
+        used = heard.usage = usages.normalise(dialect, body, prompt=prompt, reply=reply.text + reply.reasoning)
+        heard.unreadable = usages.unreadable(dialect, body)
         heard.cost_usd = priced(self._target, self._price, used, returned=reply.model)
         return Metered(model=reply.model or self._target.model, usage=used, cost_usd=heard.cost_usd)
+
+    def _body(self, response: Response) -> object:
+        if not is_stream(response):
+            return response.json()
+        events, done = read_events(response.text)
+        return self._dialect.joined(events, done=done)
+
+
+def _flags(heard: _Heard, sent: int) -> tuple[str, ...]:
+    used = heard.usage
+    counted = used is not None and not used.estimated and used.input_tokens > 0
+    few = counted and used is not None and max(used.input_tokens, used.cache_read_tokens) < SEEN_SHARE * sent
+    return (*(("usage_unreadable",) if heard.unreadable else ()), *(("prompt_cut",) if few else ()))
+
+
+def _tokens_of(prompt: Prompt) -> int:
+    return count_tokens("\n".join(message.content for message in prompt.messages))
+
+
+def _told(error: object) -> str:
+    """What an error says of itself, without what else stands in the body, such as the prompt."""
+    if not isinstance(error, Mapping):
+        return str(error)[:SHOWN]
+    return " ".join(str(error[key])[:SHOWN] for key in ("message", "param", "code", "type") if error.get(key))
+
+
+SHOWN = 1000
 
 
 def priced(target: Target, price: Price | None, used: Usage, *, returned: str | None) -> str | None:
@@ -140,6 +197,10 @@ def learn(wish: Wish, refusal: str) -> Wish | None:
         return replace(wish, schema=False)
     if "seed" in refusal and wish.seed:
         return replace(wish, seed=False)
+    if "stream_options" in refusal and wish.stream and wish.stream_usage:
+        return replace(wish, stream_usage=False)
+    if "stream" in refusal and not wish.stream:
+        return replace(wish, stream=True)
     return None
 
 
@@ -170,6 +231,7 @@ def joined(first: Completion, second: Completion) -> Completion:
         cost_usd=_sum(first.cost_usd, second.cost_usd),
         latency_us=first.latency_us + second.latency_us,
         attempts=first.attempts + second.attempts,
+        flags=tuple(dict.fromkeys((*first.flags, *second.flags))),
     )
 
 

@@ -7,7 +7,9 @@ temperature taken, which name has the token limit, is a schema understood) comes
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 from sys import float_info
 from typing import Literal, Protocol
 
@@ -19,6 +21,42 @@ from bench.values import dataclass
 SCHEMA_NAME = "reply"
 SHOWN = 300
 
+Finish = Literal["stop", "length", "refusal", "other"]
+FINISHES: Mapping[str, Finish] = {
+    **dict.fromkeys(("stop", "end_turn", "stop_sequence", "eos", "eos_token", "completed", "complete"), "stop"),
+    **dict.fromkeys(
+        (
+            "length", "max_tokens", "max_output_tokens", "max_new_tokens", "max_length", "model_length",
+            "model_context_window_exceeded", "context_length_exceeded", "token_limit",
+        ),
+        "length",
+    ),
+    **dict.fromkeys(
+        (
+            "content_filter", "content_filtered", "refusal", "safety", "blocklist", "prohibited_content", "spii",
+            "recitation", "image_safety", "sensitive", "guardrail_intervened", "blocked", "model_armor", "flagged",
+        ),
+        "refusal",
+    ),
+}  # fmt: skip
+"""the finish of any vendor, folded -> ours; routers pass on the names of the vendor behind them"""
+BROKEN = frozenset(
+    {"error", "abort", "aborted", "cancelled", "network_error", "insufficient_system_resource", "failed"}
+)
+"""a finish that says that the endpoint broke off"""
+FILTER_CODES = frozenset(
+    {
+        "content_filter", "responsibleaipolicyviolation", "content_policy_violation", "content_filtered",
+        "data_inspection_failed", "datainspectionfailed", "moderation", "moderation_blocked", "prompt_blocked",
+        "safety", "prohibited_content", "sensitive", "image_safety", "1301", "content_moderation",
+        "guardrail_intervened",
+    }
+)  # fmt: skip
+_FILTER_WORDS = re.compile(
+    r"content[ _-]{0,2}(?:filter|management policy|policy violation|moderation)|flagged (?:by|for|as)|usage polic",
+    re.IGNORECASE,
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
@@ -29,6 +67,12 @@ class Wish:
     schema: bool = True
     """False: a schema goes into the prompt as text"""
     tokens_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    stream: bool = False
+    """the endpoint only streams"""
+    stream_usage: bool = True
+    """the usage of a stream is requested"""
+    body: Mapping[str, object] = field(default_factory=dict)
+    """extra fields of the request, from the model's settings"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,18 +82,30 @@ class Reply:
     text: str
     model: str | None
     """as returned"""
-    finish: Literal["stop", "length", "refusal", "other"]
+    finish: Finish
     fingerprint: str | None = None
+    native_finish: str = field(default="", compare=False)
+    """as the endpoint names it"""
+    reasoning: str = field(default="", compare=False)
+    """what was sent as reasoning, apart from the text"""
 
 
 class Dialect(Protocol):
     """One vendor family."""
 
-    def chat_url(self, base_url: str, model: str) -> str: ...
+    def chat_url(self, base_url: str, model: str, *, stream: bool = False) -> str: ...
 
     def chat_body(self, model: str, prompt: Prompt, wish: Wish) -> dict[str, object]: ...
 
     def read_chat(self, body: object) -> Reply: ...
+
+    def joined(self, events: Sequence[object], *, done: bool) -> object:
+        """Return the events of a stream as the body of a reply that was sent whole; ``done``: the end mark was sent.
+
+        Raises:
+            Unavailable: the stream ended in the middle.
+        """
+        ...
 
     def embed_url(self, base_url: str, model: str) -> str: ...
 
@@ -81,12 +137,60 @@ def as_list(value: object, where: str) -> list[object]:
 
 
 def text_of(value: object) -> str:
-    """Text, or the text parts of a list of content blocks; anything else is no text."""
+    """Text, or the text parts of a list of content blocks; anything else, reasoning too, is no text."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):
-        return "".join(text_of(part.get("text")) for part in value if isinstance(part, Mapping))
+        parts = [part for part in value if isinstance(part, Mapping) and part.get("type") in TEXT_TYPES]
+        return "".join(text_of(part.get("text")) for part in parts)
     return ""
+
+
+TEXT_TYPES = (None, "text", "output_text")
+
+
+def finish_of(native: object) -> Finish:
+    """Return our name of a finish; an unknown one is ``other``."""
+    return FINISHES.get(str(native).lower(), "other")
+
+
+def refused_by_filter(error: object) -> bool:
+    """Say whether an error is the endpoint's content filter, by its codes or its message."""
+    if isinstance(error, str):
+        return _FILTER_WORDS.search(error[:2000]) is not None
+    if not isinstance(error, Mapping):
+        return False
+    metadata, inner = error.get("metadata"), error.get("innererror")
+    codes = [error.get("code"), error.get("type"), error.get("status"), error.get("error_code")]
+    codes += [inner.get("code")] if isinstance(inner, Mapping) else []
+    if any(str(code).lower() in FILTER_CODES for code in codes):
+        return True
+    if isinstance(metadata, Mapping) and metadata.get("flagged_input"):
+        return True
+    return _FILTER_WORDS.search(str(error.get("message") or "")[:2000]) is not None
+
+
+def error_of(text: str) -> object:
+    """Return the error object inside the body of a refusal; the text itself where it is no JSON."""
+    try:
+        tree: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    if not isinstance(tree, Mapping):
+        return text
+    inner = tree.get("error", tree.get("detail"))
+    return inner if isinstance(inner, Mapping) else tree if inner is None else {**tree, "message": inner}
+
+
+def refusal_or_error(error: object, model: object = None) -> Reply:
+    """Return the reply that a content filter is.
+
+    Raises:
+        CallError: what the error names, when it is no filter.
+    """
+    if refused_by_filter(error):
+        return Reply(text="", model=text_or_none(model), finish="refusal", native_finish="content_filter")
+    raise error_inside(error)
 
 
 def text_or_none(value: object) -> str | None:
@@ -108,19 +212,52 @@ def vector(value: object, where: str) -> tuple[float, ...]:
 
 def error_inside(error: object) -> CallError:
     """Name the error that stands inside a 2xx answer; without a code it counts as the endpoint's own trouble."""
-    code = error.get("code", error.get("status")) if isinstance(error, Mapping) else None
     text = f"the answer holds an error: {shown(error)}"
-    match int(code) if isinstance(code, str) and code.isdecimal() else code:
+    match _status_of(error):
         case 429:
             return RateLimited(text)
         case 401 | 403:
             return AuthError(text)
-        case 402 | "insufficient_quota":
+        case 402:
             return QuotaError(text)
         case int(status) if 400 <= status < 500 and status not in (408, 425):
             return Rejected(text)
         case _:
             return Unavailable(text)
+
+
+STATUS_OF: Mapping[str, int] = {
+    "insufficient_quota": 402,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "resource_exhausted": 429,
+    "invalid_request_error": 400,
+    "invalid_argument": 400,
+    "context_length_exceeded": 400,
+    "authentication_error": 401,
+    "invalid_api_key": 401,
+    "permission_error": 403,
+    "not_found_error": 404,
+}
+"""the names that vendors give to errors -> the status that they stand for"""
+
+
+def _status_of(error: object) -> int | None:
+    """The HTTP status that an error names by number or by name; None = neither."""
+    if not isinstance(error, Mapping):
+        return None
+    for key in ("code", "status", "type"):
+        code = error.get(key)
+        if isinstance(code, str) and code.isdecimal() and len(code) == HTTP_DIGITS:
+            return int(code)
+        if isinstance(code, int | float) and not isinstance(code, bool) and code == code // 1:
+            return int(code)
+        if isinstance(code, str) and code.lower() in STATUS_OF:
+            return STATUS_OF[code.lower()]
+    return None
+
+
+HTTP_DIGITS = 3
 
 
 def shown(value: object) -> str:

@@ -1,6 +1,7 @@
 """Texts to vectors over HTTP: in batches, in order, each text once a run.
 
-Vectors are remembered by the hash of what was sent, up to 64 MB, so that a second provider with the same embedding
+A batch that is refused for its size is halved and sent again; the size that is taken is kept for the rest of the run.
+Vectors are remembered by the hash of what was sent, up to 256 MB, so that a second provider with the same embedding
 model pays nothing. Every vector of a model has one dimension; another one is a `MappingError`, never a silent mix.
 """
 
@@ -10,11 +11,14 @@ import hashlib
 import math
 from array import array
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from bench.errors import MappingError, Rejected
+import anyio
+
+from bench.config.modelsettings import merged
+from bench.errors import CallError, MappingError, Rejected, Unavailable
 from bench.http import Endpoint, Http, Metered, Request, Response
 from bench.model import count_tokens
 from bench.models import usage as usages
@@ -22,7 +26,14 @@ from bench.models.chat import Price, priced
 from bench.models.dialect import Dialect
 from bench.models.names import Target
 
-CACHE_BYTES = 64 * 2**20
+CACHE_BYTES = 256 * 2**20
+SIZE_WORDS = (
+    "batch", "too many", "too large", "too long", "at most", "exceed", "maximum", "tokens", "length", "limit",
+    "less than", "number of inputs", "array",
+)  # fmt: skip
+"""what a refusal speaks of when the request is too large"""
+TOO_LARGE_WORDS = ("batch size", "too large", "too long", "context length", "context size")
+"""the same of an error that servers make of it"""
 BLANK = " "
 """sent for an empty text, which every API refuses"""
 
@@ -60,6 +71,12 @@ class RemoteEmbedder:
         self._options = options
         self._price = price
         self._known = VectorCache(CACHE_BYTES)
+        settings = target.settings
+        most = settings.batch if settings is not None else None
+        self._batch = options.batch if most is None else min(options.batch, most)
+        self._body = settings.body if settings is not None else {}
+        self._flying: dict[str, anyio.Event] = {}
+        """texts that are being embedded, so that a second caller waits for them"""
         self._dimension = options.dimensions
         self._asks_dimension = options.dimensions is not None
 
@@ -76,22 +93,53 @@ class RemoteEmbedder:
         """
         prefix = self._options.query_prefix if kind == "query" else self._options.document_prefix
         sent = [(prefix + text) or BLANK for text in texts]
-        found = {text: vector for text in sent if (vector := self._known.get(text)) is not None}
-        missing = [text for text in dict.fromkeys(sent) if text not in found]
-        for batch in _batches(missing, self._options.batch):
-            for text, vector in zip(batch, await self._fetch(batch), strict=True):
-                found[text] = vector
-                self._known.put(text, vector)
+        found: dict[str, tuple[float, ...]] = {}
+        while missing := self._missing(sent, found):
+            mine = [text for text in missing if text not in self._flying]
+            if mine:
+                await self._fly(mine, found)
+            else:
+                await self._flying[missing[0]].wait()
         return [found[text] for text in sent]
+
+    def _missing(self, sent: Sequence[str], found: dict[str, tuple[float, ...]]) -> list[str]:
+        """Take what is known; return the rest, each text once."""
+        wanted = [text for text in dict.fromkeys(sent) if text not in found]
+        found.update({text: vector for text in wanted if (vector := self._known.get(text)) is not None})
+        return [text for text in wanted if text not in found]
+
+    async def _fly(self, texts: Sequence[str], found: dict[str, tuple[float, ...]]) -> None:
+        """Embed texts that nobody else is embedding."""
+        landed = anyio.Event()
+        self._flying.update(dict.fromkeys(texts, landed))
+        try:
+            start = 0
+            while batch := texts[start : start + self._batch]:
+                for text, vector in zip(batch, await self._fetch(batch), strict=True):
+                    found[text] = vector
+                    self._known.put(text, vector)
+                start += len(batch)
+        finally:
+            for text in texts:
+                del self._flying[text]
+            landed.set()
 
     async def _fetch(self, texts: Sequence[str]) -> list[tuple[float, ...]]:
         try:
             return await self._send(texts)
-        except Rejected as error:
-            if not (self._asks_dimension and "dimension" in str(error).lower()):
+        except (Rejected, Unavailable) as error:
+            refusal = f"{error} {error.body}".lower()
+            if self._asks_dimension and isinstance(error, Rejected) and "dimension" in refusal:
+                self._asks_dimension = False
+                return await self._fetch(texts)
+            if not _is_about_size(error, refusal):
                 raise
-        self._asks_dimension = False
-        return await self._send(texts)
+            if len(texts) == 1:
+                raise _too_long(error, texts[0]) from error
+        half = (len(texts) + 1) // 2
+        vectors = [*await self._fetch(texts[:half]), *await self._fetch(texts[half:])]
+        self._batch = min(self._batch, half)
+        return vectors
 
     async def _send(self, texts: Sequence[str]) -> list[tuple[float, ...]]:
         target = self._target
@@ -109,7 +157,7 @@ class RemoteEmbedder:
             self._dialect.embed_url(target.base_url, target.model),
             headers=target.headers,
             query=target.query,
-            json=self._dialect.embed_body(target.model, texts, dimensions),
+            json=merged(self._dialect.embed_body(target.model, texts, dimensions), self._body),
             idempotent=True,
             tokens=sum(count_tokens(text) for text in texts),
             read=read,
@@ -164,9 +212,21 @@ def _digest(text: str) -> bytes:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-def _batches(texts: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    for start in range(0, len(texts), size):
-        yield texts[start : start + size]
+def _is_about_size(error: CallError, refusal: str) -> bool:
+    """Say whether fewer or shorter texts may be taken; some servers say so with a 500."""
+    if isinstance(error, Rejected):
+        return "-> 413" in refusal or any(word in refusal for word in SIZE_WORDS)
+    return any(word in refusal for word in TOO_LARGE_WORDS)
+
+
+def _too_long(error: CallError, text: str) -> Rejected:
+    found = Rejected(
+        f"one text of {len(text):,} characters is too long for the embedding model; "
+        f"send smaller memories with ingest: {{unit: chunk}}: {error.message}",
+        hint="set ingest: {unit: chunk, chunk: {size: 1000, overlap: 100}} in the provider's config",
+    )
+    found.body = error.body
+    return found
 
 
 def _unit(vector: tuple[float, ...]) -> tuple[float, ...]:

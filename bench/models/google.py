@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
 from urllib.parse import quote
 
 from bench.model import Prompt
-from bench.models.dialect import Reply, Wish, as_list, as_map, error_inside, text_or_none, vector
+from bench.models.answer import TOOL_CALL
+from bench.models.dialect import (
+    Reply,
+    Wish,
+    as_list,
+    as_map,
+    error_inside,
+    finish_of,
+    refusal_or_error,
+    text_or_none,
+    vector,
+)
+from bench.models.streams import join_google
 
 API = "v1beta"
-FINISH: Mapping[object, Literal["stop", "length", "refusal"]] = {
-    "STOP": "stop",
-    "MAX_TOKENS": "length",
-    "SAFETY": "refusal",
-    "BLOCKLIST": "refusal",
-    "PROHIBITED_CONTENT": "refusal",
-    "SPII": "refusal",
-    "RECITATION": "refusal",
-}
+TOOL_FINISHES = ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS")
 
 
 class Google:
     """``:generateContent`` and ``:batchEmbedContents``."""
 
-    def chat_url(self, base_url: str, model: str) -> str:
-        return f"{_models_url(base_url)}/{quote(model, safe='')}:generateContent"
+    def chat_url(self, base_url: str, model: str, *, stream: bool = False) -> str:
+        call = "streamGenerateContent?alt=sse" if stream else "generateContent"
+        return f"{_models_url(base_url)}/{quote(model, safe='')}:{call}"
 
     def embed_url(self, base_url: str, model: str) -> str:
         return f"{_models_url(base_url)}/{quote(model, safe='')}:batchEmbedContents"
@@ -54,18 +58,27 @@ class Google:
     def read_chat(self, body: object) -> Reply:
         tree = as_map(body, "generateContent answer")
         if tree.get("error"):
-            raise error_inside(tree["error"])
+            return refusal_or_error(tree["error"], tree.get("modelVersion"))
         feedback = tree.get("promptFeedback")
         blocked = isinstance(feedback, Mapping) and bool(feedback.get("blockReason"))
         candidates = tree.get("candidates")
         if blocked and not candidates:
-            return Reply(text="", model=text_or_none(tree.get("modelVersion")), finish="refusal")
+            return Reply(
+                text="", model=text_or_none(tree.get("modelVersion")), finish="refusal", native_finish="blockReason"
+            )
         first = as_map(next(iter(as_list(candidates, "generateContent answer, candidates")), None), "candidates[0]")
+        native = text_or_none(first.get("finishReason")) or ""
+        calls = _calls_tool(first.get("content")) or native in TOOL_FINISHES
         return Reply(
-            text=_answer_text(first.get("content")),
+            text="" if calls else _texts(first.get("content"), thought=False),
             model=text_or_none(tree.get("modelVersion")),
-            finish="refusal" if blocked else FINISH.get(first.get("finishReason"), "other"),
+            finish="refusal" if blocked else "other" if calls else finish_of(native),
+            native_finish=TOOL_CALL if calls else native,
+            reasoning=_texts(first.get("content"), thought=True),
         )
+
+    def joined(self, events: Sequence[object], *, done: bool) -> object:
+        return join_google(events)
 
     def embed_body(self, model: str, texts: Sequence[str], dimensions: int | None) -> dict[str, object]:
         wanted = {} if dimensions is None else {"outputDimensionality": dimensions}
@@ -89,10 +102,16 @@ def _models_url(base_url: str) -> str:
     return f"{base_url.removesuffix('/' + API)}/{API}/models"
 
 
-def _answer_text(content: object) -> str:
-    """The parts that are the answer: a thought is none."""
-    parts = content.get("parts") if isinstance(content, Mapping) else None
-    if not isinstance(parts, list):
-        return ""
-    texts = [part.get("text") for part in parts if isinstance(part, Mapping) and not part.get("thought")]
+def _texts(content: object, *, thought: bool) -> str:
+    """The parts that are the answer, or those that are thoughts."""
+    texts = [part.get("text") for part in _parts(content) if bool(part.get("thought")) is thought]
     return "".join(text for text in texts if isinstance(text, str))
+
+
+def _calls_tool(content: object) -> bool:
+    return any("functionCall" in part for part in _parts(content))
+
+
+def _parts(content: object) -> list[Mapping[str, object]]:
+    parts = content.get("parts") if isinstance(content, Mapping) else None
+    return [part for part in parts if isinstance(part, Mapping)] if isinstance(parts, list) else []

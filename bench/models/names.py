@@ -21,7 +21,8 @@ from bench.errors import ConfigError
 from bench.events import redactor
 
 if TYPE_CHECKING:
-    from bench.config.modelfile import ModelFile, ModelSettings
+    from bench.config.modelfile import ModelFile
+    from bench.config.modelsettings import ModelSettings
     from bench.config.provider.sections import Auth
     from bench.models.usage import DialectName
     from bench.settings import Environment

@@ -4,35 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 from urllib.parse import quote
 
 from bench.errors import MappingError
 from bench.model import Prompt
+from bench.models.answer import TOOL_CALL
 from bench.models.dialect import (
+    BROKEN,
     SCHEMA_NAME,
     Reply,
     Wish,
     as_list,
     as_map,
     error_inside,
+    finish_of,
+    refusal_or_error,
     shown,
     text_of,
     text_or_none,
     vector,
 )
+from bench.models.streams import join_openai
 
-FINISH: Mapping[object, Literal["stop", "length", "refusal"]] = {
-    "stop": "stop",
-    "length": "length",
-    "content_filter": "refusal",
-}
+REASONING = ("reasoning_content", "reasoning", "reasoning_text", "thinking")
+"""where servers put reasoning, apart from the text"""
 
 
 class OpenAI:
     """``/chat/completions`` and ``/embeddings``."""
 
-    def chat_url(self, base_url: str, model: str) -> str:
+    def chat_url(self, base_url: str, model: str, *, stream: bool = False) -> str:
         return f"{base_url}/chat/completions"
 
     def embed_url(self, base_url: str, model: str) -> str:
@@ -51,24 +52,30 @@ class OpenAI:
         if wish.schema and prompt.json_schema is not None:
             schema = {"name": SCHEMA_NAME, "strict": True, "schema": prompt.json_schema}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
+        if wish.stream:
+            body |= {"stream": True, **({"stream_options": {"include_usage": True}} if wish.stream_usage else {})}
         return body
 
     def read_chat(self, body: object) -> Reply:
         tree = as_map(body, "chat answer")
         if tree.get("error") and not tree.get("choices"):
-            raise error_inside(tree["error"])
+            return refusal_or_error(tree["error"], tree.get("model"))
         choices = as_list(tree.get("choices"), "chat answer, choices")
         if not choices:
             raise MappingError(f"chat answer: no choice; body: {shown(body)}")
         choice = as_map(choices[0], "chat answer, choices[0]")
-        message = as_map(choice.get("message"), "chat answer, choices[0].message")
-        refusal = text_or_none(message.get("refusal"))
-        return Reply(
-            text=text_of(message.get("content")) or refusal or "",
-            model=text_or_none(tree.get("model")),
-            finish="refusal" if refusal else FINISH.get(choice.get("finish_reason"), "other"),
-            fingerprint=text_or_none(tree.get("system_fingerprint")),
-        )
+        native = text_or_none(choice.get("finish_reason")) or ""
+        message = choice.get("message")
+        if message is not None or not native:
+            message = as_map(message, "chat answer, choices[0].message")
+        reply = _reply(tree, message or {}, native)
+        error = choice.get("error") or (tree.get("error") if not reply.text.strip() else None)
+        if error or native.lower() in BROKEN:
+            return refusal_or_error(error or {"message": f'finish_reason "{native}"'}, tree.get("model"))
+        return reply
+
+    def joined(self, events: Sequence[object], *, done: bool) -> object:
+        return join_openai(events, done=done)
 
     def embed_body(self, model: str, texts: Sequence[str], dimensions: int | None) -> dict[str, object]:
         body: dict[str, object] = {"model": model, "input": list(texts), "encoding_format": "float"}
@@ -96,7 +103,7 @@ class Azure(OpenAI):
 
     api_version: str
 
-    def chat_url(self, base_url: str, model: str) -> str:
+    def chat_url(self, base_url: str, model: str, *, stream: bool = False) -> str:
         return self._url(base_url, model, "chat/completions")
 
     def embed_url(self, base_url: str, model: str) -> str:
@@ -105,6 +112,29 @@ class Azure(OpenAI):
     def _url(self, base_url: str, model: str, call: str) -> str:
         deployment, version = quote(model, safe=""), quote(self.api_version, safe="")
         return f"{base_url}/openai/deployments/{deployment}/{call}?api-version={version}"
+
+
+def _reply(tree: Mapping[str, object], message: Mapping[str, object], native: str) -> Reply:
+    refusal = text_or_none(message.get("refusal")) or _refusal_part(message.get("content"))
+    finish = "refusal" if refusal else finish_of(native)
+    calls = bool(message.get("tool_calls") or message.get("function_call"))
+    if calls or native in (TOOL_CALL, "function_call"):
+        finish, native = "other", TOOL_CALL
+    return Reply(
+        text="" if native == TOOL_CALL else text_of(message.get("content")) or refusal or "",
+        model=text_or_none(tree.get("model")),
+        finish=finish,
+        fingerprint=text_or_none(tree.get("system_fingerprint")),
+        native_finish=native,
+        reasoning=next((text for name in REASONING if (text := text_of(message.get(name)))), ""),
+    )
+
+
+def _refusal_part(content: object) -> str | None:
+    parts = content if isinstance(content, list) else []
+    return next(
+        (text for part in parts if isinstance(part, Mapping) and (text := text_or_none(part.get("refusal")))), None
+    )
 
 
 def _index(row: Mapping[str, object], position: int) -> int:

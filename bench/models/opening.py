@@ -59,16 +59,28 @@ def open_model(
     Raises:
         ConfigError: unknown name (with the nearest), or a variable that is not set (named).
     """
-    full = resolve_name(name)
+    from bench.models.answer import Spoken
+
+    return Spoken(_opened(resolve_name(name), http, environment, role, files or {}, price), role)
+
+
+def _opened(
+    full: str,
+    http: Http,
+    environment: Environment,
+    role: Literal["answering", "judge", "provider"],
+    files: Mapping[str, ModelFile],
+    price: Price | None,
+) -> Model:
     if full.startswith("builtin/"):
         return _builtin(full, environment)
-    found = _plugin(full, files or {})
+    found = _plugin(full, files)
     if found is not None:
         return found(full, http=http, environment=environment, role=role)
     from bench.models.chat import ChatModel
     from bench.models.dialect import Wish
 
-    place = target(full, environment, files or {})
+    place = target(full, environment, files)
     settings = place.settings
     return ChatModel(
         target=place,
@@ -78,6 +90,8 @@ def open_model(
         wish=Wish(
             temperature=not (settings is not None and settings.fixed_temperature),
             seed=place.dialect != "anthropic",
+            stream=settings is not None and settings.stream,
+            body=settings.body if settings is not None else {},
         ),
         price=price,
     )

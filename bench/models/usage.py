@@ -6,7 +6,8 @@
     normalise("anthropic", {"usage": {"input_tokens": 10, "cache_read_input_tokens": 90, "output_tokens": 5}})
     # Usage(input_tokens=100, cache_read_tokens=90, output_tokens=5, total_tokens=105)
 
-A body without a usage block is counted as characters / 4, rounded up, and marked ``estimated``.
+A body without a usage block is counted as characters / 4, rounded up, and marked ``estimated``; so is one whose block
+holds a count that is not a whole number. ``50.0`` is 50. A usage never costs an answer.
 """
 
 from __future__ import annotations
@@ -14,21 +15,40 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, assert_never
 
-from bench.errors import MappingError
 from bench.model import Usage, count_tokens
 
 DialectName = Literal["openai", "anthropic", "google"]
 
 
-def normalise(dialect: DialectName, body: object, *, prompt: str = "", reply: str = "") -> Usage:
-    """Read the usage of an answer; ``prompt`` and ``reply`` are counted when it tells none.
+MOST = 10**12
+"""more tokens than any call has"""
 
-    Raises:
-        MappingError: a count is negative, fractional or no number.
-    """
+
+class _Unreadable(Exception):
+    """A count that is not a whole number of tokens."""
+
+
+def normalise(dialect: DialectName, body: object, *, prompt: str = "", reply: str = "") -> Usage:
+    """Read the usage of an answer; ``prompt`` and ``reply`` are counted where it has no readable one."""
+    try:
+        return _read(dialect, body) or estimate(prompt=prompt, reply=reply)
+    except _Unreadable:
+        return estimate(prompt=prompt, reply=reply)
+
+
+def unreadable(dialect: DialectName, body: object) -> bool:
+    """Say whether an answer has a usage that cannot be read."""
+    try:
+        _read(dialect, body)
+    except _Unreadable:
+        return True
+    return False
+
+
+def _read(dialect: DialectName, body: object) -> Usage | None:
     block = _child(body, "usageMetadata" if dialect == "google" else "usage")
     if not block:
-        return estimate(prompt=prompt, reply=reply)
+        return None
     match dialect:
         case "openai":
             return _openai(block)
@@ -107,7 +127,7 @@ def _child(tree: object, key: str) -> Mapping[str, object]:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise MappingError(f"usage: {key} is no object but {str(value)[:80]!r}")
+        raise _Unreadable
     return value
 
 
@@ -115,6 +135,6 @@ def _count(block: Mapping[str, object], key: str) -> int:
     value = block.get(key)
     if value is None:
         return 0
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise MappingError(f"usage: {key} is no count but {str(value)[:80]!r}")
-    return value
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST or value != int(value):
+        raise _Unreadable
+    return int(value)

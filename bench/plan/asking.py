@@ -19,7 +19,8 @@ from bench.evaluators.judged import FaithfulnessEvaluator, JudgeEvaluator, Rubri
 from bench.evaluators.prompts import MAX_TOKENS
 
 if TYPE_CHECKING:
-    from bench.plan.shape import Job, Lane, Plan
+    from bench.config.run import RunRequest
+    from bench.plan.shape import BenchmarkPlan, Job, Lane, Plan
 
 MAX_ANSWER_TOKENS = 1024
 """an answer that goes step by step, or a model that reasons first, is cut with a few hundred"""
@@ -34,7 +35,7 @@ def asked_with(plan: Plan, lane: Lane, job: Job) -> dict[str, Settings]:
     """The settings of each role whose model is asked."""
     benchmark, rule = lane.benchmark, lane.provider.config.client_embeddings
     answering = {
-        "max_tokens": MAX_ANSWER_TOKENS,
+        "max_tokens": answer_tokens(benchmark, plan.request),
         "temperature": benchmark.config.evaluation.answering_model.temperature,
         "seed": plan.request.seed,
     }
@@ -42,10 +43,29 @@ def asked_with(plan: Plan, lane: Lane, job: Job) -> dict[str, Settings]:
     wanted = (
         ("embedding", lane.provider.embedding, size),
         ("answering", job.answering, answering),
-        ("judge", job.judge, benchmark.scoring.judge_settings),
+        ("judge", job.judge, limited(benchmark.scoring.judge_settings, judge_tokens(benchmark, plan.request))),
     )
     found = {role: _sent(plan, model, settings) for role, model, settings in wanted if model is not None}
     return {role: settings for role, settings in found.items() if settings}
+
+
+def answer_tokens(benchmark: BenchmarkPlan, request: RunRequest) -> int:
+    """Return the token limit of an answer: the flag's, else the benchmark's, else the default."""
+    return request.max_answer_tokens or benchmark.config.evaluation.answering_model.max_tokens or MAX_ANSWER_TOKENS
+
+
+def judge_tokens(benchmark: BenchmarkPlan, request: RunRequest) -> int | None:
+    """Return the token limit of a verdict where the flag or the benchmark sets one; None: as each evaluator asks."""
+    return request.max_judge_tokens or benchmark.config.evaluation.judge.max_tokens
+
+
+def limited(settings: Settings, limit: int | None) -> Settings:
+    """Put the limit in place of the evaluators' own."""
+    if limit is None or not settings:
+        return settings
+    if "max_tokens" in settings:
+        return {**settings, "max_tokens": limit}
+    return {name: {**cast("Settings", one), "max_tokens": limit} for name, one in settings.items()}
 
 
 def judge_settings(opened: Sequence[Evaluator]) -> Settings:

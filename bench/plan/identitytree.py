@@ -24,6 +24,7 @@ from bench.settings import Environment
 from bench.settings.showing import shown
 
 SCHEMA = "bench.plan/1"
+TOKEN_LIMITS = ("max_answer_tokens", "max_judge_tokens")
 
 
 def identity_of(
@@ -50,6 +51,7 @@ def identity_of(
             "track": request.track,
             "allow_code_execution": request.allow_code_execution,
             "selection": _selection(request),
+            **{name: limit for name in TOKEN_LIMITS if (limit := getattr(request, name)) is not None},
         },
     }
 
@@ -123,7 +125,7 @@ def _model(
     if prefix not in files and prefix in installed.names("bench.models"):
         return {"plugin": installed.distributions("bench.models", [prefix])}
     place = target(name, environment, files)
-    settings = None if place.settings is None else place.settings.model_dump(mode="json")
+    settings = None if place.settings is None else each_text(place.settings.identity(), shown)
     return {"base_url": shown(place.base_url), "dialect": place.dialect, "settings": settings}
 
 

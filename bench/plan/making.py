@@ -17,7 +17,7 @@ from difflib import get_close_matches
 from importlib.metadata import version
 
 from bench.config.catalog import Catalog
-from bench.config.modelfile import ModelFile, read_model_file
+from bench.config.modelfile import ModelFile, read_model_file, with_settings
 from bench.config.run import RunRequest
 from bench.datasets import Gap, evidence_level, open_benchmark, require_coverage
 from bench.errors import UsageError
@@ -53,7 +53,8 @@ def make_plan(catalog: Catalog, request: RunRequest, environment: Environment, *
     providers = choose(
         catalog, names=request.providers, overrides=request.set, embedding=embedding, environment=environment
     )
-    files, installed = model_files(catalog), Installed.read()
+    settings = {resolve_name(name): own for name, own in request.models.items()}
+    files, installed = with_settings(model_files(catalog), settings), Installed.read()
     lanes = tuple(_lane(benchmark, provider, request) for benchmark in benchmarks for provider in providers)
     refuse_doubles(lanes, files, installed)
     _check_models(lanes, environment, files)

@@ -27,7 +27,7 @@ from bench.report.tables import safe_row
 FLAT = (
     "run_id", "benchmark", "provider", "embedding_model", "answering_model", "judge_model", "item_id", "corpus",
     "epoch", "question_type", "state", "question", "expected", "answer", "answer_model", "score", "correct",
-    "error_kind",
+    "error_kind", "finish", "truncated", "reasoning_tokens", "flags", "raw_answer",
 )  # fmt: skip
 
 
@@ -75,6 +75,7 @@ def flat_row(row: Mapping[str, object]) -> dict[str, object]:
     flat = {name: row.get(name) for name in FLAT}
     flat |= {f"{role}_model": models[role] for role in ("embedding", "answering", "judge")}
     flat["expected"] = " | ".join(str(one) for one in expected) if isinstance(expected, list) else expected
+    flat["flags"] = " ".join(cast("Sequence[str]", row.get("flags") or ())) or None
     flat["error_kind"] = error["kind"] if error else None
     return {name: whole(value) if isinstance(value, str) else value for name, value in flat.items()}
 
@@ -110,6 +111,7 @@ async def export_parquet(reader: Reader, path: Path) -> int:
         raise UsageError("parquet needs the extra [parquet]", hint="pip install 'memorybench[parquet]'") from None
     metrics = list(dict.fromkeys(metric.name for record in read(reader.meta.extra) for metric in record.metrics))
     kinds = {"epoch": pyarrow.int32(), "score": pyarrow.float64(), "correct": pyarrow.bool_()}
+    kinds |= {"truncated": pyarrow.bool_(), "reasoning_tokens": pyarrow.int64()}
     fields = [(name, kinds.get(name, pyarrow.string())) for name in FLAT]
     schema = pyarrow.schema([*fields, *((name, pyarrow.float64()) for name in metrics)])
     part = path.with_name(path.name + ".part")

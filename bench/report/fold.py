@@ -22,6 +22,7 @@ from bench.plan.leftover import NOT_CLEARED, still_true
 from bench.plan.ranges import gaps_of
 from bench.plan.record import JobRecord, read
 from bench.plan.validity import invalid_reasons
+from bench.report.answers import answer_notes
 from bench.report.gathering import Counts, gathered, job_facts, measures, size_notes
 from bench.report.gold import gold_notes, gold_scores
 
@@ -197,6 +198,7 @@ async def _fold_job(
         notes=(
             *told,
             *_repeat_notes(record, _failed(repeats)),
+            *await answer_notes(reader, record, counts.error_kinds),
             *size_notes(record, facts),
             *notes,
             *gold_notes(gold),

@@ -40,6 +40,10 @@ FIELDS: Mapping[str, str] = {
     "`provider`",
     "tokens": "role -> `input` and `output` tokens over all attempts, and whether any was `estimated`",
     "cost": "role -> `usd` (decimal text) over all attempts, and `unknown_calls` whose price nobody knows",
+    "finish": "how the answer ended: stop, length (the token limit), refusal (the model or a filter) or other",
+    "truncated": "the answer was cut at the token limit",
+    "reasoning_tokens": "of the answer, as the endpoint counts; null = unknown",
+    "flags": "what was noted of the answer: cut, refused, empty, usage_unreadable, prompt_cut",
     "error": "`kind` and `message` of an item that failed; else null",
 }
 """what a row says"""
@@ -48,7 +52,9 @@ TEXT_FIELDS: Mapping[str, str] = {
     "expected": "the answers that count as right",
     "evidence": "`sessions` and `turns` that hold the answer",
     "metadata": "what else the dataset says of the item",
-    "answer": "the answering model's words",
+    "answer": "the answering model's words, without its reasoning",
+    "raw_answer": "the text as the model sent it, where reasoning was taken out of it; else null",
+    "reasoning": "what the endpoint sent as reasoning, apart from the text; else null",
     "answer_model": "the model as its endpoint named it",
     "hits": "what was retrieved: `id`, `content`, `when`, `score`, `chunks`, `metadata`",
     "verdicts": "every evaluator's outcome; `raw` is the judge's own text",
@@ -88,9 +94,22 @@ async def _row(reader: Reader, run_id: str, record: JobRecord, item: ItemRecord,
         "latency": _latency(item),
         "tokens": _tokens(item.spent),
         "cost": _cost(item.spent),
+        **answer_facts(answer),
         "error": _error(item),
     }
     return {**row, **await _texts(reader, item, search, answer)} if texts else row
+
+
+def answer_facts(answer: Entry | None) -> dict[str, object]:
+    """How an answer ended, and what was noted of it."""
+    data, measured = (answer.data, answer.measured) if answer is not None else ({}, {})
+    finish = data.get("finish")
+    return {
+        "finish": finish,
+        "truncated": finish == "length",
+        "reasoning_tokens": measured.get("reasoning_tokens"),
+        "flags": measured.get("flags", []),
+    }
 
 
 async def _texts(reader: Reader, item: ItemRecord, search: Entry | None, answer: Entry | None) -> dict[str, object]:
@@ -102,6 +121,8 @@ async def _texts(reader: Reader, item: ItemRecord, search: Entry | None, answer:
         "evidence": about.get("evidence"),
         "metadata": about.get("metadata"),
         "answer": answer.data.get("answer") if answer else None,
+        "raw_answer": await payload(reader, answer, "raw"),
+        "reasoning": await payload(reader, answer, "reasoning"),
         "answer_model": answer.measured.get("model") if answer else None,
         "hits": await payload(reader, search, HITS_PAYLOAD) if search and search.ok else None,
         "verdicts": [await verdict_row(reader, one) for one in item.verdicts],

@@ -17,7 +17,7 @@ from bench.metrics.loss import loss_of
 from bench.model import Call, Phase
 from bench.plan.record import JobRecord, read
 from bench.report.failures import facts_of, said_of
-from bench.report.rows import HITS_PAYLOAD, ITEM_PAYLOAD, payload, verdict_row
+from bench.report.rows import HITS_PAYLOAD, ITEM_PAYLOAD, answer_facts, payload, verdict_row
 from bench.web.faults import NotFound
 from bench.web.ids import slug_of
 from bench.web.kept import Json
@@ -145,6 +145,9 @@ async def _side(
         "search": dict(search.data) if search else None,
         "context": await payload(reader, answer, "prompt"),
         "answer": answer.data.get("answer") if answer else None,
+        **answer_facts(answer),
+        "raw_answer": await payload(reader, answer, "raw"),
+        "reasoning": await payload(reader, answer, "reasoning"),
         "answer_model": answer.measured.get("model") if answer else None,
         "verdicts": [await verdict_row(reader, one) for one in record.verdicts],
         "values": dict(record.values),

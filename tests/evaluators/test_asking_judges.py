@@ -76,10 +76,18 @@ async def test_a_judge_has_room_to_think_whatever_the_config_says(wanted: int, g
 
 
 @pytest.mark.parametrize("name", JUDGES)
-async def test_an_empty_answer_and_an_empty_retrieval_are_judged_like_any_other(name: str) -> None:
+async def test_an_empty_retrieval_is_judged_like_any_other(name: str) -> None:
     judge = SaidBefore(GOOD[name])
-    found = await opened(name).evaluate(ABOUT, "", (), judge)
+    found = await opened(name).evaluate(ABOUT, "x", (), judge)
     assert len(judge.asked) == 1 and found.value is not None
+
+
+@pytest.mark.parametrize("name", JUDGES)
+@pytest.mark.parametrize("answer", ["", " \n"])
+async def test_no_judge_is_asked_about_an_answer_without_text_and_it_is_never_correct(name: str, answer: str) -> None:
+    judge = SaidBefore(GOOD[name])
+    found = await opened(name).evaluate(ABOUT, answer, (), judge)
+    assert judge.asked == [] and not found.correct and not found.value
 
 
 @pytest.mark.parametrize("name", JUDGES)

@@ -318,7 +318,6 @@ async def test_the_parts_of_a_google_answer_are_joined_and_thoughts_left_out(pla
         ("openai/x", {"choices": ["x"]}),
         ("openai/x", {"choices": [{"message": None}]}),
         ("openai/x", []),
-        ("openai/x", {**openai(), "usage": {"prompt_tokens": -1}}),
         ("anthropic/x", {"content": "text"}),
         ("anthropic/x", {}),
         ("google/x", {}),

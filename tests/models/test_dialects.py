@@ -193,13 +193,13 @@ def google(*parts: object, finish: str = "STOP") -> dict[str, object]:
             anthropic(
                 {"type": "tool_use", "name": "other", "input": {}}, {"type": "text", "text": "x"}, stop="tool_use"
             ),
-            Reply(text="x", model="m-1", finish="stop"),
+            Reply(text="", model="m-1", finish="other"),
         ),
         ("anthropic", anthropic(stop="refusal"), Reply(text="", model="m-1", finish="refusal")),
         ("anthropic", anthropic(stop="pause_turn"), Reply(text="", model="m-1", finish="other")),
         ("google", google({"text": "Lis"}, {"text": "bon"}), Reply(text="Lisbon", model="m-1", finish="stop")),
         ("google", google({"text": "hm", "thought": True}, {"text": "x"}), Reply(text="x", model="m-1", finish="stop")),
-        ("google", google({"functionCall": {}}, 5), Reply(text="", model="m-1", finish="stop")),
+        ("google", google({"functionCall": {}}, 5), Reply(text="", model="m-1", finish="other")),
         ("google", google(finish="RECITATION"), Reply(text="", model="m-1", finish="refusal")),
         ("google", google(finish="NEW_REASON"), Reply(text="", model="m-1", finish="other")),
         (

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.errors import MappingError
 from bench.model import Usage, count_tokens
-from bench.models.usage import add, normalise
+from bench.models.usage import add, normalise, unreadable
 
 COUNT = st.integers(0, 10**9)
 DIALECTS: tuple[Literal["openai", "anthropic", "google"], ...] = ("openai", "anthropic", "google")
@@ -103,17 +102,23 @@ def test_missing_or_null_details_count_nothing() -> None:
     assert normalise("openai", body) == Usage(input_tokens=3, output_tokens=2, total_tokens=5)
 
 
-@pytest.mark.parametrize("count", [-1, 1.5, "3", True, [1], float("nan")])
+@pytest.mark.parametrize("count", [-1, 1.5, "3", True, [1], float("nan"), float("inf"), 1e300, 10**40])
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_a_count_that_is_none_is_a_mapping_error(
+def test_a_count_that_is_no_whole_number_makes_the_usage_an_estimate(
     dialect: Literal["openai", "anthropic", "google"], count: object
 ) -> None:
     body = {
         "usage": {"prompt_tokens": count, "input_tokens": count},
         "usageMetadata": {"promptTokenCount": count},
     }
-    with pytest.raises(MappingError, match="usage"):
-        normalise(dialect, body)
+    assert normalise(dialect, body, prompt="a" * 9, reply="b" * 4).estimated
+    assert unreadable(dialect, body)
+
+
+def test_a_whole_number_written_as_a_fraction_is_that_number() -> None:
+    body = {"usage": {"prompt_tokens": 50.0, "completion_tokens": 3.0}}
+    assert normalise("openai", body) == Usage(input_tokens=50, output_tokens=3, total_tokens=53)
+    assert not unreadable("openai", body)
 
 
 @given(st.text(max_size=200))

@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 
 from bench.engine import Outcome
+from tests.cli.conftest import bench, environment, results
 from tests.local_server import LocalServers
 from tests.reality.memory_stub import MemoryStub
 from tests.small_world import World
+
+__all__ = ["bench", "environment", "results"]
 
 WorldOn = Callable[..., Awaitable[World]]
 

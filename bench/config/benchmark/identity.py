@@ -24,6 +24,9 @@ def identity_tree(config: BenchmarkConfig) -> dict[str, object]:
     for section, key in _ADDED:
         if tree[section][key] in (None, []):
             tree[section].pop(key)
+    for role in ("answering_model", "judge"):
+        if tree["evaluation"][role]["max_tokens"] is None:  # added as those above
+            del tree["evaluation"][role]["max_tokens"]
     return tree
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, PositiveInt, field_validator
 
 from bench.config.benchmark.terms import Granularity, Method, PythonClass, Temperature
 from bench.config.source import ConfigModel
@@ -18,6 +18,8 @@ class ModelChoice(ConfigModel):
     """provider/model; the flag wins, neither means none"""
     temperature: Temperature = 0
     """0 = as deterministic as the model can be"""
+    max_tokens: PositiveInt | None = None
+    """tokens of a reply, reasoning included; the flag wins, neither means 1024"""
 
 
 class AnswerPrompt(ConfigModel):

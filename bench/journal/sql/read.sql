@@ -89,6 +89,17 @@ JOIN entry e ON e.id = s.entry LEFT JOIN message m ON m.id = e.message
 WHERE s.state IN ('error', 'not_ready')
 GROUP BY s.outcome, m.text ORDER BY count(*) DESC, s.outcome, m.text;
 
+-- name: flagged
+-- what was noted of the newest attempt of each item in a phase, with the tokens that were sent and counted
+SELECT json_extract(measured, '$.flags'), outcome, count(*), sum(coalesce(json_extract(measured, '$.sent_tokens'), 0)),
+  sum(coalesce(json_extract(measured, '$.tokens_in'), 0))
+FROM (
+  SELECT e.measured, p.outcome, max(p.attempt) FROM phase p JOIN entry e ON e.id = p.entry
+  WHERE p.owner = (SELECT id FROM owner WHERE name = ?1) AND p.phase = ?2
+  GROUP BY p.corpus, p.unit, p.epoch)
+WHERE typeof(measured) = 'text' AND measured LIKE '%"flags"%'
+GROUP BY 1, 2;
+
 -- name: generations
 SELECT max(generation) FROM score WHERE owner = (SELECT id FROM owner WHERE name = ?1);
 

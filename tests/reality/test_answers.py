@@ -1,0 +1,455 @@
+"""What an answer is: the finish decides before the text does, and missing text is never right and never wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.reality.chat_stub import Reply, Stub, completion, delta, events, serving
+
+Bench = Callable[..., Any]
+FACTS = [
+    ("m1", "Tove keeps the spare key under the blue pot.", "Where does Tove keep the spare key?", "under the blue pot"),
+    ("m2", "The cat of Tove is called Pelle.", "What is Tove's cat called?", "Pelle"),
+    ("m3", "Tove moved to Umea in 2019.", "To which town did Tove move in 2019?", "Umea"),
+    ("m4", "Tove sings alto in the harbour choir.", "Which voice does Tove sing?", "alto"),
+]
+MANIFEST = {
+    "manifest_version": "1",
+    "version": "1",
+    "data_file": "data.jsonl",
+    "ingestion": {"strategy": "simple", "content_field": "content", "corpus_field": "line", "evidence_field": "gold"},
+    "query": {"question_field": "question", "expected_answer_field": "answer", "retrieval_limit": 3},
+    "evaluation": {"protocol": "exact-match"},
+    "required_capabilities": ["add_memory", "retrieve_memory"],
+}
+JUDGED = """\
+name: judged
+version: "1"
+data: {type: local, path: ./judged.jsonl, format: jsonl}
+schema:
+  itemId: id
+  context: {field: sessions, type: array, itemSchema: {role: $.role, content: $.content}}
+  questions: {field: qa, questionField: q, answerField: a, idField: id}
+ingestion: {mode: session-based}
+metrics: [accuracy]
+evaluation:
+  method: llm-judge
+"""
+ALL = "<think>\nIs it: under the blue pot, Pelle, Umea, alto? No, none of these.\n</think>\n\nIn the red drawer."
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    """Four questions (``mini``), of which two cannot be answered in ``abst``."""
+    for name, extra in (("mini", {"metrics": ["contains_match", "token_f1"]}), ("abst", {"metrics": ["accuracy"]})):
+        folder = tmp_path / "configs" / "benchmarks" / name
+        folder.mkdir(parents=True)
+        own = {"abstention": {"idPattern": "_abs$"}} if name == "abst" else {}
+        (folder / "manifest.json").write_text(json.dumps({**MANIFEST, "name": name, **extra, **own}))
+        rows = [
+            {
+                "id": f"{key}_abs" if name == "abst" and at >= 2 else key,
+                "line": "a",
+                "content": content,
+                "question": question,
+                "answer": answer,
+                "gold": [f"{key}_abs" if name == "abst" and at >= 2 else key],
+            }
+            for at, (key, content, question, answer) in enumerate(FACTS)
+        ]
+        (folder / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    sessions = [[{"role": "user", "content": content}] for _, content, _, _ in FACTS]
+    asked = [{"id": key, "q": question, "a": answer} for key, _, question, answer in FACTS]
+    (tmp_path / "judged.jsonl").write_text(json.dumps({"id": "a", "sessions": sessions, "qa": asked}) + "\n")
+    return tmp_path
+
+
+Serve = Callable[..., Stub]
+
+
+@pytest.fixture
+def serve(workspace: Path) -> Iterator[Serve]:
+    """Put an endpoint behind the prefix ``local``; what it replies is a function of the request's body."""
+    with ExitStack() as stack:
+
+        def start(
+            reply: Reply | Callable[[dict[str, Any]], Reply], dialect: str = "openai", **settings: object
+        ) -> Stub:
+            stub = stack.enter_context(serving(reply if callable(reply) else lambda _: reply))
+            folder = workspace / "configs" / "models"
+            folder.mkdir(parents=True, exist_ok=True)
+            url = stub.url if dialect == "openai" else stub.url.removesuffix("/v1")
+            file = {"name": "local", "dialect": dialect, "base_url": url, "auth": {"type": "none"}, "models": settings}
+            (folder / "local.yaml").write_text(json.dumps(file))
+            return stub
+
+        yield start
+
+
+@pytest.fixture
+def job(bench: Bench, serve: Serve) -> Callable[..., dict[str, Any]]:
+    """Run one benchmark with the answers of the endpoint; give its job with the exit code and the rows."""
+
+    def run(*flags: str, benchmark: str = "mini", model: str = "local/m") -> dict[str, Any]:
+        done = bench(
+            "run", "--benchmarks", benchmark, "--providers", "bm25", "--answering-model", model, "--run-id", "r",
+            "--concurrency", "1", *flags, check=None,
+        )  # fmt: skip
+        found: dict[str, Any] = json.loads(bench("results", "r", "--json", check=None).stdout)["jobs"][0]
+        rows = [json.loads(line) for line in bench("export", "r").stdout.splitlines()]
+        return {**found, "exit": done.returncode, "shown": done.stdout + done.stderr, "rows": rows}
+
+    return run
+
+
+Job = Callable[..., dict[str, Any]]
+
+
+def note(job: Mapping[str, Any], words: str) -> bool:
+    return any(words in text for text in job["notes"])
+
+
+# ------------------------------------------------------------------------ reasoning
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ALL,
+        ALL.replace("think>", "THINKING >").replace("</THINKING >", "</ThInKiNg>"),
+        ALL.replace("<think>", '<reasoning effort="high">').replace("</think>", "</reasoning>"),
+        ALL.replace("<think>", "◁think▷").replace("</think>", "◁/think▷"),
+        ALL.removeprefix("<think>"),
+    ],
+)
+def test_what_a_model_thinks_is_never_scored_and_stays_in_the_export(serve: Serve, job: Job, text: str) -> None:
+    serve(completion(text))
+    found = job()
+    assert found["metrics"]["contains_match"]["value"] == 0 and found["metrics"]["contains_match"]["n"] == 4
+    assert {row["answer"] for row in found["rows"]} == {"In the red drawer."}
+    assert {row["raw_answer"] for row in found["rows"]} == {text}
+
+
+def test_reasoning_that_comes_apart_from_the_text_stays_in_the_export(serve: Serve, job: Job) -> None:
+    serve(completion("Pelle", reasoning_content="under the blue pot"))
+    found = job()
+    assert found["metrics"]["contains_match"]["value"] == 0.25
+    assert {row["reasoning"] for row in found["rows"]} == {"under the blue pot"}
+
+
+def test_a_reasoning_block_that_was_cut_is_no_answer(serve: Serve, job: Job) -> None:
+    serve(completion("<think>\nThe memories speak of: under the blue pot, Pelle, Umea, alto. Let me", "length"))
+    found = job()
+    assert found["error_kinds"] == {"truncated": 4} and not found["valid"] and found["exit"] == 4
+
+
+# --------------------------------------------------------------------------- finish
+
+
+@pytest.mark.parametrize("benchmark", ["mini", "abst"])
+def test_an_answer_that_was_cut_before_it_began_is_never_correct_and_never_wrong(
+    serve: Serve, job: Job, benchmark: str
+) -> None:
+    details = {"completion_tokens_details": {"reasoning_tokens": 1024}}
+    usage = {"prompt_tokens": 200, "completion_tokens": 1024, "total_tokens": 1224, **details}
+    serve(completion("", "length", usage=usage, reasoning_content="Let me think"))
+    found = job(benchmark=benchmark)
+    assert found["error_kinds"] == {"truncated": found["n_planned"]} and found["n_scored"] == 0
+    assert note(found, "raise --max-answer-tokens")
+    for row in found["rows"]:
+        facts = {name: row[name] for name in ("state", "finish", "truncated", "reasoning_tokens", "correct")}
+        assert facts == {
+            "state": "error", "finish": "length", "truncated": True, "reasoning_tokens": 1024, "correct": None,
+        }  # fmt: skip
+
+
+def test_a_cut_answer_with_text_is_scored_counted_and_shown(serve: Serve, job: Job, bench: Bench) -> None:
+    serve(completion("It is Pelle and", "length"))
+    found = job()
+    assert found["metrics"]["contains_match"]["value"] == 0.25 and found["valid"]
+    assert note(found, "4 answers cut at the token limit and scored as sent")
+    assert "4 answers cut at the token limit" in found["shown"]
+    head, *lines = bench("export", "r", "--format", "csv").stdout.splitlines()
+    columns = head.split(",")
+    assert [dict(zip(columns, line.split(","), strict=True))["finish"] for line in lines] == ["length"] * 4
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind"),
+    [
+        (completion(None, "tool_calls", tool_calls=[{"id": "c", "function": {"name": "search"}}]), "no_answer"),
+        (completion("Let me look", "stop", tool_calls=[{"id": "c", "function": {"name": "search"}}]), "no_answer"),
+        (completion(None, "function_call", function_call={"name": "search"}), "no_answer"),
+        (completion("", "weird"), "no_answer"),
+        (completion("", None), "no_answer"),
+        (completion(None, "max_tokens"), "truncated"),
+        (completion("<think>Pelle, alto"), "no_answer"),
+    ],
+)
+@pytest.mark.parametrize("benchmark", ["mini", "abst"])
+def test_a_reply_without_an_answer_is_an_error_that_names_its_finish(
+    serve: Serve, job: Job, reply: dict[str, Any], kind: str, benchmark: str
+) -> None:
+    serve(reply)
+    found = job(benchmark=benchmark)
+    assert found["error_kinds"] == {kind: 4}
+    assert all("finish" in row["error"]["message"] for row in found["rows"])
+
+
+def test_an_unknown_finish_costs_no_answer_that_has_text(serve: Serve, job: Job) -> None:
+    serve(completion("Pelle", "some_new_reason"))
+    assert job()["metrics"]["contains_match"]["value"] == 0.25
+
+
+def broken(error: object, finish: str | None = "error", content: str = "") -> dict[str, Any]:
+    tree = completion(content, finish)
+    tree["choices"][0]["error"] = error
+    return tree
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind", "calls"),
+    [
+        (broken({"code": 502, "message": "Upstream went away"}), "unavailable", 2),
+        (broken(None), "unavailable", 2),
+        (broken({"code": 502, "message": "gone"}, content="Pel"), "unavailable", 2),
+        ({**completion(""), "error": {"code": 503, "message": "no capacity"}}, "unavailable", 2),
+        ({"error": {"code": 400, "message": "bad"}}, "rejected", 1),
+    ],
+)
+def test_an_error_inside_a_reply_is_the_error_that_it_names(
+    serve: Serve, job: Job, reply: dict[str, Any], kind: str, calls: int
+) -> None:
+    stub = serve(reply)
+    found = job("--limit", "1")
+    assert found["error_kinds"] == {kind: 1} and len(stub.asked) >= calls
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        (400, {"error": {"code": "content_filter", "message": "filtered", "status": 400}}),
+        (400, {"error": {"message": "x" * 600, "innererror": {"code": "ResponsibleAIPolicyViolation"}}}),
+        (403, {"error": {"code": 403, "message": "Input flagged", "metadata": {"reasons": [], "flagged_input": "x"}}}),
+        (400, {"error": {"message": "Output blocked by content filtering policy", "type": "invalid_request_error"}}),
+        completion("", "content_filter"),
+        broken({"code": "content_filter", "message": "filtered"}),
+        {"error": {"code": "content_filter", "message": "filtered"}},
+    ],
+)
+def test_a_content_filter_is_one_outcome_however_it_is_sent(serve: Serve, job: Job, reply: Reply) -> None:
+    serve(lambda body: reply if "Which voice" in body["messages"][0]["content"] else completion("Pelle"))
+    found = job()
+    assert (found["metrics"]["contains_match"]["value"], found["metrics"]["contains_match"]["n"]) == (0.25, 4)
+    assert note(found, "1 answer refused by the endpoint's filter")
+    assert [row["finish"] for row in found["rows"]].count("refusal") == 1
+
+
+@pytest.mark.parametrize(
+    "reply", [completion("", "content_filter"), completion("", "stop"), completion("<think>x</think>")]
+)
+def test_an_abstention_needs_a_text_that_says_so(serve: Serve, job: Job, reply: dict[str, Any]) -> None:
+    serve(reply)
+    found = job(benchmark="abst")
+    assert found["metrics"]["accuracy"]["value"] == 0
+    serve(completion("I don't know."))
+
+
+def test_answers_of_another_program_are_read_in_the_same_way(workspace: Path, bench: Bench) -> None:
+    rows = [
+        {"item": "m1", "answer": ALL},
+        {"item": "m2", "answer": "<think>Pelle"},
+        {"item": "m3_abs", "answer": " "},
+        {"item": "m4_abs", "answer": "<think>hm</think>I don't know."},
+    ]
+    path = workspace / "theirs.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = bench("score", str(path), "--benchmark", "abst", "--json", check=None)
+    (found,) = json.loads(done.stdout)["jobs"]
+    assert found["counts"] == {"correct": 1, "error": 2, "incorrect": 1}
+    assert found["error_kinds"] == {"no_answer": 2}
+
+
+# --------------------------------------------------------------------- other dialects
+
+
+def anthropic(*blocks: object, stop: str = "end_turn") -> dict[str, Any]:
+    usage = {"input_tokens": 200, "output_tokens": 5}
+    return {"type": "message", "model": "c", "content": list(blocks), "stop_reason": stop, "usage": usage}
+
+
+def google(*parts: object, finish: str | None = "STOP") -> dict[str, Any]:
+    return {"candidates": [{"content": {"parts": list(parts)}, "finishReason": finish}], "modelVersion": "g"}
+
+
+@pytest.mark.parametrize(
+    ("dialect", "reply", "outcome"),
+    [
+        ("anthropic", anthropic({"type": "thinking", "thinking": "alto"}, stop="max_tokens"), "truncated"),
+        ("anthropic", anthropic({"type": "tool_use", "name": "search", "input": {}}, stop="tool_use"), "no_answer"),
+        ("anthropic", anthropic(stop="pause_turn"), "no_answer"),
+        ("anthropic", anthropic(stop="refusal"), "refusal"),
+        ("anthropic", anthropic({"type": "text", "text": "<thinking>alto</thinking>Pelle"}), "stop"),
+        ("google", google(finish="MAX_TOKENS"), "truncated"),
+        ("google", google({"text": "alto", "thought": True}, finish="MAX_TOKENS"), "truncated"),
+        ("google", google(finish="SAFETY"), "refusal"),
+        ("google", google(finish="RECITATION"), "refusal"),
+        ("google", {"promptFeedback": {"blockReason": "OTHER"}}, "refusal"),
+        ("google", google({"functionCall": {"name": "f"}}), "no_answer"),
+        ("google", google(finish="MALFORMED_FUNCTION_CALL"), "no_answer"),
+        ("google", google({"text": "alto", "thought": True}, {"text": "Pelle"}), "stop"),
+    ],
+)
+def test_every_dialect_says_how_a_reply_ended(
+    serve: Serve, job: Job, dialect: str, reply: dict[str, Any], outcome: str
+) -> None:
+    serve(reply, dialect)
+    (row,) = job("--limit", "1")["rows"]
+    if outcome in ("truncated", "no_answer"):
+        assert row["error"]["kind"] == outcome and row["state"] == "error"
+    else:
+        assert row["error"] is None and row["finish"] == outcome and "alto" not in row["answer"]
+
+
+# ---------------------------------------------------------------------------- limits
+
+
+def test_the_token_limits_are_sent_and_part_of_the_plan(serve: Serve, job: Job, bench: Bench) -> None:
+    stub = serve(completion("Pelle"))
+    job("--max-answer-tokens", "4000")
+    assert {body["max_tokens"] for body in stub.asked} == {4000}
+    changed = bench("resume", "r", "--max-answer-tokens", "5000", check=2)
+    assert "max_answer_tokens" in changed.stderr
+
+
+def test_a_benchmark_sets_its_token_limits(serve: Serve, workspace: Path, job: Job) -> None:
+    stub = serve(completion("yes"))
+    limits_of_both = "  answeringModel: {maxTokens: 77}\n  judge: {model: local/j, maxTokens: 5000}\n"
+    (workspace / "configs/benchmarks/judged.yaml").write_text(JUDGED + limits_of_both)
+    job(benchmark="judged")
+    limits = {body["model"]: body["max_tokens"] for body in stub.asked}
+    assert limits == {"m": 77, "j": 5000}
+
+
+# ---------------------------------------------------------------------------- judges
+
+
+def test_a_judge_that_thinks_aloud_is_called_once_an_item_and_sees_no_reasoning(
+    serve: Serve, workspace: Path, job: Job
+) -> None:
+    verdict = '<think>{"correctness": 0}</think>{"correctness": 1, "faithfulness": 1, "reasoning": "r"}'
+    stub = serve(lambda body: completion(ALL if body["model"] == "m" else verdict))
+    (workspace / "configs/benchmarks/judged.yaml").write_text(JUDGED + "  judge: {model: local/j}\n")
+    found = job("--max-judge-tokens", "3000", benchmark="judged")
+    judged = [body for body in stub.asked if body["model"] == "j"]
+    assert len(judged) == 4 and found["counts"] == {"correct": 4}
+    assert {body["max_tokens"] for body in judged} == {3000}
+    assert not any("none of these" in body["messages"][0]["content"] for body in judged)
+
+
+# ---------------------------------------------------------------------------- usage
+
+
+@pytest.mark.parametrize("count", [50.5, -3, "many", True, 1e300, [1]])
+def test_usage_in_an_odd_form_costs_no_answer_and_has_a_note(serve: Serve, job: Job, count: object) -> None:
+    serve(completion("Pelle", usage={"prompt_tokens": count, "completion_tokens": 3}))
+    found = job()
+    assert found["metrics"]["contains_match"]["value"] == 0.25 and found["exit"] == 0
+    assert note(found, "the usage of 4 answers cannot be read")
+
+
+def test_a_usage_of_whole_numbers_with_a_point_is_read(serve: Serve, job: Job) -> None:
+    serve(completion("Pelle", usage={"prompt_tokens": 250.0, "completion_tokens": 3.0, "total_tokens": 253.0}))
+    found = job()
+    assert found["notes"] == [] or not note(found, "usage")
+    assert {row["tokens"]["answering"]["input"] for row in found["rows"]} == {250}
+
+
+def test_a_prompt_that_the_server_cut_is_noted_with_both_numbers_and_flagged(serve: Serve, job: Job) -> None:
+    serve(completion("Pelle", usage={"prompt_tokens": 11, "completion_tokens": 3, "total_tokens": 14}))
+    found = job()
+    assert note(found, "4 answers: 11 tokens on average") and note(found, "num_ctx")
+    assert all("prompt_cut" in row["flags"] for row in found["rows"])
+
+
+def test_a_models_context_cuts_on_our_side(serve: Serve, job: Job) -> None:
+    stub = serve(completion("Pelle"), m={"context": 1024 + 90})
+    job()
+    sent = {len(body["messages"][0]["content"]) for body in stub.asked}
+    assert max(sent) <= 4 * 91
+
+
+# ---------------------------------------------------------------------- models as they are
+
+
+def test_extra_fields_are_merged_into_every_request_and_part_of_the_plan(
+    serve: Serve, workspace: Path, job: Job, bench: Bench
+) -> None:
+    stub = serve(completion("Pelle"), m={"body": {"chat_template_kwargs": {"a": 1}, "provider": {"order": ["x"]}}})
+    (workspace / "run.yaml").write_text("models: {local/m: {body: {reasoning_effort: low}}}\n")
+    job("--config", "run.yaml")
+    assert {body["reasoning_effort"] for body in stub.asked} == {"low"}
+    (workspace / "run.yaml").write_text("models: {local/m: {body: {reasoning_effort: high}}}\n")
+    changed = bench("run", "--resume", "r", "--config", "run.yaml", check=2)
+    assert "reasoning_effort" in changed.stderr
+
+
+@pytest.mark.parametrize(
+    "body", ["model: x", "messages: []", "stream: true", "max_tokens: 5", "generationConfig: {temperature: 1}", "n: 2"]
+)
+def test_fields_that_are_ours_cannot_be_extra(serve: Serve, workspace: Path, bench: Bench, body: str) -> None:
+    serve(completion("x"))
+    (workspace / "run.yaml").write_text(f"benchmarks: [mini]\nmodels: {{local/m: {{body: {{{body}}}}}}}\n")
+    refused = bench("run", "--config", "run.yaml", check=2)
+    assert "cannot be set in body" in refused.stderr
+
+
+def test_settings_of_a_model_without_an_endpoint_are_refused(workspace: Path, bench: Bench) -> None:
+    (workspace / "run.yaml").write_text("benchmarks: [mini]\nmodels: {nowhere/m: {stream: true}}\n")
+    assert "no endpoint" in bench("run", "--config", "run.yaml", check=2).stderr
+
+
+CHUNKS = [
+    {**delta(""), "choices": [{"index": 0, "delta": {"role": "assistant", "reasoning_content": "hm"}}]},
+    delta("Pel"),
+    delta("le", "stop"),
+    {"choices": [], "usage": {"prompt_tokens": 200, "completion_tokens": 3, "total_tokens": 203}},
+]
+
+
+def streamed(body: dict[str, Any]) -> Reply:
+    if not body.get("stream"):
+        return 400, {"error": {"message": "This model only support stream mode, please enable the stream parameter"}}
+    return events(*CHUNKS)
+
+
+@pytest.mark.parametrize("settings", [{"m": {"stream": True}}, {}])
+def test_an_endpoint_that_only_streams_is_read_whole(serve: Serve, job: Job, settings: dict[str, Any]) -> None:
+    stub = serve(streamed, **settings)
+    found = job()
+    assert found["metrics"]["contains_match"]["value"] == 0.25 and found["exit"] == 0
+    assert {row["tokens"]["answering"]["input"] for row in found["rows"]} == {200}
+    assert {row["reasoning"] for row in found["rows"]} == {"hm"}
+    assert len([body for body in stub.asked if body.get("stream")]) == 4
+
+
+@pytest.mark.parametrize(
+    ("stream", "kind"),
+    [
+        (events(delta("Pel"), done=False), "unavailable"),
+        (events(delta("Pel"), '{"choices": [{"del', done=False), "unavailable"),
+        (events(delta("Pel"), {"error": {"code": 502, "message": "gone"}}, done=False), "unavailable"),
+        (events(delta("Pel"), {"error": {"code": 400, "message": "bad"}}), "rejected"),
+    ],
+)
+def test_a_stream_that_ends_in_the_middle_is_never_a_short_answer(
+    serve: Serve, job: Job, stream: bytes, kind: str
+) -> None:
+    serve(stream, m={"stream": True})
+    assert job("--limit", "1")["error_kinds"] == {kind: 1}
