@@ -221,6 +221,8 @@ class Hit:
     when: datetime | None = None
     chunks: tuple[str, ...] = ()
     metadata: Mapping[str, object] = field(default_factory=dict)
+    marks: tuple[str, ...] = ()
+    """ids, tags and other short texts beside the content of an unmapped hit: they may show whose it is; not stored"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -121,9 +121,9 @@ class RunFlags(SelectionFlags):
     max_error_rate: float | None = None
     """above it a job is INVALID (0.02)"""
     max_cost: float | None = None
-    """USD; stops cleanly, exit 3"""
+    """USD that the run may cost over all its resumes; stops cleanly, exit 3"""
     max_time: Maybe = None
-    """for example 6h; stops cleanly, exit 3"""
+    """for example 6h, of this process; stops cleanly, exit 3"""
     timeout: Maybe = None
     """seconds, one attempt of one call"""
     item_timeout: Maybe = None

@@ -231,7 +231,9 @@ class ClusterRun:
                 for lane in self.plan.lanes
                 for job in lane.jobs
             }
-        self.progress.hear(Word(shard=shard.number, attempt="stored", worker="", states=states))
+            cost_usd, unknown = await reader.spending()
+        word = Word(shard=shard.number, attempt="stored", worker="", states=states)
+        self.progress.hear(replace(word, cost_usd=cost_usd, unknown_costs=unknown))
         self.progress.took_back(shard.number)
         return True
 

@@ -37,6 +37,8 @@ class Word:
     scores: Mapping[str, tuple[float, int]] = field(default_factory=dict)
     """job -> sum, count"""
     cost_usd: Decimal = Decimal(0)
+    earlier_usd: Decimal = Decimal(0)
+    """the part of it that earlier attempts left in the journal that this one continues"""
     unknown_costs: int = 0
     rate_limited: int = 0
     calls: int = 0
@@ -61,6 +63,7 @@ class Word:
             states={key: dict(job.states) for key, job in jobs.items()},
             scores={key: (job.score_sum, job.scored) for key, job in jobs.items()},
             cost_usd=progress.cost_usd,
+            earlier_usd=progress.earlier_usd,
             unknown_costs=progress.unknown_costs,
             rate_limited=progress.rate_limited,
             calls=progress.calls,
@@ -145,10 +148,15 @@ class Gathered(Progress):
                 job.states.update(word.states.get(key, {}))
             scores = [word.scores.get(key, (0.0, 0)) for word in latest]
             job.score_sum, job.scored = sum(one for one, _ in scores), sum(count for _, count in scores)
-        self.cost_usd = sum((word.cost_usd for word in every), Decimal(0))
+        self.cost_usd = sum(map(self._cost_of, self._latest.values()), Decimal(0))
         self.unknown_costs = sum(word.unknown_costs for word in every)
         self.rate_limited = sum(word.rate_limited for word in every)
         self.calls = sum(word.calls for word in every)
+
+    def _cost_of(self, latest: Word) -> Decimal:
+        """Add up the attempts at a shard, each of which begins anew or continues the journal of an earlier one."""
+        attempts = [word for word in self._attempts.values() if word.shard == latest.shard]
+        return max(latest.cost_usd, sum((word.cost_usd - word.earlier_usd for word in attempts), Decimal(0)))
 
 
 def _summed(counts: Iterable[tuple[int, int, int] | None]) -> Count:

@@ -11,7 +11,7 @@ asked to stop ends between two phases, and the item stays pending.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio
@@ -19,13 +19,13 @@ import anyio
 from bench.datasets import ItemRef
 from bench.engine.answering import answer
 from bench.engine.evaluating import Memo, evaluate
-from bench.engine.live import Attempt, Failure
+from bench.engine.live import Attempt, Failure, Ledger
 from bench.engine.records import AnswerResult, SearchResult
 from bench.engine.scoring import failed_row
 from bench.engine.searching import search
 from bench.events import bind
 from bench.journal import Entry, Key
-from bench.model import Item, Phase
+from bench.model import Call, Item, Phase
 from bench.plan import NONE, Job
 from bench.values import dataclass
 
@@ -102,7 +102,7 @@ class Asked:
                 return known
             if not self.ready.prepared:
                 return Failure(kind="dropped", message="the texts of this search are no longer in the journal")
-        done = await self._attempt(Phase.SEARCH, lambda: search(self.lane, self.ready, self.item))
+        done = await self._attempt(self.lane.key, Phase.SEARCH, lambda: search(self.lane, self.ready, self.item))
         if done is None:
             return None
         result = done.value
@@ -119,7 +119,7 @@ class Asked:
             if entry is not None:
                 return AnswerResult.of(entry)
         done = await self._attempt(
-            Phase.ANSWER, lambda: answer(self.lane, model, self.ready.content.corpus, self.item, found)
+            owner, Phase.ANSWER, lambda: answer(self.lane, model, self.ready.content.corpus, self.item, found)
         )
         if done is None:
             return None
@@ -132,6 +132,7 @@ class Asked:
         if job.key in self.lane.halts.jobs:
             return False
         done = await self._attempt(
+            job.key,
             Phase.EVALUATE,
             lambda: evaluate(self.lane, job, self.ready, self.item, self.epoch, found, said, self.memo),
         )
@@ -139,19 +140,20 @@ class Asked:
             return False
         if done.value is None:
             same_judge = [one for one in self.lane.plan.jobs if one.judge == job.judge]
-            return self._failed(done.failure, [job], concerns=same_judge)
+            return self._failed(done.failure, [job], concerns=same_judge, calls=done.calls)
         key = self._key(job.key, Phase.EVALUATE)
         self.lane.live.journal.append(done.value.entry(key, done, self.lane.live.errand.generation))
         return True
 
     # ---- inside
 
-    async def _attempt(self, phase: Phase, act: Callable[[], Awaitable[T]]) -> Attempt[T] | None:
+    async def _attempt(self, owner: str, phase: Phase, act: Callable[[], Awaitable[T]]) -> Attempt[T] | None:
         """Act within the item's deadline; None, and nothing done, when the lane takes no more work."""
         if self.lane.halted:
             return None
         with bind(phase=phase):
-            return await self.lane.live.attempt(act if self.deadline is None else self._in_time(act))
+            timed = act if self.deadline is None else self._in_time(act)
+            return await self.lane.live.attempt(timed, Ledger(owner, self.item.corpus, self.ready.space.attempt))
 
     def _in_time(self, act: Callable[[], Awaitable[T]]) -> Callable[[], Awaitable[T]]:
         assert self.deadline is not None
@@ -186,7 +188,9 @@ class Asked:
             )
         )
 
-    def _failed(self, failure: Failure | None, jobs: Sequence[Job], *, concerns: Sequence[Job]) -> bool:
+    def _failed(
+        self, failure: Failure | None, jobs: Sequence[Job], *, concerns: Sequence[Job], calls: Sequence[Call] = ()
+    ) -> bool:
         """End the item for these jobs; without a failure (the run stops) it stays pending. Always False.
 
         A refusal stops the jobs that it ``concerns``.
@@ -195,7 +199,8 @@ class Asked:
             for job in jobs:
                 if not self._evaluated(job):
                     key = self._key(job.key, Phase.EVALUATE)
-                    self.lane.live.journal.append(failed_row(self.lane.plan, key, self.item, failure))
+                    row = failed_row(self.lane.plan, key, self.item, failure)
+                    self.lane.live.journal.append(replace(row, calls=tuple(calls)))
             if failure.stops_lane:
                 self.lane.halts.stop(concerns, failure)
         return False

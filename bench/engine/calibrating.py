@@ -16,6 +16,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from bench.engine.evaluating import OnceJudge
+from bench.engine.live import Ledger
 from bench.evaluators.calibration import WARN_ABOVE, Calibration, calibrate
 from bench.evaluators.judged import JudgeEvaluator
 from bench.journal import Event, Reader
@@ -42,7 +43,10 @@ async def calibrate_judges(live: Live, readers: Readers) -> None:
         plain = readers.judge(job.judge)
         assert plain is not None
         judge = OnceJudge(judge=plain, memo=[], max_tokens=judge_tokens(lane.benchmark, live.plan.request))
-        done = await live.attempt(lambda: calibrate(judge, prompts, evaluator=evaluator))  # noqa: B023  awaited here
+        done = await live.aside(
+            lambda: calibrate(judge, prompts, evaluator=evaluator),  # noqa: B023  awaited here
+            Ledger(job.key),
+        )
         if done.failure is not None:
             live.journal.append(Event(kind=FAILED, scope=job.key, message=f"judge calibration: {done.failure.message}"))
         for found in done.value or ():

@@ -84,18 +84,21 @@ async def prepare(lane: OpenLane, corpus_id: str) -> Ready | Failure | None:
     corpus = lane.corpus(corpus_id)
     work = Preparation(lane=lane, corpus=corpus, veil=lane.veil(corpus))
     step = history.next_step(durability=lane.provider.durability, resumed=lane.live.resumed)
+    lane.ownership.register(lane.place(lane.space(corpus_id, history), corpus_id), work.veil)
     if step is not Step.USE:
         ingest = await work.ingested(history, step)
         if not isinstance(ingest, Ingest):
             return ingest
         if lane.last is Phase.INGEST:
             return None
+        lane.ownership.register_given(lane.place(ingest.space, corpus_id), ingest.collected.ids)
         failure = await work.indexed(ingest)
         if failure is not None or lane.halted:
             return failure
         space = ingest.space
     else:
         space = Ingest.after(history, lane, corpus_id, work.veil).space
+        lane.ownership.register_given(lane.place(space, corpus_id), history.collected.ids)
     lane.remember_samples(corpus_id, samples(work.veil.memories))
     return Ready(lane=lane, corpus_id=corpus_id, space=space, trusted=step is Step.USE and lane.live.resumed)
 
@@ -115,7 +118,10 @@ class Preparation:
             return Ingest.after(history, self.lane, self.corpus.id, self.veil)
         async with self.lane.ingest_slots:
             with bind(phase=Phase.INGEST):
-                return await self._ingest(history, step)
+                try:
+                    return await self._ingest(history, step)
+                finally:
+                    self.lane.first_write.leave(self.corpus.id)
 
     async def indexed(self, ingest: Ingest) -> Failure | None:
         """Wait for the index; None also when the run was asked to stop."""

@@ -36,6 +36,7 @@ async def delete_and_verify(lane: OpenLane, ready: Ready, item: Item, deletion: 
     targets = ready.content.veil.ids_of_session(deletion.target)
     if (item.id, ready.space.attempt) not in lane.deletions_begun:
         before = await provider.search(space, query_of(lane, item, deletion.verify_query))
+        lane.watch(ready.corpus_id, space, ready.content.veil, before.hits)
         if not _holds(before, deletion, targets):
             return mapped(lane, ready.content.veil, before, reason=MISSING)
         await lane.live.stopping.pause_for(pause_s)
@@ -44,6 +45,7 @@ async def delete_and_verify(lane: OpenLane, ready: Ready, item: Item, deletion: 
     await provider.delete(space, targets)
     await lane.live.stopping.pause_for(pause_s)
     after = await provider.search(space, query_of(lane, item, deletion.verify_query))
+    lane.watch(ready.corpus_id, space, ready.content.veil, after.hits)
     return mapped(lane, ready.content.veil, after)
 
 

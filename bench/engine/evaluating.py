@@ -21,7 +21,7 @@ from bench.engine.records import AnswerResult, SearchResult
 from bench.engine.scoring import facts, row_of, shown
 from bench.errors import EvaluatorFailed
 from bench.evaluators import Evaluator, Judge, needs_answer, state_of, threshold_of
-from bench.http import record, recording
+from bench.http import recording
 from bench.journal import Entry, Key
 from bench.metrics import values
 from bench.model import Completion, Hit, Item, Phase, Prompt, Row, ScoredItem, State, Verdict
@@ -138,8 +138,6 @@ async def evaluate(
                     other = [await _verdict(one, scored, text, found.hits, anew) for one in evaluators]
         finally:
             spent = tuple(calls)
-    for call in spent:
-        record(call)
     state = _state(evaluators, verdicts, item, found)
     row = row_of(lane.plan, item, epoch, found, said, verdicts, state=state, judging=spent)
     metrics = lane.plan.benchmark.scoring.metrics

@@ -33,7 +33,7 @@ from bench.engine.foreignfile import ForeignRow
 from bench.engine.foreignhits import Known, found_of
 from bench.engine.history import History
 from bench.engine.lane import OpenLane
-from bench.engine.live import Failure, Live
+from bench.engine.live import Failure, Ledger, Live
 from bench.engine.meta import run_meta
 from bench.engine.opening import open_lane
 from bench.engine.progress import Progress
@@ -187,7 +187,9 @@ class Foreign:
                 await self._judge(job, ready, item, found, said)
 
     async def _judge(self, job: Job, ready: Ready, item: Item, found: SearchResult, said: AnswerResult | None) -> None:
-        done = await self.lane.live.attempt(lambda: evaluate(self.lane, job, ready, item, 1, found, said, []))
+        done = await self.lane.live.attempt(
+            lambda: evaluate(self.lane, job, ready, item, 1, found, said, []), Ledger(job.key, item.corpus)
+        )
         key = self._key(item, job.key, Phase.EVALUATE)
         if done.value is not None:
             self.lane.live.journal.append(done.value.entry(key, done, generation=0))

@@ -7,16 +7,18 @@ A time-out is `NotReady`, a failed index `IngestFailed`; neither is ever a wrong
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from bench.engine.isolation import Sentinel, foreign_sample, strangers
-from bench.engine.live import Failure, reread
+from bench.engine.live import Failure, Ledger, reread
 from bench.engine.opaque import Veil
 from bench.engine.stopping import monotonic_us
 from bench.errors import Contaminated, IngestFailed, NotReady
 from bench.journal import CorpusKind, CorpusRow, Probe
-from bench.model import Call, Ingested, Space
+from bench.model import Ingested, Space
+from bench.plan.validity import in_words
 from bench.providers import merge_captures
 
 if TYPE_CHECKING:
@@ -38,7 +40,6 @@ class Index:
     ingested: Ingested
     last_ack_us: int = 0
     """instant of the last acknowledged batch, 0 when an earlier process saw it"""
-    calls: list[Call] = field(default_factory=list)
     learned: dict[str, object] = field(default_factory=dict)
     """captures that only the status calls showed"""
 
@@ -64,8 +65,7 @@ class Index:
         sentinel = Sentinel(self.lane.provider, self.space, self.veil, must_settle=rule.by == "sentinel")
         interval_s = rule.interval_s
         while not self.lane.halted:
-            looked = await self.lane.live.attempt(lambda: self._look(sentinel))
-            self.calls.extend(looked.calls)
+            looked = await self.lane.live.aside(lambda: self._look(sentinel), self._ledger)
             if looked.failure is not None or looked.value:
                 return looked.failure or True
             if monotonic_us() - began >= rule.timeout_s * 1e6:
@@ -90,8 +90,12 @@ class Index:
             return True
         found = await reread(sentinel.found)
         if found:
-            self._probe("sentinel", passed=True)
+            self._probe("sentinel", passed=True, data={})
         return found
+
+    @property
+    def _ledger(self) -> Ledger:
+        return Ledger(self.lane.key, self.corpus, self.space.attempt)
 
     @property
     def _captures(self) -> dict[str, object]:
@@ -106,23 +110,29 @@ class Index:
         await self.lane.live.stopping.pause_for(self.lane.provider.wait.settle_s)
         if not self.lane.canaries:
             return None
-        looked = await self.lane.live.attempt(self._canary)
-        self.calls.extend(looked.calls)
-        return looked.failure
+        return (await self.lane.live.aside(self._canary, self._ledger)).failure
 
     async def _canary(self) -> None:
         other = foreign_sample(self.veil, self.lane.samples_of_others(self.corpus))
         if other is None:
             return
         found = await reread(lambda: strangers(self.lane.provider, self.space, self.veil, other))
-        self._probe("canary", passed=not found)
+        data = self.lane.owner_among(self.corpus, self.space, self.veil, found)
+        probe = self._probe("canary", passed=not found, data=data)
         if found:
-            raise Contaminated(f"{self.space.namespace} returned {len(found)} memories of another corpus")
+            raise Contaminated(in_words(probe))
 
-    def _probe(self, kind: str, *, passed: bool) -> None:
-        self.lane.live.journal.append(
-            Probe(lane=self.lane.key, corpus=self.corpus, attempt=self.space.attempt, kind=kind, passed=passed)  # type: ignore[arg-type]
+    def _probe(self, kind: Literal["sentinel", "canary"], *, passed: bool, data: Mapping[str, object]) -> Probe:
+        probe = Probe(
+            lane=self.lane.key,
+            corpus=self.corpus,
+            attempt=self.space.attempt,
+            kind=kind,
+            passed=passed,
+            data={"namespace": self.space.namespace, **data},
         )
+        self.lane.live.journal.append(probe)
+        return probe
 
     def _row(self, kind: CorpusKind, failure: Failure | None, data: dict[str, object], times: dict[str, int]) -> None:
         self.lane.live.journal.append(
@@ -135,6 +145,5 @@ class Index:
                 message=failure.message if failure else "",
                 data=data,
                 times_us=times,
-                calls=tuple(self.calls),
             )
         )

@@ -9,19 +9,21 @@ provider returned, then ``ingested``, or ``clean_stop`` when the run was asked t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import anyio
 
 from bench.engine.history import Collected, History, returned
-from bench.engine.isolation import holdings, samples
-from bench.engine.live import Failure, reread
+from bench.engine.isolation import holdings, look, samples
+from bench.engine.live import Failure, Ledger, reread
 from bench.engine.opaque import Veil
 from bench.engine.stopping import monotonic_us
-from bench.errors import Contaminated, IngestFailed
+from bench.errors import CallError, Contaminated, IngestFailed
 from bench.journal import CorpusKind, CorpusRow, Probe
 from bench.model import Ingested, Memory, Space
+from bench.plan.validity import in_words
 from bench.providers import Assumes, Counts, Finishes, Prepares, merge_captures
 from bench.providers.batching import batches, pieces
 
@@ -85,9 +87,9 @@ class Ingest:
         """Set the namespace up and make sure that it is empty."""
         if self.lane.provider.on_unknown == "reset":
             await self._intent({})
-        entered = await self.lane.live.attempt(self._set_up)
+        entered = await self.lane.live.aside(self._set_up, self._ledger)
         if entered.failure is not None:
-            self._row(CorpusKind.FAILED, failure=entered.failure, data={"clean": False}, calls=entered.calls)
+            self._row(CorpusKind.FAILED, failure=entered.failure, data={"clean": False})
         return entered.failure
 
     async def run(self) -> Ending:
@@ -100,11 +102,12 @@ class Ingest:
         if self.lane.halted:
             self._row(CorpusKind.CLEAN_STOP)
             return Ending()
-        finished = await self.lane.live.attempt(self._finish)
+        finished = await self.lane.live.attempt(self._finish, self._ledger)
         if finished.failure is not None:
             self.failure = finished.failure
+            self.lane.live.keep(finished.calls, self._ledger)
             if finished.failure.kind not in DOUBTFUL:
-                self._row(CorpusKind.FAILED, failure=self.failure, data={"clean": False}, calls=finished.calls)
+                self._row(CorpusKind.FAILED, failure=self.failure, data={"clean": False})
             return Ending(failure=self.failure)
         last = finished.value or Ingested()
         self._take(last)
@@ -121,7 +124,7 @@ class Ingest:
         provider = self.lane.provider
         if not isinstance(provider, Counts):
             return None
-        counted = await self.lane.live.attempt(lambda: reread(lambda: provider.count(self.space)))
+        counted = await self.lane.live.aside(lambda: reread(lambda: provider.count(self.space)), self._ledger)
         if counted.value is None:
             return counted.failure if counted.unreached else None
         sizes = {position: len(memories) for position, memories in self._batches()}
@@ -146,14 +149,16 @@ class Ingest:
         await self._prepare()
         chosen = samples(self.veil.memories)
         if self.lane.isolated and chosen:
+            await self.lane.first_write.turn(self.corpus)
             held = await self._held(chosen[-1])
             if held and self._may_be_own:
                 await self.lane.provider.clear(self.space)
                 await self._prepare()
                 held = await self._held(chosen[-1])
-            self._probe(passed=held == 0, held=held)
+            probe = await self._probe(held, chosen[-1])
+            self.lane.live.journal.append(probe)
             if held:
-                raise Contaminated(f"{self.space.namespace} held {held} memories before anything was put into it")
+                raise Contaminated(in_words(probe))
 
     async def _held(self, sample: Memory) -> int:
         return await reread(lambda: holdings(self.lane.provider, self.space, sample))
@@ -191,18 +196,20 @@ class Ingest:
         if self.lane.provider.on_unknown == "probe":
             await self._intent({"batch": position})
         await self.lane.live.journal.room()
-        sent = await self.lane.live.attempt(lambda: self._ingest(memories))
+        sent = await self.lane.live.attempt(lambda: self._ingest(memories), self._ledger)
         if sent.failure is None and sent.value is not None:
             self.last_ack_us = monotonic_us()
+            self.lane.first_write.done()
             self._take(sent.value)
             self.done.add(position)
             data = {"batch": position, "sent": len(memories), **returned(sent.value)}
             self._row(CorpusKind.BATCH, data=data, times=sent.times_us, calls=sent.calls)
             return
         self.failure = sent.failure
+        self.lane.live.keep(sent.calls, self._ledger)
         if sent.failure is not None and sent.failure.kind not in DOUBTFUL:
             clean = sent.failure.kind in NOT_STORED
-            self._row(CorpusKind.FAILED, failure=sent.failure, data={"clean": clean}, calls=sent.calls)
+            self._row(CorpusKind.FAILED, failure=sent.failure, data={"clean": clean})
 
     async def _ingest(self, memories: tuple[Memory, ...]) -> Ingested:
         got = await self.lane.provider.ingest(self.space, memories)
@@ -226,6 +233,10 @@ class Ingest:
             self.space = replace(self.space, captures=merge_captures(self.space.captures, got.captures))
 
     # ---- rows
+
+    @property
+    def _ledger(self) -> Ledger:
+        return Ledger(self.lane.key, self.corpus, self.space.attempt)
 
     async def _intent(self, data: Mapping[str, object]) -> None:
         await self.lane.live.journal.put(self._made(CorpusKind.INTENT, data=data))
@@ -257,14 +268,18 @@ class Ingest:
             calls=calls,  # type: ignore[arg-type]
         )
 
-    def _probe(self, *, passed: bool, held: int) -> None:
-        self.lane.live.journal.append(
-            Probe(
-                lane=self.lane.key,
-                corpus=self.corpus,
-                attempt=self.space.attempt,
-                kind="emptiness",
-                passed=passed,
-                data={"held": held},
-            )
+    async def _probe(self, held: int, sample: Memory) -> Probe:
+        """Return the row of the emptiness probe; where something is held, look whose it is."""
+        data: dict[str, object] = {"held": held, "namespace": self.space.namespace}
+        if held:
+            with suppress(CallError):
+                hits = (await look(self.lane.provider, self.space, sample.content)).hits
+                data |= self.lane.owner_among(self.corpus, self.space, self.veil, hits)
+        return Probe(
+            lane=self.lane.key,
+            corpus=self.corpus,
+            attempt=self.space.attempt,
+            kind="emptiness",
+            passed=not held,
+            data=data,
         )

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import anyio
+
 from bench.engine.opaque import Veil, opaque
 from bench.errors import Rejected
 from bench.model import Found, Hit, Memory, Query, Space
@@ -52,6 +54,34 @@ async def holdings(provider: Provider, space: Space, memory: Memory) -> int:
     except Rejected:
         return 0
     return max(found.returned, len(found.hits))
+
+
+class FirstWrite:
+    """Keeps the emptiness probes of a lane until one corpus was written: in an empty store none can fail."""
+
+    def __init__(self) -> None:
+        self._first: str | None = None
+        self._written = False
+        self._changed = anyio.Event()
+
+    async def turn(self, corpus: str) -> None:
+        """Wait until another corpus was written; the first one that asks goes ahead."""
+        while not self._written and self._first not in (None, corpus):
+            await self._changed.wait()
+        self._first = self._first or corpus
+
+    def done(self) -> None:
+        """Note that something was written."""
+        if not self._written:
+            self._written = True
+            self._changed.set()
+
+    def leave(self, corpus: str) -> None:
+        """Let another corpus go ahead where this one came to its end and wrote nothing."""
+        if self._first == corpus and not self._written:
+            self._first = None
+            self._changed.set()
+            self._changed = anyio.Event()
 
 
 @dataclass(slots=True)

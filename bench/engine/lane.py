@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterator, Set
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Set
+from dataclasses import asdict, dataclass, field, replace
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -25,15 +25,18 @@ from bench.engine.corpus import Ready, prepare
 from bench.engine.halts import Halts
 from bench.engine.handover import Handover
 from bench.engine.history import History
-from bench.engine.live import Failure, Live
+from bench.engine.isolation import FirstWrite
+from bench.engine.live import Failure, Ledger, Live
 from bench.engine.opaque import Veil
+from bench.engine.ownership import Ownership, Place
 from bench.engine.readers import Readers
 from bench.engine.spaces import space_of
 from bench.engine.todo import Todo
 from bench.events import bind, log
-from bench.journal import CorpusKind, CorpusRow, Event
-from bench.model import CHARS_PER_TOKEN, Corpus, Memory, Phase, Space
+from bench.journal import CorpusKind, CorpusRow, Event, Probe
+from bench.model import CHARS_PER_TOKEN, Corpus, Hit, Memory, Phase, Space
 from bench.plan import Lane
+from bench.plan.validity import in_words
 from bench.providers import Batching, Provider, Versioned
 
 CORPORA_A_SLOT = 8
@@ -62,8 +65,12 @@ class OpenLane:
     deletions_begun: Set[tuple[str, int]] = frozenset()
     """deletions that an earlier process began: (item, corpus attempt)"""
     halts: Halts
+    ownership: Ownership
+    first_write: FirstWrite = field(default_factory=FirstWrite)
     unfinished: set[str] = field(default_factory=set)
     """corpora with an item that ended as error, or that could not be prepared"""
+    leaking: set[str] = field(default_factory=set)
+    """namespaces in which a memory of another corpus was found"""
     told: set[str] = field(default_factory=set)
     """kinds of events that were told once"""
     _samples: deque[tuple[str, tuple[Memory, ...]]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
@@ -98,7 +105,7 @@ class OpenLane:
         """Ask the memory system which version answers, for the receipt."""
         upstream = None
         if isinstance(self.provider, Versioned):
-            upstream = (await self.live.attempt(self.provider.upstream_version)).value
+            upstream = (await self.live.aside(self.provider.upstream_version, Ledger(self.key))).value
         data = {
             "version": self.provider.version,
             "upstream": upstream,
@@ -257,6 +264,27 @@ class OpenLane:
         journal = self.live.journal.uuid
         return space_of(self.plan, journal=journal, run_id=self.live.run_id, corpus=corpus_id, history=history)
 
+    def place(self, space: Space, corpus_id: str) -> Place:
+        return Place(benchmark=self.plan.benchmark.name, corpus=corpus_id, namespace=space.namespace)
+
+    def watch(self, corpus_id: str, space: Space, veil: Veil, hits: Iterable[Hit]) -> None:
+        """Journal the first hit of a corpus attempt that provably belongs to another corpus."""
+        if not self.isolated or space.namespace in self.leaking:
+            return
+        found = self.owner_among(corpus_id, space, veil, hits)
+        if found:
+            self.leaking.add(space.namespace)
+            data = {"namespace": space.namespace, **found}
+            probe = Probe(lane=self.key, corpus=corpus_id, attempt=space.attempt, kind="leak", passed=False, data=data)
+            self.live.journal.append(probe)
+            self.live.progress.events.append(f"{self.key}: {in_words(probe)}")
+
+    def owner_among(self, corpus_id: str, space: Space, veil: Veil, hits: Iterable[Hit]) -> dict[str, object]:
+        """Return the first hit that provably belongs to another corpus, and that corpus; empty = none does."""
+        place = self.place(space, corpus_id)
+        owned = ((hit, self.ownership.owner_of(hit, place, veil)) for hit in hits)
+        return next(({"hit": hit.id, "of": asdict(owner)} for hit, owner in owned if owner is not None), {})
+
     def remember_samples(self, corpus_id: str, found: tuple[Memory, ...]) -> None:
         self._samples.append((corpus_id, found))
 
@@ -281,8 +309,10 @@ class OpenLane:
         """Clear a namespace; that something was left is an event, never an error of the run."""
         if not self.provider.capabilities.clear:
             return
-        cleared = await self.live.attempt(lambda: self.provider.clear(space))
+        ledger = Ledger(self.key, corpus_id, space.attempt)
+        cleared = await self.live.attempt(lambda: self.provider.clear(space), ledger)
         if cleared.failure is not None:
+            self.live.keep(cleared.calls, ledger)
             text = f"{cleared.message}; bench clean {self.live.run_id} --orphans --yes tries again"
             self.tell(Event(kind="not_cleared", scope=self.key, message=text, data={"corpus": corpus_id}))
             return

@@ -21,12 +21,13 @@ import anyio
 
 from bench.engine.budget import Budget
 from bench.engine.errand import Errand
+from bench.engine.ownership import Ownership
 from bench.engine.progress import Progress
 from bench.engine.stopping import Stopping, monotonic_us
 from bench.errors import BenchError, CallError, JournalError, MappingError, Unavailable, raised_at
 from bench.events import log, redact
 from bench.http import Http, recording
-from bench.journal import Journal
+from bench.journal import CorpusKind, CorpusRow, Journal
 from bench.model import Call
 from bench.plan import Plan
 from bench.settings import Environment
@@ -100,6 +101,16 @@ class Attempt(Generic[T]):
         return "" if self.failure is None else self.failure.message
 
 
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """Where calls are kept that no row of a phase holds."""
+
+    owner: str
+    """a lane, or a job"""
+    corpus: str = ""
+    attempt: int = 1
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Live:
     """One run while it runs."""
@@ -116,18 +127,32 @@ class Live:
     errand: Errand
     resumed: bool
     """an earlier process worked on this run: what providers kept in its memory is gone"""
+    ownerships: dict[str, Ownership] = field(default_factory=dict)
+    """what the namespaces of each provider were sent, by its label"""
     traced: set[str] = field(default_factory=set)
     """where foreign code raised an error whose traceback is in the log"""
 
-    async def attempt(self, act: Callable[[], Awaitable[T]]) -> Attempt[T]:
-        """Act once and give back what came of it. The only broad ``except`` of the program."""
-        value, failure, began = None, None, monotonic_us()
+    async def aside(self, act: Callable[[], Awaitable[T]], ledger: Ledger) -> Attempt[T]:
+        """Act once, and journal the calls at once: no row of a phase will hold them."""
+        done = await self.attempt(act, ledger)
+        self.keep(done.calls, ledger)
+        return done
+
+    async def attempt(self, act: Callable[[], Awaitable[T]], ledger: Ledger) -> Attempt[T]:
+        """Act once and return the outcome; the caller's row holds the calls, or ``ledger`` when it is cut off.
+
+        The only broad ``except`` of the program.
+        """
+        value, failure, began, ended = None, None, monotonic_us(), False
         with recording() as calls:
             try:
                 value = await act()
+                ended = True
             except JournalError:
+                ended = True
                 raise
             except Exception as error:
+                ended = True
                 failure = Failure.of(error)
                 if failure.kind == PLUGIN:
                     self._tell_plugin_error(failure, error)
@@ -135,8 +160,22 @@ class Live:
                     log().info("failed", kind=failure.kind, error=failure.message)
             finally:
                 self.budget.spend(calls)
+                if not ended:
+                    self.keep(calls, ledger)
         times_us = _times(calls, monotonic_us() - began)
         return Attempt(value=value, failure=failure, times_us=times_us, calls=tuple(calls))
+
+    def keep(self, calls: Sequence[Call], ledger: Ledger) -> None:
+        """Journal calls that no row of a phase holds."""
+        if calls:
+            row = CorpusRow(
+                lane=ledger.owner,
+                corpus=ledger.corpus,
+                attempt=ledger.attempt,
+                kind=CorpusKind.CALLS,
+                calls=tuple(calls),
+            )
+            self.journal.append(row)
 
     def _tell_plugin_error(self, failure: Failure, error: Exception) -> None:
         """The traceback once for each place: formatting it takes longer than the rest of an item does."""

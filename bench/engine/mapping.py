@@ -63,7 +63,7 @@ def mapped(lane: OpenLane, veil: Veil, found: Found, *, reason: str = "") -> Sea
         flags=(*_flags(lane, found, kept), *found.flags, *dates),
         reason=reason or ("" if found.ids_available else "no_source_ids"),
         cost_usd=lane.search_price,
-        priced=lane.search_price is not None or lane.plan.provider.config.type == "hosted",
+        priced=lane.search_price is not None or lane.plan.provider.config.bills,
     )
 
 

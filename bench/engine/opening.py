@@ -19,6 +19,7 @@ from bench.engine.lane import OpenLane
 from bench.engine.live import Live
 from bench.engine.opaque import opaque
 from bench.engine.oracle import Oracle
+from bench.engine.ownership import Ownership
 from bench.engine.readers import OwnPrice, Readers
 from bench.engine.scoring import unsupported_rows
 from bench.engine.todo import Todo
@@ -54,6 +55,7 @@ async def open_lane(stack: AsyncExitStack, live: Live, lane: Lane, readers: Read
         last=last_phase(request.phases),
         ingest_slots=anyio.CapacityLimiter(request.ingest_concurrency or width),
         width=width,
+        ownership=live.ownerships.setdefault(lane.provider.label, Ownership()),
         search_price=_search_price(live, lane),
         deletions_begun=begun(events, lane.key) if lane.benchmark.config.deletion is not None else set(),
     )

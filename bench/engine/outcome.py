@@ -87,7 +87,7 @@ async def job_outcomes(plan: Plan, folder: Path, stopped: Mapping[str, Failure])
     async with Reader.open(folder) as reader:
         sizes = {job.key: job.n_selected for job in read(reader.meta.extra)}  # a merged run's are those of all ranges
         for lane in plan.lanes:
-            contaminated = [one for one in await reader.probes(lane.key) if _foreign(one.kind, one.passed)]
+            probes = await reader.probes(lane.key)
             for job in lane.jobs:
                 states = await reader.item_states(job.key, lane.benchmark.epochs)
                 planned = lane.benchmark.n_selected
@@ -97,7 +97,7 @@ async def job_outcomes(plan: Plan, folder: Path, stopped: Mapping[str, Failure])
                     {},
                     sizes.get(job.key, planned) * lane.benchmark.epochs,
                     plan.request.max_error_rate,
-                    len(contaminated),
+                    probes,
                     epochs=lane.benchmark.epochs,
                 )
                 refused = stopped.get(job.key)
@@ -134,7 +134,3 @@ def exit_code_of(jobs: Sequence[JobOutcome], stop: Stop | None, stopped: Mapping
     if stopped:
         return STOPPED_EXIT
     return INVALID_EXIT if any(not job.valid for job in jobs) else 0
-
-
-def _foreign(kind: str, passed: bool) -> bool:
-    return not passed and kind in ("emptiness", "canary")

@@ -94,6 +94,9 @@ class Progress:
         self.lanes: dict[str, LaneProgress] = {}
         self.jobs: dict[str, JobProgress] = {}
         self.cost_usd = Decimal(0)
+        """of the run, with what earlier processes spent"""
+        self.earlier_usd = Decimal(0)
+        """what earlier processes spent"""
         self.unknown_costs = 0
         self.rate_limited = 0
         self.calls = 0

@@ -32,7 +32,7 @@ from bench.engine.opening import open_lane, skip_lane
 from bench.engine.outcome import Outcome, exit_code_of, job_outcomes, status_of
 from bench.engine.progress import Observer, Progress, Silent
 from bench.engine.readers import open_readers
-from bench.engine.stopping import PauseFile, Stopping, watching
+from bench.engine.stopping import PauseFile, Stop, Stopping, watching
 from bench.errors import DiskFull, UsageError
 from bench.events import log, run_log
 from bench.http import Http, Limits
@@ -177,6 +177,7 @@ class Execution:
                 errand=self.errand,
                 resumed=resumed,
             )
+            budget.resume(*await journal.spending())
             lanes = await self._opened(live, stack)
             await self._work(live, lanes)
         return await self._ended(live, lanes)
@@ -218,7 +219,7 @@ class Execution:
         jobs = await job_outcomes(live.plan, self.folder, stopped)
         status = status_of(live.plan, jobs, stop, stopped)
         done = sum(live.journal.durable.values())
-        message = stop.value if stop else next((failure.message for failure in stopped.values()), "")
+        message = self._why(stop) if stop else next((failure.message for failure in stopped.values()), "")
         if not message and not any(lane.todo.count for lane in lanes):
             message = "nothing left to do"
         await live.journal.set_state(status, message)
@@ -234,6 +235,13 @@ class Execution:
             cost_usd=str(live.progress.cost_usd),
             unknown_costs=live.progress.unknown_costs,
         )
+
+    def _why(self, stop: Stop) -> str:
+        """Say what stopped the run, and of a budget how much of it is spent."""
+        if stop is not Stop.MAX_COST:
+            return stop.value
+        spent, most = self.progress.cost_usd, self.plan.request.max_cost
+        return f"{stop.value}: USD {spent} of {most} are spent; resume with a larger --max-cost"
 
     async def disk_full(self, full: DiskFull) -> Outcome:
         """What was acknowledged is safe; say how much that is."""

@@ -31,6 +31,7 @@ async def search(lane: OpenLane, ready: Ready, item: Item) -> SearchResult:
     if item.deletion is not None:
         return await delete_and_verify(lane, ready, item, item.deletion)
     found = await provider_for(lane, ready, item).search(ready.space, query_of(lane, item, item.question))
+    lane.watch(ready.corpus_id, ready.space, ready.content.veil, found.hits)
     if not found.hits and ready.trusted and lane.isolated:
         await still_there(lane, ready)
     result = mapped(lane, ready.content.veil, found)

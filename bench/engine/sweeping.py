@@ -28,7 +28,7 @@ from bench.engine.readers import embedding_options
 from bench.engine.resuming import stored_request
 from bench.engine.spaces import space_of
 from bench.errors import CallError, ConfigError, DataError, IdentityError, UsageError
-from bench.http import Http
+from bench.http import Http, recording
 from bench.journal import CorpusKind, CorpusRow, Journal, Reader, RunMeta
 from bench.model import Embedder, Space
 from bench.plan import Lane, Plan, make_plan
@@ -267,7 +267,8 @@ async def _clear(journal: Journal, lane: Lane, left: Sequence[Left], context: Pr
         if not provider.capabilities.clear:
             return 0
         for one in left:
-            removed = await provider.clear(one.space)
+            with recording() as calls:
+                removed = await provider.clear(one.space)
             journal.append(
                 CorpusRow(
                     lane=lane.key,
@@ -276,6 +277,7 @@ async def _clear(journal: Journal, lane: Lane, left: Sequence[Left], context: Pr
                     kind=CorpusKind.CLEARED,
                     data={"removed": removed},
                     origin=one.origin,
+                    calls=tuple(calls),
                 )
             )
     return len(left)

@@ -6,7 +6,8 @@ Example::
         await provider.search(space, query)
     sum(call.provider_us for call in calls)
 
-The list travels in a context variable, so neither a provider nor a model has to hand it on.
+The list travels in a context variable, so neither a provider nor a model has to hand it on. What an inner block
+collects is also in the block around it, however the inner one ended.
 """
 
 from __future__ import annotations
@@ -21,16 +22,19 @@ _calls: ContextVar[list[Call] | None] = ContextVar("calls", default=None)
 class recording:  # noqa: N801 - used as the statement `with recording()`
     """Collect the calls made inside the block, in the order in which they ended."""
 
-    __slots__ = ("_token",)
+    __slots__ = ("_calls", "_token")
+    _calls: list[Call]
     _token: Token[list[Call] | None]
 
     def __enter__(self) -> list[Call]:
-        calls: list[Call] = []
-        self._token = _calls.set(calls)
-        return calls
+        self._calls = []
+        self._token = _calls.set(self._calls)
+        return self._calls
 
     def __exit__(self, *_exc: object) -> None:
         _calls.reset(self._token)
+        for call in self._calls:
+            record(call)
 
 
 def record(call: Call) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from decimal import Decimal
 from typing import NamedTuple, cast
 
 import aiosqlite
@@ -196,3 +197,10 @@ def ended(row: JournalRow) -> tuple[Phase, str] | None:
     if isinstance(row, CorpusRow) and (phase := STEP_PHASE.get(row.kind)) is not None:
         return phase, row.outcome
     return None
+
+
+async def read_spending(connection: aiosqlite.Connection) -> tuple[Decimal, int]:
+    """Add up the ledger in USD, and count the successful calls whose cost is not known."""
+    rows = list(await connection.execute_fetchall(READ["spending"]))
+    known = sum((Decimal(cost) * count for cost, _, count in rows if cost is not None), Decimal(0))
+    return known, sum(count for cost, ok, count in rows if cost is None and ok)

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
+from decimal import Decimal
 from itertools import groupby
 from operator import attrgetter, itemgetter
 from pathlib import Path
@@ -39,6 +40,7 @@ from bench.journal.queries import (
     read_meta,
     read_payload,
     read_resumes,
+    read_spending,
     run_meta,
 )
 from bench.journal.records import (
@@ -54,7 +56,7 @@ from bench.journal.records import (
     Values,
     spent_by_role,
 )
-from bench.journal.rows import Chain, Entry, Event, Key, Probe, Resume, RunMeta, RunState, now
+from bench.journal.rows import Chain, CorpusKind, Entry, Event, Key, Probe, Resume, RunMeta, RunState, now
 from bench.metrics.epochs import Ended, settled
 from bench.model import Call, Phase, State, Verdict
 
@@ -187,8 +189,17 @@ class Reader:
     async def probes(self, lane: str) -> list[Probe]:
         """Give the isolation checks of a lane in order."""
         return [
-            Probe(lane=name, corpus=corpus, attempt=n, kind=kind, passed=bool(ok), at=instant(at), data=decode(data))
-            for name, corpus, n, kind, ok, at, data in await self._all("probes", clean(lane))
+            Probe(
+                lane=name,
+                corpus=corpus,
+                attempt=n,
+                kind=kind,
+                passed=bool(ok),
+                at=instant(at),
+                data=decode(data),
+                last=bool(last),
+            )
+            for name, corpus, n, kind, ok, at, data, last in await self._all("probes", clean(lane))
         ]
 
     async def events(self, *, after: int = 0) -> list[tuple[int, Event]]:
@@ -340,16 +351,20 @@ class Reader:
     async def _facts(self, rows: Iterable[StepColumns]) -> list[CorpusFacts]:
         groups = [list(group) for _, group in groupby(rows, key=attrgetter("corpus", "origin"))]
         calls = await self._calls(row.id for group in groups for row in group)
-        return [
-            CorpusFacts(
-                lane=group[-1].lane,
-                corpus=group[-1].corpus,
-                attempts=len({row.attempt for row in group}),
-                last=tuple(corpus_row_of(row) for row in group if row.attempt == group[-1].attempt),
-                spent=spent_by_role(call for row in group for call in calls.get(row.id, ())),
-            )
-            for group in groups
-        ]
+        found = []
+        for group in groups:
+            steps = [row for row in group if row.kind != CorpusKind.CALLS]
+            if steps:
+                found.append(
+                    CorpusFacts(
+                        lane=steps[-1].lane,
+                        corpus=steps[-1].corpus,
+                        attempts=len({row.attempt for row in steps}),
+                        last=tuple(corpus_row_of(row) for row in steps if row.attempt == steps[-1].attempt),
+                        spent=spent_by_role(call for row in group for call in calls.get(row.id, ())),
+                    )
+                )
+        return found
 
     async def calls(self, owner: str) -> AsyncGenerator[Call, None]:
         """Stream the ledger of an owner: lane (ingest, search), answering owner or job."""
@@ -357,6 +372,11 @@ class Reader:
             async for rows in chunks:
                 for row in rows:
                     yield CallRow(*row).call()
+
+    async def spending(self) -> tuple[Decimal, int]:
+        """Add up what every call of the ledger cost, in USD, and count those whose cost is not known."""
+        with reported(self.path):
+            return await read_spending(self._connection)
 
     async def spent(self, owner: str) -> dict[str, Spent]:
         """Add up the ledger of an owner by role, every attempt, retries included."""

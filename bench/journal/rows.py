@@ -55,6 +55,8 @@ class CorpusKind(StrEnum):
     READY = "ready"
     FAILED = "failed"
     CLEARED = "cleared"
+    CALLS = "calls"
+    """no step: calls that no row of a phase holds, such as probes, status calls and what was cut off"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,10 +135,18 @@ class Probe:
     lane: str
     corpus: str
     attempt: int
-    kind: Literal["emptiness", "sentinel", "canary"]
+    kind: Literal["emptiness", "sentinel", "canary", "leak"]
+    """leak: a hit that provably belongs to another namespace; there is a row only where one was found"""
     passed: bool
     data: Mapping[str, object] = field(default_factory=dict)
     at: datetime = field(default_factory=now)
+    last: bool = True
+    """given by a reader: it is of the last attempt of its corpus"""
+
+    @property
+    def decides(self) -> bool:
+        """Say whether hits that are used rest on it: no search follows in an attempt whose other probes failed."""
+        return self.last or self.kind == "leak"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from types import TracebackType
 
@@ -41,6 +42,7 @@ from bench.journal.queries import (
     read_meta,
     read_resumes,
     read_said,
+    read_spending,
     run_meta,
 )
 from bench.journal.rows import CorpusRow, Entry, Finished, JournalRow, Key, Resume, RunMeta, RunState, now
@@ -206,6 +208,11 @@ class Journal:
         """Count the phase rows in the file by (phase, outcome), every attempt: a scan, for the start."""
         with reported(self.path):
             return await read_counts(self._reading)
+
+    async def spending(self) -> tuple[Decimal, int]:
+        """Add up what every call of the ledger cost, in USD, and count those whose cost is not known."""
+        with reported(self.path):
+            return await read_spending(self._reading)
 
     # ------------------------------------------------------------------ the writing task
 

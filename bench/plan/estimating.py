@@ -176,7 +176,7 @@ def _provider(plan: Plan, lane: Lane, role: Literal["add", "search"], calls: int
     config = lane.provider.config
     prices = call_prices(plan.request.prices, lane.provider)
     price = prices.add if role == "add" else prices.search
-    free = config.type != "hosted"
+    free = not config.bills
     cost = price * calls if price is not None else Decimal(0) if free else None
     endpoint = endpoint_of(config, role)
     pause_s = endpoint.limits.min_interval_s

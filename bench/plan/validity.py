@@ -2,15 +2,19 @@
 
 Example::
 
-    invalid_reasons({State.ERROR: 3, State.CORRECT: 97}, {"timeout": 3}, 100, 0.02, 0)
+    invalid_reasons({State.ERROR: 3, State.CORRECT: 97}, {"timeout": 3}, 100, 0.02, [])
     # ("3 of 100 items failed (error or not_ready): above the allowed 2 %",)
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from bench.journal import Probe
 from bench.model import State
+
+CHECKS = ("emptiness", "canary", "leak")
+FOREIGN = "an isolation probe found foreign memories in a namespace"
 
 
 def invalid_reasons(
@@ -18,7 +22,7 @@ def invalid_reasons(
     error_kinds: Mapping[str, int],
     planned: int,
     max_error_rate: float,
-    failed_probes: int,
+    probes: Sequence[Probe],
     *,
     epochs: int = 1,
 ) -> tuple[str, ...]:
@@ -33,6 +37,29 @@ def invalid_reasons(
         share = f"{max_error_rate * 100:g} %"
         what = "items" if epochs == 1 else "repeats of items"
         reasons.append(f"{failed} of {planned} {what} failed (error or not_ready): above the allowed {share}")
-    if failed_probes or error_kinds.get("contaminated"):
-        reasons.append("an isolation probe found foreign memories in a namespace")
+    found = [probe for probe in deciding(probes) if not probe.passed]
+    if found or error_kinds.get("contaminated"):
+        reasons.append(": ".join([FOREIGN, *map(in_words, found[:1])]) + _more(found[1:]))
     return tuple(reasons)
+
+
+def deciding(probes: Sequence[Probe]) -> list[Probe]:
+    """Return the isolation checks that the hits of a job rest on: those of the attempts whose hits are used."""
+    return [probe for probe in probes if probe.kind in CHECKS and probe.decides]
+
+
+def in_words(probe: Probe) -> str:
+    """Say what a check found, and name the namespaces."""
+    place = f'corpus "{probe.corpus}"'
+    if "namespace" in probe.data:
+        place += f" (namespace {probe.data['namespace']})"
+    owner = probe.data.get("of")
+    whose = f' of corpus "{owner["corpus"]}" (namespace {owner["namespace"]})' if isinstance(owner, Mapping) else ""
+    if probe.kind == "emptiness":
+        return f"{place} held {probe.data.get('held', 'some')} memories{whose} before anything was put into it"
+    return f"{place} returned a memory{whose or ' of another corpus'}"
+
+
+def _more(probes: Sequence[Probe]) -> str:
+    others = {probe.corpus for probe in probes}
+    return f", and {len(others)} other corpora" if len(others) > 1 else ", and another corpus" if others else ""

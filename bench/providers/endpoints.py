@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import TYPE_CHECKING, Literal, get_args
 
 from bench.http import Endpoint, Feedback, Limits, Retry, Timeouts
@@ -26,6 +27,8 @@ def endpoint_of(config: ProviderConfig, traffic: Traffic) -> Endpoint:
     pauses = {"add": max(rate.add_delay_ms, rate.batch_delay_ms), "search": rate.search_delay_ms}
     limit = {"add": limits.add, "search": limits.search, "status": limits.status, "manage": limits.add}[traffic]
     price = {"add": config.prices.add, "search": config.prices.search}.get(traffic)
+    if price is None and not (config.bills and traffic in ("add", "search")):
+        price = Decimal(0)
     feedback = limits.feedback
     return Endpoint(
         name=f"{config.name}.{traffic}",

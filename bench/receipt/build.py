@@ -66,7 +66,10 @@ def refusal(job: JobReport, order: Order) -> Refused | None:
     if not job.n_planned or job.record.skipped:
         return Refused("zero_items", job.record.skipped or "no item was planned")
     if job.isolation.failed or job.error_kinds.get("contaminated"):
-        return Refused("isolation_failed", "a probe found foreign memories in a namespace")
+        found = next(iter(job.isolation.leaks), "")
+        return Refused(
+            "isolation_failed", ": ".join(filter(None, ["a probe found foreign memories in a namespace", found]))
+        )
     if job.invalid:
         return Refused("job_invalid", "; ".join(job.invalid))
     if not job.n_ended:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal, cast
 
 from bench.errors import UsageError
-from bench.journal import Reader, RunState
+from bench.journal import Probe, Reader, RunState
 from bench.journal.records import FailedFor, Spent
 from bench.metrics.fold import fold as fold_metrics
 from bench.metrics.overlay import GoldScores
@@ -21,7 +21,7 @@ from bench.model import FAILED_STATES, SCORED_STATES, Measurement, State
 from bench.plan.leftover import NOT_CLEARED, still_true
 from bench.plan.ranges import gaps_of
 from bench.plan.record import JobRecord, read
-from bench.plan.validity import invalid_reasons
+from bench.plan.validity import deciding, in_words, invalid_reasons
 from bench.report.answers import answer_notes
 from bench.report.gathering import Counts, gathered, job_facts, measures, size_notes
 from bench.report.gold import gold_notes, gold_scores
@@ -41,6 +41,8 @@ class IsolationProof:
     sentinels: int = 0
     """corpora in which something that was written was found again"""
     not_cleared: int = 0
+    leaks: tuple[str, ...] = ()
+    """what the checks that failed found, both namespaces named"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +171,7 @@ async def _fold_job(
     metrics, notes = measures(record)
     counts, rows = await gathered(reader, record, metrics)
     spent = {owner: await reader.spent(owner) for owner in record.owners}
-    probes, facts = await isolation(reader, record, uncleared), await job_facts(reader, record, spent)
+    probes, facts = await reader.probes(record.lane), await job_facts(reader, record, spent)
     measured = fold_metrics(
         metrics,
         rows,
@@ -192,7 +194,7 @@ async def _fold_job(
         error_kinds=counts.error_kinds,
         metrics=measured,
         spent=spent,
-        isolation=probes,
+        isolation=isolation(reader, probes, uncleared),
         invalid=invalid,
         commonest=next(iter(await reader.failed_for(record.key)), None) if invalid else None,
         notes=(
@@ -213,11 +215,11 @@ async def repeats_of(reader: Reader, record: JobRecord, counts: Counts) -> Mappi
 
 
 def whether_invalid(
-    reader: Reader, record: JobRecord, counts: Counts, probes: IsolationProof, repeats: Mapping[State, int]
+    reader: Reader, record: JobRecord, counts: Counts, probes: Sequence[Probe], repeats: Mapping[State, int]
 ) -> tuple[str, ...]:
     """Why a job of this run has no headline number; empty = it is valid."""
     allowed = _max_error_rate(reader)
-    return invalid_reasons(repeats, counts.error_kinds, record.n_repeats, allowed, probes.failed, epochs=record.epochs)
+    return invalid_reasons(repeats, counts.error_kinds, record.n_repeats, allowed, probes, epochs=record.epochs)
 
 
 def _failed(states: Mapping[State, int]) -> int:
@@ -238,10 +240,9 @@ def _max_error_rate(reader: Reader) -> float:
     return float(cast("float", settings.get("max_error_rate", 0.02)))
 
 
-async def isolation(reader: Reader, record: JobRecord, uncleared: int) -> IsolationProof:
-    """What the isolation checks of a job's lane came to."""
-    probes = await reader.probes(record.lane)
-    checks = [probe for probe in probes if probe.kind in ("emptiness", "canary")]
+def isolation(reader: Reader, probes: Sequence[Probe], uncleared: int) -> IsolationProof:
+    """Count how the isolation checks of a job's lane ended."""
+    checks = deciding(probes)
     return IsolationProof(
         level=str(reader.meta.request.get("isolation", "probe")),
         probed=len(checks),
@@ -249,6 +250,7 @@ async def isolation(reader: Reader, record: JobRecord, uncleared: int) -> Isolat
         failed=sum(not probe.passed for probe in checks),
         sentinels=sum(probe.passed for probe in probes if probe.kind == "sentinel"),
         not_cleared=uncleared,
+        leaks=tuple(in_words(probe) for probe in checks if not probe.passed),
     )
 
 

@@ -64,7 +64,7 @@ async def _cost(reader: Reader, owners: set[str]) -> dict[str, object]:
     """What is known of the cost, and how many calls to models have no known price."""
     total, unknown = Decimal(0), 0
     for owner in sorted(owners):
-        for role, one in (await reader.spent(owner)).items():
+        for one in (await reader.spent(owner)).values():
             total += Decimal(one.cost_usd)
-            unknown += one.unknown_costs if role != "provider" else 0
+            unknown += one.unknown_costs
     return {"cost_usd": format(total, "f"), "cost_unknown_calls": unknown}

@@ -24,7 +24,7 @@ from bench.metrics.epochs import Ended, reduced
 from bench.metrics.facts import NO_LABEL, FoldRow, Labels, all_labels_of
 from bench.metrics.protocol import Measure
 from bench.plan.record import JobRecord
-from bench.report.fold import isolation, repeats_of, whether_invalid
+from bench.report.fold import repeats_of, whether_invalid
 from bench.report.gathering import Counts, fold_rows, measures
 from bench.report.load import load_of
 
@@ -139,7 +139,7 @@ async def load_side(reader: Reader, record: JobRecord, *, named_model: bool = Fa
     reducer = cast("Literal['mean', 'mode', 'max']", record.epochs_reducer)
     for row in reduced(rows, names, reducer, epochs=record.epochs)[0]:
         filling.take_row(row)
-    counts, probes = Counts.of(ended), await isolation(reader, record, 0)
+    counts, probes = Counts.of(ended), await reader.probes(record.lane)
     reasons = whether_invalid(reader, record, counts, probes, await repeats_of(reader, record, counts))
     return Side(
         run_id=reader.meta.run_id,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from bench.engine.budget import Budget
 from bench.engine.errand import Errand
-from bench.engine.live import Failure, Live, _times
+from bench.engine.live import Failure, Ledger, Live, _times
 from bench.engine.progress import Progress
 from bench.engine.stopping import Stop, Stopping
 from bench.errors import (
@@ -49,6 +49,9 @@ def call(**changes: object) -> Call:
         "endpoint": "p.search", "role": "provider", "attempt": 1, "status": 200, "outcome": "ok", "started_at": START,
     }  # fmt: skip
     return Call(**{**values, **changes})  # type: ignore[arg-type]
+
+
+LEDGER = Ledger("facts/no-memory")
 
 
 @pytest.fixture
@@ -97,7 +100,7 @@ async def test_what_was_done_comes_back_with_its_time(live: Live) -> None:
         await anyio.sleep(0.01)
         return "done"
 
-    done = await live.attempt(act)
+    done = await live.attempt(act, LEDGER)
     assert (done.value, done.failure, done.outcome, done.message, done.calls) == ("done", None, "ok", "", ())
     assert done.times_us["total"] == done.times_us["provider"] >= 10_000
     assert {done.times_us[part] for part in ("queue", "limiter", "network")} == {0}
@@ -107,7 +110,7 @@ async def test_what_failed_comes_back_as_data(live: Live) -> None:
     async def act() -> str:
         raise Rejected("no such thing")
 
-    done = await live.attempt(act)
+    done = await live.attempt(act, LEDGER)
     assert (done.value, done.outcome, done.message) == (None, "rejected", "no such thing")
 
 
@@ -115,7 +118,7 @@ async def test_a_bug_of_a_plug_in_says_where_it_lies(live: Live) -> None:
     async def act() -> str:
         raise ZeroDivisionError("once more")
 
-    done = await live.attempt(act)
+    done = await live.attempt(act, LEDGER)
     assert done.outcome == "plugin"
     assert done.message.startswith("ZeroDivisionError: once more (test_live.py:")
     assert done.message.endswith(", in act)")
@@ -127,13 +130,13 @@ async def test_a_failure_of_the_journal_stops_the_run(live: Live, error: Journal
         raise error
 
     with pytest.raises(JournalError) as raised:
-        await live.attempt(act)
+        await live.attempt(act, LEDGER)
     assert raised.value is error
 
 
 async def test_what_is_cancelled_has_not_happened(live: Live) -> None:
     with anyio.move_on_after(0.01) as scope:
-        await live.attempt(lambda: anyio.sleep(30))
+        await live.attempt(lambda: anyio.sleep(30), LEDGER)
         pytest.fail("a cancelled phase has no outcome")
     assert scope.cancelled_caught
 
@@ -143,7 +146,7 @@ async def test_the_end_of_the_process_is_no_failure_of_an_item(live: Live) -> No
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        await live.attempt(act)
+        await live.attempt(act, LEDGER)
 
 
 async def test_a_traceback_is_told_once_for_each_place(live: Live, caplog: pytest.LogCaptureFixture) -> None:
@@ -155,8 +158,8 @@ async def test_a_traceback_is_told_once_for_each_place(live: Live, caplog: pytes
 
     caplog.set_level(logging.INFO, logger="bench")
     for number in range(3):
-        await live.attempt(lambda: here(number))  # noqa: B023  awaited here
-    await live.attempt(there)
+        await live.attempt(lambda: here(number), LEDGER)  # noqa: B023  awaited here
+    await live.attempt(there, LEDGER)
     told = [record for record in caplog.records if "plugin_error" in str(record.msg)]
     assert len(told) == 4, "every error is in the log"
     assert len(live.traced) == 2
@@ -217,12 +220,12 @@ async def test_a_run_stops_at_its_limit_and_not_before() -> None:
         ({"role": "answering"}, 1),
         ({"role": "judge"}, 1),
         ({"role": "embedding"}, 1),
-        ({"role": "provider"}, 0),
+        ({"role": "provider"}, 1),
         ({"role": "judge", "outcome": "timeout", "status": None}, 0),
         ({"role": "judge", "cost_usd": "0"}, 0),
     ],
 )
-async def test_a_model_call_of_unknown_price_is_counted_apart(changes: dict[str, object], unknown: int) -> None:
+async def test_a_call_of_unknown_price_is_counted_apart(changes: dict[str, object], unknown: int) -> None:
     budget, progress, _ = await budget_of("1")
     budget.spend([call(**changes)])
     assert (progress.unknown_costs, progress.cost_usd) == (unknown, Decimal(0))
@@ -239,7 +242,7 @@ async def test_what_a_failed_phase_spent_counts_too(live: Live) -> None:
         record(call(role="judge", cost_usd="0.6"))
         raise Unavailable("the answer was lost")
 
-    done = await live.attempt(act)
+    done = await live.attempt(act, LEDGER)
     assert (done.outcome, len(done.calls)) == ("unavailable", 1)
     assert (live.stopping.reason, live.progress.cost_usd) == (Stop.MAX_COST, Decimal("0.6"))
 

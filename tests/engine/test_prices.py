@@ -22,5 +22,5 @@ async def test_the_price_of_a_provider_s_calls_is_in_the_cost_of_the_run(world_o
 async def test_max_cost_stops_a_run_whose_only_cost_is_the_provider_s(world_of: Worlds) -> None:
     world = world_of(corpora=2, items=8)
     outcome = await world.run(providers="faulty", prices=PRICES, max_cost=0.05, concurrency=1)
-    assert (outcome.status, outcome.exit_code, outcome.message) == ("stopped", 3, "max_cost")
+    assert (outcome.status, outcome.exit_code) == ("stopped", 3) and outcome.message.startswith("max_cost")
     assert Decimal("0.05") <= Decimal(outcome.cost_usd) < Decimal("0.08")

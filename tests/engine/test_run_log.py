@@ -32,7 +32,7 @@ async def run_in(workspace: Path, run_id: str, environment: Environment, **flags
 
 @pytest.fixture
 def world(tmp_path: Path, fault_server: Callable[..., str]) -> World:
-    return World.make(tmp_path, fault_server("search:status:code=500,skip=7,calls=1"), corpora=2, items=6)
+    return World.make(tmp_path, fault_server("search:status:code=500,match=What.opens,calls=1"), corpora=2, items=6)
 
 
 async def test_every_event_names_its_run_and_a_retry_also_its_job_corpus_item_phase_and_endpoint(

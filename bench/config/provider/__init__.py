@@ -164,6 +164,11 @@ class ProviderConfig(ConfigModel):
         return self.model_copy(update={"connection": self.connection.model_copy(update={"base_url": base_url})})
 
     @property
+    def bills(self) -> bool:
+        """Somebody else runs the service and may take money for a call."""
+        return self.type == "hosted" or (self.mcp is not None and self.mcp.url is not None)
+
+    @property
     def base_url(self) -> str | None:
         """The service's address with the environment unresolved; None for what has none, as a server over stdio."""
         if self.type == "docker" and self.docker is not None:

@@ -41,7 +41,7 @@ FROM corpus_row r
 JOIN owner o ON o.id = r.lane
 JOIN origin g ON g.id = r.origin
 LEFT JOIN message m ON m.id = r.message
-WHERE o.name = ?1 AND r.corpus = ?2 AND r.origin = 1
+WHERE o.name = ?1 AND r.corpus = ?2 AND r.origin = 1 AND r.kind <> 'calls'
 ORDER BY r.attempt, r.seq;
 
 -- name: corpora
@@ -202,11 +202,20 @@ UNION ALL
 SELECT c.* FROM corpus_row r JOIN call c ON c.entry = r.id
 WHERE r.lane = (SELECT id FROM owner WHERE name = ?1);
 
+-- name: spending
+-- equal costs together; a failed call of unknown cost is not counted as unknown
+SELECT cost_usd, outcome = 'ok', count(*) FROM call GROUP BY 1, 2;
+
 -- name: payload
 SELECT body FROM payload WHERE hash = ?1;
 
 -- name: probes
-SELECT lane, corpus, attempt, kind, passed, at_us, data FROM probe WHERE lane = ?1 ORDER BY id;
+-- the last column: it is of the last attempt of its corpus in the journal that wrote it
+SELECT p.lane, p.corpus, p.attempt, p.kind, p.passed, p.at_us, p.data, p.attempt >= coalesce((
+    SELECT max(r.attempt) FROM corpus_row r
+    WHERE r.lane = (SELECT id FROM owner WHERE name = ?1) AND r.corpus = p.corpus AND r.origin = p.origin
+      AND r.kind <> 'calls'), 0)
+FROM probe p WHERE p.lane = ?1 ORDER BY p.id;
 
 -- name: events
 SELECT id, kind, scope, message, at_us, data FROM event WHERE id > ?1 ORDER BY id;

@@ -147,14 +147,16 @@ class HitReading:
         content = self._content(answer, row)
         own = as_ids(self.id.path.first(row))
         metadata = row.get("metadata") if isinstance(row, dict) else None
+        sources = self.sources.of_row(row, content, known)
         return Hit(
             id=own[0] if own else str(rank),
             content=content,
             score=None if self.score is None or self.kind == "rank" else self._score(answer, self.score, row),
-            source_ids=self.sources.of_row(row, content, known),
+            source_ids=sources,
             when=None if self.when is None else instant(_scalar(answer, self.when, row, "a date")),
             chunks=() if self.chunks is None else _chunks(self.chunks, row),
             metadata=metadata if isinstance(metadata, dict) else {},
+            marks=() if sources else self.sources.marks_of(row, content, known),
         )
 
     def _content(self, answer: Answer, row: object) -> str:

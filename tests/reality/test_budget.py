@@ -1,0 +1,94 @@
+"""What a run costs: the ledger holds every call that the server saw, and the budget is that of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from bench.engine.stopping import Stop
+from bench.journal import Reader
+from tests.small_world import PROVIDER, WAITING, World
+
+Worlds = Callable[..., World]
+PRICES = {"faulty": {"add": 0.001, "search": 0.01}}
+SEARCHED = PROVIDER.replace(
+    '  count: {method: GET, path: /v1/memories, query: {namespace: "$.runTag"}, value: "$.count"}\n', ""
+)
+
+
+@pytest.fixture
+def world(world_of: Worlds) -> World:
+    """A provider whose namespaces are probed by a search, which has a price."""
+    made = world_of(corpora=4, items=6)
+    made.provider("faulty", base=SEARCHED)
+    return made
+
+
+def told(world: World) -> Decimal:
+    """What the server would bill."""
+    return world.calls("add") * Decimal("0.001") + world.calls("search") * Decimal("0.01")
+
+
+async def spent(world: World, run_id: str) -> tuple[Decimal, int]:
+    async with Reader.open(world.workspace / "checkpoints" / run_id) as reader:
+        return await reader.spending()
+
+
+async def test_every_call_of_a_run_is_in_the_ledger(world: World) -> None:
+    outcome = await world.run(providers="faulty", run_id="r", prices=PRICES, isolation="full")
+    assert outcome.exit_code == 0
+    assert Decimal(outcome.cost_usd) == told(world) == (await spent(world, "r"))[0]
+    total = world.control("stats")["providers"]["default"]["endpoints"]
+    assert world.query("r", "select count(*) from call") == [(sum(one["calls"] for one in total.values()),)]
+
+
+async def test_the_budget_is_that_of_the_run_over_all_its_resumes(world: World) -> None:
+    outcome = await world.run(providers="faulty", run_id="r", prices=PRICES, max_cost=0.1, concurrency=1)
+    assert (outcome.exit_code, outcome.stop) == (3, Stop.MAX_COST)
+    assert Decimal(outcome.cost_usd) == told(world) == (await spent(world, "r"))[0]
+    before = told(world)
+    for _ in range(2):
+        outcome = await world.resume("r")
+        assert (outcome.exit_code, outcome.stop) == (3, Stop.MAX_COST)
+        assert Decimal(outcome.cost_usd) == told(world) == before
+    outcome = await world.resume("r", max_cost=1)
+    assert outcome.exit_code == 0
+    assert Decimal(outcome.cost_usd) == told(world) == (await spent(world, "r"))[0]
+
+
+async def test_what_is_asked_while_an_index_is_waited_for_is_in_the_ledger_when_the_run_stops(
+    world_of: Worlds,
+) -> None:
+    world = world_of("add:lag:ms=60000", corpora=1, items=2)
+    world.provider("faulty", base=SEARCHED, extra=WAITING)
+    outcome = await world.run(providers="faulty", run_id="r", prices=PRICES, max_time=0.5)
+    assert outcome.stop is Stop.MAX_TIME
+    endpoints = world.control("stats")["providers"]["default"]["endpoints"]
+    (found,) = world.query("r", "select count(*) from call where endpoint = 'faulty.status'")[0]
+    assert found == endpoints["status"]["calls"] > 1
+
+
+@pytest.mark.parametrize("fault", ["add:status:code=500", "search:status:code=503", "add:reset", "search:hang"])
+async def test_a_call_that_failed_is_in_the_ledger(world_of: Worlds, fault: str) -> None:
+    world = world_of(fault, corpora=2, items=2)
+    world.provider("faulty", base=SEARCHED.replace("timeout: 2000", "timeout: 200"))
+    await world.run(providers="faulty", run_id="r", prices=PRICES)
+    endpoints: dict[str, Any] = world.control("stats")["providers"]["default"]["endpoints"]
+    for name in ("add", "search"):
+        (found,) = world.query("r", f"select count(*) from call where endpoint = 'faulty.{name}'")[0]
+        assert found == endpoints.get(name, {}).get("calls", 0)
+
+
+async def test_a_call_of_a_service_without_a_price_has_an_unknown_cost(world: World) -> None:
+    outcome = await world.run(providers="faulty", run_id="r")
+    asked = world.calls("add") + world.calls("search")
+    assert (outcome.cost_usd, outcome.unknown_costs) == ("0", asked)
+    assert await spent(world, "r") == (0, asked)
+
+
+async def test_the_run_says_that_its_budget_is_spent_and_what_to_do(world: World) -> None:
+    outcome = await world.run(providers="faulty", run_id="r", prices=PRICES, max_cost=0.05, concurrency=1)
+    assert "--max-cost" in outcome.message and "0.05" in outcome.message
