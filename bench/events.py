@@ -12,9 +12,6 @@ passes through here, or through :func:`redact`, can hold a secret that was hande
 
 from __future__ import annotations
 
-import base64
-import re
-import urllib.parse
 from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
@@ -23,62 +20,16 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from bench.errors import UsageError
+from bench.redaction import HIDDEN, KEY_LIKE, Redactor, redactor
 
 if TYPE_CHECKING:
     import logging
 
     import structlog
 
+__all__ = ["HIDDEN", "KEY_LIKE", "Redactor", "bind", "close", "configure", "log", "redact", "redactor", "run_log"]
+
 NAME = "bench"
-HIDDEN = "[redacted]"
-KEY_LIKE = re.compile(
-    r"\b(?:sk|pk|rk|gsk|xai|ghp|gho|hf|AIza|m0|sm|key)[-_][A-Za-z0-9_\-]{16,}\b|\bAIza[A-Za-z0-9_\-]{30,}\b"
-    r"|(?i:\b(?:bearer|token|api-key)\s+)[A-Za-z0-9._~+/\-]{16,}=*"
-)
-SHORTEST_SECRET = 4
-
-
-class Redactor:
-    """Knows every secret in the forms in which it could leak: plain, base64, hex, percent-encoded."""
-
-    def __init__(self) -> None:
-        self._forms: set[str] = set()
-        self._pattern: re.Pattern[str] | None = None
-
-    def learn(self, secret: str) -> None:
-        """Remember a secret; shorter than four characters is not redacted (it would blank ordinary words)."""
-        if len(secret) < SHORTEST_SECRET:
-            return
-        raw = secret.encode()
-        forms = {secret, raw.hex(), raw.hex().upper(), urllib.parse.quote(secret, safe="")}
-        for form in (base64.b64encode(raw), base64.urlsafe_b64encode(raw)):
-            forms.add(form.decode())
-            forms.add(form.decode().rstrip("="))
-        if not forms <= self._forms:
-            self._forms |= forms
-            longest_first = sorted(self._forms, key=len, reverse=True)
-            self._pattern = re.compile("|".join(re.escape(form) for form in longest_first))
-
-    @contextmanager
-    def forgetting(self) -> Iterator[None]:
-        """Forget at the end of the block what was learned inside it: for a process that outlives its secrets."""
-        before = self._forms.copy(), self._pattern
-        try:
-            yield
-        finally:
-            self._forms, self._pattern = before
-
-    def holds_secret(self, text: str) -> bool:
-        """Say whether a known secret occurs in ``text`` in any form."""
-        return self._pattern is not None and self._pattern.search(text) is not None
-
-    def __call__(self, text: str) -> str:
-        if self._pattern is not None:
-            text = self._pattern.sub(HIDDEN, text)
-        return KEY_LIKE.sub(HIDDEN, text)
-
-
-redactor = Redactor()
 _sinks: list[logging.Handler] = []
 _bound: ContextVar[Mapping[str, str | int]] = ContextVar("bound", default=MappingProxyType({}))
 

@@ -24,7 +24,7 @@ from bench.cli.global_flags import current
 from bench.cli.runs import folder_of
 from bench.errors import BenchError, JournalError, Locked, UsageError
 from bench.journal import Reader
-from bench.journal.places import CHECKPOINTS, run_ids
+from bench.journal.places import CHECKPOINTS, public_logs, run_ids
 
 if TYPE_CHECKING:
     from bench.plan.leftover import Leftover
@@ -233,6 +233,8 @@ def _refuse(work: Work, one: Cleanable) -> None:
     """Refuse a run that is written by a live process, or whose providers are others by now."""
     from bench.engine.sweeping import sweepable
 
+    if public_logs(one.folder):
+        raise UsageError(f"{one.folder} holds a public log", hint="move the log to a place of its own first")
     if one.running:
         raise Locked(f"run {one.folder.name} is held by {one.holder}", hint=f"bench pause {one.folder.name} first")
     if one.namespaces:
@@ -248,7 +250,11 @@ def _delete_all(work: Work, found: Sequence[Cleanable]) -> None:
     def deleted(one: Cleanable) -> None:
         _clear(work, one)
         shutil.rmtree(one.folder)
-        shutil.rmtree(work.workspace / "results" / one.folder.name, ignore_errors=True)
+        report = work.workspace / "results" / one.folder.name
+        if public_logs(report):
+            console.note(f"{one.folder.name}: {report} holds a public log and was kept")
+        else:
+            shutil.rmtree(report, ignore_errors=True)
         console.note(f"{one.folder.name}: deleted")
 
     _each(found, deleted)

@@ -59,7 +59,7 @@ def sign(
     allow_partial
         Sign what has ended so far, as kind partial: never publishable.
     """
-    from bench.journal.places import find_run
+    from bench.journal.places import find_run, report_folder
     from bench.receipt.sign import Request, sign_run
     from bench.settings import Environment
 
@@ -68,7 +68,7 @@ def sign(
     run = find_run(ring.workspace, run_id)
     name = run.name if run.is_dir() else run.parent.name
     request = Request(
-        output=output or ring.workspace / "results" / name / "receipts",
+        output=output or report_folder(ring.workspace / "results", name) / "receipts",
         benchmark=benchmark,
         provider=provider,
         with_answers=with_answers,

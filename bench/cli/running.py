@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from bench.config.run import RunRequest
     from bench.engine.errand import Errand
     from bench.engine.outcome import Outcome
+    from bench.journal import RunMeta
     from bench.plan import Plan
     from bench.report import Report
     from bench.settings import Environment
@@ -171,8 +173,6 @@ def carry_out(plan: Plan, environment: Environment, *, resume: Path | None, erra
     check_gates(plan)
     if plan.request.sign:
         _check_key(plan)
-    if plan.request.publishable and resume is None:
-        plan = _announced(plan, environment)
     outcome, report, folder = anyio.run(_execute, plan, environment, resume, errand)
     failed_gates = missed_gates(plan, report)
     code = outcome.exit_code or (GATE_FAILED if failed_gates else 0)
@@ -195,23 +195,12 @@ def _check_key(plan: Plan) -> None:
     console.note(f"to be signed by {check_in_child(plan.workspace, plan.request.key)}")
 
 
-def _announced(plan: Plan, environment: Environment) -> Plan:
+def _announce(plan: Plan, meta: RunMeta) -> None:
     """Write ``run-started`` to the public log before the first call; a child process reads the log key."""
-    import secrets
-    from datetime import UTC, datetime
-
-    from bench.config.run import new_run_id
-    from bench.engine.codestate import CodeState
-    from bench.engine.meta import run_meta
     from bench.receipt.announcing import announce_in_child, announcement_of
 
-    run_id = plan.request.run_id or new_run_id(datetime.now(UTC).date(), secrets.token_hex(4))
-    plan = replace(plan, request=plan.request.model_copy(update={"run_id": run_id}))
-    if (plan.workspace / "checkpoints" / run_id).exists():
-        return plan  # the engine refuses an id that is used: nothing must be announced for it
-    index = announce_in_child(announcement_of(plan, run_meta(plan, run_id, CodeState.read(environment))))
+    index = announce_in_child(announcement_of(plan, meta))
     console.note(f"announced in the public log at index {index}")
-    return plan
 
 
 async def _execute(
@@ -229,13 +218,18 @@ async def _execute(
     display = display_for(current.get())
     for text in plan.notes:
         console.note(text)
+    announce = partial(_announce, plan) if plan.request.publishable and resume is None else None
     async with follow(display):
         if plan.request.cluster is not None and errand is None:
             from bench.cluster import execute_on_cluster
 
-            outcome = await execute_on_cluster(plan, environment=environment, observer=display, resume=resume)
+            outcome = await execute_on_cluster(
+                plan, environment=environment, observer=display, resume=resume, announce=announce
+            )
         else:
-            outcome = await execute(plan, environment=environment, observer=display, resume=resume, errand=errand)
+            outcome = await execute(
+                plan, environment=environment, observer=display, resume=resume, errand=errand, announce=announce
+            )
     interrupts.listen()
     left = f"run {outcome.run_id} is {outcome.status}, its report was being written"
     interrupts.stage(left, hint=command(outcome.resume or f"bench results {outcome.run_id}"))

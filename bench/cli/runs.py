@@ -14,7 +14,7 @@ from bench.cli import console
 from bench.cli.global_flags import command, current
 from bench.errors import UsageError
 from bench.journal import Reader
-from bench.journal.places import CHECKPOINTS, SAFE_SEGMENT, find_run, run_ids
+from bench.journal.places import CHECKPOINTS, find_run, run_ids
 
 WATCH_EVERY_S = 1.0
 ENDED = frozenset({"complete", "partial", "failed", "stopped", "paused", "interrupted"})
@@ -129,19 +129,17 @@ def merge(
     into
         Name of the new run.
     """
-    from bench.config.filenames import portable
+    from bench.config.filenames import check_run_id
     from bench.journal import merge as merge_journals
     from bench.report import fold
     from bench.report.publish import publish
     from bench.report.summary import remember
 
     workspace = current.get().workspace
-    if not SAFE_SEGMENT.fullmatch(into):
-        raise UsageError(f"--into {into}: a run id is 1 to 100 of A-Z a-z 0-9 . _ - and begins with no dot")
     try:
-        portable(into)
+        check_run_id(into)
     except ValueError as problem:
-        raise UsageError(f"--into {problem}") from None
+        raise UsageError(f"--into {into}: {problem}") from None
     target = workspace / CHECKPOINTS / into
     if target.exists():
         raise UsageError(f"run {into} exists already", hint="choose another name")

@@ -18,6 +18,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import anyio.to_thread
+
 from bench.cluster.asking import refuse_unfit, survivors, workers
 from bench.cluster.cutting import cut
 from bench.cluster.dask import Cluster
@@ -30,12 +32,13 @@ from bench.engine import Observer, Outcome, Silent, Stop, execute
 from bench.engine.codestate import CodeState
 from bench.engine.meta import check_identity, resume_data, run_meta
 from bench.engine.outcome import STOPPED_EXIT, exit_code_of, job_outcomes, status_of
-from bench.engine.run import PAUSE_FILE, RUN_LOG, inmost, results_folder
+from bench.engine.run import PAUSE_FILE, RUN_LOG, Announce, inmost, results_folder
+from bench.engine.startup import Startup
 from bench.engine.stopping import GRACE_S, PauseFile, Stopping, watching
 from bench.errors import IdentityError, UsageError
 from bench.events import log, run_log
 from bench.journal import Journal, Reader, RunMeta, RunState
-from bench.journal.places import CHECKPOINTS
+from bench.journal.places import CHECKPOINTS, report_folder
 from bench.journal.rows import now
 from bench.plan import Plan
 from bench.settings import Environment
@@ -54,6 +57,7 @@ async def execute_on_cluster(
     observer: Observer | None = None,
     resume: Path | None = None,
     silent_s: float = SILENT_S,
+    announce: Announce | None = None,
 ) -> Outcome:
     """Run a plan on the cluster that its request names; what came back is kept whatever happens.
 
@@ -73,7 +77,7 @@ async def execute_on_cluster(
             slots = sum((await workers(cluster)).values())
             plan = await _settled(plan, folder, slots)
             home = folder or plan.workspace / CHECKPOINTS / str(plan.request.run_id)
-            run = ClusterRun(plan, environment, observer or Silent(), home, cluster, token, silent_s, slots)
+            run = ClusterRun(plan, environment, observer or Silent(), home, cluster, token, silent_s, slots, announce)
             return await run.execute(resumed=folder is not None)
     except BaseExceptionGroup as group:
         raise inmost(group) from group
@@ -118,6 +122,7 @@ class ClusterRun:
     token: str
     silent_s: float
     slots: int
+    announce: Announce | None = None
     stopping: Stopping = field(init=False)
     progress: Gathered = field(init=False)
     round: Round = field(init=False)
@@ -161,7 +166,7 @@ class ClusterRun:
             if todo and resumed:
                 self.round.near = await survivors(self.cluster, self._order(todo[0]))
             self.cluster.listen(lambda text: self.progress.hear(Word.read(text)))
-            with run_log(results_folder(self.plan) / self.run_id / RUN_LOG, self.run_id):
+            with run_log(report_folder(results_folder(self.plan), self.run_id) / RUN_LOG, self.run_id):
                 async with watching(self.stopping, max_time_s=self.plan.request.max_time) as watchers:
                     pause.watch(self.stopping, watchers)
                     self.observer.launched(self.progress)
@@ -183,9 +188,14 @@ class ClusterRun:
                 await journal.record_resume(resume_data(self.plan, code))
                 yield journal
             return
-        async with Journal.create(self.folder, run_meta(self.plan, self.run_id, code)) as journal:
-            self.shelf.folder.mkdir()
-            yield journal
+        with Startup.of(self.folder) as startup:
+            async with Journal.create(self.folder, run_meta(self.plan, self.run_id, code)) as journal:
+                startup.made = True
+                self.shelf.folder.mkdir()
+                if self.announce is not None:
+                    await anyio.to_thread.run_sync(self.announce, journal.meta)
+                startup.begun = True
+                yield journal
 
     async def _ended(self, meta: RunMeta) -> Outcome:
         """Merge the shelf and say how the run stands, as the engine does."""

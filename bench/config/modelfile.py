@@ -18,9 +18,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, PositiveFloat
+from pydantic import Field
 
 from bench.config.filenames import LowerName
 from bench.config.modelsettings import ModelSettings
@@ -58,7 +58,7 @@ class ModelFile(ConfigModel):
     """how a call says who asks; none where it is left out"""
     limits: ModelLimit = ModelLimit()
     """one limiter for each role"""
-    timeout_s: PositiveFloat | None = None
+    timeout_s: Annotated[float, Field(gt=0, le=86_400)] | None = None
     """one attempt; default 60"""
     models: dict[str, ModelSettings] = Field(default_factory=dict)
     """the vendor's name of a model -> what is special about it"""

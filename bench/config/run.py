@@ -35,7 +35,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
-from bench.config.filenames import portable
+from bench.config.filenames import check_run_id
 from bench.config.modelsettings import ModelSettings
 from bench.config.prices import Prices, TokenPrices
 from bench.config.source import BOTH_SPELLINGS, ConfigModel
@@ -47,7 +47,6 @@ DEFAULT_MAX_ERROR_RATE = 0.02
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 NO_BREAKER = ("no_circuit_breaker", "noCircuitBreaker")
 _SHARD = r"^\d+/\d+$"
-_SEGMENT = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 
 
 def _words(value: object) -> object:
@@ -89,8 +88,17 @@ def _seconds(value: object) -> object:
 Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
 Texts = Annotated[tuple[str, ...], BeforeValidator(_texts)]
 Pairs = Annotated[Mapping[str, object], BeforeValidator(_pairs)]
-Seconds = Annotated[float, BeforeValidator(_seconds), Field(gt=0)]
+LONGEST_WAIT_S = 7 * 86400.0
+LONGEST_RUN_S = 366 * 86400.0
+MOST_EPOCHS = 1000
+MOST_IN_FLIGHT = 10_000
+MOST_HITS = 10_000
+MOST_SHARDS = 10_000
+LONGEST_SHARD = 19
+Seconds = Annotated[float, BeforeValidator(_seconds), Field(gt=0, le=LONGEST_WAIT_S)]
 Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
+Epochs = Annotated[int, Field(ge=1, le=MOST_EPOCHS)]
+InFlight = Annotated[int, Field(ge=1, le=MOST_IN_FLIGHT)]
 
 
 def also(plural: str) -> AliasChoices:
@@ -148,10 +156,10 @@ class Experiment(ConfigModel):
     """text, ``@file`` or the name of an existing file"""
     judge_prompt: Texts = ()
     """as above; ``TYPE=FILE`` for one question type"""
-    k: Count | None = None
+    k: Annotated[int, Field(ge=1, le=MOST_HITS)] | None = None
     context_budget: Count | None = None
     """tokens of retrieved context that an answer prompt may hold"""
-    epochs: Count = 1
+    epochs: Epochs = 1
     epochs_reducer: Literal["mean", "mode", "max"] | None = None
     """how the epochs of an item become one value: mean, mode or max"""
     seed: int = 0
@@ -178,6 +186,8 @@ class Experiment(ConfigModel):
 def _shard(value: str) -> str:
     if re.fullmatch(_SHARD, value) is None:
         raise ValueError(f'"{value}" is no shard: expected i/n, for example 1/4')
+    if len(value) > LONGEST_SHARD:
+        raise ValueError(f'"{value[:LONGEST_SHARD]}..." is no shard: at most nine digits on either side')
     return value
 
 
@@ -188,8 +198,8 @@ class Operation(ConfigModel):
     end: Count | None = None
     shard: Annotated[str, AfterValidator(_shard), Field(json_schema_extra={"pattern": _SHARD})] | None = None
     phases: tuple[Phase, ...] = tuple(Phase)
-    concurrency: Count | Literal["auto"] = DEFAULT_CONCURRENCY
-    ingest_concurrency: Count | None = None
+    concurrency: InFlight | Literal["auto"] = DEFAULT_CONCURRENCY
+    ingest_concurrency: InFlight | None = None
     rate: Pairs = Field(default_factory=dict)
     """``NAME`` or ``NAME.add`` or ``NAME.search`` -> ``50/s`` or ``600/m``"""
     timeout: Seconds | None = None
@@ -203,7 +213,7 @@ class Operation(ConfigModel):
     max_error_rate: Annotated[float, Field(ge=0, le=1)] = DEFAULT_MAX_ERROR_RATE
     max_cost: Annotated[float, Field(gt=0)] | None = None
     """USD"""
-    max_time: Seconds | None = None
+    max_time: Annotated[float, BeforeValidator(_seconds), Field(gt=0, le=LONGEST_RUN_S)] | None = None
     min_score: Pairs = Field(default_factory=dict)
     run_id: str | None = None
     label: Pairs = Field(default_factory=dict)
@@ -216,7 +226,7 @@ class Operation(ConfigModel):
     judge_calibration: bool = False
     output: str | None = None
     cluster: str | None = None
-    shards: Count | None = None
+    shards: Annotated[int, Field(ge=1, le=MOST_SHARDS)] | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -247,9 +257,7 @@ class Operation(ConfigModel):
     @field_validator("run_id")
     @classmethod
     def _safe_segment(cls, value: str | None) -> str | None:
-        if value is not None and not _SEGMENT.fullmatch(value):
-            raise ValueError("a run id is 1 to 100 of A-Z a-z 0-9 . _ - and begins with no dot")
-        return value if value is None else portable(value)
+        return value if value is None else check_run_id(value)
 
     @model_validator(mode="after")
     def _one_range(self) -> Self:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from bench.config.source import fold
 from bench.engine.context import Context, fill
+from bench.engine.incoming import completion_without_secrets
 from bench.engine.live import Failure
 from bench.engine.records import AnswerResult, SearchResult, flags_of
 from bench.model import ChatMessage, Corpus, Item, Prompt, count_tokens
@@ -41,7 +42,7 @@ async def answer(lane: OpenLane, model: str, corpus: Corpus, item: Item, found: 
         question=item.question,
         context=context.texts,
     )
-    said = await lane.readers.model(model).complete(prompt)
+    said = completion_without_secrets(await lane.readers.model(model).complete(prompt))
     usage, error = said.usage, no_answer(said)
     reported = usage is not None and not usage.estimated
     return AnswerResult(

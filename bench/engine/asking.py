@@ -43,6 +43,8 @@ async def ask(lane: OpenLane, ready: Ready, ref: ItemRef) -> bool:
     good = True
     with bind(corpus=ref.corpus, item=item.id):
         for epoch in lane.todo.epochs(item.id):
+            if lane.halted:
+                return False
             deadline = None if timeout_s is None else anyio.current_time() + timeout_s
             good &= await Asked(lane=lane, ready=ready, item=item, epoch=epoch, deadline=deadline).run()
     return good
@@ -69,6 +71,8 @@ class Asked:
             return False
         good = True
         for model in self.lane.plan.answering_models:
+            if self.lane.halted:
+                return False
             good &= await self._read(model, found)
         return good
 
@@ -88,6 +92,8 @@ class Asked:
             return False
         good = len(jobs) == len(open_jobs)
         for job in jobs:
+            if self.lane.halted:
+                return False
             good &= await self._judged(job, found, said)
         return good
 
@@ -212,11 +218,14 @@ class Asked:
         return Key(owner=owner, phase=phase, corpus=self.item.corpus, unit=self.item.id, epoch=self.epoch)
 
 
-def end_failed(lane: OpenLane, ref: ItemRef, failure: Failure) -> None:
+async def end_failed(lane: OpenLane, ref: ItemRef, failure: Failure) -> None:
     """End an item whose corpus could not be prepared, for every job that has no result of it."""
     item = lane.plan.benchmark.dataset.item(ref)
     for job in lane.plan.jobs:
         for epoch in range(1, lane.plan.benchmark.epochs + 1):
+            if lane.live.stopping.asked:
+                return
+            await lane.live.journal.room()
             if (item.id, epoch) not in lane.todo.evaluated[job.key]:
                 key = Key(owner=job.key, phase=Phase.EVALUATE, corpus=item.corpus, unit=item.id, epoch=epoch)
                 lane.live.journal.append(failed_row(lane.plan, key, item, failure))

@@ -37,6 +37,8 @@ async def calibrate_judges(live: Live, readers: Readers) -> None:
     """Calibrate each judge of the run with each benchmark's prompts, and warn of judges that accept wrong answers."""
     known = await _known(live)
     for lane, job, evaluator in _judged(live, readers):
+        if live.stopping.asked:
+            break
         prompts = lane.benchmark.prompts.judges
         if {(job.judge, prompt.sha256) for prompt in prompts.all} <= known.keys():
             continue

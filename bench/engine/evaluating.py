@@ -16,6 +16,7 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from bench.engine.deleting import MISSING
+from bench.engine.incoming import completion_without_secrets
 from bench.engine.live import Attempt
 from bench.engine.records import AnswerResult, SearchResult
 from bench.engine.scoring import facts, row_of, shown
@@ -102,7 +103,7 @@ class OnceJudge:
         known = next((said for judge, asked, said in self.memo if judge == self.name and asked == prompt), None)
         if known is None:
             kept = self.stored.get((self.evaluator, prompt.template_sha256))
-            known = await self.judge.ask(prompt) if kept is None else kept
+            known = completion_without_secrets(await self.judge.ask(prompt)) if kept is None else kept
             self.memo.append((self.name, prompt, known))
         return known
 

@@ -143,8 +143,9 @@ class OpenLane:
     async def _corpus_failed(self, corpus_id: str, failure: Failure) -> None:
         """Every item of a corpus that could not be prepared ends with its failure."""
         for ref in self.todo.items(corpus_id):
-            await self.live.journal.room()
-            end_failed(self, ref, failure)
+            if self.live.stopping.asked:
+                break
+            await end_failed(self, ref, failure)
         if failure.stops_lane:
             self.halts.stop(self.plan.jobs, failure)
 
@@ -187,6 +188,8 @@ class OpenLane:
         await self.live.journal.flush()
         names = dict.fromkeys(ref.corpus for ref in self.plan.benchmark.dataset.items(self.plan.benchmark.selection))
         for corpus_id in names:
+            if self.live.stopping.asked:
+                return
             history = History.of(await self.live.journal.corpus(self.key, corpus_id))
             if history.held and corpus_id not in self.unfinished:
                 await self.clear(corpus_id, self.space(corpus_id, history))

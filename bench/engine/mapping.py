@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bench.datasets import ranks
+from bench.engine.incoming import REDACTED_HITS, hits_without_secrets
 from bench.engine.opaque import Veil, opaque
 from bench.engine.records import SearchResult
 from bench.model import QUERY_CUT, UNREADABLE, Found, Hit, Item, Query
@@ -53,14 +54,19 @@ def mapped(lane: OpenLane, veil: Veil, found: Found, *, reason: str = "") -> Sea
     if found.ids_available:
         sources = [veil.sources(hit.source_ids) for hit in kept]
         slots = tuple(ranks(sources, level=lane.plan.level, unit=lane.plan.unit))
+    flags = _flags(lane, found, kept)
+    hits = hits_without_secrets(kept)
+    if hits is not kept:
+        flags.append(REDACTED_HITS)
+        lane.tell_once(REDACTED_HITS, f"{lane.provider.name} returned a secret of this run in a hit: it was redacted")
     return SearchResult(
-        hits=tuple(kept),
+        hits=hits,
         retrieved=None if slots is None else slots[:k],
         beyond=() if slots is None else slots[k:],
         requested=found.requested,
         returned=found.returned,
         unmapped=found.unmapped,
-        flags=(*_flags(lane, found, kept), *found.flags, *dates),
+        flags=(*flags, *found.flags, *dates),
         reason=reason or ("" if found.ids_available else "no_source_ids"),
         cost_usd=lane.search_price,
         priced=lane.search_price is not None or lane.plan.provider.config.bills,

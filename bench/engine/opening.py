@@ -40,7 +40,8 @@ async def open_lane(stack: AsyncExitStack, live: Live, lane: Lane, readers: Read
         ConfigError: the provider cannot be opened.
     """
     request = live.plan.request
-    todo = await Todo.of(live.journal, lane, last=last_phase(request.phases), errand=live.errand)
+    last = last_phase(request.phases)
+    todo = await Todo.of(live.journal, lane, last=last, errand=live.errand, stopping=live.stopping)
     # stored results need no memory system: none is opened, no key asked for, no container started
     stored = live.errand.first is not None and not todo.unsearched
     events = await _events(live)
@@ -52,7 +53,7 @@ async def open_lane(stack: AsyncExitStack, live: Live, lane: Lane, readers: Read
         provider=provider,
         readers=readers,
         todo=todo,
-        last=last_phase(request.phases),
+        last=last,
         ingest_slots=anyio.CapacityLimiter(request.ingest_concurrency or width),
         width=width,
         ownership=live.ownerships.setdefault(lane.provider.label, Ownership()),
@@ -65,6 +66,8 @@ async def skip_lane(live: Live, lane: Lane) -> None:
     """End every item of a lane as unsupported, once."""
     done = {job.key: await live.journal.finished(job.key, Phase.EVALUATE) for job in lane.jobs}
     for row in unsupported_rows(lane):
+        if live.stopping.asked:
+            return
         if (row.key.unit, row.key.epoch) not in done[row.key.owner]:
             await live.journal.room()
             live.journal.append(row)

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import gc
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from decimal import Decimal
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 
 from bench.config.run import new_run_id
 from bench.engine.budget import Budget
@@ -32,12 +33,14 @@ from bench.engine.opening import open_lane, skip_lane
 from bench.engine.outcome import Outcome, exit_code_of, job_outcomes, status_of
 from bench.engine.progress import Observer, Progress, Silent
 from bench.engine.readers import open_readers
+from bench.engine.startup import Startup
 from bench.engine.stopping import PauseFile, Stop, Stopping, watching
 from bench.errors import DiskFull, UsageError
 from bench.events import log, run_log
 from bench.http import Http, Limits
 from bench.http.window import CEILING
-from bench.journal import Journal, Reader, RunState
+from bench.journal import Journal, Reader, RunMeta, RunState
+from bench.journal.places import CHECKPOINTS, report_folder
 from bench.journal.rows import now
 from bench.plan import Plan
 from bench.settings import Environment
@@ -60,41 +63,52 @@ async def execute(
     resume: Path | None = None,
     share: float = 1.0,
     errand: Errand | None = None,
+    announce: Announce | None = None,
 ) -> Outcome:
     """Run a plan to its end, or as far as it comes; ``resume`` = the run folder or journal to go on with.
 
     ``share`` is this machine's part of every rate limit; ``errand`` the part of the plan to do (default: all).
+    ``announce`` publishes a new run once everything it needs is there, before the first call.
 
     Raises:
         UsageError: the run id is used already, or the run is spread over a cluster.
         IdentityError: the plan is not the one the run was started with.
-        ConfigError: a provider or model cannot be opened; nothing was called.
+        ConfigError: a provider or model cannot be opened; nothing was called, and of a new run nothing is left.
         Locked, JournalError: the run file is held by another process, or is none.
     """
-    code = CodeState.read(environment)
-    bound = ROWS_A_SLOT * slots_of(plan)
-    if resume is None:
-        run_id = plan.request.run_id or new_run_id(now().date(), secrets.token_hex(4))
-        folder = plan.workspace / "checkpoints" / run_id
-        results_folder(plan).mkdir(parents=True, exist_ok=True)  # a run without a place for its report is not begun
-        journal = Journal.create(folder, run_meta(plan, run_id, code), bound=bound)
-    else:
+    observer, errand = observer or Silent(), errand or Errand()
+    if resume is not None:
         folder = resume if resume.is_dir() else resume.parent
         if (folder / SHARDS).is_dir():
             raise UsageError(f"run {folder.name} is spread over a cluster", hint="end it first: bench resume RUN_ID")
+        work = Execution(plan, environment, observer, folder, share, errand, Startup(begun=True))
+        return await _carried_out(work, resume=resume)
+    run_id = plan.request.run_id or new_run_id(now().date(), secrets.token_hex(4))
+    folder, results = plan.workspace / CHECKPOINTS / run_id, results_folder(plan)
+    with Startup.of(folder, report_folder(results, run_id)) as startup:
+        results.mkdir(parents=True, exist_ok=True)  # a run without a place for its report is not begun
+        work = Execution(plan, environment, observer, folder, share, errand, startup, announce)
+        return await _carried_out(work, new=run_id)
+
+
+async def _carried_out(work: Execution, *, new: str | None = None, resume: Path | None = None) -> Outcome:
+    plan, code = work.plan, CodeState.read(work.environment)
+    bound = ROWS_A_SLOT * slots_of(plan)
+    if resume is not None:
         journal = Journal.resume(resume, bound=bound)
-    errand = errand or Errand()
-    work = Execution(plan, environment, observer or Silent(), folder, share, errand)
+    else:
+        journal = Journal.create(work.folder, run_meta(plan, new or work.folder.name, code), bound=bound)
     try:
-        pause = PauseFile(folder / PAUSE_FILE)
+        pause = PauseFile(work.folder / PAUSE_FILE)
         async with watching(work.stopping, max_time_s=plan.request.max_time) as watchers, journal:
+            work.startup.made = True
             pause.watch(work.stopping, watchers)
             if resume is not None:
-                if not errand.rescores:
+                if not work.errand.rescores:
                     check_identity(journal.meta, plan)
                 await journal.record_resume(resume_data(plan, code))
             run_id = journal.meta.run_id
-            with run_log(results_folder(plan) / run_id / RUN_LOG, run_id):
+            with run_log(report_folder(results_folder(plan), run_id) / RUN_LOG, run_id):
                 outcome = await work.run(journal, resumed=resume is not None)
     except DiskFull as full:
         outcome = await work.disk_full(full)
@@ -136,11 +150,23 @@ def settled_memory() -> Iterator[None]:
         gc.unfreeze()
 
 
+Announce = Callable[[RunMeta], None]
+"""publishes that a run begins"""
+
+
 class Execution:
     """One process's work on one run."""
 
     def __init__(
-        self, plan: Plan, environment: Environment, observer: Observer, folder: Path, share: float, errand: Errand
+        self,
+        plan: Plan,
+        environment: Environment,
+        observer: Observer,
+        folder: Path,
+        share: float,
+        errand: Errand,
+        startup: Startup,
+        announce: Announce | None = None,
     ) -> None:
         self.plan = plan
         self.environment = environment
@@ -148,6 +174,8 @@ class Execution:
         self.folder = folder
         self.share = share
         self.errand = errand
+        self.startup = startup
+        self.announce = announce
         self.progress = Progress()
         self.stopping = Stopping(on_stop=lambda reason: observer.stopping(reason, self.progress.in_flight))
 
@@ -196,6 +224,9 @@ class Execution:
         return lanes
 
     async def _work(self, live: Live, lanes: list[OpenLane]) -> None:
+        if self.announce is not None:
+            await anyio.to_thread.run_sync(self.announce, live.journal.meta)
+        self.startup.begun = True
         await live.journal.set_state(RunState.RUNNING)
         live.progress.watch_rows(lambda: live.journal.pending)
         self.observer.launched(live.progress)
@@ -245,6 +276,7 @@ class Execution:
 
     async def disk_full(self, full: DiskFull) -> Outcome:
         """What was acknowledged is safe; say how much that is."""
+        self.startup.begun = True
         async with Reader.open(self.folder) as reader:
             safe = sum((await reader.counts()).values())
             run_id = reader.meta.run_id

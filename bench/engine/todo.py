@@ -16,11 +16,17 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+import anyio.lowlevel
+
 from bench.datasets import ItemRef
 from bench.engine.errand import Errand
+from bench.engine.stopping import Stopping
 from bench.journal import Finished, Journal
 from bench.model import Phase
 from bench.plan import NONE, Lane
+
+LOOK_EVERY = 100
+"""items after which the event loop is let in, to hear a signal"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +47,11 @@ class Todo:
     """corpora with an item that is still to be searched: only these need their provider"""
 
     @classmethod
-    async def of(cls, journal: Journal, lane: Lane, *, last: Phase, errand: Errand) -> Todo:
-        """Compare the plan's items with the journal's finished ones; ``last`` = the phase the run stops after."""
+    async def of(cls, journal: Journal, lane: Lane, *, last: Phase, errand: Errand, stopping: Stopping) -> Todo:
+        """Compare the plan's items with the journal's finished ones; ``last`` = the phase the run stops after.
+
+        A run that is asked to stop meanwhile has nothing to do.
+        """
         searched = await journal.finished(lane.key, Phase.SEARCH)
         owners = [job.answer_owner for job in lane.jobs if job.answering != NONE]
         answered = {owner: await journal.finished(owner, Phase.ANSWER) for owner in owners}
@@ -53,7 +62,11 @@ class Todo:
         ends = {Phase.SEARCH: [searched], Phase.ANSWER: list(answered.values())}.get(last, list(evaluated.values()))
         stored = (searched, *answered.values()) if errand.rescores else ()
         todo = cls(lane=lane, searched=searched, answered=answered, evaluated=evaluated, stored=stored)
-        for ref in lane.benchmark.dataset.items(lane.benchmark.selection):
+        for number, ref in enumerate(lane.benchmark.dataset.items(lane.benchmark.selection)):
+            if number % LOOK_EVERY == 0:
+                await anyio.lowlevel.checkpoint()
+                if stopping.asked:
+                    return cls(lane=lane, searched=searched, answered=answered, evaluated=evaluated)
             wanted = errand.only is None or ref.id in errand.only
             if wanted and any(todo.epochs(ref.id)) and not todo._within(ref, ends):
                 todo.open_positions.setdefault(ref.corpus, array("I")).append(ref.position)

@@ -11,11 +11,11 @@ sets, metric sets) are interned first; ``Store`` remembers those it has seen, up
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import TypeVar
+from typing import TypeVar, cast
 
-from bench.events import redact
+from bench.events import redact, redactor
 from bench.journal.codec import (
     INLINE_BYTES,
     PHASES,
@@ -177,7 +177,7 @@ def _single(texts: Sequence[str]) -> Iterator[Columns]:
 
 
 def _message(text: str) -> str:
-    return clean(redact(text[:LONGEST_MESSAGE])) if text else ""
+    return clean(redact(text[: LONGEST_MESSAGE * 2])[:LONGEST_MESSAGE]) if text else ""
 
 
 def _labels(entry: Entry) -> str:
@@ -276,4 +276,5 @@ def _probes(rows: Sequence[Probe]) -> Iterator[Columns]:
 
 def _events(rows: Sequence[Event]) -> Iterator[Columns]:
     for row in rows:
-        yield row.kind, clean(row.scope), _message(row.message), micros(row.at), encode(row.data)
+        data = cast("Mapping[str, object]", redactor.hide_in(row.data))
+        yield row.kind, clean(row.scope), _message(row.message), micros(row.at), encode(data)

@@ -22,6 +22,7 @@ from typing import TypeVar
 
 import aiosqlite
 
+from bench.config.filenames import unreserved
 from bench.errors import DiskFull, JournalError, Locked, UsageError, is_disk_full
 from bench.journal.codec import micros, to_json
 from bench.journal.migrations import APPLICATION_ID, VERSION, migrate
@@ -159,6 +160,10 @@ async def create(path: Path, meta: RunMeta) -> None:
 async def drafted(path: Path, run_id: str) -> AsyncIterator[Path]:
     """Give a name to build a new journal under; it gets its place when the body ends, and goes when it fails."""
     hint = f"bench resume {run_id} goes on with it"
+    try:
+        unreserved(run_id)
+    except ValueError as error:
+        raise UsageError(str(error), hint="choose another run id") from error
     if path.exists():
         raise UsageError(f"run {run_id} exists already ({path})", hint=hint)
     draft = path.parent.parent / f".{run_id}.{uuid.uuid4().hex}"

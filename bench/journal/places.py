@@ -7,16 +7,17 @@ Example::
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 
+from bench.config.filenames import SEGMENT, unreserved
 from bench.errors import UsageError
 
 CHECKPOINTS = "checkpoints"
 JOURNAL = "journal.sqlite"
-SAFE_SEGMENT = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
+ENTRIES = "entries.jsonl"
+"""the file that makes a folder a public log"""
 
 
 def find_run(workspace: Path, name: str) -> Path:
@@ -25,7 +26,7 @@ def find_run(workspace: Path, name: str) -> Path:
     Raises:
         UsageError: there is no such run; names the nearest.
     """
-    if SAFE_SEGMENT.fullmatch(name):
+    if SEGMENT.fullmatch(name):
         folder = workspace / CHECKPOINTS / name
         if (folder / JOURNAL).is_file():
             return folder
@@ -36,6 +37,27 @@ def find_run(workspace: Path, name: str) -> Path:
     near = get_close_matches(name, run_ids(workspace), n=1)
     hint = f'did you mean "{near[0]}"?' if near else "bench list runs shows the runs of this workspace"
     raise UsageError(f'there is no run "{name}"', hint=hint)
+
+
+def report_folder(results: Path, run_id: str) -> Path:
+    """Return the folder of a run's report, receipts and log.
+
+    Raises:
+        UsageError: bench keeps something else under this name, or the place is part of a public log.
+    """
+    try:
+        folder = results / unreserved(run_id)
+    except ValueError as error:
+        raise UsageError(str(error), hint="bench fork and bench merge --into copy a run under another id") from error
+    log = next((place for place in (folder, *folder.resolve().parents[:2]) if (place / ENTRIES).is_file()), None)
+    if log is not None:
+        raise UsageError(f"{folder} would be written into the public log {log}", hint="choose another --output")
+    return folder
+
+
+def public_logs(folder: Path) -> list[Path]:
+    """Return every public log in a folder: what must outlive the runs beside it."""
+    return [path.parent for path in folder.rglob(ENTRIES)]
 
 
 def run_ids(workspace: Path) -> list[str]:

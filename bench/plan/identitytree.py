@@ -17,7 +17,7 @@ from bench.config.variables import each_text
 from bench.evaluators import registry as evaluators
 from bench.metrics.names import canonical
 from bench.plan.installed import Installed
-from bench.plan.outside import from_outside, told
+from bench.plan.outside import filled, from_outside, told
 from bench.plan.scoring import Scoring
 from bench.plan.shape import BenchmarkPlan, Lane, ProviderPlan
 from bench.settings import Environment
@@ -96,7 +96,7 @@ def _provider(one: ProviderPlan, environment: Environment, installed: Installed)
         "type": config.type,
         "config_sha256": config.sha256,
         "set": each_text(one.overrides, shown),
-        "base_url": None if base_url is None else shown(environment.resolve(base_url)),
+        "base_url": None if base_url is None else filled(base_url, environment),
         **({"vars": variables} if (variables := told(config.vars, environment)) else {}),
         **({"environment": others} if (others := from_outside(config, environment)) else {}),
         "embedding": one.embedding,

@@ -9,6 +9,8 @@ The base URL and ``vars`` have keys of their own in a plan.
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Mapping
 
 from bench.config.findings import name_of
@@ -16,6 +18,7 @@ from bench.config.provider import ProviderConfig
 from bench.config.provider.identity import identity
 from bench.config.variables import find_variables, texts
 from bench.events import HIDDEN, redact
+from bench.redaction import is_setting
 from bench.settings import VARIABLE, Environment
 from bench.settings.showing import is_secret, shown
 
@@ -40,5 +43,19 @@ def told(variables: Mapping[str, str], environment: Environment) -> dict[str, st
 
 def _filled(text: str, environment: Environment, *, where: str | None = None) -> str:
     environment.resolve(text, where=where)  # what is not set is told, whether it may be shown or not
-    open_text = VARIABLE.sub(lambda match: HIDDEN if is_secret(match[1]) else match[0], text)
-    return redact(shown(environment.resolve(open_text)))
+    return filled(text, environment)
+
+
+def filled(text: str, environment: Environment) -> str:
+    """The text with its variables as a plan may show them: a secret by its name not at all, one by its value as a
+    digest, which tells two of them apart."""
+
+    def value_of(match: re.Match[str]) -> str:
+        value = environment.resolve(match[0])
+        if is_secret(match[1]):
+            return HIDDEN
+        if value == (match[2] or "") or is_setting(value) or shown(value) != value:
+            return value
+        return f"{HIDDEN[:-1]} {hashlib.sha256(value.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}]"
+
+    return redact(shown("${".join(VARIABLE.sub(value_of, part) for part in text.split("$${"))))

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.canonical import dumps
+from bench.config.filenames import portable
 from bench.errors import UsageError
 from bench.receipt.keyfiles import KeyRefused, SigningKey
 from bench.receipt.keyring import PUBLISHED, Keyring
@@ -94,6 +95,10 @@ def all_or_nothing(*files: Path) -> Iterator[None]:
 def _refuse_taken(store: TrustStore, name: str, private: Path, public: Path) -> None:
     if not re.fullmatch(SEGMENT, name):
         raise UsageError(f"{name!r} is no key name", hint="letters, digits, dot, dash and underscore, no leading dot")
+    try:
+        portable(name)
+    except ValueError as error:
+        raise UsageError(str(error), hint="choose another name") from error
     if any(key.name == name for key in store.keys):
         raise UsageError(f"trusted.json already has a key {name}", hint="choose another name; no key is overwritten")
     for path in (private, public):

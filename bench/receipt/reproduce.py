@@ -23,6 +23,7 @@ from bench.engine.codestate import CodeState
 from bench.engine.meta import run_meta
 from bench.errors import BenchError, UsageError
 from bench.journal import Reader
+from bench.journal.places import report_folder
 from bench.plan import Plan, make_plan
 from bench.plan.identity import changes
 from bench.plan.record import read
@@ -228,7 +229,7 @@ async def _compare(
 async def _signed(folder: Path, run_id: str, receipt: Receipt, setting: Setting) -> Signed | None:
     if setting.key is None:
         return None
-    output = setting.workspace / "results" / run_id / "receipts"
+    output = report_folder(setting.workspace / "results", run_id) / "receipts"
     made = await sign_run(
         folder,
         setting.key,

@@ -162,7 +162,8 @@ def _stem(record: JobRecord, *, taken: Mapping[str, int]) -> str:
     names = [name.replace("/", "-") for name in (models.embedding, models.answering, models.judge) if name]
     full = "__".join([plain, *names])
     numbered = (f"{full}__{number}" for number in count(2))
-    return next(stem for stem in chain([plain, full], numbered) if stem not in taken)
+    used = {stem.lower() for stem in taken}  # two names in one case are one file on some systems
+    return next(stem for stem in chain([plain, full], numbered) if stem.lower() not in used)
 
 
 async def _export_job(reader: Reader, record: JobRecord, stem: Path) -> int:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TextIO
 
 from bench.journal import Reader
+from bench.journal.places import report_folder
 from bench.report.fold import Report
 from bench.report.rendering import markdown
 from bench.report.rows import rows_of
@@ -24,7 +25,7 @@ from bench.report.wire import report_json
 
 async def publish(reader: Reader, report: Report, results: Path) -> Path:
     """Write the three files and return their folder."""
-    folder = results / report.run_id
+    folder = report_folder(results, report.run_id)
     folder.mkdir(parents=True, exist_ok=True)
     replace_text(folder / "report.json", json.dumps(report_json(report), indent=1, allow_nan=False) + "\n")
     replace_text(folder / "report.md", report_markdown(report))

@@ -15,9 +15,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
 from bench.errors import ConfigError
 from bench.events import redactor
+from bench.redaction import is_setting
+from bench.settings.showing import is_secret
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
@@ -109,6 +112,7 @@ class Environment:
             name, default = match.group(1), match.group(2)
             value = self.get(name) or self._from_file(name)
             if value is not None:
+                _learn(name, value)
                 return value
             if default is not None:
                 return str(default)
@@ -132,6 +136,16 @@ class Rehearsal(Environment):
         if name not in self.absent:
             self.absent.append(name)
         return f"${{{name}}}"
+
+
+def _learn(name: str, value: str) -> None:
+    """Have the value of a config's variable redacted, unless it is a plain setting; its password in any case."""
+    if is_secret(name) or not is_setting(value):
+        redactor.learn(value)
+    if "@" in value and "://" in value:
+        password = urlsplit(value).password or ""
+        redactor.learn(password)
+        redactor.learn(unquote(password))
 
 
 def _ways_to_set(name: str) -> str:

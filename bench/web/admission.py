@@ -1,4 +1,7 @@
-"""Which runs may be asked for over HTTP: configs by name, texts as texts; no file, no code, no command, no address.
+"""Which runs may be asked for over HTTP: configs by name, numbers, choices; nothing that is sent to a provider.
+
+Allowed are flags whose value is a number, a yes or no, a duration or one of a few words; texts only where one is named
+here. Of a provider's config, ``set`` reaches the same kinds of values, and no call, template, address or key.
 
 Example::
 
@@ -8,24 +11,32 @@ Example::
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from enum import Enum
+from typing import Annotated, Literal, Union, cast, get_args, get_origin
 
-from bench.config.run import RunRequest
+from pydantic import BaseModel
+
+from bench.config.provider import ProviderConfig
+from bench.config.run import MetricChoice, RunRequest
+from bench.config.source import fold
 from bench.errors import UsageError
 
-FORBIDDEN = frozenset(
-    {
-        "on_end", "sign", "key", "output", "cluster", "shards", "allow_code_execution", "publishable", "download",
-        "judge_calibration",
-    }
-)  # fmt: skip
-"""flags that start processes, read keys, write elsewhere or fetch"""
-NAMES = ("benchmarks", "providers", "evaluators")
+FORBIDDEN = frozenset({"sign", "shards", "allow_code_execution", "publishable", "download", "judge_calibration"})
+"""yes or no, or a number, and yet it starts processes, reads keys, writes elsewhere or fetches"""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,99}")
-SETTABLE = frozenset(
-    {"ingest", "wait", "rate_limit", "ratelimit", "limits", "vars", "prices", "client_embeddings", "clientembeddings"}
-)
-"""parts of a provider's config that ``set`` may change: never its address, credentials, calls or adapter"""
+MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@:+-]*(?:/[A-Za-z0-9][A-Za-z0-9._@:+-]*){0,5}")
+METRIC = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@:+ -]{0,99}")
+SET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,199}")
+VALUES = (int, float, bool, Decimal, type(None), ...)
+LONGEST = 100_000
+"""characters of a text"""
+SETTABLE = ("ingest", "wait", "limits", "rate_limit", "prices", "client_embeddings")
+"""blocks of a provider's config whose numbers and choices ``set`` may change"""
+TEXT_UNITS = ("plain", "speaker", "dated")
+"""values of ``ingest.text`` that are no template"""
 
 
 def admit(flags: Mapping[str, object]) -> RunRequest:
@@ -35,36 +46,161 @@ def admit(flags: Mapping[str, object]) -> RunRequest:
         UsageError: an unknown flag or value, or one that only the command line may give.
     """
     request = RunRequest.combine(None, {_snake(name): value for name, value in flags.items()})
-    given = request.model_fields_set
-    for name in sorted(given & FORBIDDEN):
-        _refuse(name, "is for the command line only")
-    for name in NAMES:
-        for text in getattr(request, name):
-            if not NAME.fullmatch(text):
-                _refuse(name, "takes names of known configs, never files")
-    for entry in request.metrics:
-        if any(not _is_name(text) for text in (entry.name, entry.method or "x")):
-            _refuse("metrics", "takes names of known metrics, never files")
-    for key in request.set:
-        part = key.split(".")[1].lower() if "." in key else ""
-        if part not in SETTABLE or any(piece.lower() == "adapter" for piece in key.split(".")):
-            _refuse("set", f"cannot change {key}: addresses, credentials, calls and adapters stay as configured")
-    for text in _prompts(request):
-        if text.startswith("@") or not ("${" in text or "\n" in text):
-            _refuse("prompts", "take a text with its placeholders, never the name of a file")
+    for name in sorted(request.model_fields_set):
+        check = TEXTS.get(name)
+        if check is not None:
+            check(name, getattr(request, name))
+        elif name in FORBIDDEN or not _is_choice(RunRequest.model_fields[name].annotation):
+            _refuse(name, "is for the command line only")
     return request
 
 
-def _prompts(request: RunRequest) -> Iterator[str]:
-    if request.answer_prompt is not None:
-        yield request.answer_prompt
-    for entry in request.judge_prompt:
+# --------------------------------------------------------------------------- texts
+
+
+def _plain(name: str, value: object) -> None:
+    """Texts that are stored or compared, never resolved."""
+    for text in _texts(value):
+        if "${" in text or len(text) > LONGEST:
+            _refuse(name, "takes plain text: no ${...}, and at most 100,000 characters")
+
+
+def _matching(pattern: re.Pattern[str], what: str) -> Callable[[str, object], None]:
+    def check(name: str, value: object) -> None:
+        for text in _texts(value):
+            if not pattern.fullmatch(text) or ".." in text:
+                _refuse(name, f"takes names of known {what}, never files")
+
+    return check
+
+
+def _metrics(name: str, value: object) -> None:
+    for entry in cast("tuple[MetricChoice, ...]", value):
+        names = [text for text in (entry.name, entry.method, entry.evaluator) if text is not None]
+        files = [text for text in (*names, *_texts(entry.config)) if _is_file(text)]
+        if files or not all(METRIC.fullmatch(text) for text in names):
+            _refuse(name, "takes names of known metrics, never files")
+        _plain(name, [*_texts(entry.config), *entry.breakdown])
+
+
+def _is_file(text: str) -> bool:
+    return any(mark in text for mark in ("/", "\\", "..")) or text.partition(":")[0].endswith(".py")
+
+
+def _prompts(name: str, value: object) -> None:
+    """A text with its placeholders, for a model: nothing of it is resolved from the environment."""
+    for entry in _texts(value):
         kind, equals, rest = entry.partition("=")
-        yield rest if equals and "\n" not in kind and "$" not in kind else entry
+        text = rest if name == "judge_prompt" and equals and "\n" not in kind and "$" not in kind else entry
+        if text.startswith("@") or not ("${" in text or "\n" in text) or len(text) > LONGEST:
+            _refuse(name, "takes a text with its placeholders, never the name of a file")
 
 
-def _is_name(text: str) -> bool:
-    return not any(mark in text for mark in ("/", "\\", "..")) and not text.partition(":")[0].endswith(".py")
+def _sets(name: str, value: object) -> None:
+    assert isinstance(value, Mapping)
+    for key, wanted in value.items():
+        _, dot, path = str(key).partition(".")
+        block = path.partition(".")[0]
+        known = next((one for one in SETTABLE if dot and fold(one) == fold(block)), None)
+        if known is None or not SET_NAME.fullmatch(str(key)) or not _may_set(ProviderConfig, path.split("."), wanted):
+            _refuse(name, f"cannot change {key}: only numbers and choices of {', '.join(SETTABLE)}")
+
+
+TEXTS: Mapping[str, Callable[[str, object], None]] = {
+    "benchmarks": _matching(NAME, "benchmarks"),
+    "providers": _matching(NAME, "providers"),
+    "evaluators": _matching(NAME, "evaluators"),
+    "answering_model": _matching(MODEL, "models"),
+    "judge_model": _matching(MODEL, "models"),
+    "embedding_model": _matching(MODEL, "models"),
+    "metrics": _metrics,
+    "set": _sets,
+    "prices": _plain,
+    "answer_prompt": _prompts,
+    "judge_prompt": _prompts,
+    "items": _plain,
+    "items_of": _plain,
+    "question_type": _plain,
+    "shard": _plain,
+    "rate": _plain,
+    "min_score": _plain,
+    "run_id": _plain,
+    "label": _plain,
+    "note": _plain,
+}
+"""flags that hold texts, and what each may hold; any other text is refused"""
+
+
+# --------------------------------------------------------------------------- types
+
+
+def _may_set(model: type[BaseModel], path: Sequence[str], value: object) -> bool:
+    """Say whether a path of a config model leads to a number or a choice, and the value is one."""
+    names = {fold(name): name for name in model.model_fields}
+    found = names.get(fold(path[0]))
+    if found is None:
+        return False
+    annotation = model.model_fields[found].annotation
+    if model.__name__ == "Ingest" and found == "text" and len(path) == 1:
+        return value in TEXT_UNITS
+    if model.__name__ == "ClientEmbeddings" and found == "model" and len(path) == 1:
+        return isinstance(value, str) and MODEL.fullmatch(value) is not None
+    if len(path) == 1 and _is_choice(annotation):
+        return value is None or isinstance(value, bool | int | float) or _is_word(value)
+    block = _block_of(annotation)
+    if block is None:
+        return False
+    if len(path) > 1:
+        return _may_set(block, path[1:], value)
+    if isinstance(value, Mapping):
+        return all(_may_set(block, [str(key)], inner) for key, inner in value.items())
+    return block.__name__ == "WaitBlock" and value == "sentinel"
+
+
+def _is_word(value: object) -> bool:
+    return isinstance(value, str) and re.fullmatch(r"[A-Za-z0-9_.+-]{1,40}", value) is not None
+
+
+def _block_of(annotation: object) -> type[BaseModel] | None:
+    """The model of a block of values; none where it is a call or something else."""
+    found = [one for one in _members(annotation) if isinstance(one, type) and issubclass(one, BaseModel)]
+    if len(found) != 1 or {"method", "path", "body"} & found[0].model_fields.keys():
+        return None
+    return found[0]
+
+
+def _is_choice(annotation: object) -> bool:
+    """Say whether a value of this type can only be a number, a yes or no, one of a few words, or several of them."""
+    members = list(_members(annotation))
+    return bool(members) and all(
+        get_origin(one) is Literal or one in VALUES or (isinstance(one, type) and issubclass(one, Enum))
+        for one in members
+    )
+
+
+def _members(annotation: object) -> Iterator[object]:
+    """The alternatives of a type, and the elements of a tuple."""
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        yield from _members(get_args(annotation)[0])
+    elif origin in (Union, types.UnionType, tuple):
+        for one in get_args(annotation):
+            yield from _members(one)
+    else:
+        yield annotation
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Every text in a value, keys of maps included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield str(key)
+            yield from _texts(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _texts(inner)
 
 
 def _snake(name: str) -> str:

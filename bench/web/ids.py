@@ -12,8 +12,8 @@ import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from urllib.parse import unquote
 
+from bench.config.filenames import SEGMENT
 from bench.errors import UsageError
-from bench.journal.places import SAFE_SEGMENT
 
 PLAIN_ITEM = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,149}")
 ENCODED = "~"
@@ -30,7 +30,7 @@ class BadId(UsageError):
 
 def run_id(text: str) -> str:
     """Give the id back, or raise BadId."""
-    if not SAFE_SEGMENT.fullmatch(text):
+    if not SEGMENT.fullmatch(text):
         raise BadId("this is no run id")
     return text
 

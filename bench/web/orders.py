@@ -17,8 +17,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.config.filenames import SEGMENT
 from bench.errors import Locked
-from bench.journal.places import CHECKPOINTS, SAFE_SEGMENT
+from bench.journal.places import CHECKPOINTS
 
 FOLDER = ".service"
 
@@ -84,6 +85,6 @@ class Orders:
         for path in self.folder.glob("*.json"):
             with suppress(ValueError, KeyError, TypeError, OSError):
                 order = Order(**json.loads(path.read_text(encoding="utf-8")))
-                if SAFE_SEGMENT.fullmatch(order.run_id) and isinstance(order.number, int):
+                if SEGMENT.fullmatch(order.run_id) and isinstance(order.number, int):
                     found.append(order)
         return sorted(found, key=lambda order: (order.number, order.run_id))

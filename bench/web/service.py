@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 PATIENCE_S = 7.0
 """a stopping run may use this much of the eight seconds before it is cancelled"""
+LAST_S = 1.0
+"""what a cancelled run may use to close its journal"""
 
 
 @dataclass(slots=True)
@@ -86,6 +88,8 @@ class Service:
     tasks: TaskGroup
     max_runs: int = 1
     closing: bool = False
+    stuck: bool = False
+    """a run did not end though it was cancelled: its thread would keep the process"""
     queue: list[Order] = field(default_factory=list)
     active: dict[str, Active] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
@@ -196,6 +200,10 @@ class Service:
         for one in running:
             if one.scope is not None and one.loop is not None and not one.ended.is_set():
                 one.loop.call_soon_threadsafe(one.scope.cancel)
+        with anyio.move_on_after(LAST_S):
+            for one in running:
+                await one.ended.wait()
+        self.stuck = any(not one.ended.is_set() for one in running)
 
     # ------------------------------------------------------------------ the queue
 
@@ -219,6 +227,9 @@ class Service:
         except (BenchError, OSError) as error:  # a folder that is gone fails its run, not the service of the others
             self.problems[run_id] = redact(str(error))
             log().warning("run_refused", run_id=run_id, error=redact(str(error)))
+        except Exception as error:  # a fault of ours in one run must not end the runs of others, at each start again
+            self.problems[run_id] = redact(f"internal error: {type(error).__name__}: {error}")
+            log().exception("run_failed", run_id=run_id)
         finally:
             if one.stop_for != "shutdown":
                 self.orders.drop(run_id)

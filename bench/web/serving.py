@@ -22,7 +22,7 @@ import anyio
 from aiohttp import web
 
 from bench.errors import UsageError
-from bench.events import redactor
+from bench.events import close, log, redactor
 from bench.journal.places import CHECKPOINTS
 from bench.settings import Environment
 from bench.web.app import make_app
@@ -128,9 +128,15 @@ async def serve_until_signal(settings: Settings, tell: Callable[[OpenSite], None
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with open_site(settings) as site:
             tell(site)
+            code = EXIT_SIGTERM
             async for number in signals:
-                return EXIT_SIGTERM if number == signal.SIGTERM else EXIT_SIGINT
-    return EXIT_SIGTERM
+                code = EXIT_SIGTERM if number == signal.SIGTERM else EXIT_SIGINT
+                break
+    if site.site.service is not None and site.site.service.stuck:
+        log().error("run_does_not_end", hint="its journal is as after a kill: the next start continues it")
+        close()
+        os._exit(code)  # its thread hears nothing, and the interpreter would wait for it
+    return code
 
 
 def learn_secrets(environment: Environment) -> None:

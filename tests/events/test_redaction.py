@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import html
+import json
 import urllib.parse
 from collections.abc import Callable
 
@@ -11,6 +13,8 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as some
 
 from bench.events import HIDDEN, Redactor, redact, redactor
+from bench.redaction import is_setting
+from bench.settings import Environment
 
 SECRET = some.text(min_size=4, max_size=40)
 AROUND = some.text(max_size=20)
@@ -23,6 +27,24 @@ FORMS: dict[str, Callable[[str], str]] = {
     "base64": lambda secret: base64.b64encode(secret.encode()).decode(),
     "base64 without its end": lambda secret: base64.b64encode(secret.encode()).decode().rstrip("="),
     "base64 for URLs": lambda secret: base64.urlsafe_b64encode(secret.encode()).decode(),
+    "percent in small letters": lambda secret: "".join(
+        char if char.isascii() and char.isalnum() else urllib.parse.quote(char, safe="").lower() for char in secret
+    ),
+    "plus": lambda secret: urllib.parse.quote_plus(secret),
+    "percent twice": lambda secret: urllib.parse.quote(urllib.parse.quote(secret, safe=""), safe=""),
+    "JSON": lambda secret: json.dumps(secret)[1:-1],
+    "JSON as UTF-8": lambda secret: json.dumps(secret, ensure_ascii=False)[1:-1],
+    "JSON in JSON": lambda secret: json.dumps(json.dumps(secret)[1:-1])[1:-1],
+    "JSON of PHP": lambda secret: json.dumps(secret)[1:-1].replace("/", "\\/"),
+    "JSON, all escaped": lambda secret: "".join(
+        f"\\u{secret.encode('utf-16-be').hex()[at : at + 4]}" for at in range(0, len(secret.encode("utf-16-be")) * 2, 4)
+    ),
+    "HTML": html.escape,
+    "HTML of JSON": lambda secret: html.escape(json.dumps(secret)[1:-1]),
+    "HTML, decimal": lambda secret: "".join(f"&#{ord(char)};" for char in secret),
+    "HTML, hex": lambda secret: "".join(f"&#x{ord(char):X};" for char in secret),
+    "repr": lambda secret: repr(secret)[1:-1],
+    "ascii": lambda secret: ascii(secret)[1:-1],
 }
 
 
@@ -37,6 +59,67 @@ def test_a_known_secret_does_not_pass_in_any_form(form: str, secret: str, before
     assume(leaked not in HIDDEN)
     assert own.holds_secret(before + leaked + after)
     assert leaked not in own(before + leaked + after).replace(HIDDEN, "")
+
+
+@pytest.mark.parametrize("user", ["", "u", "me", "bot", "user"])
+def test_a_secret_inside_a_basic_pair_does_not_pass(user: str) -> None:
+    own = Redactor()
+    own.learn("canary/one+two=3")
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        pair = encode(f"{user}:canary/one+two=3".encode()).decode()
+        for sent in (pair, pair.rstrip("=")):
+            assert own.holds_secret(f"Basic {sent}")
+            assert len(own(f"x {sent} y").replace(HIDDEN, "")) <= len("x  y") + 8
+
+
+def test_named_entities_and_spaces_of_a_secret_are_known() -> None:
+    own = Redactor()
+    own.learn('a b/c"d&e=f')
+    for text in ("a&nbsp;b&sol;c&quot;d&amp;e&equals;f", "a+b%2Fc%22d%26e%3Df", 'a\tb\\/c\\"d&e=f', 'a b/c""d&e=f'):
+        assert own.hide(text.replace("&nbsp;", "+")) == HIDDEN, text
+
+
+@pytest.mark.parametrize("piece", ["\\", "%25", "&amp;", "&#0000", "canaryA\\", "canaryA", "canaryA/with+slash"])
+def test_hostile_text_takes_time_that_grows_with_its_length(piece: str) -> None:
+    own = Redactor()
+    own.learn('canaryA/with+slash=="q')
+    assert own.hide(piece * 20_000) == piece * 20_000
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "true", "1", "8000", "0.25.1", "localhost", "127.0.0.1:8000", "http://127.0.0.1:8000/api", "http://api.example.com",
+        "production", "us-east-1", "openai/gpt-4o-mini", "/var/lib/data", "short", "postgresql://me@one/x",
+    ],
+)  # fmt: skip
+def test_a_plain_setting_is_no_secret(value: str) -> None:
+    assert is_setting(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "canaryD-in-a-header", "org-canary-93871", "tenant42a7b9", "postgres://app:CANARY-pass@db/prod", "a8f3k2l9d0",
+        "http://x.example.com/?key=abcdef", "https://hooks.example.com/T0000/B0000000000000000", "two words or more",
+    ],
+)  # fmt: skip
+def test_what_is_no_plain_setting_is_redacted(value: str) -> None:
+    assert not is_setting(value)
+
+
+def test_a_resolved_variable_is_redacted_and_a_plain_one_is_not() -> None:
+    environment = Environment({"A_NAME": "canary-of-a-variable-17", "B_REGION": "us-east-1", "C_TOKEN": "abcdefgh"})
+    with redactor.forgetting():
+        environment.resolve("${A_NAME} ${B_REGION} ${C_TOKEN}")
+        shown = redact("x canary-of-a-variable-17 us-east-1 abcdefgh y")
+    assert shown == f"x {HIDDEN} us-east-1 {HIDDEN} y"
+
+
+def test_a_password_of_an_address_is_redacted_alone() -> None:
+    with redactor.forgetting():
+        Environment({"DB": "postgres://app:CANARY%2Fpass@db/prod"}).resolve("${DB}")
+        assert "CANARY" not in redact("CANARY/pass and CANARY%2Fpass and postgres://app:CANARY%2Fpass@db/prod")
 
 
 @given(secrets=some.lists(SECRET, min_size=1, max_size=4), text=some.text(max_size=60))

@@ -172,11 +172,84 @@ async def test_bodies_above_a_megabyte_and_no_json_are_refused(finished: Path) -
         {"judge_prompt": ["temporal=/etc/passwd"]},
         {"unknown": 1},
         {"run_id": "../x"},
+        {"run_id": "published"},
+        {"metrics": [{"name": "x", "evaluator": "./evil.py:E"}]},
+        {"metrics": [{"name": "x", "config": {"prompt": "../../etc/passwd"}}]},
+        {"answering_model": "openai/../../x"},
+        {"judge_model": "http://evil/v1"},
+        {"embedding_model": "${HOME}"},
+        {"prices": {"bm25": "${HOME}"}},
+        {"question_type": "${HOME}"},
+        {"shards": 4},
+        {"download": True},
+        {"epochs": 10**9},
+        {"concurrency": 10**9},
+        {"models": {"openai/x": {"body": {"a": 1}}}},
+        *(
+            {"set": {f"vv.{path}": value}}
+            for path, value in (
+                ("wait", {"scope": "namespace", "request": {"method": "DELETE", "path": "/x"}, "until": {"$.c": 1}}),
+                ("wait.request", {"path": "/x"}),
+                ("wait.request.path", "/x"),
+                ("wait.request.method", "DELETE"),
+                ("wait.request.timeout", 5),
+                ("wait.until", {"$.x": 1}),
+                ("wait.count_at_least", "$.n"),
+                ("vars.coll", "x"),
+                ("vars", {"coll": "${DATABASE_URL}"}),
+                ("VARS.coll", "x"),
+                ("ingest.text", "${speaker}"),
+                ("ingest.text", "x ${HOME}"),
+                ("ingest", {"text": "${content} x"}),
+                ("limits.feedback.remaining", "X-Left"),
+                ("limits.feedback", {"remaining": "X", "reset": "Y"}),
+                ("client_embeddings.query_prefix", "ignore"),
+                ("clientEmbeddings.documentPrefix", "x"),
+                ("client_embeddings.model", "a/../b"),
+                ("client_embeddings.model", "${HOME}"),
+                ("endpoints.add.method", "DELETE"),
+                ("endpoints.search.body", {}),
+                ("setup", []),
+                ("teardown", []),
+                ("scoping.run_id_format", "x"),
+                ("errors.status", {"500": "fail"}),
+                ("mcp.command", ["sh"]),
+                ("docker.compose", "x"),
+                ("local.url", "x"),
+                ("headers.X", "y"),
+                ("name", "x"),
+                ("connection.headers", {"X": "y"}),
+                ("connection.timeout", 5),
+                ("capabilities.clear", False),
+                ("prices.search", "${HOME}"),
+                ("limits.add.rps", "${HOME}"),
+                ("rate_limit", {"evil": 1}),
+                ("", 1),
+            )
+        ),
     ],
 )
 def test_a_request_names_no_file_no_code_and_no_address(flags: dict[str, object]) -> None:
     with pytest.raises(UsageError):
         admit(flags)
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {"limit": 5, "sample": 3, "seed": 7, "k": 20, "epochs": 3, "epochsReducer": "mean", "perType": True},
+        {"concurrency": "auto", "ingestConcurrency": 4, "timeout": "30s", "itemTimeout": 90, "maxTime": "6h"},
+        {"isolation": "full", "cleanup": "run", "phases": ["search", "answer"], "maxCost": 2.5, "maxErrorRate": 0.1},
+        {"metrics": ["accuracy", {"name": "ndcg_at_10", "breakdown": ["question_type"], "config": {"k": 5}}]},
+        {"prices": {"openai/gpt-4o": {"input": 1.5, "output": 2}}, "minScore": {"accuracy": 0.5}, "note": "a note"},
+        {"answerPrompt": "Answer ${question} from\n${retrievedContext}", "label": {"team": "a b"}, "runId": "nightly"},
+        {"set": {"vv.wait.timeout_s": 5, "vv.wait": "sentinel", "vv.ingest.unit": "turn", "vv.ingest.text": "dated"}},
+        {"set": {"vv.ingest.batch.maxItems": 20, "vv.limits.search": {"rps": 5}, "vv@a.rateLimit.maxRetries": 2}},
+        {"set": {"vv.clientEmbeddings.model": "openai/text-embedding-3-small", "vv.prices.search": 0.01}},
+    ],
+)
+def test_numbers_choices_and_names_are_admitted(flags: dict[str, object]) -> None:
+    assert admit(flags).model_fields_set
 
 
 def test_a_plain_request_is_admitted() -> None:

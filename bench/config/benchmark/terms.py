@@ -16,15 +16,13 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from bench.config.filenames import portable
+from bench.config.filenames import SEGMENT, portable
 from bench.config.jsonpath import compile_path
 from bench.errors import ConfigError
 
-_SEGMENT = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
-
 
 def _segment(value: str) -> str:
-    if not _SEGMENT.fullmatch(value):
+    if not SEGMENT.fullmatch(value):
         raise ValueError(f'"{value}" is no safe name: letters, digits, ".", "_" and "-", at most 100')
     return portable(value)
 

@@ -5,9 +5,9 @@ Each class is one block; each path in it is compiled by :mod:`bench.config.provi
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, model_validator
 
 from bench.config.source import ConfigModel
 
@@ -160,5 +160,5 @@ class Page(ConfigModel):
     """path of the next page's cursor; empty ends it"""
     param: str
     """URL parameter that sends it"""
-    max_pages: PositiveInt = 5
+    max_pages: Annotated[int, Field(ge=1, le=1000)] = 5
     """requests a search makes at most"""

@@ -6,11 +6,12 @@ are compiled by :mod:`bench.config.provider.trees` and checked by :mod:`bench.co
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from bench.config.provider.answers import AddResponse, IdMap, Page, Partial, SearchResponse
+from bench.config.provider.terms import Milliseconds
 from bench.config.source import ConfigModel
 
 
@@ -60,7 +61,7 @@ class Call(ConfigModel):
     """lets the service tell a repeated add, so that it may be retried"""
     idempotent: bool | None = None
     """may be sent again after a lost answer; unset: GET, PUT, DELETE and searches may"""
-    timeout: PositiveInt | None = None
+    timeout: Milliseconds | None = None
     """milliseconds an attempt may take; unset: that of connection"""
 
     @property
@@ -160,13 +161,13 @@ class WaitBlock(ConfigModel):
     """path -> values: failed when any path has one of its values; looked at first"""
     count_at_least: str | None = None
     """path of a number or list: ready when it reaches the memories sent"""
-    interval_ms: PositiveInt = 500
+    interval_ms: Milliseconds = 500
     """first pause between two looks; grows by half each time"""
-    max_interval_ms: PositiveInt = 5000
+    max_interval_ms: Milliseconds = 5000
     """longest pause"""
-    timeout_s: PositiveFloat = 600
+    timeout_s: Annotated[float, Field(gt=0, le=7 * 86_400)] = 600
     """seconds; then the corpus is not_ready"""
-    settle_ms: NonNegativeInt = 0
+    settle_ms: Annotated[int, Field(ge=0, le=86_400_000)] = 0
     """waited once more when it is ready"""
     id_map: IdMap | None = None
     """ids that only the status call shows"""
@@ -206,7 +207,7 @@ class VerifyCall(Call):
     """path that must be 0, null, missing or []"""
     ok_status: tuple[int, ...] = ()
     """statuses that say it is gone, such as 404"""
-    timeout_s: PositiveFloat = 30
+    timeout_s: Annotated[float, Field(gt=0, le=86_400)] = 30
     """seconds to ask; then not_cleared is noted and the run goes on"""
 
     @model_validator(mode="after")
@@ -228,7 +229,7 @@ class HealthCall(Call):
 
     value: str | None = None
     """path that must be there"""
-    ready_timeout_s: PositiveFloat = 60
+    ready_timeout_s: Annotated[float, Field(gt=0, le=86_400)] = 60
     """seconds it may say 503"""
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Annotated, Self
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, model_validator
 
 from bench.config.provider.sections import HttpUrl, VariableName
 from bench.config.source import ConfigModel
@@ -21,7 +21,7 @@ class Docker(ConfigModel):
     """path or URL; a 2xx says it is up"""
     base_url: HttpUrl
     """where it answers; if it does already, nothing is started"""
-    health_timeout_s: PositiveInt = 120
+    health_timeout_s: Annotated[int, Field(ge=1, le=3600)] = 120
     """seconds it may take to come up"""
 
 

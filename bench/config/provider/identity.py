@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from bench.canonical import digest as canonical_digest
 from bench.config.provider.calls import Endpoints
 from bench.config.variables import each_text
-from bench.events import redact
+from bench.redaction import HIDDEN, KEY_LIKE
 from bench.settings.showing import without_password
 
 if TYPE_CHECKING:
@@ -60,4 +60,4 @@ def adapter_digest(config: ProviderConfig) -> dict[str, object]:
 
 
 def _cleaned(text: str) -> str:
-    return redact(without_password(text))
+    return KEY_LIKE.sub(HIDDEN, without_password(text))

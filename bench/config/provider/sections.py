@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt, field_validator, model_validator
 
-from bench.config.provider.terms import OPERATIONS, looks_like_key
+from bench.config.provider.terms import OPERATIONS, Milliseconds, looks_like_key
 from bench.config.source import ConfigModel
 from bench.settings import VARIABLE
 
@@ -61,11 +61,11 @@ class Connection(ConfigModel):
 
     base_url: HttpUrl | None = None
     """http(s) address that paths are added to; required for hosted; credentials belong into auth"""
-    timeout: PositiveInt = 30_000
+    timeout: Milliseconds = 30_000
     """milliseconds an attempt may take"""
-    connect_timeout: PositiveInt = 10_000
+    connect_timeout: Milliseconds = 10_000
     """milliseconds until the connection stands"""
-    max_response_bytes: PositiveInt = 8 * 1024 * 1024
+    max_response_bytes: Annotated[int, Field(ge=1, le=2**30)] = 8 * 1024 * 1024
     """a larger answer is an error; 8 MiB"""
     headers: dict[str, HeaderValue] = Field(default_factory=dict)
     """sent with every call; a key belongs into auth"""

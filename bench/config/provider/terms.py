@@ -6,10 +6,20 @@ Every name a file may use stands here once; checks and interpreter read the same
 from __future__ import annotations
 
 import re
+from typing import Annotated
+
+from pydantic import Field
 
 from bench.events import KEY_LIKE
 
 OPERATIONS = ("add_memory", "retrieve_memory", "delete_memory", "update_memory", "list_memories")
+
+Milliseconds = Annotated[int, Field(gt=0, le=86_400_000)]
+"""up to a day"""
+Pause = Annotated[int, Field(ge=0, le=3_600_000)]
+"""milliseconds, up to an hour"""
+Retries = Annotated[int, Field(ge=0, le=100)]
+InFlight = Annotated[int, Field(gt=0, le=10_000)]
 
 EVERYWHERE = frozenset({"runTag", "userId", "namespace", "runId", "benchmarkId", "corpusId", "attempt", "runUuid"})
 """request variables of every call; with ``strategy: sessionId`` also ``sessionId``"""

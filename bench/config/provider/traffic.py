@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Literal, Self
 
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic import Field, PositiveFloat, model_validator
 
+from bench.config.provider.terms import InFlight, Pause, Retries
 from bench.config.source import ConfigModel
 
 
@@ -63,7 +64,7 @@ class Limit(ConfigModel):
     """requests that may go at once; default a fortieth of rps, at least 1"""
     tpm: PositiveFloat | None = None
     """tokens a minute"""
-    concurrency: PositiveInt | None = None
+    concurrency: InFlight | None = None
     """requests in flight"""
 
     @model_validator(mode="after")
@@ -105,13 +106,13 @@ class Limits(ConfigModel):
 class RateLimit(ConfigModel):
     """The seed's pauses: each becomes the least interval of its endpoint's limiter."""
 
-    add_delay_ms: NonNegativeInt = 0
+    add_delay_ms: Pause = 0
     """least time between two adds"""
-    search_delay_ms: NonNegativeInt = 0
+    search_delay_ms: Pause = 0
     """least time between two searches"""
-    batch_delay_ms: NonNegativeInt = 0
+    batch_delay_ms: Pause = 0
     """as add_delay_ms; the longer of the two counts"""
-    max_retries: NonNegativeInt = 3
+    max_retries: Retries = 3
     """attempts after the first"""
-    retry_delay_ms: NonNegativeInt = 2000
+    retry_delay_ms: Pause = 2000
     """bound of the first pause; doubles with each retry, drawn at random below it"""

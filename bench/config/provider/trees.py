@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from urllib.parse import quote
 
 from bench.config.findings import did_you_mean
 from bench.config.jsonpath import compile_path
@@ -110,6 +111,10 @@ class Compiler:
                 parts += [name, ""]
         parts[-1] += text[end:]
         return Text(tuple(parts), place) if len(parts) > 1 else Constant(parts[0])
+
+    def path(self, text: str) -> Node:
+        """Compile the path of a call: a value of the environment is one segment, percent-encoded."""
+        return Compiler(lambda variable: quote(self.resolve(variable), safe="")).text(text)
 
     def _mapping(self, value: Mapping[object, object], place: Place, element: Fields) -> Node:
         operators = [key for key in value if isinstance(key, str) and key.startswith("$")]

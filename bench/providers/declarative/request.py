@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 from urllib.parse import quote
@@ -24,11 +24,13 @@ from bench.providers.declarative.answer import WHOLE, Answer, Field, compact
 from bench.providers.declarative.health import Health
 from bench.providers.endpoints import Traffic, endpoints_of
 from bench.providers.protocol import ProviderContext
+from bench.settings import VARIABLE
 from bench.values import dataclass
 
 if TYPE_CHECKING:
     from bench.config.provider import ProviderConfig
 
+DOTS = frozenset({".", ".."})
 KEPT_IN_PATHS = "/%:@!$&'()*+,;=~?"
 
 
@@ -63,6 +65,8 @@ class Wire:
 
     compiler: Compiler
     constants: Mapping[str, str]
+    in_paths: Mapping[str, str]
+    """the same constants as a path holds them: slashes of the file stay, values of the environment are encoded"""
     endpoints: Mapping[Traffic, Endpoint]
     channel: Channel
     health: Health | None = None
@@ -76,7 +80,8 @@ class Wire:
         """
         resolve = context.environment.resolve
         constants = {name: resolve(value, where=config.place("vars", name)) for name, value in config.vars.items()}
-        wire = cls(Compiler(resolve), constants, endpoints_of(config), _channel(config, context))
+        in_paths = {name: _in_path(value, resolve) for name, value in config.vars.items()}
+        wire = cls(Compiler(resolve), constants, in_paths, endpoints_of(config), _channel(config, context))
         health = config.endpoints.health if config.endpoints else None
         wire.health = Health.of(wire, health) if health is not None else None
         return wire
@@ -89,7 +94,7 @@ class Wire:
             wire=self,
             key=key,
             method=call.method or "POST",
-            path=compiler.text(call.path or "/"),
+            path=compiler.path(call.path or "/"),
             tool=call.tool,
             query={name: compiler.tree(value) for name, value in call.query.items()},
             headers={name: compiler.tree(value) for name, value in call.headers.items()},
@@ -205,17 +210,26 @@ class Wired:
         return filled
 
     def _path(self, values: Mapping[str, object]) -> str:
-        """The path with each variable as one segment; constants of the file keep their slashes."""
+        """The path with each variable as one segment; constants of the file keep their slashes.
+
+        Raises:
+            MappingError: a value would make the path lead elsewhere.
+        """
         if not isinstance(self.path, Text):
             return quote(str(self.path.fill(Scope(values))), safe=KEPT_IN_PATHS)
         parts = list(self.path.parts)
         for index, part in enumerate(parts):
             name = part if index % 2 else None
-            if name is None or name in self.wire.constants:
-                parts[index] = quote(self.wire.constants.get(part, part) if name else part, safe=KEPT_IN_PATHS)
+            if name is None or name in self.wire.in_paths:
+                parts[index] = quote(self.wire.in_paths[part] if name else part, safe=KEPT_IN_PATHS)
             else:
                 parts[index] = quote(as_text(name, values), safe="")
-        return "".join(parts)
+        path = "".join(parts)
+        if "/." in path and DOTS & set(path.partition("?")[0].split("/")):
+            raise MappingError(
+                f'{self.key}: the path "{path}" has a segment "." or ".."', hint="see the values it is made of"
+            )
+        return path
 
     def _query(self, scope: Scope) -> Iterator[tuple[str, str]]:
         for name, node in self.query.items():
@@ -233,6 +247,12 @@ class Wired:
             text = compact(content.fill(scope))
             form[name] = text if filename is None else _file(text, compact(filename.fill(scope)), kind)
         return form
+
+
+def _in_path(text: str, resolve: Callable[[str], str]) -> str:
+    """A constant with its variables filled in and encoded, so that none adds a segment to a path."""
+    parts = (VARIABLE.sub(lambda match: quote(resolve(match.group()), safe=""), part) for part in text.split("$${"))
+    return "${".join(parts)
 
 
 def _file(text: str, filename: str, kind: str | None) -> HttpPart:

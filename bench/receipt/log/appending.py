@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import BinaryIO
 
 from bench.errors import VerificationError
+from bench.journal.places import ENTRIES
 from bench.receipt.findings import Verdict
 from bench.receipt.keyfiles import KeyRefused, SigningKey
 from bench.receipt.log.check import check_own_past
 from bench.receipt.log.entries import AnyEntry, KeyAdded, write_entry
 from bench.receipt.log.note import Checkpoint, write_checkpoint
-from bench.receipt.log.store import CHECKPOINT, CHECKPOINTS, ENTRIES, LogView, read_log
+from bench.receipt.log.store import CHECKPOINT, CHECKPOINTS, LogView, read_log
 from bench.receipt.merkle import Frontier, leaf_hash
 from bench.receipt.trusted import DEFAULT_ORIGIN, TrustStore
 from bench.receipt.written import write_atomically

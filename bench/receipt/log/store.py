@@ -13,11 +13,11 @@ from typing import TypeVar
 
 from bench.canonical import JSON, parse_file
 from bench.errors import CanonicalError, UsageError, VerificationError
+from bench.journal.places import ENTRIES
 from bench.receipt.log.entries import AnyEntry, ReceiptLogged, read_entry
 from bench.receipt.log.note import Checkpoint, read_note
 from bench.receipt.merkle import Frontier, leaf_hash
 
-ENTRIES = "entries.jsonl"
 CHECKPOINT = "checkpoint"
 CHECKPOINTS = "checkpoints"
 RECEIPTS = "receipts"

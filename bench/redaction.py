@@ -1,0 +1,209 @@
+"""Known secrets, found in every form in which they can come back, and replaced.
+
+Each character of a secret is looked for in every spelling: as it is, with backslashes, as an escape of JSON, PHP or
+Python, as an entity of HTML, in percent form or as ``+``, also where one escape was escaped again. Beside that stand
+the whole secret in hex and in base64, there also as part of a longer text such as ``user:pass``. A few plain searches
+pass what cannot hold a secret, so that ordinary text costs microseconds::
+
+    redactor.learn("a/b=c d")
+    redactor.hide(r"GET /x?key=a%2Fb%3Dc+d and {\"key\":\"a\\/b=c d\"}")     # both hidden
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import html.entities
+import re
+import urllib.parse
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache
+
+HIDDEN = "[redacted]"
+KEY_LIKE = re.compile(
+    r"\b(?:sk|pk|rk|gsk|xai|ghp|gho|hf|AIza|m0|sm|key)[-_][A-Za-z0-9_\-]{16,}\b|\bAIza[A-Za-z0-9_\-]{30,}\b"
+    r"|(?i:\b(?:bearer|token|api-key)\s+)[A-Za-z0-9._~+/\-]{16,}=*"
+)
+SHORTEST_SECRET = 4
+SHORTEST_VALUE = 8
+SHORTEST_PART = 8
+"""characters of base64 that are looked for inside longer base64"""
+_OVERDONE = re.compile(r"%[0-9A-Fa-f]{2}|\\(?:u00|x)[0-9A-Fa-f]{2}|&#|&amp;#")
+"""letters may be written as escapes, which nothing needs"""
+_LETTER = re.compile(r"\\+(?:u00|x)([0-9A-Fa-f]{2})")
+ROUNDS = 4
+"""escapes inside escapes that are undone"""
+_BACKSLASHES = (
+    r"(?:\\|\\{1,4}u005[cC]|%(?:25){0,3}5[cC]|&(?:amp;){0,3}#0{0,5}92;|&(?:amp;){0,3}#[xX]0{0,5}5[cC];|&bsol;)"
+)
+_LETTERS = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}
+
+_NUMBER = re.compile(r"[+-]?[\d.,]+|(?i:true|false|yes|no|on|off|none|null)")
+_WORD = re.compile(r"[A-Z]?[a-z]{,15}|[A-Z]{,15}")
+_REGION = re.compile(r"[a-z]{2,4}(?:-[a-z]{2,12}){1,2}-?\d{1,2}[a-z]?")
+_HOST = r"(?:localhost|\d{1,3}(?:\.\d{1,3}){3}|[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,}|[a-z][a-z0-9-]*(?=[:/]))"
+_ADDRESS = re.compile(rf"(?:[a-z][a-z0-9+.-]*://(?:[a-z]+@)?)?{_HOST}(?::\d{{1,5}})?(?:/[A-Za-z0-9._~-]{{0,15}})*")
+_FOLDER = re.compile(r"[~.]{0,2}/[\w./ -]*")
+_MODEL = re.compile(r"[a-z][a-z0-9_-]{1,30}/[A-Za-z0-9][A-Za-z0-9._:-]*")
+
+
+def is_setting(value: str) -> bool:
+    """Say whether a value is a plain setting: short, a number, a word, a region, an address, VENDOR/MODEL.
+
+    Hiding such a value would blank ordinary text, so it is hidden only where the variable's name says secret.
+    """
+    kinds = (_NUMBER, _WORD, _REGION, _MODEL, _ADDRESS, _FOLDER)
+    return len(value) < SHORTEST_VALUE or any(kind.fullmatch(value) for kind in kinds)
+
+
+class Redactor:
+    """Every secret that this process has seen."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, _Needles] = {}
+
+    def learn(self, secret: str) -> None:
+        """Remember a secret; shorter than four characters is not redacted (it would blank ordinary words)."""
+        if len(secret) < SHORTEST_SECRET or secret in self._known:
+            return
+        known = {**self._known, secret: _Needles(secret)}
+        self._known = dict(sorted(known.items(), key=lambda one: -len(one[0])))
+
+    @contextmanager
+    def forgetting(self) -> Iterator[None]:
+        """Forget at the end of the block what was learned inside it: for a process that outlives its secrets."""
+        before = self._known
+        try:
+            yield
+        finally:
+            self._known = before
+
+    @property
+    def knows_any(self) -> bool:
+        return bool(self._known)
+
+    def holds_secret(self, text: str) -> bool:
+        """Say whether a known secret occurs in ``text`` in any form."""
+        return any(_pattern(secret).search(text) for secret in self._suspects(text))
+
+    def hide(self, text: str) -> str:
+        """Replace known secrets, and nothing that merely looks like one."""
+        for secret in self._suspects(text):
+            text = _pattern(secret).sub(HIDDEN, text)
+        return text
+
+    def hide_in(self, value: object) -> object:
+        """Replace known secrets in every text of a JSON value, keys included."""
+        if isinstance(value, str):
+            return self.hide(value)
+        if isinstance(value, Mapping):
+            return {self.hide(key) if isinstance(key, str) else key: self.hide_in(one) for key, one in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.hide_in(one) for one in value]
+        return value
+
+    def __call__(self, text: str) -> str:
+        return KEY_LIKE.sub(HIDDEN, self.hide(text))
+
+    def _suspects(self, text: str) -> list[str]:
+        """The secrets that the text may hold, longest first."""
+        if not self._known:
+            return []
+        plainer = _unescaped(text) if "\\" in text or "%" in text or "&" in text else text
+        return [
+            secret
+            for secret, needles in self._known.items()
+            if needles.may_be_in(text) or (plainer is not text and needles.may_be_in(plainer))
+        ]
+
+
+def _unescaped(text: str) -> str:
+    """The text with its letters as they are; the same object where none was escaped."""
+    if not _OVERDONE.search(text):
+        return text
+    for _ in range(ROUNDS):
+        before = text
+        text = _LETTER.sub(lambda match: chr(int(match[1], 16)), html.unescape(urllib.parse.unquote(text)))
+        if text == before:
+            break
+    return text
+
+
+class _Needles:
+    """Plain texts of which every unescaped form of a secret holds one."""
+
+    __slots__ = ("_texts",)
+
+    def __init__(self, secret: str) -> None:
+        runs: list[str] = re.findall(r"[A-Za-z0-9]{2,}", secret)
+        raw = secret.encode("utf-8", "surrogatepass")
+        # without a run of plain letters there is nothing cheap to look for
+        self._texts = (max(runs, key=len), raw.hex(), raw.hex().upper(), *_base64_forms(raw)) if runs else ("",)
+
+    def may_be_in(self, text: str) -> bool:
+        return any(needle in text for needle in self._texts)
+
+
+def _base64_forms(raw: bytes) -> tuple[str, ...]:
+    """The secret in base64, whole and as the part that is the same wherever it stands in a longer text."""
+    whole = [base64.b64encode(raw).decode(), base64.urlsafe_b64encode(raw).decode()]
+    forms = {form.rstrip("=") for form in whole}
+    for before in range(3):
+        padded = bytes(before) + raw
+        skipped = -(-before * 8 // 6)
+        usable = len(padded) * 8 // 6
+        for encode in (base64.b64encode, base64.urlsafe_b64encode):
+            part = encode(padded).decode()[skipped:usable]
+            if len(part) >= SHORTEST_PART:
+                forms.add(part)
+    shortest_first = sorted(forms, key=len)
+    return tuple(form for n, form in enumerate(shortest_first) if not any(one in form for one in shortest_first[:n]))
+
+
+@lru_cache(512)
+def _pattern(secret: str) -> re.Pattern[str]:
+    raw = secret.encode("utf-8", "surrogatepass")
+    encoded = "|".join(re.escape(form) for form in sorted(_base64_forms(raw), key=len, reverse=True))
+    spelled = "".join(_run(run) for run in re.findall(r"\\+|[^\\]", secret, re.DOTALL))
+    return re.compile(f"{spelled}|(?:{encoded})[A-Za-z0-9+/_-]*={{0,2}}|(?i:{raw.hex()})", re.DOTALL)
+
+
+def _run(run: str) -> str:
+    return f"{_BACKSLASHES}+" if run[0] == "\\" else _spelled(run)
+
+
+def _spelled(char: str) -> str:
+    """One character in all its spellings."""
+    code, raw = ord(char), char.encode("utf-8", "surrogatepass")
+    units = char.encode("utf-16-be", "surrogatepass").hex()
+    forms = ["".join(rf"\\{{1,4}}u(?i:{units[at : at + 4]})" for at in range(0, len(units), 4))]
+    forms.append("".join(rf"\\{{1,4}}x(?i:{byte:02x})" for byte in raw))
+    forms.append("".join(rf"%(?:25){{0,3}}(?i:{byte:02x})" for byte in raw))
+    forms.append(rf"&(?:amp;){{0,3}}#(?:0{{0,5}}{code}|[xX]0{{0,5}}(?i:{code:x}));?")
+    if raw != char.encode("latin-1", "replace"):
+        forms += [rf"\\{{1,4}}x(?i:{code:02x})"] if code < 256 else [rf"\\{{1,4}}U(?i:{code:08x})"]
+    if char in _LETTERS:
+        forms.append(rf"\\{{1,4}}{_LETTERS[char]}")
+    forms += [f"&(?:amp;){{0,3}}{name}" for name in _entities().get(char, ())]
+    if char == " ":
+        forms += [r"\s", r"\+"]
+    if char == '"':
+        forms.append('""')
+    plain = re.escape(char)
+    if char.isascii() and char.isalnum():
+        return f"(?:{plain}|{'|'.join(forms)})"
+    return f"(?:{_BACKSLASHES}{{0,8}}(?:{'|'.join(forms)}|{plain}))"
+
+
+@lru_cache(1)
+def _entities() -> Mapping[str, tuple[str, ...]]:
+    """Names of characters in HTML, longest first."""
+    found: dict[str, list[str]] = {}
+    for name, char in html.entities.html5.items():
+        if len(char) == 1:
+            found.setdefault(char, []).append(re.escape(name))
+    return {char: tuple(sorted(names, key=len, reverse=True)) for char, names in found.items()}
+
+
+redactor = Redactor()
