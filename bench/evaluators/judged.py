@@ -9,17 +9,18 @@ Example::
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from bench.evaluators.jsonverdict import objects
-from bench.evaluators.parsing import ParsedVerdict, parse_verdict
+from bench.evaluators.parsing import ParsedVerdict, object_of, parse_object, parse_verdict, spoken, unparsed
 from bench.evaluators.prompts import CORRECTNESS_SCHEMA, MAX_TOKENS, JudgePrompt, JudgePrompts
 from bench.evaluators.protocol import Judge
 from bench.evaluators.refusals import is_refusal
 from bench.model import Completion, Hit, ScoredItem, Verdict
 
 NO_JUDGE = "no_judge"
+NO_RUBRIC = "no_rubric"
+NO_STATEMENTS = "no_statements"
 SCORES_SCHEMA: Mapping[str, object] = {
     "type": "object",
     "properties": {
@@ -29,6 +30,11 @@ SCORES_SCHEMA: Mapping[str, object] = {
     "required": ["scores", "reasoning"],
     "additionalProperties": False,
 }
+_LISTED: Mapping[str, object] = {
+    **SCORES_SCHEMA,
+    "properties": {"scores": {"type": "array"}, "reasoning": {"type": "string"}},
+}
+"""the same for reading: a score outside the scale has a reason of its own"""
 STATEMENTS_SCHEMA: Mapping[str, object] = {
     "type": "object",
     "properties": {
@@ -75,8 +81,24 @@ class JudgeEvaluator:
                 max_tokens=self.max_tokens,
             )
         )
-        parsed = parse_verdict(said.text, protocol=self.protocol, finish_reason=said.finish, threshold=self.threshold)
+        parsed = self._read(said, answer, by_schema=prompt.asks_for_json)
         return judged(self.name, prompt, said, parsed, refused=is_refusal(answer, item.refusals))
+
+    def _read(self, said: Completion, answer: str, *, by_schema: bool) -> ParsedVerdict:
+        """What was asked for by a schema is read by it alone; prose only where the prompt wants a word."""
+        if said.finish == "refusal":
+            return unparsed("refusal")
+        if by_schema and self.protocol == "auto":
+            return parse_object(said.text, CORRECTNESS_SCHEMA, finish_reason=said.finish, threshold=self.threshold)
+        if not said.text.strip():  # the paper's rule takes a missing text for a no
+            return unparsed(spoken(said.text, said.finish)[1])
+        return parse_verdict(
+            said.text,
+            protocol=self.protocol,
+            finish_reason=said.finish,
+            threshold=self.threshold,
+            answer=answer,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,13 +113,13 @@ class RubricEvaluator:
 
     async def evaluate(self, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None) -> Verdict:
         if not item.rubric:
-            return unasked(self.name, self.prompt, reason="no_rubric")
+            return unasked(self.name, self.prompt, reason=NO_RUBRIC)
         if judge is None:
             return unasked(self.name, self.prompt)
         if not answer.strip():
             return silent(self.name, self.prompt)
         said = await judge.ask(self.prompt.ask(item, answer, hits, schema=SCORES_SCHEMA, temperature=self.temperature))
-        value, reason = read_scores(said.text, len(item.rubric))
+        value, reason = read_scores(said.text, len(item.rubric), finish_reason=said.finish)
         parsed = _value(value, reason, self.threshold)
         return judged(self.name, self.prompt, said, parsed, refused=is_refusal(answer, item.refusals))
 
@@ -116,51 +138,34 @@ class FaithfulnessEvaluator:
         if judge is None:
             return unasked(self.name, self.prompt)
         if not answer.strip():
-            return unasked(self.name, self.prompt, reason="no_statements")
+            return unasked(self.name, self.prompt, reason=NO_STATEMENTS)
         said = await judge.ask(
             self.prompt.ask(item, answer, hits, schema=STATEMENTS_SCHEMA, temperature=self.temperature)
         )
-        value, reason = read_statements(said.text)
+        value, reason = read_statements(said.text, finish_reason=said.finish)
         parsed = _value(value, reason, self.threshold, faithfulness=value)
         return judged(self.name, self.prompt, said, parsed, refused=False)
 
 
-def read_scores(text: str, count: int) -> tuple[float | None, str]:
-    """The mean of ``scores``, which must be ``count`` numbers out of 0, 0.5 and 1."""
-
-    def read(tree: Mapping[str, object]) -> tuple[float | None, str]:
-        scores = tree.get("scores")
-        if not isinstance(scores, list) or len(scores) != count:
-            return None, "no_verdict"
-        if any(isinstance(s, bool) or s not in (0, 0.5, 1) for s in scores):
-            return None, "out_of_range"
-        return math.fsum(scores) / count, ""
-
-    return _read_one(text, read)
+def read_scores(text: str, count: int, *, finish_reason: str | None = None) -> tuple[float | None, str]:
+    """Return the mean of ``scores``, which must be ``count`` numbers out of 0, 0.5 and 1, or why there is none."""
+    tree, reason = object_of(text, _LISTED, deciding="scores", finish_reason=finish_reason)
+    scores = tree["scores"] if tree is not None else None
+    if not isinstance(scores, list) or len(scores) != count:
+        return None, reason or "no_verdict"
+    if any(isinstance(s, bool) or s not in (0, 0.5, 1) for s in scores):
+        return None, "out_of_range"
+    return math.fsum(scores) / count, ""
 
 
-def read_statements(text: str) -> tuple[float | None, str]:
-    """Supported / all of ``statements``; None with reason ``no_statements`` when the list is empty."""
-
-    def read(tree: Mapping[str, object]) -> tuple[float | None, str]:
-        listed = tree.get("statements")
-        if not isinstance(listed, list):
-            return None, "no_verdict"
-        marks = [entry.get("supported") if isinstance(entry, dict) else None for entry in listed]
-        if not all(isinstance(mark, bool) for mark in marks):
-            return None, "no_verdict"
-        return (marks.count(True) / len(marks), "") if marks else (None, "no_statements")
-
-    return _read_one(text, read)
-
-
-def _read_one(text: str, read: Callable[[Mapping[str, object]], tuple[float | None, str]]) -> tuple[float | None, str]:
-    if not text.strip():
-        return None, "empty"
-    found = {read(tree) for tree in objects(text)}
-    if not found:
-        return None, "no_verdict"
-    return next(iter(found)) if len(found) == 1 else (None, "conflict")
+def read_statements(text: str, *, finish_reason: str | None = None) -> tuple[float | None, str]:
+    """Return supported / all of ``statements``; None with reason ``no_statements`` when the list is empty."""
+    tree, reason = object_of(text, STATEMENTS_SCHEMA, deciding="statements", finish_reason=finish_reason)
+    listed = tree["statements"] if tree is not None else None
+    if not isinstance(listed, list):
+        return None, reason
+    marks = [entry["supported"] for entry in listed]
+    return (marks.count(True) / len(marks), "") if marks else (None, NO_STATEMENTS)
 
 
 def _value(value: float | None, reason: str, threshold: float, faithfulness: float | None = None) -> ParsedVerdict:

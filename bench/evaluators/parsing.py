@@ -1,42 +1,32 @@
 """Reading a judge's text: a verdict, or why there is none. What cannot be read is never a 0.
 
-The steps are tried in order: nothing there, JSON, a marked verdict, a line that is only a verdict, a
-leading verdict word, a plain statement; then refusal, truncation, no verdict.
+A prompt that asks for JSON by a schema is answered by that one object and nothing else; a prompt that asks for a word
+may be answered in prose. Reasoning blocks are left out, what the judge quotes never counts.
 
 Example::
 
-    parse_verdict("Verdict: yes ... Final verdict: no").correct         # False: the last marker counts
+    parse_verdict("Verdict: yes ... Final verdict: no").correct         # False: the last label counts
     parse_verdict("The answer is eyes").reason                          # "no_verdict"
+    parse_object('{"correctness": 1, "verdict": "no"}', schema)         # unparsed: not the object that was asked for
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Literal
 
 from bench.evaluators.jsonverdict import read_objects
-from bench.evaluators.words import ANY_WORD, bare_word, value_of_word
+from bench.evaluators.prose import read_prose
+from bench.reasoning import without_reasoning
+from bench.structured import one_object, strict_object
 from bench.values import dataclass
 
 Protocol = Literal["auto", "json", "longmemeval-official"]
 
-_BLOCKS = re.compile(r"<(think|thinking|reasoning)\b[^>]*>.*?</\1\s*>", re.IGNORECASE | re.DOTALL)
-_OPENED = re.compile(r"<(think|thinking|reasoning)\b[^>]*>", re.IGNORECASE)
-_CLOSED = re.compile(r"\A.*</(think|thinking|reasoning)\s*>", re.IGNORECASE | re.DOTALL)
-
-_DECORATION = r"[\s*_`\"'“”‘’\[\](){}#>~]*"
-_MARKED = re.compile(
-    r"\b(?:verdict|judge?ment|answer|label|grade|result|decision|evaluation)[*_`\"']*(?:\s+is)?\s*[:=]"
-    rf"[ \t*_`\"'“”‘’\[\](){{}}#>~]*(?P<word>{ANY_WORD})[*_`\"'“”‘’\]}}]*(?=[ \t]*$|[.!,;:)])",
-    re.IGNORECASE | re.MULTILINE,
-)
-_LEADING = re.compile(
-    rf"\A{_DECORATION}(?P<word>{ANY_WORD})[*_`\"'“”‘’\]\)]*(?:\s*[.,:;!]|\s+[-–—]|[–—]|-+(?=\s))", re.IGNORECASE
-)
-_STATED = re.compile(r"\b(?:is|was)(?P<not>\s+not|n['’]t)?\s+(?P<word>correct|incorrect|wrong|right)\b", re.IGNORECASE)
-_UNSURE = re.compile(r"\b(?:whether|if|cannot|can['’]t|unable|would|could|might|neither|none|nothing)\b", re.IGNORECASE)
+LONGEST = 256 * 1024
+"""characters of a text, reasoning left out, that may be a verdict"""
 _REFUSAL = re.compile(r"\b(?:sorry|cannot|can['’]t|unable|as an ai)\b", re.IGNORECASE)
-_SENTENCE_END = re.compile(r"[.!?\n]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,92 +41,97 @@ class ParsedVerdict:
 
 
 def parse_verdict(
-    text: str | None, *, protocol: str = "auto", finish_reason: str | None = None, threshold: float = 1.0
+    text: str | None,
+    *,
+    protocol: str = "auto",
+    finish_reason: str | None = None,
+    threshold: float = 1.0,
+    answer: str = "",
 ) -> ParsedVerdict:
-    """Read one verdict; ``correct`` means value >= threshold.
+    """Read one verdict; ``correct`` means value >= threshold. ``answer`` is what was judged, and may be quoted.
 
     ``protocol``: auto; json (nothing but JSON counts); longmemeval-official (the paper's substring rule,
     for comparison only).
     """
-    if protocol == "longmemeval-official":
-        said_yes = "yes" in (text or "").strip().lower()
-        return ParsedVerdict(state="parsed", correct=said_yes, value=float(said_yes))
-    if protocol not in ("auto", "json"):
+    if protocol not in ("auto", "json", "longmemeval-official"):
         raise ValueError(f"unknown judge protocol {protocol!r}")
-    if text is None or not text.strip():
-        return _unparsed("empty")
-    rest = _without_reasoning(text)
-    if rest is None:
-        return _unparsed("truncated")
-    if not rest.strip():
-        return _unparsed("empty")
+    rest, reason = spoken(text, finish_reason)
+    if protocol == "longmemeval-official" and reason in ("", "empty"):
+        return parsed(float("yes" in rest.lower()), threshold)
+    if reason:
+        return unparsed(reason)
     found = read_objects(rest)
     if found is not None:
         if found.reason is not None or found.value is None:
-            return _unparsed(found.reason or "no_verdict")
-        return _parsed(found.value, threshold, found.faithfulness)
-    if protocol == "json":
-        return _unparsed("truncated" if finish_reason == "length" else "no_verdict")
-    return _read_prose(rest, finish_reason, threshold)
+            return unparsed(found.reason or "no_verdict")
+        return parsed(found.value, threshold, found.faithfulness)
+    value = read_prose(rest, answer) if protocol == "auto" else None
+    if isinstance(value, str):
+        return unparsed(value)
+    return parsed(value, threshold) if value is not None else unparsed(_why_none(rest, finish_reason, protocol))
 
 
-def _without_reasoning(text: str) -> str | None:
-    """The text without its reasoning blocks; None when one was never closed."""
-    rest = _BLOCKS.sub("", text)
-    if _OPENED.search(rest):
-        return None
-    return _CLOSED.sub("", rest)
+def parse_object(
+    text: str | None, schema: Mapping[str, object], *, finish_reason: str | None = None, threshold: float = 1.0
+) -> ParsedVerdict:
+    """Read the one object of a schema with ``correctness`` and, optionally, ``faithfulness``; all else is unparsed."""
+    tree, reason = object_of(text, schema, deciding="correctness", finish_reason=finish_reason)
+    if tree is None:
+        return unparsed(reason)
+    value, faithfulness = tree["correctness"], tree.get("faithfulness")
+    assert isinstance(value, int | float)
+    return parsed(float(value), threshold, float(faithfulness) if isinstance(faithfulness, int | float) else None)
 
 
-def _read_prose(text: str, finish_reason: str | None, threshold: float) -> ParsedVerdict:
-    for step in (_marked, _only_word, _leading, _stated):
-        found = step(text)
-        if isinstance(found, str):
-            return _unparsed(found)
-        if found is not None:
-            return _parsed(found, threshold)
-    if _REFUSAL.search(text):
-        return _unparsed("refusal")
-    return _unparsed("truncated" if finish_reason == "length" else "no_verdict")
+def object_of(
+    text: str | None, schema: Mapping[str, object], *, deciding: str, finish_reason: str | None = None
+) -> tuple[Mapping[str, object] | None, str]:
+    """Return the one object of a schema that a text is, or why it is none; of its keys only ``deciding`` must be there.
+
+    The key that decides must have its type and range, and no key that the schema does not know may stand beside it.
+    """
+    rest, reason = spoken(text, finish_reason)
+    if reason:
+        return None, reason
+    tree = one_object(rest)
+    if tree is None:
+        return None, _why_none(rest, finish_reason, "json")
+    read = strict_object(rest, {**schema, "required": [deciding]})
+    return (read, "") if read is not None else (None, _misfit(tree.get(deciding), schema, deciding))
 
 
-def _marked(text: str) -> float | str | None:
-    """``Verdict: yes``: the last one wins."""
-    words = [match["word"] for match in _MARKED.finditer(text)]
-    return value_of_word(words[-1]) if words else None
+def _misfit(value: object, schema: Mapping[str, object], deciding: str) -> str:
+    properties = schema.get("properties")
+    wanted = properties.get(deciding) if isinstance(properties, Mapping) else None
+    number = isinstance(wanted, Mapping) and wanted.get("type") == "number"
+    plain = isinstance(value, int | float) and not isinstance(value, bool)
+    return "out_of_range" if number and plain and value == value and not 0 <= value <= 1 else "no_verdict"
 
 
-def _only_word(text: str) -> float | str | None:
-    """The first or the last line is nothing but a verdict word."""
-    lines = [line for line in text.splitlines() if line.strip()]
-    values = [value_of_word(bare_word(line)) for line in (lines[0], lines[-1])]
-    known = {value for value in values if value is not None}
-    return "conflict" if len(known) > 1 else next(iter(known), None)
+def spoken(text: str | None, finish_reason: str | None) -> tuple[str, str]:
+    """Return what a judge says without its reasoning, and why there is nothing to read ("" = there is)."""
+    nothing = "truncated" if finish_reason == "length" else "empty"
+    if text is None or not text.strip():
+        return "", nothing
+    rest = without_reasoning(text)
+    if rest is None:
+        return "", "truncated"
+    if not rest.strip():
+        return "", nothing
+    return ("", "no_verdict") if len(rest) > LONGEST else (rest, "")
 
 
-def _leading(text: str) -> float | str | None:
-    """The text begins with a verdict word and goes on after a mark."""
-    match = _LEADING.match(text)
-    return value_of_word(match["word"]) if match else None
+def _why_none(text: str, finish_reason: str | None, protocol: str) -> str:
+    if finish_reason == "length":
+        return "truncated"
+    return "refusal" if protocol == "auto" and _REFUSAL.search(text) else "no_verdict"
 
 
-def _stated(text: str) -> float | str | None:
-    """``is (not) correct`` as a statement of its own."""
-    found: set[float] = set()
-    for sentence in _SENTENCE_END.split(text):
-        if _UNSURE.search(sentence):
-            continue
-        for match in _STATED.finditer(sentence):
-            positive = match["word"].lower() in ("correct", "right")
-            if match["not"] and not positive:
-                return "conflict"
-            found.add(float(positive and not match["not"]))
-    return "conflict" if len(found) > 1 else next(iter(found), None)
-
-
-def _parsed(value: float, threshold: float, faithfulness: float | None = None) -> ParsedVerdict:
+def parsed(value: float, threshold: float, faithfulness: float | None = None) -> ParsedVerdict:
+    """A verdict of a value."""
     return ParsedVerdict(state="parsed", correct=value >= threshold, value=value, faithfulness=faithfulness)
 
 
-def _unparsed(reason: str) -> ParsedVerdict:
+def unparsed(reason: str) -> ParsedVerdict:
+    """No verdict, and why."""
     return ParsedVerdict(state="unparsed", reason=reason)

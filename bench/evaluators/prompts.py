@@ -1,7 +1,7 @@
 """Which judge prompt an item gets, and what is written into it.
 
 An abstention item is asked with the abstention prompt, before its type is looked at; then by type; then
-the default. Values go in as data: a closing tag that the prompt itself uses is defused inside them.
+the default. Values go in as data: a tag that the prompt itself uses is defused inside them, however it is spelled.
 
 Example::
 
@@ -11,11 +11,11 @@ Example::
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from bench.config.markers import Markers
 from bench.config.templates import Template
 from bench.model import ChatMessage, Hit, Prompt, ScoredItem
 
@@ -40,7 +40,6 @@ CORRECTNESS_SCHEMA: Mapping[str, object] = {
     "required": ["correctness", "faithfulness", "reasoning"],
     "additionalProperties": False,
 }
-_CLOSING_TAG = re.compile(r"</(\w+)>")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +65,9 @@ class JudgePrompt:
 
     def render(self, item: ScoredItem, response: str, hits: Sequence[Hit] = ()) -> str:
         """Fill in one item and what was answered."""
-        closing = _closing_tags(self.template.text)
-        return self.template.render({name: _as_data(value, closing) for name, value in _values(item, response, hits)})
+        markers = Markers.of(self.template.text)
+        values = ((name, value) for name, value in _values(item, response, hits) if value is not None)
+        return self.template.render({name: markers.defuse(value) for name, value in values})
 
     def ask(
         self,
@@ -104,23 +104,7 @@ def _values(item: ScoredItem, response: str, hits: Sequence[Hit]) -> list[tuple[
     ]
 
 
-def _as_data(value: str | None, closing: re.Pattern[str] | None) -> str | None:
-    """Text that cannot close a tag of the prompt."""
-    if value is None or closing is None or "</" not in value:
-        return value
-    return closing.sub(r"<\\/", value)
-
-
-# prompts are few and items many, so what a prompt's text says is worked out once
-
-
-@lru_cache(maxsize=256)
-def _closing_tags(text: str) -> re.Pattern[str] | None:
-    tags = sorted(set(_CLOSING_TAG.findall(text)))
-    return re.compile(rf"</(?=\s*(?:{'|'.join(map(re.escape, tags))})\s*>)") if tags else None
-
-
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=256)  # prompts are few and items many
 def _speaks_of_json(text: str) -> bool:
     return "json" in text.lower()
 

@@ -167,7 +167,7 @@ def test_whatever_was_answered_goes_in_as_data(text: str) -> None:
     assert said.endswith("</r> <q>Q</q>")
     inside = said.removeprefix("<r>").removesuffix("</r> <q>Q</q>")
     assert "</r>" not in inside and "</q>" not in inside
-    assert inside.replace("<\\/", "</") == text.replace("<\\/", "</")
+    assert inside.replace("\\", "") == text.replace("\\", "")
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,14 @@ def test_whatever_was_answered_goes_in_as_data(text: str) -> None:
         ("</ r >", "<\\/ r >"),
         ("</r\n>", "<\\/r\n>"),
         ("</rr>", "</rr>"),
-        ("</b> and <r>", "</b> and <r>"),
+        ("</b> and <r>", "</b> and <\\r>"),
+        ("</R>", "<\\/R>"),
+        ("</r class='x'>", "<\\/r class='x'>"),
+        ("< / r>", "<\\ / r>"),
+        ("</r", "<\\/r"),
+        ("＜/ｒ＞", "＜\\/ｒ＞"),
+        ("<\u200b/r>", "<\\\u200b/r>"),
+        ("&lt;/r&gt;", "&lt;\\/r&gt;"),
         ("</r></r>", "<\\/r><\\/r>"),
     ],
 )
@@ -285,7 +292,9 @@ async def test_the_threshold_of_a_judge_is_the_configs(text: str, threshold: flo
 @pytest.mark.parametrize(
     ("protocol", "text", "value", "reason"),
     [
-        ("auto", "Yes.", 1.0, ""),
+        ("auto", "Yes.", None, "no_verdict"),
+        ("auto", '{"correctness": 1}', 1.0, ""),
+        ("auto", '{"verdict": "yes"}', None, "no_verdict"),
         ("json", "Yes.", None, "no_verdict"),
         ("json", '{"verdict": "yes"}', 1.0, ""),
         ("longmemeval-official", "yes and no", 1.0, ""),
@@ -332,10 +341,13 @@ def test_the_value_of_a_rubric_is_the_exact_mean_of_its_lines(scores: list[float
 @pytest.mark.parametrize(
     ("text", "outcome"),
     [
-        ('{"scores": [1, 0]} and again {"scores": [1, 0]}', (0.5, "")),
-        ('{"scores": [1, 0]} {"scores": [0, 1]}', (0.5, "")),
-        ('{"scores": [1, 0]} {"scores": [1, 1]}', (None, "conflict")),
-        ('{"scores": [1, 0]} {"note": 1}', (None, "conflict")),
+        ('{"scores": [1, 0]} and again {"scores": [1, 0]}', (None, "no_verdict")),
+        ('{"scores": [1, 0]} {"scores": [0, 1]}', (None, "no_verdict")),
+        ('The response says {"scores": [1, 1]}', (None, "no_verdict")),
+        ('{"scores": [1, 0], "note": 1}', (None, "no_verdict")),
+        ('{"scores": [0, 0], "scores": [1, 1]}', (None, "no_verdict")),
+        ('<think>{"scores": [1, 1]}</think>{"scores": [1, 0]}', (0.5, "")),
+        ('<think>{"scores": [1, 1]}', (None, "truncated")),
         ('{"scores": [1, 0.25]}', (None, "out_of_range")),
         ('{"scores": [1, 2]}', (None, "out_of_range")),
         ('{"scores": [1, "0.5"]}', (None, "out_of_range")),
@@ -367,7 +379,8 @@ def test_the_value_of_statements_is_the_share_of_those_that_are_supported(marks:
         ('{"statements": [{"statement": "a", "supported": 1}]}', "no_verdict"),
         ('{"statements": ["a"]}', "no_verdict"),
         ('{"statements": {}}', "no_verdict"),
-        ('{"statements": []} {"statements": [{"supported": true}]}', "conflict"),
+        ('{"statements": []} {"statements": [{"supported": true}]}', "no_verdict"),
+        ('{"statements": [{"supported": true}]}', "no_verdict"),
         ("", "empty"),
     ],
 )

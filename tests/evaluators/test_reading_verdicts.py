@@ -6,12 +6,13 @@ import json
 from itertools import combinations
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from bench.evaluators import parse_verdict
 from bench.evaluators.jsonverdict import KEYS, objects
 from bench.evaluators.words import bare_word, value_of_word
+from bench.reasoning import without_reasoning
 
 RIGHT = ("yes", "correct", "right", "true", "pass", "passed")
 WRONG = ("no", "incorrect", "wrong", "false", "fail", "failed", "not correct")
@@ -83,7 +84,7 @@ def test_what_a_judge_thinks_is_not_what_it_says(tag: str, thought: str, word: s
 def test_a_thought_that_is_opened_again_and_never_closed_hides_the_verdict() -> None:
     assert read("<think>a</think> yes <think>but") == "truncated"
     assert read("<think>a</think> <think>b</think> yes") == 1.0
-    assert read("<thinker>no</thinker> Verdict: yes") == 1.0
+    assert read("<thinker>no</thinker>\nVerdict: yes") == 1.0
 
 
 # ------------------------------------------------------------------------ JSON
@@ -120,11 +121,13 @@ def test_the_value_of_a_key_is_a_number_a_truth_or_a_word(value: object, outcome
         ('{"score": 1} {"score": null}', "conflict"),
         ('{"outer": {"score": 1}}', "no_verdict"),
         ('[{"score": 0}, {"score": 0}]', 0.0),
-        ('{"score": 1, "score": 0}', 0.0),
+        ('{"score": 1, "score": 0}', "conflict"),
+        ('{"score": 1, "Score": 0}', "conflict"),
         ('{"correctness": 1', "no_verdict"),
-        ('{not json} {"score": 1}', 1.0),
-        ('{{"score": 1}}', 1.0),
-        ('{"verdict": "yes"} Verdict: no', 1.0),
+        ('{not json} {"score": 1}', "no_verdict"),
+        ('{{"score": 1}}', "no_verdict"),
+        ('{"verdict": "yes"}\nVerdict: no', 0.0),
+        ('The response is {"verdict": "yes"}', "no_verdict"),
         ("{} Verdict: yes", "no_verdict"),
         ('"yes" {"a": ' + "[" * 2000, "no_verdict"),
     ],
@@ -145,9 +148,10 @@ def test_faithfulness_is_kept_inside_its_bounds_and_never_spoils_a_verdict(
 
 
 @given(trees=st.lists(st.dictionaries(st.sampled_from("abc"), st.integers(), max_size=2), max_size=4), between=PLAIN)
-def test_every_outermost_object_of_a_text_is_found_in_order(trees: list[dict[str, int]], between: str) -> None:
-    text = between.join(["", *map(json.dumps, trees), ""])
-    assert list(objects(text)) == trees
+def test_objects_are_found_in_order_where_a_text_is_nothing_else(trees: list[dict[str, int]], between: str) -> None:
+    assert objects("\n".join(map(json.dumps, trees))) == trees
+    if between.strip(" ,\n"):
+        assert objects(between.join(["", *map(json.dumps, trees), ""])) == []
 
 
 # ------------------------------------------------------------------------ prose
@@ -172,7 +176,7 @@ def test_a_verdict_is_marked_by_nine_words(marker: str) -> None:
     ("text", "outcome"),
     [
         ("Verdict: yes we can", "no_verdict"),
-        ("Verdict: yes (see above)", "no_verdict"),
+        ("Verdict: yes (see above)", 1.0),
         ("Verdict: [yes]", 1.0),
         ("Verdict:\nyes", 1.0),
         ("no\nlong words\nno", 0.0),
@@ -220,6 +224,7 @@ def test_the_threshold_changes_no_value_and_no_reason(text: str, threshold: floa
 
 @given(text=st.text(max_size=60))
 def test_the_papers_rule_always_gives_a_verdict(text: str) -> None:
+    assume(without_reasoning(text) == text)
     got = parse_verdict(text, protocol="longmemeval-official")
     assert (got.value, got.correct) == (float("yes" in text.lower()), "yes" in text.lower())
 
