@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bench.config.markers import Markers
 from bench.config.source import fold
 from bench.engine.context import Context, fill
 from bench.engine.incoming import completion_without_secrets
 from bench.engine.live import Failure
 from bench.engine.records import AnswerResult, SearchResult, flags_of
+from bench.metrics.choices import listed
 from bench.model import ChatMessage, Corpus, Item, Prompt, count_tokens
 from bench.models import no_answer
 from bench.plan.asking import answer_tokens
@@ -85,12 +87,16 @@ def _budget(
 
 
 def _values(chosen: ChosenPrompt, corpus: Corpus, item: Item, context: Context) -> dict[str, object]:
-    """Fill the names that the prompt uses; a name that is not ours is looked up in item and corpus metadata."""
+    """Fill the names that the prompt uses; a name that is not ours is looked up in item and corpus metadata.
+
+    No text closes the tags that the prompt puts around it.
+    """
+    data = Markers.of(chosen.template.text).defuse
     ours: dict[str, object] = {
-        "question": item.question,
+        "question": data(item.question),
         "questionDate": f"{item.question_date:%Y-%m-%d %H:%M}" if item.question_date else None,
-        "retrievedContext": context.text,
-        "choices": "\n".join(item.choices) or None,
+        "retrievedContext": data(context.text),
+        "choices": data("\n".join(listed(item.choices))) or None,
     }
     names = chosen.template.names
     if names <= ours.keys():

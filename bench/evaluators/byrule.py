@@ -63,7 +63,7 @@ class LocomoEvaluator:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChoiceEvaluator:
-    """The first letter or option text that stands alone in the answer is the choice."""
+    """The option that the answer states is the choice; an answer that states none, or two, is wrong."""
 
     name: str = "mcq"
     threshold: float = 1.0
@@ -72,11 +72,12 @@ class ChoiceEvaluator:
     async def evaluate(self, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None) -> Verdict:
         wanted = choice_index(item.choice_answer, item.choices)
         chosen = chosen_index(answer, item.choices)
-        if wanted is None:
-            return verdict(self.name, None, self.threshold, refused=False, reason="no_choice_answer")
         refused = chosen is None and is_refusal(answer, item.refusals)
-        value = 0.0 if refused and not item.abstention else None if chosen is None else float(chosen == wanted)
-        return verdict(self.name, value, self.threshold, refused=refused, reason="no_choice")
+        if wanted is None and not item.abstention:
+            return verdict(self.name, None, self.threshold, refused=False, reason="no_choice_answer")
+        right = refused if chosen is None and item.abstention else chosen is not None and chosen == wanted
+        found = verdict(self.name, float(right), self.threshold, refused=refused)
+        return found if chosen is not None or refused else replace(found, reason="no_choice")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

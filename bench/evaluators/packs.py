@@ -147,6 +147,6 @@ def generic(name: str) -> str:
     return _generic_pack().judge[name]
 
 
-def generic_answer() -> str:
-    """The answer prompt for benchmarks that bring none."""
-    return _generic_pack().answer["default"]
+def generic_answer(name: str = "default") -> str:
+    """The answer prompt for benchmarks that bring none: default, or choices where there are options to choose from."""
+    return _generic_pack().answer[name]

@@ -104,8 +104,8 @@ def _misfit(value: object, schema: Mapping[str, object], deciding: str) -> str:
     properties = schema.get("properties")
     wanted = properties.get(deciding) if isinstance(properties, Mapping) else None
     number = isinstance(wanted, Mapping) and wanted.get("type") == "number"
-    plain = isinstance(value, int | float) and not isinstance(value, bool)
-    return "out_of_range" if number and plain and value == value and not 0 <= value <= 1 else "no_verdict"
+    plain = value if isinstance(value, int | float) and not isinstance(value, bool) else 0.0
+    return "out_of_range" if number and plain == plain and not 0 <= plain <= 1 else "no_verdict"
 
 
 def spoken(text: str | None, finish_reason: str | None) -> tuple[str, str]:

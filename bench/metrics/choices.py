@@ -1,22 +1,76 @@
-"""Multiple choice: which option a gold means, and which one an answer names first.
+"""Multiple choice: how options are listed, which one a gold means, and which one an answer states.
 
 Example::
 
+    listed(("Rome", "Paris"))                                   # ("(A) Rome", "(B) Paris")
     choice_index("B", ("Rome", "Paris"))                        # 1; also for "(b)" and "paris"
-    chosen_index("I think it is Paris, not Rome.", ("Rome", "Paris"))        # 1
+    chosen_index("Not (A). Final answer: B", ("Rome", "Paris"))     # 1: a statement wins over a mention
 
-An option has a letter, A to Z by its place, and a text; where an option's text is a letter, the text counts.
+An option has a letter, A to Z by its place or the one that its text begins with, and a text; where an option's text
+is a letter, the text counts. Two statements that differ are no choice.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Iterator, Sequence
 from string import ascii_uppercase
 
 from bench.metrics.normal import normal_form
 
-_AROUND = "().:*\"' "
+LONGEST = 64 * 1024
+"""characters of an answer that are read"""
+_AROUND = "().:*\"'` []{}$\\_"
+_OWN = re.compile(r"\s*[(\[]?(?P<letter>[A-Za-z])(?:[)\].:](?:\s.*)?|\s*)", re.DOTALL)
+_LATEX = re.compile(r"\\(?:text|textbf|mathrm|mathbf)[ ]?\{([^{}\n]*)\}")
+_BOXED = re.compile(r"\\(?:boxed|fbox)[ ]?\{([^{}\n]*)\}")
+_BOLD = re.compile(r"\*\*([^*\n]{1,200})\*\*|__([^_\n]{1,200})__")
+_EMPHASIS = str.maketrans("", "", "*_`$\\")
+_OPEN, _CLOSE = r"[(\[{\"'“‘]{0,3}", r"[)\]}\"'”’]"
+_NOUN = r"(?:answer|option|choice|selection|pick|conclusion)"
+_STATED = re.compile(
+    rf"\b(?P<final>final\s+)?{_NOUN}\b(?:\s*\([^()\n]{{0,40}}\))?\s*"
+    r"(?:(?:is|was|would be|should be|must be)\b|[:=]|->|→|[-–—](?=\s)){1,3}"
+    r"\s*(?:(?:the|letter|option|choice|answer|clearly|therefore)\b\s*[:=]?\s*){0,3}",
+    re.IGNORECASE,
+)
+_TAKEN = re.compile(
+    r"\bI(?:'d|'ll|\s+would|\s+will)?\s+(?:choose|pick|select|go\s+with|answer)\s+(?:with\s+)?(?:option\s+|choice\s+)?",
+    re.IGNORECASE,
+)
+_FOREIGN = re.compile(
+    r"(?:答案|正确选项|选项|选择|答え|回答|정답|ответ|antwort|réponse|respuesta|risposta|resposta)"
+    r"(?:\s*(?:是|为|為|は|은|ist|est|es|è|é|[:=]))*\s*",
+    re.IGNORECASE,
+)
+_PRAISED = re.compile(
+    rf"(?<!\w){_OPEN}(?P<letter>[A-Za-z]){_CLOSE}{{0,3}}\s+(?:is|would be)\s+(?:the\s+)?(?:correct|right|best)\b"
+)
+_BECAUSE = r"\s+(?:because|since|as|for|due)\b"
+_LETTER = re.compile(rf"(?P<open>{_OPEN})(?P<letter>[A-Za-z])(?P<close>{_CLOSE}{{0,3}})(?![A-Za-z0-9_])(?!['’]\w)")
+_GOES_ON = re.compile(r"[ \t]+[A-Za-z]")
+_SAYS_WHY = re.compile(_BECAUSE, re.IGNORECASE)
+_MENTIONED = re.compile(
+    r"(?<!\w)(?:\((?P<in>[A-Za-z])\)|(?P<upper>[A-Z])(?=[).:,*]|\s*$|\s+(?:and|or|&)\s+\(?[A-Z]\b))", re.MULTILINE
+)
+_LINE = re.compile(rf"{_OPEN}(?P<letter>[A-Za-z])(?:{_CLOSE}{{1,3}}[.:]?(?=\s|$)|[.:](?=\s|$)|\s*$|\s+[-–—]\s)")
+_WORDS_TOO = frozenset("AI")
+"""letters that are English words: before another word they are no choice"""
+
+
+def letters_of(choices: Sequence[str]) -> str:
+    """Return the letter of each option: the ones that all texts begin with, else A to Z by place."""
+    own = [found["letter"].upper() if (found := _OWN.fullmatch(choice)) else "" for choice in choices]
+    return "".join(own) if all(own) and len(set(own)) == len(own) else ascii_uppercase[: len(choices)]
+
+
+def listed(choices: Sequence[str]) -> tuple[str, ...]:
+    """Return the options as a prompt lists them, each with the letter that an answer may give."""
+    if choices and all(_OWN.fullmatch(choice) for choice in choices):
+        return tuple(choices)
+    letters = letters_of(choices)
+    return tuple(f"({letters[at]}) {text}" if at < len(letters) else text for at, text in enumerate(choices))
 
 
 def choice_index(gold: str | None, choices: Sequence[str]) -> int | None:
@@ -25,21 +79,107 @@ def choice_index(gold: str | None, choices: Sequence[str]) -> int | None:
 
 
 def chosen_index(answer: str, choices: Sequence[str]) -> int | None:
-    """The option that an answer names first; of two texts that begin together the longer one."""
+    """The option that an answer states, else the only letter or the first option text that it mentions."""
     whole = _named(answer, choices)
-    if whole is not None or not choices:
+    if whole is not None or not choices or len(answer) > LONGEST:
         return whole
-    text = answer.strip()
-    letters = ascii_uppercase[: len(choices)]
-    found: list[tuple[int, int, int]] = []
-    for match in re.finditer(rf"(?<!\w)(?:\(([{letters}])\)|([{letters}])(?=[).:,*]|\s*$|\s*\n))", text):
-        found.append((match.start(), 0, letters.index(match[1] or match[2])))
+    text = unicodedata.normalize("NFKC", answer).strip()
+    for _ in range(2):
+        text = _LATEX.sub(r"\1", text)
+    for found in (_statements(text, choices), set(_edge_lines(text, choices)), set(_bold(text, choices))):
+        if found:
+            return found.pop() if len(found) == 1 else None
+    return _mentioned(text.translate(_EMPHASIS), choices)
+
+
+def _statements(text: str, choices: Sequence[str]) -> set[int]:
+    """What boxes and phrases such as ``the answer is`` state; a final statement stands for all."""
+    found = {place for box in _BOXED.findall(text) if (place := _inside(box, choices)) is not None}
+    plain = _BOXED.sub(r"\1", text).translate(_EMPHASIS)
+    final: set[int] = set()
+    for pattern in (_STATED, _TAKEN, _FOREIGN):
+        for match in pattern.finditer(plain):
+            place = _at(plain, match.end(), choices)
+            if place is not None:
+                (final if "final" in match.re.groupindex and match["final"] else found).add(place)
+    letters = letters_of(choices)
+    for match in _PRAISED.finditer(plain):
+        if match["letter"].upper() in letters and match["letter"].isupper():
+            found.add(letters.index(match["letter"].upper()))
+    return final or found
+
+
+def _inside(boxed: str, choices: Sequence[str]) -> int | None:
+    """What a box holds: a letter or a text, or one before the other."""
+    plain = boxed.translate(_EMPHASIS).strip()
+    return _named(plain, choices) if _named(plain, choices) is not None else _at(plain, 0, choices)
+
+
+def _at(text: str, start: int, choices: Sequence[str]) -> int | None:
+    """The option whose text or letter begins at a place; of two texts the longer one."""
+    rest = text[start : start + 2000].lstrip(" \t\n:\"'“‘([")
+    texts = [(len(one), at) for at, one in enumerate(choices) if (span := _text_of(one)) and span.match(rest)]
+    if texts:
+        return max(texts, key=lambda one: (one[0], -one[1]))[1]
+    letters, match = letters_of(choices), _LETTER.match(text, _after_space(text, start))
+    if match is None or match["letter"].upper() not in letters:
+        return None
+    bare = not match["close"] and _GOES_ON.match(text, match.end()) and not _SAYS_WHY.match(text, match.end())
+    if bare and (match["letter"].upper() in _WORDS_TOO or match["letter"].islower()):
+        return None
+    return letters.index(match["letter"].upper())
+
+
+def _after_space(text: str, start: int) -> int:
+    while start < len(text) and text[start].isspace():
+        start += 1
+    return start
+
+
+def _edge_lines(text: str, choices: Sequence[str]) -> Iterator[int]:
+    """What the first and the last line are, or begin with: ``B``, ``(B) Paris``."""
+    lines = [line for line in text.translate(_EMPHASIS).splitlines() if line.strip()]
+    letters = letters_of(choices)
+    for line in (lines[0], lines[-1]) if lines else ():
+        named, match = _named(line, choices), _LINE.match(line.strip())
+        if named is not None:
+            yield named
+        elif match is not None and match["letter"].upper() in letters:
+            yield letters.index(match["letter"].upper())
+
+
+def _bold(text: str, choices: Sequence[str]) -> Iterator[int]:
+    letters = letters_of(choices)
+    for match in _BOLD.finditer(text):
+        inside = (match[1] or match[2]).strip()
+        named, line = _named(inside, choices), _LINE.match(inside)
+        if named is not None:
+            yield named
+        elif line is not None and line["letter"].upper() in letters:
+            yield letters.index(line["letter"].upper())
+
+
+def _mentioned(text: str, choices: Sequence[str]) -> int | None:
+    """The only letter that is mentioned, or the option text that comes first; letters that differ are no choice."""
+    letters = letters_of(choices)
+    found = [
+        (match.start(), 0, letters.index(letter))
+        for match in _MENTIONED.finditer(text)
+        if (letter := (match["in"] or match["upper"]).upper()) in letters
+    ]
+    if len({place for _, _, place in found}) > 1:
+        return None
     for place, choice in enumerate(choices):
-        option = re.escape(choice.strip()).replace(r"\ ", r"\s+")
-        standing = re.search(rf"(?<!\w){option}(?!\w)", text, re.IGNORECASE) if choice.strip() else None
+        standing = span.search(text) if (span := _text_of(choice, before=r"(?<!\w)")) else None
         if standing:
             found.append((standing.start(), -len(choice), place))
     return min(found)[2] if found else None
+
+
+def _text_of(choice: str, before: str = "") -> re.Pattern[str] | None:
+    """An option's text that stands alone, whatever the white space between its words."""
+    option = re.escape(choice.strip()).replace(r"\ ", r"\s+")
+    return re.compile(rf"{before}{option}(?!\w)", re.IGNORECASE) if option else None
 
 
 def _named(text: str, choices: Sequence[str]) -> int | None:
@@ -47,6 +187,6 @@ def _named(text: str, choices: Sequence[str]) -> int | None:
     texts = [normal_form(choice) for choice in choices]
     if normal_form(text) in texts:
         return texts.index(normal_form(text))
-    letter = text.strip(_AROUND).upper()
-    place = ascii_uppercase.find(letter) if len(letter) == 1 else -1
-    return place if 0 <= place < len(choices) else None
+    plain = text if len(text) > LONGEST else _BOXED.sub(r"\1", _LATEX.sub(r"\1", unicodedata.normalize("NFKC", text)))
+    letter, letters = plain.strip(_AROUND + "\n\t\r").upper(), letters_of(choices)
+    return letters.index(letter) if len(letter) == 1 and letter in letters else None

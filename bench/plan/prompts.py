@@ -69,13 +69,15 @@ class Prompts:
         own = (config.evaluation.answer_prompt, config.evaluation.judge_prompts)
         written = any(one.default is not None or one.by_question_type for one in own) or own[1].abstention is not None
         custom = written or answer_prompt is not None or bool(judge_prompts)
+        chosen = {
+            name: ChosenPrompt(
+                name=name, template=Template.parse(text, names, where=f"{config.name}: answer prompt {name!r}")
+            )
+            for name, text in answers.items()
+        }
+        _require_choices(config, chosen)
         return cls(
-            answers={
-                name: ChosenPrompt(
-                    name=name, template=Template.parse(text, names, where=f"{config.name}: answer prompt {name!r}")
-                )
-                for name, text in answers.items()
-            },
+            answers=chosen,
             judges=JudgePrompts.of(
                 _judges(config, pack, judge_prompts, frozenset(types), folder),
                 prompt_of_type={
@@ -109,8 +111,22 @@ def _answers(config: BenchmarkConfig, pack: Pack | None, given: str | None, fold
     if given is not None:
         _allow(config.name, "--answer-prompt", own.user_override)
         return {DEFAULT: read_prompt(given, folder)}
-    answers = {DEFAULT: generic_answer(), **(pack.answer if pack else {}), **own.by_question_type}
+    usual = generic_answer("choices" if config.has_choices else "default")
+    answers = {DEFAULT: usual, **(pack.answer if pack else {}), **own.by_question_type}
     return answers if own.default is None else {**answers, DEFAULT: own.default}
+
+
+def _require_choices(config: BenchmarkConfig, answers: Mapping[str, ChosenPrompt]) -> None:
+    """A model cannot choose among options that it is not shown."""
+    if config.evaluation.method != "mcq":
+        return
+    for name, prompt in answers.items():
+        if "choices" not in prompt.template.names:
+            raise ConfigError(
+                f'the answer prompt "{name}" of {config.name} does not list the options: method mcq needs ${{choices}}',
+                where=prompt.template.where,
+                hint="add a line with ${choices} to the prompt",
+            )
 
 
 def _judges(

@@ -239,7 +239,11 @@ def _default_prompts() -> frozenset[str]:
     from bench.canonical import sha256_hex
     from bench.evaluators.packs import generic, generic_answer  # loads every prompt there is
 
-    texts = (generic_answer(), *map(generic, ("default", "abstention", "rubric", "faithfulness")))
+    texts = (
+        generic_answer(),
+        generic_answer("choices"),
+        *map(generic, ("default", "abstention", "rubric", "faithfulness")),
+    )
     return frozenset(sha256_hex(text.encode()) for text in texts)
 
 

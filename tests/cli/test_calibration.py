@@ -13,6 +13,8 @@ Bench = Callable[..., Any]
 RUN = ("run", "--run-id", "r", "--benchmarks", "judged", "--providers", "bm25", "--judge-model", "builtin/scripted")
 FLAGS = ("--answering-model", "builtin/extractive")
 
+RIGHT = json.dumps({"correctness": 1, "faithfulness": 1, "reasoning": ""})
+
 
 @pytest.fixture
 def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
@@ -47,7 +49,7 @@ def calibration(bench: Bench) -> list[dict[str, Any]]:
 
 
 def test_a_judge_that_says_yes_to_all_is_warned_of(bench: Bench, judge: Callable[[str], None]) -> None:
-    judge("yes")
+    judge(RIGHT)
     bench(*RUN, *FLAGS, "--judge-calibration")
     found = {one["prompt"]: one for one in calibration(bench)}
     assert set(found) == {"default", "abstention"}
@@ -69,7 +71,7 @@ def test_a_judge_that_says_nothing_usable_is_counted_as_unparsed(bench: Bench, j
 def test_without_the_flag_nothing_is_calibrated_and_a_resume_asks_no_probe_again(
     bench: Bench, judge: Callable[[str], None]
 ) -> None:
-    judge("yes")
+    judge(RIGHT)
     bench(*RUN, *FLAGS)
     assert calibration(bench) == []
     bench("run", "--run-id", "s", *RUN[3:], *FLAGS, "--judge-calibration")
@@ -82,7 +84,7 @@ def test_without_the_flag_nothing_is_calibrated_and_a_resume_asks_no_probe_again
 
 
 def test_the_probes_are_counted_in_the_plan(bench: Bench, judge: Callable[[str], None]) -> None:
-    judge("yes")
+    judge(RIGHT)
 
     def calls(*more: str) -> int:
         found = json.loads(bench("plan", *RUN[3:], *FLAGS, *more, "--json").stdout)

@@ -15,6 +15,8 @@ from tests.small_world import World
 
 YES, NO = '{"correct": true}', '{"correct": false}'
 
+RIGHT, WRONG = (json.dumps({"correctness": value, "faithfulness": value, "reasoning": ""}) for value in (1, 0))
+
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
@@ -24,7 +26,7 @@ def world(tmp_path: Path) -> World:
         "configs/benchmarks/judged.yaml",
         "name: judged\nversion: '1'\nextends: facts\nevaluation: {method: llm-judge}\n",
     )
-    says(world, "yes")
+    says(world, RIGHT)
     return world
 
 
@@ -61,7 +63,7 @@ async def test_a_judge_that_says_yes_to_all_is_measured_and_warned_of(world: Wor
 
 
 async def test_a_judge_that_says_no_to_all_is_measured_and_not_warned_of(world: World) -> None:
-    says(world, "no")
+    says(world, WRONG)
     await run(world)
     (data,) = [data for _, _, data in events(world, "judge_calibration") if data["prompt"] == "default"]
     assert (data["fpr"]["value"], data["fnr"]["value"], data["judge_noise"]) == (0.0, 1.0, 1.0)

@@ -120,7 +120,8 @@ async def test_a_judge_is_not_paid_twice_for_the_same_prompt_and_answer(world_of
     world.variables.update(OPENAI_BASE_URL=f"{world.url}/v1", OPENAI_API_KEY="test-key-of-nobody")
     world.write(
         "configs/benchmarks/judged.yaml",
-        "name: judged\nversion: '1'\nextends: facts\nevaluation: {method: llm-judge}\n",
+        "name: judged\nversion: '1'\nextends: facts\nevaluation:\n  method: llm-judge\n"
+        "  judgePrompts: {default: 'Is ${response} right? yes or no'}\n",
     )
     first = await world.run(
         benchmarks="judged", providers="faulty", answering_model="builtin/extractive", judge_model="openai/stub-yes"

@@ -245,9 +245,9 @@ async def test_locomo_scores_nothing_of_an_unknown_category(metadata: dict[str, 
     ("answer", "abstention", "value", "reason", "abstained"),
     [
         ("I don't know", False, 0.0, "", True),
-        ("I don't know", True, None, "no_choice", True),
+        ("I don't know", True, 1.0, "", False),
         ("A or nothing", False, 0.0, "", False),
-        ("none of them", False, None, "no_choice", False),
+        ("none of them", False, 0.0, "no_choice", False),
         ("B", True, 1.0, "", False),
     ],
 )

@@ -221,6 +221,12 @@ class BenchmarkConfig(BenchmarkFile):
         return self.display_name or self.name
 
     @property
+    def has_choices(self) -> bool:
+        """True when the config names the field that holds the options of a question."""
+        nested = self.fields.questions
+        return bool(self.fields.choices or (nested is not None and nested.choices_field))
+
+    @property
     def has_evidence(self) -> bool:
         """True when the config says where the gold stands."""
         nested = self.fields.questions is not None and self.fields.questions.evidence_field is not None

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import PurePath
 
@@ -21,6 +22,7 @@ ANSWERLESS = frozenset({"none", "deletion-check", "mcq", "rubric"})
 SESSION_NAMES = ("date", "sessionDate", "session", "turns", "metadata.*")
 ANSWER_NAMES = ("question", "questionDate", "retrievedContext", "choices", "speakerA", "speakerB")
 JUDGE_NAMES = ("question", "answer", "response", "questionType", "questionDate", "rubric", "evidence")
+_SHOWS_CHOICES = re.compile(r"(?<!\$)\$\{\s*choices\b")
 SUFFIXES = {".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv"}
 
 
@@ -94,16 +96,28 @@ def _evaluation(config: BenchmarkConfig) -> Iterator[Finding]:
     if (evaluation.method == "custom") != (evaluation.custom_evaluator is not None):
         text = "method custom and customEvaluator need each other"
         yield ("evaluation", "method"), text, "customEvaluator: ./file.py:Class"
-    fields, nested = config.fields, config.fields.questions
-    if evaluation.method == "mcq" and not (fields.choices or (nested and nested.choices_field)):
+    fields = config.fields
+    if evaluation.method == "mcq" and not config.has_choices:
         yield ("schema",), 'method mcq needs "choices" in schema', "name the field that holds the choices"
     if evaluation.method == "mcq" and fields.choice_answer is None:
         yield ("schema",), 'method mcq needs "choiceAnswer" in schema', "name the field that holds the right choice"
+    yield from _prompts_without_choices(config)
     if evaluation.method == "deletion-check" and config.deletion is None:
         text = "deletion-check needs the strategy add-delete-verify"
         yield ("evaluation", "method"), text, "see docs/add-a-benchmark.md"
     if evaluation.pack is not None and "@" not in evaluation.pack:
         yield ("evaluation", "pack"), f'pack "{evaluation.pack}" has no version', "write NAME@VERSION"
+
+
+def _prompts_without_choices(config: BenchmarkConfig) -> Iterator[Finding]:
+    """A model cannot choose among options that it is not shown."""
+    prompts = config.evaluation.answer_prompt
+    named: list[tuple[tuple[str, ...], str]] = [(("default",), prompts.default or "")]
+    named += [(("byQuestionType", kind), text) for kind, text in prompts.by_question_type.items()]
+    for path, text in named if config.evaluation.method == "mcq" else ():
+        if text and not _SHOWS_CHOICES.search(text):
+            problem = "method mcq needs ${choices} in the answer prompt: the model is not shown the options"
+            yield ("evaluation", "answerPrompt", *path), problem, "add a line with ${choices} to the prompt"
 
 
 def _types(config: BenchmarkConfig) -> Iterator[Finding]:
