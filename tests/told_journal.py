@@ -46,6 +46,7 @@ class Told:
     beyond: Sequence[Sequence[str]] = ()
     context_hits: int = 99
     gold: tuple[str, ...] = ("s1",)
+    answerable: bool = True
     not_ingested: tuple[str, ...] = ()
     reason: str = ""
     verdicts: tuple[Verdict, ...] = (RIGHT,)
@@ -111,7 +112,7 @@ def rows_of(record: JobRecord, one: Told) -> Iterator[Entry]:
         key=key(chain.job, Phase.EVALUATE),
         outcome=one.outcome,
         message=one.message,
-        data={"gold": list(one.gold), "reason": one.reason, **absent, **corrected},
+        data={"gold": list(one.gold), "reason": one.reason, "answerable": one.answerable, **absent, **corrected},
         payloads={
             "item": {
                 "question": one.question, "answers": list(one.expected), "evidence": {"sessions": list(one.gold)},

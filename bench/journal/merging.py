@@ -1,7 +1,7 @@
 """Union journals of one plan: order does not matter, the same shard twice is harmless.
 
 Every attempt of every source is kept. Of the ok attempts of one phase the earliest wins (it becomes
-the last attempt), and all must agree in what is not measured: hits, answer, verdicts, state, values::
+the last attempt), and all must agree in what is not measured: hits, answer, verdicts, state, labels::
 
     outcome = await merge([Path("a"), Path("b")], Path("checkpoints/whole"), run_id="whole")
     print(outcome.gaps)

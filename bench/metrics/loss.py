@@ -27,6 +27,7 @@ class LossKind(StrEnum):
     UNSCORED = "unscored"
     GOLD_SUSPECT = "gold_suspect"
     JUDGE_DISAGREEMENT = "judge_disagreement"
+    SHOULD_HAVE_ABSTAINED = "should_have_abstained"
     NO_EVIDENCE_KNOWN = "no_evidence_known"
     NOT_INGESTED = "not_ingested"
     NOT_RETRIEVED = "not_retrieved"
@@ -48,6 +49,8 @@ class LossFacts:
 
     state: State | None
     """None = pending: not lost yet"""
+    answerable: bool = True
+    """False: the right answer is to abstain"""
     gold_suspect: bool = False
     verdicts: Sequence[Verdict] = ()
     """of every judge and epoch"""
@@ -80,6 +83,8 @@ def loss_of(facts: LossFacts) -> Loss | None:
         return Loss(kind=LossKind.GOLD_SUSPECT)
     if disagree(facts.verdicts):
         return Loss(kind=LossKind.JUDGE_DISAGREEMENT)
+    if not facts.answerable and facts.state is not State.MEASURED:
+        return Loss(kind=LossKind.SHOULD_HAVE_ABSTAINED)
     if not facts.evidence:
         return None if facts.state is State.MEASURED else Loss(kind=LossKind.NO_EVIDENCE_KNOWN)
     if facts.ingested is not None and not set(facts.evidence) <= set(facts.ingested):

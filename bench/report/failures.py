@@ -201,6 +201,7 @@ def facts_of(item: ItemRecord, verdicts: Sequence[Verdict], *, gold_suspect: boo
     kept, beyond = _slots(search, "retrieved"), _slots(search, "beyond")
     return LossFacts(
         state=item.state,
+        answerable=scored is None or scored.data.get("answerable") is not False,
         gold_suspect=gold_suspect,
         verdicts=verdicts,
         # a system without ids cannot say what it found

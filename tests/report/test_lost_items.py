@@ -35,6 +35,8 @@ REASONS: dict[str, tuple[Told, str | None]] = {
     "right": (Told(item="q"), None),
     "not ended": (Told(item="q", state=None), None),
     "a judge against an exact match": (wrong(verdicts=(RIGHT, JUDGED)), "judge_disagreement"),
+    "an answer where there is none": (wrong(gold=(), answerable=False), "should_have_abstained"),
+    "an answer from evidence of something else": (wrong(answerable=False), "should_have_abstained"),
     "no evidence named": (wrong(gold=()), "no_evidence_known"),
     "a system without ids": (wrong(retrieved=None), "no_evidence_known"),
     "evidence that was not sent": (wrong(not_ingested=("s1",)), "not_ingested"),

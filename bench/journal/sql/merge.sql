@@ -31,11 +31,12 @@ INSERT INTO payload (hash, bytes, body) SELECT hash, bytes, body FROM src.payloa
 ON CONFLICT (hash) DO UPDATE SET body = excluded.body WHERE payload.body IS NULL;
 
 -- name: stage
--- content and scoring: what two sources must agree on (a scoring stays with the last attempt only);
+-- content and scoring: what two sources must agree on (a scoring stays with the last attempt only). Values of metrics
+-- are not among it: they follow from the content, or were measured and are never the same twice;
 -- whole: the measured rest, which tells copies of one row from two rows
 INSERT INTO stage
 SELECT ?1, p.entry, o.name, p.phase, p.corpus, p.unit, p.epoch, p.attempt, p.outcome, e.generation, e.started_us,
-  CASE WHEN s.entry IS NOT NULL THEN digest(s.state, l.data, h.names, s.packed) END,
+  CASE WHEN s.entry IS NOT NULL THEN digest(s.state, l.data) END,
   digest(p.outcome, plain(e.data), (
     SELECT group_concat(digest(v.evaluator, v.value, v.correct), '') FROM (
       SELECT * FROM src.verdict WHERE entry = p.entry ORDER BY seq) v)),
@@ -48,8 +49,7 @@ JOIN src.entry e ON e.id = p.entry
 LEFT JOIN src.message m ON m.id = e.message
 LEFT JOIN src.score s ON p.phase = 5 AND s.owner = p.owner AND s.corpus = p.corpus AND s.unit = p.unit
   AND s.epoch = p.epoch AND s.generation = e.generation AND s.entry = p.entry
-LEFT JOIN src.labels l ON l.id = s.labels
-LEFT JOIN src.shape h ON h.id = s.shape;
+LEFT JOIN src.labels l ON l.id = s.labels;
 
 -- name: stage_steps
 INSERT INTO step
