@@ -117,12 +117,12 @@ def row(progress: Progress, job: JobProgress, head: list[str], cells: int) -> li
 
 
 def score_text(job: JobProgress) -> str:
-    """The running score with its Wilson interval over what is scored so far."""
+    """The running score with the interval that the final table would give to what is scored so far."""
     if job.score is None:
         return "-"
-    from bench.stats import interval_wilson
+    from bench.stats import Sums, interval_of
 
-    found = interval_wilson(round(job.score_sum), job.scored)
+    found = interval_of(Sums(job.scores.values(), clustered=job.clustered))
     bounds = f" [{found.low:.3f}, {found.high:.3f}]" if found is not None else ""
     return f"{job.score:.3f}{bounds} n={job.scored}"
 

@@ -17,7 +17,7 @@ from functools import cache
 
 from pydantic import TypeAdapter
 
-from bench.engine.progress import Count, JobProgress, LaneProgress, Progress
+from bench.engine.progress import Count, JobProgress, LaneProgress, Progress, Scores
 from bench.model import Phase, State
 from bench.plan import Plan
 
@@ -34,8 +34,8 @@ class Word:
     """lane -> phase -> total, done, failed"""
     states: Mapping[str, Mapping[State, int]] = field(default_factory=dict)
     """by job"""
-    scores: Mapping[str, tuple[float, int]] = field(default_factory=dict)
-    """job -> sum, count"""
+    scores: Mapping[str, Mapping[str, Scores]] = field(default_factory=dict)
+    """job -> corpus -> count, sum, sum of squares"""
     cost_usd: Decimal = Decimal(0)
     earlier_usd: Decimal = Decimal(0)
     """the part of it that earlier attempts left in the journal that this one continues"""
@@ -61,7 +61,7 @@ class Word:
                 for key, lane in lanes.items()
             },
             states={key: dict(job.states) for key, job in jobs.items()},
-            scores={key: (job.score_sum, job.scored) for key, job in jobs.items()},
+            scores={key: dict(job.scores) for key, job in jobs.items()},
             cost_usd=progress.cost_usd,
             earlier_usd=progress.earlier_usd,
             unknown_costs=progress.unknown_costs,
@@ -146,9 +146,8 @@ class Gathered(Progress):
             job.states = Counter()
             for word in latest:
                 job.states.update(word.states.get(key, {}))
-            scores = [word.scores.get(key, (0.0, 0)) for word in latest]
-            job.score_sum, job.scored = sum(one for one, _ in scores), sum(count for _, count in scores)
         self.cost_usd = sum(map(self._cost_of, self._latest.values()), Decimal(0))
+            job.scores = _joined([word.scores.get(key, {}) for word in latest])
         self.unknown_costs = sum(word.unknown_costs for word in every)
         self.rate_limited = sum(word.rate_limited for word in every)
         self.calls = sum(word.calls for word in every)
@@ -157,6 +156,16 @@ class Gathered(Progress):
         """Add up the attempts at a shard, each of which begins anew or continues the journal of an earlier one."""
         attempts = [word for word in self._attempts.values() if word.shard == latest.shard]
         return max(latest.cost_usd, sum((word.cost_usd - word.earlier_usd for word in attempts), Decimal(0)))
+
+
+def _joined(parts: Iterable[Mapping[str, Scores]]) -> dict[str, Scores]:
+    """Add up what the shards scored in each corpus."""
+    found: dict[str, Scores] = {}
+    for part in parts:
+        for corpus, more in part.items():
+            n, total, squares = found.get(corpus, (0, 0.0, 0.0))
+            found[corpus] = (n + more[0], total + more[1], squares + more[2])
+    return found
 
 
 def _summed(counts: Iterable[tuple[int, int, int] | None]) -> Count:

@@ -76,7 +76,8 @@ class Counting:
         self.progress.phase_durable(self._lane_of[row.key.owner], row.key.phase, failed=not row.ok)
         if row.state is not None:
             value = row.verdicts[0].value if row.verdicts else None
-            self.progress.item_ended(row.key.owner, self._state(row.key, row.state, row.outcome), value)
+            state = self._state(row.key, row.state, row.outcome)
+            self.progress.item_ended(row.key.owner, state, value, row.key.corpus)
 
     def _state(self, key: Key, state: State, outcome: str) -> State | None:
         """How the item ended with this repeat; None while another one is to come."""

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from bench.plan import Job, Lane
 
 RATE_WINDOW_S = 30.0
+Scores = tuple[int, float, float]
+"""how many values, their sum, the sum of their squares"""
 
 
 @dataclass(slots=True)
@@ -51,8 +53,10 @@ class JobProgress:
     judge: str | None
     planned: int = 0
     states: Counter[State] = field(default_factory=Counter)
-    score_sum: float = 0.0
-    scored: int = 0
+    scores: dict[str, Scores] = field(default_factory=dict)
+    """corpus -> what was scored there so far"""
+    clustered: bool = False
+    """the items of a corpus belong together: the interval is one over corpora"""
     stopped: str | None = None
     """why this job takes no more work, None while it does"""
 
@@ -66,6 +70,7 @@ class JobProgress:
             answering=None if job.answering == NONE else job.answering,
             judge=None if job.judge == NONE else job.judge,
             planned=lane.benchmark.n_selected,
+            clustered=lane.benchmark.config.cluster_by is not None,
         )
 
     @property
@@ -73,9 +78,14 @@ class JobProgress:
         return sum(self.states.values())
 
     @property
+    def scored(self) -> int:
+        """How many verdict values there are so far."""
+        return sum(n for n, _, _ in self.scores.values())
+
+    @property
     def score(self) -> float | None:
         """Mean verdict value of what is scored so far."""
-        return self.score_sum / self.scored if self.scored else None
+        return sum(total for _, total, _ in self.scores.values()) / self.scored if self.scored else None
 
 
 @dataclass(slots=True)
@@ -127,7 +137,7 @@ class Progress:
             count.done += 1
         self._ended_at.append(self._clock())
 
-    def item_ended(self, job: str, state: State | None, value: float | None) -> None:
+    def item_ended(self, job: str, state: State | None, value: float | None, corpus: str = "") -> None:
         """An item of a job has its state; errors may be retried later and then count again.
 
         No state: only one of its repeats has ended, with this value.
@@ -136,8 +146,8 @@ class Progress:
         if state is not None:
             row.states[state] += 1
         if value is not None:
-            row.scored += 1
-            row.score_sum += value
+            n, total, squares = row.scores.get(corpus, (0, 0.0, 0.0))
+            row.scores[corpus] = (n + 1, total + value, squares + value * value)
 
     # ---- what a display asks
 

@@ -64,6 +64,14 @@ class FoldRule(Protocol):
     def fold(self, sample: Sample) -> Folded: ...
 
 
+ONE_CLUSTER = "one conversation: the interval is over its items and does not speak of other conversations"
+
+
+def one_cluster(values: Tally) -> str:
+    """What to know of an interval where the items that belong together are all items there are."""
+    return ONE_CLUSTER if values.clusters == 1 else ""
+
+
 def share(total: float, n: int) -> float | None:
     """total / n, None when n is 0."""
     return total / n if n else None
@@ -87,7 +95,10 @@ class Mean:
         zero = share(values.total, everything) if self.failures_as_zero else None
         found = stats.interval_of(values, sample.level, shares=self.shares)
         return Folded(
-            value=share(values.total, values.n * self.scale), as_zero=zero, interval=scaled(found, self.scale)
+            value=share(values.total, values.n * self.scale),
+            as_zero=zero,
+            interval=scaled(found, self.scale),
+            note=one_cluster(values),
         )
 
 
@@ -107,7 +118,9 @@ class Macro:
         means = [g.values.total / g.values.n for g in groups if g.values]
         zeros = [g.values.total / (g.values.n + g.n_failed) for g in groups if g.values.n + g.n_failed]
         found = stats.interval_macro_of([g.values for g in groups], sample.level)
-        return Folded(value=stats.mean(means), as_zero=stats.mean(zeros), interval=found)
+        return Folded(
+            value=stats.mean(means), as_zero=stats.mean(zeros), interval=found, note=one_cluster(sample.values)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +134,8 @@ class Percentile:
 
     def fold(self, sample: Sample) -> Folded:
         n = sample.values.n
-        if n > stats.ORDER_STATISTIC_FROM:
+        alone = one_cluster(sample.values)
+        if n > stats.ORDER_STATISTIC_FROM or alone:
             values, clusters = sample.values.ordered(), None  # sorting again is then nearly free
         else:
             values, clusters = sample.values.pairs()
@@ -131,6 +145,8 @@ class Percentile:
             notes.append("p99 of n<100 is the maximum")
         if found is not None and n < 200:
             notes.append("interval is descriptive: n < 200")
+        if found is not None and alone:
+            notes.append(alone)
         return Folded(value=self._at(values), interval=scaled(found, self.scale), note="; ".join(notes))
 
     def _at(self, values: Sequence[float]) -> float | None:
@@ -151,6 +167,7 @@ class Spread:
         points = {f"p{p}": stats.percentile(values, p) for p in (50, 90, 95, 99)}
         points["max"] = values[-1] if values else None
         note = ", ".join(f"{name} {v / self.scale:g}" for name, v in points.items() if v is not None)
+        note = "; ".join(filter(None, (note, one_cluster(sample.values))))
         found = stats.interval_of(sample.values, sample.level, shares=False)
         value = share(sample.values.total, sample.values.n * self.scale)
         return Folded(value=value, interval=scaled(found, self.scale), note=note)

@@ -8,8 +8,9 @@ Every number comes from stored rows of the newest scoring; nothing is computed f
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Literal, cast
 
 from bench.errors import UsageError
@@ -17,6 +18,7 @@ from bench.journal import Probe, Reader, RunState
 from bench.journal.records import FailedFor, Spent
 from bench.metrics.fold import fold as fold_metrics
 from bench.metrics.overlay import GoldScores
+from bench.metrics.rules import ONE_CLUSTER
 from bench.model import FAILED_STATES, SCORED_STATES, Measurement, State
 from bench.plan.leftover import NOT_CLEARED, still_true
 from bench.plan.ranges import gaps_of
@@ -201,6 +203,7 @@ async def _fold_job(
             *told,
             *_repeat_notes(record, _failed(repeats)),
             *await answer_notes(reader, record, counts.error_kinds),
+            *_cluster_notes(measured.values()),
             *size_notes(record, facts),
             *notes,
             *gold_notes(gold),
@@ -220,6 +223,12 @@ def whether_invalid(
     """Why a job of this run has no headline number; empty = it is valid."""
     allowed = _max_error_rate(reader)
     return invalid_reasons(repeats, counts.error_kinds, record.n_repeats, allowed, probes, epochs=record.epochs)
+
+
+def _cluster_notes(measured: Iterable[Measurement]) -> list[str]:
+    """Say once what an interval of a single conversation does not speak of."""
+    alone = (one.interval.method for one in measured if one.interval is not None and ONE_CLUSTER in one.note)
+    return [f"{ONE_CLUSTER} ({method})" for method in islice(alone, 1)]
 
 
 def _failed(states: Mapping[State, int]) -> int:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from bench.stats.ratios import percentile_ratio
     from bench.stats.resampling import ORDER_STATISTIC_FROM, bootstrap_interval, percentile_interval
     from bench.stats.significance import McNemar, PairedT, SignFlip, holm, mcnemar, mde, paired_t, sign_flip
-    from bench.stats.tally import Heap, Strays, Tally, exact, exact_sum, rounded
+    from bench.stats.tally import Heap, Strays, Sums, Tally, exact, exact_sum, rounded
 
 __all__ = [
     "EXACT_UP_TO",
@@ -46,6 +46,7 @@ __all__ = [
     "PairedT",
     "SignFlip",
     "Strays",
+    "Sums",
     "Tally",
     "as_ratio",
     "bootstrap_interval",
@@ -96,5 +97,5 @@ __getattr__ = front(
     ratios="percentile_ratio",
     resampling="ORDER_STATISTIC_FROM bootstrap_interval percentile_interval",
     significance="McNemar PairedT SignFlip holm mcnemar mde paired_t sign_flip",
-    tally="Heap Strays Tally exact exact_sum rounded",
+    tally="Heap Strays Sums Tally exact exact_sum rounded",
 )

@@ -17,7 +17,7 @@ from dataclasses import replace
 from bench.model import Interval
 from bench.stats.descriptive import DEGENERATE, above_rounding, mean, stderr, stderr_clustered
 from bench.stats.distributions import normal_quantile, t_quantile
-from bench.stats.tally import Tally, clusters_of
+from bench.stats.tally import Sums, Tally, clusters_of
 
 
 def interval_wilson(successes: float, n: int, level: float = 0.95) -> Interval | None:
@@ -58,17 +58,21 @@ def interval_cluster(values: Sequence[float], clusters: Sequence[Hashable], leve
 def interval(
     values: Sequence[float], clusters: Sequence[Hashable] | None = None, level: float = 0.95
 ) -> Interval | None:
-    """The interval that fits the data (metrics.md 8), or None where none can be given."""
-    return interval_of(Tally.of(values, clusters), level)
+    """The interval that fits the data (metrics.md 8), or None where none can be given, as over one cluster."""
+    tally = Tally.of(values, clusters)
+    return None if tally.clusters == 1 else interval_of(tally, level)
 
 
-def interval_of(tally: Tally, level: float = 0.95, *, shares: bool = True) -> Interval | None:
-    """The same for numbers that were gathered in a tally; ``shares`` False: money or time, which no 1 bounds."""
+def interval_of(tally: Tally | Sums, level: float = 0.95, *, shares: bool = True) -> Interval | None:
+    """The same for numbers that were gathered; of one cluster it is an interval over its items.
+
+    ``shares`` False: money or time, which no 1 bounds. An interval over items speaks of no other cluster: say so.
+    """
     if not tally:
         return None
     count = tally.clusters
-    if count is not None:
-        return None if count < 2 else _t_or_degenerate(tally, "cluster_t", count, level, shares=shares)
+    if count is not None and count > 1:
+        return _t_or_degenerate(tally, "cluster_t", count, level, shares=shares)
     if shares and tally.binary():
         return interval_wilson(tally.total, tally.n, level)
     return None if tally.n < 2 else _t_or_degenerate(tally, "t", tally.n, level, shares=shares)
@@ -85,14 +89,16 @@ def interval_macro(
     interval stands in for it, otherwise there is no interval. Errors that are all 0 give the degenerate form.
     """
     names: Sequence[Sequence[Hashable] | None] = [None] * len(groups) if clusters is None else clusters
-    return interval_macro_of([Tally.of(group, some) for group, some in zip(groups, names, strict=True)], level)
+    tallies = [Tally.of(group, some) for group, some in zip(groups, names, strict=True)]
+    return None if clusters_of(tallies) == 1 else interval_macro_of(tallies, level)
 
 
 def interval_macro_of(groups: Sequence[Tally], level: float = 0.95) -> Interval | None:
-    """The same for groups that were gathered in tallies."""
+    """The same for groups that were gathered in tallies; of one cluster it is an interval over its items."""
     filled = [group for group in groups if group]
     n = sum(group.n for group in filled)
     count = clusters_of(filled) or n
+    count = count if count > 1 else n  # one cluster: over its items
     if count < 2:
         return None
     errors = [_group_error(group, level, clustered=count < n) for group in filled]
@@ -119,7 +125,7 @@ def _group_error(group: Tally, level: float, *, clustered: bool) -> float | None
     return None if wilson is None else (wilson.high - wilson.low) / (2 * normal_quantile(0.5 + level / 2))
 
 
-def _error(tally: Tally, clusters: int | None) -> float:
+def _error(tally: Tally | Sums, clusters: int | None) -> float:
     """Standard error of the mean; CR1 over clusters."""
     if clusters is None:
         error = math.sqrt(tally.square() / (tally.n - 1) / tally.n)
@@ -129,7 +135,7 @@ def _error(tally: Tally, clusters: int | None) -> float:
     return above_rounding(error, tally.total / tally.n)
 
 
-def _t_or_degenerate(tally: Tally, method: str, count: int, level: float, *, shares: bool) -> Interval | None:
+def _t_or_degenerate(tally: Tally | Sums, method: str, count: int, level: float, *, shares: bool) -> Interval | None:
     se = _error(tally, count if method == "cluster_t" else None)
     centre, bounded = tally.total / tally.n, tally.bounded()
     if se < DEGENERATE:

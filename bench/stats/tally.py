@@ -205,6 +205,45 @@ class Tally:
         return [heap.different() for _, heap in self._heaps] + [some.values for some in self._strays]
 
 
+class Sums:
+    """Shares of which only sums are kept, for a score that is shown while it grows: n, sum, sum of squares per cluster.
+
+    ``clustered`` False: the clusters are only where the numbers came from.
+    """
+
+    def __init__(self, groups: Iterable[tuple[int, float, float]], *, clustered: bool = True) -> None:
+        self._groups = list(groups)
+        self.n = sum(n for n, _, _ in self._groups)
+        self.total = math.fsum(total for _, total, _ in self._groups)
+        self._squares = math.fsum(squares for _, _, squares in self._groups)
+        self._clustered = clustered
+
+    def __bool__(self) -> bool:
+        return self.n > 0
+
+    @property
+    def clusters(self) -> int | None:
+        """How many clusters there are; None where every number is one of its own."""
+        return len(self._groups) if self._clustered and len(self._groups) < self.n else None
+
+    def deviations(self) -> list[float]:
+        """Each cluster's sum of deviations from the mean of all."""
+        centre = self.total / self.n
+        return [total - n * centre for n, total, _ in self._groups]
+
+    def square(self) -> float:
+        """The sum of squared deviations from the mean."""
+        return max(0.0, self._squares - self.total * self.total / self.n)
+
+    def bounded(self) -> bool:
+        """Shares lie in 0..1."""
+        return True
+
+    def binary(self) -> bool:
+        """Nothing but 0 and 1: of shares, only these are their own squares."""
+        return self._squares == self.total
+
+
 def clusters_of(tallies: Sequence[Tally]) -> int | None:
     """How many clusters there are in all; None where every number is one of its own."""
     names: set[Hashable] = set()

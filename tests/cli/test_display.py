@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from bench import stats
 from bench.cli import display, live
 from bench.cli.display import JsonDisplay, PlainDisplay, QuietDisplay, display_for, follow, seconds_text, totals_text
 from bench.cli.global_flags import Globals, current
@@ -286,11 +287,24 @@ def test_a_row_shows_names_as_text_and_why_a_job_stopped() -> None:
 
 
 @pytest.mark.parametrize(
-    ("score_sum", "scored", "text"),
-    [(0.0, 0, "-"), (3.0, 4, "0.750 [0.301, 0.954] n=4"), (0.0, 2, "0.000 [0.000, 0.658] n=2")],
+    ("values", "text"),
+    [
+        ({}, "-"),
+        ({"c1": [1, 1, 1, 0]}, "0.750 [0.301, 0.954] n=4"),
+        ({"c1": [0, 0]}, "0.000 [0.000, 0.658] n=2"),
+        ({"c1": [1, 1, 0, 1], "c2": [0, 0, 1, 0], "c3": [1, 0, 1, 1]}, "0.583 [0.000, 1.000] n=12"),
+        ({"c1": [0.5, 0.25, 0.75]}, "0.500 [0.000, 1.000] n=3"),
+    ],
 )
-def test_the_running_score_has_its_interval_and_its_n(score_sum: float, scored: int, text: str) -> None:
-    assert score_text(job(score_sum=score_sum, scored=scored)) == text
+def test_the_running_score_has_the_interval_of_the_final_table_and_its_n(
+    values: dict[str, list[float]], text: str
+) -> None:
+    scores = {corpus: (len(own), sum(own), sum(one * one for one in own)) for corpus, own in values.items()}
+    assert score_text(job(scores=scores, clustered=True)) == text
+    if values:
+        every = [one for own in values.values() for one in own]
+        found = stats.interval(every, [corpus for corpus, own in values.items() for _ in own])
+        assert found is not None and f"[{found.low:.3f}, {found.high:.3f}]" in text
 
 
 @given(done=some.integers(0, 300), total=some.integers(1, 200), cells=some.integers(0, 12))

@@ -25,7 +25,7 @@ def word(shard: int, attempt: str = "a", done: int = 1, cost: str = "0.5") -> Wo
         worker=f"tcp://w{shard}",
         phases={LANE: {Phase.SEARCH: (4, done, 1)}},
         states={JOB: {State.CORRECT: done, State.ERROR: 1}},
-        scores={JOB: (float(done), done)},
+        scores={JOB: {"c": (done, float(done), float(done))}},
         cost_usd=Decimal(cost),
         in_flight=2,
         oldest_s=float(shard),
