@@ -146,8 +146,8 @@ class Gathered(Progress):
             job.states = Counter()
             for word in latest:
                 job.states.update(word.states.get(key, {}))
-        self.cost_usd = sum(map(self._cost_of, self._latest.values()), Decimal(0))
             job.scores = _joined([word.scores.get(key, {}) for word in latest])
+        self.cost_usd = sum(map(self._cost_of, self._latest.values()), Decimal(0))
         self.unknown_costs = sum(word.unknown_costs for word in every)
         self.rate_limited = sum(word.rate_limited for word in every)
         self.calls = sum(word.calls for word in every)

@@ -303,7 +303,8 @@ def test_the_running_score_has_the_interval_of_the_final_table_and_its_n(
     assert score_text(job(scores=scores, clustered=True)) == text
     if values:
         every = [one for own in values.values() for one in own]
-        found = stats.interval(every, [corpus for corpus, own in values.items() for _ in own])
+        clusters = [corpus for corpus, own in values.items() for _ in own]
+        found = stats.interval_of(stats.Tally.of(every, clusters))
         assert found is not None and f"[{found.low:.3f}, {found.high:.3f}]" in text
 
 

@@ -55,7 +55,7 @@ async def test_one_conversation_has_intervals_over_its_items_and_says_so(tmp_pat
 
 
 async def test_several_conversations_have_intervals_over_conversations(tmp_path: Path) -> None:
-    one, notes, _ = await folded(tmp_path, 2)
+    one, notes, _ = await folded(tmp_path, 4)
     assert one.metrics["accuracy"].interval is not None
     assert one.metrics["accuracy"].interval.method == "cluster_t"
     assert not any(ONE_CLUSTER in note for note in notes)
