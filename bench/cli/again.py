@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from bench.plan import Plan
 
 
-FOR_ANSWERS = ("answering_model", "answer_prompt", "context_budget")
+FOR_ANSWERS = ("answering_model", "answer_prompt", "context_budget", "max_answer_tokens")
 """flags that make other answers"""
 
 

@@ -123,7 +123,8 @@ class Asked:
         if (self.item.id, self.epoch) in self.lane.todo.answered[owner]:
             entry = await self._stored(key)
             if entry is not None:
-                return AnswerResult.of(entry)
+                known = AnswerResult.of(entry)
+                return known if known.failure is None else known.failure
         done = await self._attempt(
             owner, Phase.ANSWER, lambda: answer(self.lane, model, self.ready.content.corpus, self.item, found)
         )

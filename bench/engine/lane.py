@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterable, Iterator, Set
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -34,10 +34,11 @@ from bench.engine.spaces import space_of
 from bench.engine.todo import Todo
 from bench.events import bind, log
 from bench.journal import CorpusKind, CorpusRow, Event, Probe
-from bench.model import CHARS_PER_TOKEN, Corpus, Hit, Memory, Phase, Space
+from bench.model import Corpus, Hit, Memory, Phase, Space
 from bench.plan import Lane
 from bench.plan.validity import in_words
 from bench.providers import Batching, Provider, Versioned
+from bench.providers.batching import cut_as
 
 CORPORA_A_SLOT = 8
 """corpora that may be under way for each ingest slot: most of them wait for an index"""
@@ -243,15 +244,8 @@ class OpenLane:
 
     @property
     def batching(self) -> Batching:
-        """How memories are cut: the provider's way, and into chunks where its config says so."""
-        rule = self.plan.provider.config.ingest
-        if rule.unit != "chunk" or rule.chunk is None:
-            return self.provider.batching
-        return replace(
-            self.provider.batching,
-            split_chars=rule.chunk.size * CHARS_PER_TOKEN,
-            split_overlap=rule.chunk.overlap * CHARS_PER_TOKEN,
-        )
+        """How memories are cut: the provider's way, and into pieces or chunks where its config says so."""
+        return cut_as(self.plan.provider.config.ingest, self.provider.batching)
 
     def corpus(self, corpus_id: str) -> Corpus:
         return self.plan.benchmark.dataset.corpus(corpus_id)

@@ -24,7 +24,9 @@ from typing import cast
 from bench.engine.live import Failure
 from bench.journal import Entry
 from bench.journal.rows import OK
-from bench.model import Call, Hit
+from bench.model import Call, Completion, Hit
+from bench.models import cleaned, no_answer
+from bench.models.dialect import Finish
 from bench.values import dataclass
 
 
@@ -139,7 +141,7 @@ class AnswerResult:
     flags: tuple[str, ...] = ()
     """see `flags_of`"""
     failure: Failure | None = None
-    """why the reply is no answer; not read back"""
+    """why the reply is no answer"""
     native_finish: str = ""
     raw: str | None = None
     """the text as it was sent, where it held reasoning; not read back"""
@@ -192,11 +194,14 @@ class AnswerResult:
 
     @classmethod
     def of(cls, entry: Entry) -> AnswerResult:
-        """Read a stored answer."""
+        """Read a stored answer; one of an earlier version may still hold its reasoning, or be none."""
         data, measured = entry.data, entry.measured
+        said = cleaned(Completion(text=cast("str", data["answer"]), model="", finish=cast("Finish", data["finish"])))
+        error = no_answer(said)
         return cls(
-            text=cast("str", data["answer"]),
-            finish=cast("str", data["finish"]),
+            text=said.text,
+            finish=said.finish,
+            failure=None if error is None else Failure.of(error),
             context_hits=cast("int", data["context_hits"]),
             prompt=cast("str", data["prompt"]),
             prompt_sha256=cast("str", data["prompt_sha256"]),

@@ -13,7 +13,7 @@ What was paid for is not paid again: a rescore and a fork call no provider, a fo
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -156,8 +156,19 @@ def check_stored(identity: Mapping[str, object], plan: Plan, start: Phase) -> No
         IdentityError: with a readable diff.
     """
     found = changes(resting_on(identity, start), resting_on(plan.identity, start))
+    if start is Phase.EVALUATE:
+        names = {job.answering for job in plan.jobs}
+        found += changes(_asked_of(identity, names), _asked_of(plan.identity, names))
     if found:
         raise IdentityError("the stored results rest on something else", changes=found)
+
+
+def _asked_of(identity: Mapping[str, object], names: Set[str]) -> dict[str, object]:
+    """How answering models are called: the token limit, and the extra fields of each."""
+    settings = cast("Mapping[str, object]", identity["settings"])
+    models = cast("Mapping[str, Mapping[str, object]]", identity["models"])
+    own = {name: models[name].get("settings") for name in sorted(names) if name in models}
+    return {"settings": {"max_answer_tokens": settings.get("max_answer_tokens")}, "models": own}
 
 
 def resting_on(identity: Mapping[str, object], start: Phase) -> dict[str, object]:

@@ -70,5 +70,6 @@ class Spoken:
         said = cleaned(await self._model.complete(prompt))
         error = no_answer(said) if self._role == "provider" else None
         if error is not None:
+            error.hint = f"choose a model without reasoning instead of {self.name}"
             raise error
         return said

@@ -14,7 +14,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from bench.model import Memory
+from bench.config.provider.sections import Ingest
+from bench.model import CHARS_PER_TOKEN, Memory
 from bench.providers.protocol import Batching
 
 PIECE_MARK = "#"
@@ -26,6 +27,16 @@ def whole_id(memory_id: str) -> str:
     """Fold the id of a piece to the memory it belongs to: ``a#3`` -> ``a``."""
     whole, mark, number = memory_id.rpartition(PIECE_MARK)
     return whole if mark and number.isdigit() else memory_id
+
+
+def cut_as(rule: Ingest, batching: Batching) -> Batching:
+    """Cut memories as a config says, whatever the provider's class is: ``split``, or the chunks of ``unit: chunk``."""
+    if rule.unit == "chunk" and rule.chunk is not None:
+        size, overlap = rule.chunk.size * CHARS_PER_TOKEN, rule.chunk.overlap * CHARS_PER_TOKEN
+        return replace(batching, split_chars=size, split_overlap=overlap)
+    if rule.split is not None:
+        return replace(batching, split_chars=rule.split.max_chars, split_overlap=rule.split.overlap)
+    return batching
 
 
 def pieces(memories: Iterable[Memory], batching: Batching) -> Iterator[Memory]:

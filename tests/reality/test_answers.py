@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from bench.engine.records import AnswerResult
+from bench.journal import Entry, Key
+from bench.model import Phase
 from tests.reality.chat_stub import Reply, Stub, completion, delta, events, serving
 
 Bench = Callable[..., Any]
@@ -328,6 +331,13 @@ def test_the_token_limits_are_sent_and_part_of_the_plan(serve: Serve, job: Job, 
     assert "max_answer_tokens" in changed.stderr
 
 
+def test_answers_of_another_token_limit_are_not_reused(serve: Serve, job: Job, bench: Bench) -> None:
+    serve(completion("Pelle"))
+    job("--max-answer-tokens", "4000")
+    refused = bench("fork", "r", "--from", "evaluate", "--max-answer-tokens", "5000", check=2)
+    assert "max-answer-tokens changes answers" in refused.stderr
+
+
 def test_a_benchmark_sets_its_token_limits(serve: Serve, workspace: Path, job: Job) -> None:
     stub = serve(completion("yes"))
     limits_of_both = "  answeringModel: {maxTokens: 77}\n  judge: {model: local/j, maxTokens: 5000}\n"
@@ -453,3 +463,16 @@ def test_a_stream_that_ends_in_the_middle_is_never_a_short_answer(
 ) -> None:
     serve(stream, m={"stream": True})
     assert job("--limit", "1")["error_kinds"] == {kind: 1}
+
+
+# ------------------------------------------------------------------------ earlier journals
+
+
+def test_answers_of_an_earlier_journal_are_read_by_the_same_rule() -> None:
+    """Rows of before hold reasoning in the text, and empty texts that were cut as answers."""
+    facts = {"context_hits": 1, "prompt": "default", "prompt_sha256": "x"}
+    key = Key(owner="o", phase=Phase.ANSWER, corpus="c", unit="u")
+    spoken = AnswerResult.of(Entry(key=key, data={"answer": ALL, "finish": "stop", **facts}))
+    cut = AnswerResult.of(Entry(key=key, data={"answer": "", "finish": "length", **facts}))
+    assert spoken.text == "In the red drawer." and spoken.failure is None
+    assert cut.failure is not None and cut.failure.kind == "truncated"

@@ -236,6 +236,8 @@ IN_RUN = {
     "ingestion.delayBetweenBatches": "test_between_two_adds_lies_the_time_that_the_benchmark_says",
     "search.defaultThreshold": "test_threshold_and_chunks_reach_a_provider_that_maps_them",
     "search.includeChunks": "test_threshold_and_chunks_reach_a_provider_that_maps_them",
+    "evaluation.answeringModel.maxTokens": "tests/reality: test_a_benchmark_sets_its_token_limits",
+    "evaluation.judge.maxTokens": "tests/reality: test_a_benchmark_sets_its_token_limits",
     "abstention.scoreRetrieval": "test_evidence_of_an_abstention_item_counts_where_the_benchmark_says_so",
 }
 """keys that are seen at the provider or in the results only, and the test below that sees them"""

@@ -281,6 +281,10 @@ def test_each_kind_of_error_has_a_status_that_fits(error: BenchError, status: in
 
 REFUSED = {
     "an unknown flag": ({"nope": 1}, "nope"),
+    "fields of a model's request": (
+        {"models": {"openai/m": {"body": {"a": 1}}}},
+        "models is for the command line only",
+    ),
     "a command": ({"on_end": "rm -rf /"}, "on_end is for the command line only"),
     "a command, in another case": ({"onEnd": "rm"}, "on_end is for the command line only"),
     "and with dashes": ({"on-end": "rm"}, "on_end is for the command line only"),

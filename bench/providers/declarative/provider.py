@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Self
 from bench.errors import ConfigError
 from bench.model import Found, Hit, Ingested, Memory, Query, Readiness, Space
 from bench.providers.adapters import declared_capabilities
+from bench.providers.batching import cut_as
 from bench.providers.declarative.answer import Field, compact
 from bench.providers.declarative.clearing import Clearing
 from bench.providers.declarative.hits import HitReading
@@ -192,13 +193,12 @@ class Declarative:
 
 def batching_of(config: ProviderConfig) -> Batching:
     """How the engine cuts batches for this service."""
-    batch, split = config.ingest.batch, config.ingest.split
+    batch = config.ingest.batch
     serial = config.limits.namespace_serial or config.ingest.order == "serial"
-    return Batching(
+    own = Batching(
         max_items=batch.max_items,
         max_bytes=batch.max_bytes,
         max_chars=batch.max_chars,
-        split_chars=split.max_chars if split else None,
-        split_overlap=split.overlap if split else 0,
         order="serial" if serial else "parallel",
     )
+    return cut_as(config.ingest, own)

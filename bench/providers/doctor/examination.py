@@ -14,7 +14,7 @@ import anyio
 from bench.errors import BenchError, CallError, NotReady, Unavailable
 from bench.events import redact
 from bench.model import Found, Hit, Ingested, Memory, Query, Space
-from bench.providers.batching import batches, pieces
+from bench.providers.batching import batches, cut_as, pieces
 from bench.providers.doctor.report import Check, Outcome
 from bench.providers.protocol import Counts, Finishes, Prepares, Provider, merge_captures, merge_ingested
 from bench.providers.scoping import namespace
@@ -57,6 +57,7 @@ class Examination:
     def __init__(self, config: ProviderConfig, provider: Provider, log: list[str], tell: Callable[[str], None]) -> None:
         self.config = config
         self.provider = provider
+        self.batching = cut_as(config.ingest, provider.batching)
         self.log = log
         self.tell = tell
         """says what is asked now, as it begins"""
@@ -149,7 +150,7 @@ class Examination:
         """Add memories; nothing is waited for."""
         room.used = True
         added = Ingested()
-        for batch in batches(pieces(memories, self.provider.batching), self.provider.batching):
+        for batch in batches(pieces(memories, self.batching), self.batching):
             added = merge_ingested(added, await self.provider.ingest(room.space, batch))
         if isinstance(self.provider, Finishes):
             added = merge_ingested(added, await self.provider.finish(room.space, added))

@@ -202,7 +202,7 @@ async def _survives(exam: Examination) -> str:
     dated = [replace(memory, when=FACTS[0][1]) for memory in awkward]
     await exam.fill(exam.first, dated)
     await exam.until_ready(exam.first, [memory.content for memory in dated])
-    for memory in pieces(dated, exam.provider.batching):
+    for memory in pieces(dated, exam.batching):
         hits = await exam.hits(exam.first, memory.content[:200], 10)
         if any(hit.content == memory.content for hit in hits):
             continue
