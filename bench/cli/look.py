@@ -89,11 +89,15 @@ def new(
     made = write_new(kind, name, data=from_, workspace=current.get().workspace)
     next_step = command(f"bench validate {made.path}")
     if current.get().json:
-        console.json_value({"path": str(made.path), "guesses": list(made.guesses), "next": next_step})
+        console.json_value(
+            {"path": str(made.path), "guesses": list(made.guesses), "unmapped": list(made.unmapped), "next": next_step}
+        )
     else:
         console.line(str(made.path))
         for text in made.guesses:
             console.note(f"guessed: {text}; correct it in the file")
+        for text in made.unmapped:
+            console.note(f"not mapped: {text}")
         console.note(f"next: {next_step}")
     return 0
 

@@ -72,6 +72,8 @@ class Written:
 
     path: Path
     guesses: tuple[str, ...] = ()
+    unmapped: tuple[str, ...] = ()
+    """what the data has and the new config does not read"""
 
 
 def write_new(kind: Literal["provider", "benchmark"], name: str, *, data: Path | None, workspace: Path) -> Written:
@@ -83,9 +85,10 @@ def write_new(kind: Literal["provider", "benchmark"], name: str, *, data: Path |
     """
     if not NAME.fullmatch(name):
         raise UsageError(f'"{name}" is no name', hint="lower case letters, digits, dots, dashes and underscores")
-    from bench.datasets.starting import quoted
+    from bench.datasets.guess import quoted
 
     guesses: tuple[str, ...] = ()
+    unmapped: tuple[str, ...] = ()
     if kind == "provider" and data is not None:
         raise UsageError("--from takes the data of a benchmark", hint="leave it out for a provider")
     if kind == "provider":
@@ -95,14 +98,14 @@ def write_new(kind: Literal["provider", "benchmark"], name: str, *, data: Path |
         from bench.datasets.starting import new_benchmark
 
         started = new_benchmark(name, data, workspace)
-        files, guesses = list(started.files), started.guesses
+        files, guesses, unmapped = list(started.files), started.guesses, started.unmapped
     for path, _ in files:
         if path.exists():
             raise UsageError(f"{path} exists already", hint="choose another name, or move it away")
     for path, text in files:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    return Written(path=files[0][0], guesses=guesses)
+    return Written(path=files[0][0], guesses=guesses, unmapped=unmapped)
 
 
 def _variable(name: str) -> str:

@@ -22,9 +22,10 @@ from pathlib import Path
 from bench.config.benchmark import BenchmarkConfig
 from bench.config.benchmark.terms import Unit
 from bench.datasets.cache import SizedCache
-from bench.datasets.corpora import Built, build
+from bench.datasets.corpora import SESSION_JOINED, Built, build
 from bench.datasets.coverage import Gap, coverage_gaps
 from bench.datasets.files import DataFile, checked_file
+from bench.datasets.history import LOOK
 from bench.datasets.memories import RenderedMemory, memories, texts
 from bench.datasets.parsing import ParsedRow, RowParser
 from bench.datasets.place import RowPlace
@@ -62,6 +63,8 @@ class Dataset:
         self._rows = rows
         self._found = found
         self._parser = RowParser(config)
+        self._joined = 0
+        self._lost = ""
         self._parsed: SizedCache[ParsedRow] = SizedCache(CACHE_BYTES)
         self._built: SizedCache[Built] = SizedCache(CACHE_BYTES)
         if self._parser.needs_whole_corpus:
@@ -69,11 +72,26 @@ class Dataset:
 
     def _count(self) -> None:
         """Pass 2, only where a corpus is more or less than a row: check and count corpus by corpus."""
-        counts = self._found.counts
+        counts, seen = self._found.counts, set[int]()
         for view in self.corpora():
-            built = replace(self._whole(self._base_of(view)), corpus=self.corpus(view))
+            base = self._base_of(view)
+            whole = self._whole(base)
+            if base not in seen:
+                seen.add(base)
+                self._check_memory(base, whole)
+                self._joined += whole.flags[SESSION_JOINED]
+            built = replace(whole, corpus=self.corpus(view))
             items = [self.item(ref) for ref in self.items_of(view)]
             count_corpus(counts, self.config, built, items, self._parser)
+        self._lost = self._parser.lost_evidence()
+
+    def _check_memory(self, base: int, whole: Built) -> None:
+        """A corpus that is asked holds something."""
+        if any(session.turns for session in whole.corpus.sessions):
+            return
+        row = next(iter(self._found.rows.rows_of(base)))
+        place = self._place(row).named(self._row(row).id)
+        raise place.error("", f'asks the corpus "{whole.corpus.id}", to which no row adds a memory', hint=LOOK)
 
     # ------------------------------------------------------------------- facts
 
@@ -92,7 +110,9 @@ class Dataset:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader should know of config and data."""
-        return (*self.config.notes, *self._found.notes)
+        joined = f"{self._joined} sessions are repeated by other rows of their corpus and ingested once"
+        mine = [text for text, holds in ((joined, self._joined), (self._lost, self._lost)) if holds]
+        return (*self.config.notes, *self._found.notes, *mine)
 
     @property
     def turn_evidence(self) -> bool:
@@ -268,11 +288,14 @@ class Dataset:
         assert known is not None
         return known
 
+    def _place(self, row: int) -> RowPlace:
+        return RowPlace(file=self._rows.label, index=row, line=self._found.rows.lines[row] or None)
+
     def _row(self, row: int) -> ParsedRow:
         def make() -> tuple[ParsedRow, int]:
             offset, length = self._found.rows.offsets[row], self._found.rows.lengths[row]
             values = self._rows.read(offset, length)
-            return self._parser.parse(values, RowPlace(file=self._rows.label, index=row)), length + ROW_COST
+            return self._parser.parse(values, self._place(row)), length + ROW_COST
 
         return self._parsed.get(row, make)
 
@@ -280,10 +303,11 @@ class Dataset:
         """A corpus with its look-up, nothing left out."""
 
         def make() -> tuple[Built, int]:
-            rows = [self._row(row) for row in self._found.rows.rows_of(corpus)]
-            sessions = [session for row in rows for session in row.sessions]
-            built = build(rows[0].corpus, sessions, self._parser.removed_roles, parser=self._parser.rule.parser)
-            built = replace(built, corpus=replace(built.corpus, metadata=rows[0].metadata))
+            rows = self._found.rows.rows_of(corpus)
+            first = self._row(next(iter(rows)))
+            sessions = (session for row in self._found.rows.rows_of(corpus) for session in self._row(row).sessions)
+            built = build(first.corpus, sessions, self._parser.removed_roles, parser=self._parser.rule.parser)
+            built = replace(built, corpus=replace(built.corpus, metadata=first.metadata))
             return built, built.size
 
         return self._built.get(corpus, make)

@@ -1,7 +1,8 @@
 """Read the dates that datasets use, to the minute, into UTC.
 
-ISO 8601, ``2023/05/30 (Tue) 23:40``, ``1:56 pm on 8 May, 2023``, ``Dec 15, 2025, 06:11:23``, ``March-15-2024`` or a
-config's own strptime formats. Month names are English whatever the locale, weekday names are not checked::
+ISO 8601, ``2023/05/30 (Tue) 23:40``, ``1:56 pm on 8 May, 2023``, ``Dec 15, 2025, 06:11:23``, ``March-15-2024``,
+a number of seconds or milliseconds since 1970, or a config's own strptime formats. Month names are English whatever the
+locale, weekday names are not checked::
 
     DateReader("UTC").read("12:06 am on 11 November, 2022")     # 2022-11-11 00:06 UTC
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, tzinfo
+from decimal import Decimal
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
@@ -26,6 +28,11 @@ _FORMS = tuple(
         rf"(?P<name>[a-z]+)-(?P<day>\d{{1,2}})-(?P<year>\d{{4}})(?:\s+{_CLOCK})?",
     )
 )
+
+
+EPOCHS = {"unix": 1, "unix_ms": 1000}
+"""words of dateFormats for numbers since 1970: how many are a second"""
+_NUMBER = re.compile(r"[+-]?\d{1,40}(?:\.\d{0,40})?(?:[eE][+-]?\d{1,3})?")
 
 
 class DateReader:
@@ -47,17 +54,21 @@ class DateReader:
 
     def read_cut(self, text: str) -> datetime | None:
         """Give the instant of a cut-off; None for a number, which is an index (eight digits may be a date)."""
-        return None if text.isdecimal() and len(text) != 8 else self.read(text)
+        return None if text.isdecimal() and len(text) < 9 and len(text) != 8 else self.read(text)
 
 
 @lru_cache(maxsize=4096)
 def _known_forms(text: str, formats: tuple[str, ...]) -> datetime | None:
     for form in formats:
+        if form in EPOCHS:
+            if (found := _seconds(text, EPOCHS[form])) is not None:
+                return found
+            continue
         try:
             return datetime.strptime(text, form)
         except ValueError:
             continue
-    return _iso(text) or _written(text)
+    return _iso(text) or _written(text) or _epoch(text)
 
 
 def _iso(text: str) -> datetime | None:
@@ -65,6 +76,37 @@ def _iso(text: str) -> datetime | None:
         return None
     try:
         return datetime.fromisoformat(re.sub(r"(\.\d{6})\d+", r"\1", text))
+    except ValueError:
+        return None
+
+
+def _epoch(text: str) -> datetime | None:
+    """Seconds, milliseconds, microseconds or nanoseconds since 1970, from 1973 on; the size says which.
+
+    Digits that may be a date without separators (202403020920) are one where no epoch is likely; ten of them
+    (2024030209) may be either and are not guessed.
+    """
+    if not _NUMBER.fullmatch(text):
+        return None
+    if re.fullmatch(r"(?:19|20)\d{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?:\d{2}){1,3}", text):
+        return _compact(text) if len(text) in (12, 14) else None
+    size = float(text)
+    unit = next((unit for least, unit in ((1e17, 10**9), (1e14, 10**6), (1e11, 1000), (1e8, 1)) if size >= least), None)
+    return None if unit is None else _seconds(text, unit)
+
+
+def _seconds(text: str, unit: int) -> datetime | None:
+    if not _NUMBER.fullmatch(text):
+        return None
+    try:
+        return datetime.fromtimestamp(float(Decimal(text) / unit), UTC)
+    except (OverflowError, ValueError, OSError):
+        return None
+
+
+def _compact(text: str) -> datetime | None:
+    try:
+        return datetime.strptime(text, "%Y%m%d%H%M%S" if len(text) == 14 else "%Y%m%d%H%M")
     except ValueError:
         return None
 

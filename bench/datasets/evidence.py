@@ -23,6 +23,8 @@ MISSING = "evidence_missing"
 TURNS_MISSING = "evidence_turns_missing"
 REMOVED = "evidence_removed"
 
+ANY_ROW = -1
+"""the row of an id that only a joined session had"""
 _SEPARATORS = re.compile(r"[;,\s]+")
 _DIALOG = re.compile(r"D:?0*(\d+):0*(\d+)")
 
@@ -41,12 +43,25 @@ class Lookup:
     """session id -> its rank"""
     turns: dict[str, str] = field(default_factory=dict)
     """turn id -> session id, in true order"""
-    gold: set[str] = field(default_factory=set)
-    """ids of flagged turns, of first sessions of an id only"""
+    gold: dict[int, set[str]] = field(default_factory=dict)
+    """index of a row -> ids of its flagged turns, of first sessions of an id only"""
+    own: dict[tuple[int, str], str] = field(default_factory=dict)
+    """(index of a row, id in that row) -> id in the corpus, where the two differ"""
     said: dict[str, str] | None = None
     """who said what -> id of the first such turn; None where no reference is the text of a turn"""
     removed: set[str] = field(default_factory=set)
     """ids of turns whose role is not ingested"""
+
+    def known_as(self, row: int, name: str) -> str:
+        """The id that the corpus has for what a row calls so; that row's own meaning wins."""
+        known = self.own.get((row, name))
+        if known is not None or name in self.turns or name in self.sessions:
+            return known or name
+        return self.own.get((ANY_ROW, name), name)
+
+    def flagged(self, row: int) -> set[str]:
+        """The flagged turns of a row; of the whole corpus for a row without a history of its own."""
+        return self.gold[row] if row in self.gold else set().union(*self.gold.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +101,8 @@ class EvidenceRule:
         flags: set[str] = set()
         sessions, turns = self._named(item, lookup, flags)
         if self.flagged:
-            turns |= {turn for turn in lookup.gold if not sessions or lookup.turns[turn] in sessions}
+            flagged = lookup.flagged(item.place.index)
+            turns |= {turn for turn in flagged if not sessions or lookup.turns[turn] in sessions}
         if self.roles_removed:
             sessions, turns = self._without_removed(sessions, turns, lookup, flags)
         sessions |= {lookup.turns[turn] for turn in turns}
@@ -97,7 +113,8 @@ class EvidenceRule:
         """What the references name."""
         sessions: set[str] = set()
         turns: set[str] = set()
-        for reference in self._references(item, lookup, flags):
+        for named in self._references(item, lookup, flags):
+            reference = lookup.known_as(item.place.index, named)
             if reference in lookup.turns:
                 turns.add(reference)
             elif reference in lookup.sessions:

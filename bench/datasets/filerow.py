@@ -10,6 +10,7 @@ JSON is read strictly: UTF-8 only, no ``NaN``, and a fraction remembers how the 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NoReturn
@@ -44,7 +45,7 @@ class FileRow:
 def parsed(place: RowPlace, offset: int, raw: bytes) -> FileRow:
     """Parse one whole row."""
     try:
-        values = loads(raw)
+        values = _STRICT.decode(raw.decode())
     except UnicodeDecodeError as error:
         problem = not_utf8(str(place))
         problem.__cause__ = error
@@ -68,6 +69,15 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
+def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        seen = Counter(key for key, _ in pairs)
+        raise ValueError(f'the key "{next(key for key in seen if seen[key] > 1)}" occurs twice in one object')
+    return found
+
+
+_STRICT = json.JSONDecoder(parse_float=FloatText, parse_constant=_no_constant, object_pairs_hook=_distinct)
 _DECODER = json.JSONDecoder(parse_float=FloatText, parse_constant=_no_constant)
 
 

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -19,6 +19,10 @@ from bench.datasets.naming import ConfigNames, key_pattern
 from bench.datasets.place import RowPlace
 from bench.datasets.turns import RawTurn, TurnReader
 from bench.datasets.values import list_at, name_of, scalar_text, text_at, value_at
+from bench.errors import DataError
+
+LOOK = "a row needs a history: correct schema.context, or take the row out"
+MOST_KEYS = 12
 
 
 @dataclass(slots=True, kw_only=True)
@@ -33,6 +37,8 @@ class RawSession:
     place: RowPlace
     where: str = ""
     """the field that holds it, for errors"""
+    named: bool = False
+    """the id is the data's own, not made of the row's id or a position"""
 
 
 class HistoryReader:
@@ -44,9 +50,12 @@ class HistoryReader:
         self.field = compile_path(context.field, bare=True)
         self.date_field = _path(context.date_field)
         self.id_field = _path(context.session_id_field)
+        self.pattern = context.session_pattern
         self.session_key = key_pattern(context.session_pattern)
         self.date_key = key_pattern(context.date_pattern)
         self.metadata = config.memory_metadata
+        self.deletes = config.deletion is not None
+        """a row is deleted by its id, so no two are one"""
         self.dates = dates
         self.names = names
         self.turns = TurnReader(config, dates, names)
@@ -61,9 +70,23 @@ class HistoryReader:
             case "array":
                 return list(self._listed(row, place, row_id))
 
+    def nothing(self, row: Mapping[str, object], place: RowPlace, sessions: Sequence[RawSession]) -> DataError:
+        """The error for a row that gives nothing to remember, with what stands where its history should."""
+        name, value = name_of(self.field), self.field.get(row)
+        if sessions:
+            turns = sum(len(session.turns) for session in sessions)
+            what = "are ingested (removeRoles)" if turns else "has a turn"
+            return place.error(name, f"gives no memory: it has {len(sessions)} sessions, and none {what}", hint=LOOK)
+        if isinstance(value, Mapping):
+            keys = ", ".join(list(value)[:MOST_KEYS]) or "no key"
+            text = f'gives no session: {name} has {keys}; none fits sessionPattern "{self.pattern}"'
+            return place.error("", text, hint=_of_keys(name, value))
+        return place.error(name, "gives no memory: it is empty", hint=LOOK)
+
     def _simple(self, session_id: str, text: str, row: Mapping[str, object], place: RowPlace) -> RawSession:
         metadata = {name: row[name] for name in self.metadata if row.get(name) is not None}
-        return RawSession(id=session_id, turns=[RawTurn(id=None, text=text)], metadata=metadata, place=place)
+        turns = [RawTurn(id=None, text=text)] if text.strip() else []  # a blank text is nothing to remember
+        return RawSession(id=session_id, turns=turns, metadata=metadata, place=place, named=self.deletes)
 
     def _keyed(self, row: Mapping[str, object], place: RowPlace) -> Iterator[RawSession]:
         """Numbered keys by number, never as strings; a date key without its session is ignored."""
@@ -75,7 +98,8 @@ class HistoryReader:
         numbers = {key: match[1] for key in holder if (match := self.session_key.fullmatch(key))}
         for key in sorted(numbers, key=lambda name: int(numbers[name])):
             where = f"{name_of(self.field)}.{key}"
-            session = RawSession(id=key, turns=self._turns(holder[key], where, place), place=place, where=where)
+            turns = self._turns(holder[key], where, place)
+            session = RawSession(id=key, turns=turns, place=place, where=where, named=True)
             if (date_key := dates.get(numbers[key])) is not None and holder[date_key] is not None:
                 self._set_date(session, holder[date_key], f"{name_of(self.field)}.{date_key}")
             yield session
@@ -87,7 +111,7 @@ class HistoryReader:
         for index, element in enumerate(elements):
             session = self._element(element, index, row, place, row_id)
             if ids is not None:
-                session.id = _session_id(ids[index], _nth(self.id_field, index), place)
+                session.id, session.named = _session_id(ids[index], _nth(self.id_field, index), place), True
             if dates is not None:
                 session.where = _nth(self.date_field, index)
                 self._set_date(session, dates[index], session.where)
@@ -110,7 +134,7 @@ class HistoryReader:
         turn = self.turns.read(element, where, place)
         session = RawSession(id=name, turns=[turn], when=turn.when, date_text=turn.date_text, place=place, where=where)
         if turn.id is not None and not self.turns.names_itself(element):
-            session.id, turn.id = turn.id, None
+            session.id, session.named, turn.id = turn.id, True, None
         turn.when = None
         return session
 
@@ -139,6 +163,15 @@ class HistoryReader:
         if session.when is None:
             hint = "see dateFormats in the config"
             raise session.place.error(where, "is no date that can be read", value, hint=hint)
+
+
+def _of_keys(name: str, holder: Mapping[str, object]) -> str:
+    """What to write where sessions are not under numbered keys."""
+    lists = [key for key, value in holder.items() if isinstance(value, list)]
+    if not lists:
+        return LOOK
+    path = f"$.{name}.{lists[-1]}"
+    return f'if the sessions are in a list, write context: {{field: "{path}", type: array}}'
 
 
 def _session_id(value: object, where: str, place: RowPlace) -> str:

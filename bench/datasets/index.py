@@ -82,6 +82,8 @@ class RowIndex:
     def __init__(self) -> None:
         self.offsets = array("Q")
         self.lengths = array("I")
+        self.lines = array("I")
+        """line of each row from 1; 0 where rows are known by index"""
         self.first_item = array("I")
         self.items = 0
         self._next = array("I")
@@ -91,11 +93,12 @@ class RowIndex:
     def __len__(self) -> int:
         return len(self.offsets)
 
-    def add(self, offset: int, length: int, items: int, corpus: int | None = None) -> int:
+    def add(self, offset: int, length: int, items: int, corpus: int | None = None, *, line: int | None = None) -> int:
         """Append a row with so many items; ``corpus`` links the rows of a shared corpus."""
         row = len(self.offsets)
         self.offsets.append(offset)
         self.lengths.append(length)
+        self.lines.append(line or 0)
         self.first_item.append(self.items)
         self.items += items
         if corpus is not None:

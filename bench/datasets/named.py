@@ -18,6 +18,7 @@ from operator import eq
 from bench.config.findings import did_you_mean
 from bench.config.jsonpath import Path, Step, compile_path
 from bench.config.jsontext import TreePath
+from bench.datasets.values import path_hint
 
 MOST_KEYS = 1_000
 """so many names are kept to guess from: a file may have another key in each row"""
@@ -40,18 +41,24 @@ class Name:
     parent: Path
     """where a path goes before that name"""
     seen: set[str]
+    hint: str = ""
+    """how to write it, where it is a path without its beginning"""
 
     def stands_in(self, scopes: Sequence[object]) -> bool:
         """True when one of the scopes has the name; the keys of those that have not are kept."""
         nodes = [node for scope in scopes for node in self.parent.all(scope) if isinstance(node, Mapping)]
         if any(self.name in node for node in nodes):
             return True
+        if not self.hint:
+            self.hint = next((hint for scope in scopes if (hint := path_hint(self.text, scope))), "")
         if len(self.seen) < MOST_KEYS:
             self.seen.update(key for node in nodes for key in node)
         return False
 
     def guess(self) -> str:
         """The end of the sentence: the nearest name of the data, or the first of those that it has."""
+        if self.hint:
+            return f"; {self.hint}"
         if near := did_you_mean(self.name, self.seen):
             return near
         shown = ", ".join(f'"{one}"' for one in sorted(self.seen)[:LISTED])

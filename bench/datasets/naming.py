@@ -13,7 +13,7 @@ Add here whatever new key names something in the data. Paths that no item may la
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from bench.config.benchmark import BenchmarkConfig
 from bench.config.benchmark.checks import ANSWER_NAMES, SESSION_NAMES
@@ -50,6 +50,7 @@ class ConfigNames:
         self.roles = Names("no turn has that role", _preprocessing(config, "remove_roles"), none="no turn has a role")
         self.sessions = Names("no key fits it", _key_patterns(config), fits=_key_fits)
         self.ids = Names("no item id fits it", _id_pattern(config), fits=_is_in)
+        self.flags = Names("no item has that value", _equals(config), none="no item has a value there")
         self.categories = Names(
             "no question is of it", _keys(("categories",), config.categories), none="no question has a category"
         )
@@ -61,7 +62,7 @@ class ConfigNames:
         """A sentence with its place for each name that nothing has."""
         for sort in (
             self.items, self.around, self.rows, self.children, self.turns, self.removed, self.roles, self.sessions,
-            self.ids, self.categories, self.types, self.metadata,
+            self.ids, self.flags, self.categories, self.types, self.metadata,
         ):  # fmt: skip
             for name, told in sort.unmet():
                 yield f"{self.config.place(*name.key)}: {self.says(name)}, and {told}"
@@ -150,6 +151,12 @@ def _id_pattern(config: BenchmarkConfig) -> Iterator[Wanted]:
     yield from _given((("abstention", "id_pattern"), config.abstention.id_pattern))
 
 
+def _equals(config: BenchmarkConfig) -> Iterator[Wanted]:
+    wanted = config.abstention.equals
+    if wanted is not None:
+        yield ("abstention", "equals"), str(wanted).lower() if isinstance(wanted, bool) else str(wanted)
+
+
 def _types(config: BenchmarkConfig) -> Iterator[Wanted]:
     """Question types, each at the first place that names it: where it is declared, if it is."""
     prompts = {kind.evaluation_prompt for kind in config.question_types}
@@ -186,8 +193,12 @@ def _metadata_of(config: BenchmarkConfig) -> Iterator[str]:
         yield "category"
 
 
-def _given(*wanted: tuple[TreePath, str | None]) -> Iterator[Wanted]:
-    return ((key, text) for key, text in wanted if text is not None)
+def _given(*wanted: tuple[TreePath, str | Sequence[str] | None]) -> Iterator[Wanted]:
+    for key, text in wanted:
+        if isinstance(text, str):
+            yield key, text
+        elif text is not None:
+            yield from _listed(key, text)
 
 
 def _listed(key: TreePath, names: Iterable[str]) -> Iterator[Wanted]:

@@ -17,7 +17,7 @@ from bench.config.benchmark import BenchmarkConfig
 from bench.config.jsonpath import compile_path
 from bench.datasets.corpora import Built
 from bench.datasets.dates import DateReader
-from bench.datasets.evidence import EvidenceRule, Lookup
+from bench.datasets.evidence import UNRESOLVED, EvidenceRule, Lookup
 from bench.datasets.history import HistoryReader, RawSession
 from bench.datasets.naming import ConfigNames
 from bench.datasets.place import RowPlace
@@ -61,6 +61,9 @@ class RowParser:
         fields = {key: compile_path(path, bare=True) for key, path in config.fields.metadata.items()}
         self._metadata = fields
         self._context = compile_path(config.fields.context.field, bare=True)
+        self.lost: RawItem | None = None
+        """the first item whose evidence names nothing of its history"""
+        self.lost_items = 0
         self._deletion_field = config.deletion.target if config.deletion else ""
 
     def parse(self, row: Mapping[str, object], place: RowPlace) -> ParsedRow:
@@ -92,6 +95,9 @@ class RowParser:
     def finish(self, raw: RawItem, position: int, corpus: str, lookup: Lookup, last: Session | None = None) -> Item:
         """Look up the evidence and give the item."""
         evidence, flags = self.rule.resolve(raw, lookup)
+        if UNRESOLVED in flags and not evidence.sessions:
+            self.lost = self.lost or raw
+            self.lost_items += 1
         if raw.deletion is not None and raw.deletion.target not in lookup.sessions:
             text = f'names no memory of the corpus "{corpus}" (item "{raw.id}")'
             raise raw.place.error(self._deletion_field, text, raw.deletion.target, hint="name the row to delete")
@@ -112,6 +118,18 @@ class RowParser:
             metadata=raw.metadata,
             flags=flags,
             visible_until=raw.cut,
+        )
+
+    def lost_evidence(self) -> str:
+        """A sentence on items whose evidence names nothing of their history; empty where there is none."""
+        if self.lost is None:
+            return ""
+        reference = [*self.lost.session_refs, *self.lost.refs][0]
+        example = f'"{reference}" of item "{self.lost.id}" ({self.lost.place})'
+        return (
+            f"{self.config.place('evidence')}: the evidence of {self.lost_items} items names no session and no turn of "
+            f"their history, so they have no retrieval score: {example}; map the ids of sessions (sessionIdField) or "
+            "turns (itemSchema.id, dialogId)"
         )
 
     def last_session(self, sessions: Sequence[Session]) -> Session | None:

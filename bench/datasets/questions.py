@@ -18,12 +18,24 @@ from bench.config.benchmark import BenchmarkConfig
 from bench.config.findings import did_you_mean
 from bench.config.jsonpath import Path
 from bench.datasets.dates import DateReader
-from bench.datasets.item_paths import ItemPaths, RowPaths
+from bench.datasets.item_paths import ItemPaths, RowPaths, Several
 from bench.datasets.naming import ConfigNames
 from bench.datasets.place import RowPlace
 from bench.datasets.tables import without_empty_cells
 from bench.datasets.turns import TurnReader
-from bench.datasets.values import choices_of, id_at, list_at, name_of, scalar_text, text_at, texts_of, value_at
+from bench.datasets.values import (
+    choices_of,
+    flag_of,
+    id_at,
+    list_at,
+    matches,
+    name_of,
+    path_hint,
+    scalar_text,
+    text_at,
+    texts_of,
+    value_at,
+)
 from bench.metrics.choices import choice_index
 from bench.model import Deletion
 
@@ -94,7 +106,7 @@ class QuestionReader:
 
     def _flat(self, row: Mapping[str, object], place: RowPlace, item_id: str) -> RawItem:
         paths = self.paths
-        question = text_at(row, paths.question, place) if paths.question else ""
+        question = _asked(row, paths.question, place) if paths.question else ""
         kind = _label(paths.type.get(row)) if paths.type else None
         return self._item(row, [row, paths.context.get(row)], place, item_id, "", question, paths, kind)
 
@@ -109,7 +121,7 @@ class QuestionReader:
             if not isinstance(child, Mapping):
                 raise place.error(prefix[:-1], "must be an object, not", child)
             item_id = id_at(child, paths.id, place, prefix=prefix) if paths.id else f"{row_id}_{index}"
-            question = text_at(child, paths.question, place, prefix=prefix)
+            question = _asked(child, paths.question, place, prefix=prefix)
             kind = self._category(child, prefix, place)
             yield self._item(child, [child, row, context], place, item_id, prefix, question, paths, kind)
 
@@ -166,7 +178,7 @@ class QuestionReader:
             answers=answers,
             question_type=kind,
             question_date=self._date(scopes, paths.date or self.paths.date, place),
-            abstention=self._abstains(item_id, kind, scopes, answered=bool(answers)),
+            abstention=self._abstains(item_id, kind, scopes, place, answered=bool(answers)),
             session_refs=self._refs(paths.sessions, row, prefix, place),
             refs=self._turn_refs(paths.refs, row, prefix, place),
             cut=self._cut(scopes, place),
@@ -194,7 +206,8 @@ class QuestionReader:
         name = f"{prefix}{name_of(paths.answer)}" if paths.answer else "answer"
         found = "is missing" if paths.answer is None or paths.answer.get(row) is None else "is empty"
         text = f'{found}, and "{item.id}" is no abstention item'
-        raise item.place.error(name, text, hint="give an answer, or say in abstention which items have none")
+        hint = path_hint(paths.answer.text, row) if paths.answer else ""
+        raise item.place.error(name, text, hint=hint or "give an answer, or say in abstention which items have none")
 
     def _check_choice(self, item: RawItem, row: object, prefix: str, path: Path | None) -> None:
         """The right choice is one of the choices, by its text or letter; mcq cannot do without."""
@@ -207,9 +220,27 @@ class QuestionReader:
         if self.config.evaluation.method == "mcq" and not item.abstention:
             raise item.place.error(f"{prefix}{name_of(path)}", f"is missing in {item.id}", hint="name the right choice")
 
-    def _abstains(self, item_id: str, kind: str | None, scopes: list[object], *, answered: bool) -> bool:
+    def _flagged(self, scopes: list[object], place: RowPlace) -> bool:
+        """The flag of the item, of its row or of its history says that there is no answer."""
+        path, wanted = self.paths.abstention, self.config.abstention.equals
+        if path is None:
+            return False
+        name = name_of(path)
+        values = [value for scope in scopes for value in path.all(scope) if value is not None]
+        if wanted is None:
+            return any(flag_of(value, name, place) for value in values)
+        same = [matches(value, wanted, name, place) for value in values]
+        if any(same):
+            self.names.flags.meet([scalar_text(wanted) or ""])
+        else:
+            self.names.flags.meet(text for value in values if (text := scalar_text(value)) is not None)
+        return any(same)
+
+    def _abstains(
+        self, item_id: str, kind: str | None, scopes: list[object], place: RowPlace, *, answered: bool
+    ) -> bool:
         rules = self.config.abstention
-        by_field = self.paths.abstention is not None and any(_true(self.paths.abstention.get(s)) for s in scopes)
+        by_field = self._flagged(scopes, place)
         by_id = self.pattern is not None and self.pattern.search(item_id) is not None
         by_type = kind is not None and kind in rules.question_types
         return by_id or by_field or by_type or (not answered and _is_trap(scopes[0]))
@@ -232,21 +263,28 @@ class QuestionReader:
             raise place.error(name_of(path), "is no date that can be read", value)
         return when
 
-    def _refs(self, path: Path | None, row: object, prefix: str, place: RowPlace) -> tuple[str, ...]:
-        return texts_of(_values(path, row), f"{prefix}{name_of(path)}", place) if path else ()
+    def _refs(self, path: Several | None, row: object, prefix: str, place: RowPlace) -> tuple[str, ...]:
+        return texts_of(path.get(row), f"{prefix}{name_of(path)}", place) if path else ()
 
-    def _turn_refs(self, path: Path | None, row: object, prefix: str, place: RowPlace) -> tuple[str, ...]:
+    def _turn_refs(self, path: Several | None, row: object, prefix: str, place: RowPlace) -> tuple[str, ...]:
         """References to turns; where they are whole turns, what each says."""
         if self.turns is None or path is None:
             return self._refs(path, row, prefix, place)
         where = f"{prefix}{name_of(path)}"
-        quoted = list_at(row, path, place, prefix=prefix) if path.get(row) is not None else []
+        quoted = list_at(row, path.first, place, prefix=prefix) if path.get(row) is not None else []
         return tuple(self.turns.read(turn, f"{where}[{at}]", place).said for at, turn in enumerate(quoted))
 
-    def _choices(self, path: Path | None, row: object, prefix: str, place: RowPlace) -> tuple[str, ...]:
+    def _choices(self, path: Several | None, row: object, prefix: str, place: RowPlace) -> tuple[str, ...]:
+        """The choices; where each has a path of its own, none may be missing."""
         if path is None:
             return ()
-        return choices_of(value_at(row, path, place, prefix=prefix), f"{prefix}{name_of(path)}", place)
+        if len(path.paths) == 1 and not path.first.single:
+            value: object = list_at(row, path.first, place, prefix=prefix)
+        elif len(path.paths) == 1:
+            value = value_at(row, path.first, place, prefix=prefix)
+        else:
+            value = [value_at(row, one, place, prefix=prefix) for one in path.paths]
+        return choices_of(value, f"{prefix}{name_of(path)}", place)
 
     def _cut(self, scopes: list[object], place: RowPlace) -> str | None:
         path = self.paths.visibility
@@ -275,8 +313,12 @@ def _first(path: Path | None, scopes: list[object]) -> object:
     return next((value for value in found if value is not None), None)
 
 
-def _values(path: Path, row: object) -> object:
-    return path.get(row) if path.single else path.all(row)
+def _asked(row: object, path: Path, place: RowPlace, *, prefix: str = "") -> str:
+    """The question, which is not blank."""
+    text = text_at(row, path, place, prefix=prefix)
+    if not text.strip():
+        raise place.error(f"{prefix}{name_of(path)}", "is empty", hint="ask something, or take the question out")
+    return text
 
 
 def _label(value: object) -> str | None:
@@ -286,7 +328,3 @@ def _label(value: object) -> str | None:
 def _is_trap(question: object) -> bool:
     """LoCoMo's own mark of a question that has no answer: only the answer one should not give."""
     return isinstance(question, Mapping) and question.get("adversarial_answer") is not None
-
-
-def _true(value: object) -> bool:
-    return value.strip().lower() in ("true", "yes", "1") if isinstance(value, str) else bool(value)

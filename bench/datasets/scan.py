@@ -86,6 +86,8 @@ class Scanner:
             self.found.views = IdTable()
         self.type_index: dict[str, int] = {}
         self.findings: list[DataError] = []
+        self.silent = 0
+        """rows whose list of questions is empty"""
 
     def run(self) -> Scanned:
         """Read the whole file; DataError or ConfigError with every finding."""
@@ -99,6 +101,7 @@ class Scanner:
         self._raise_findings()
         if len(self.found.rows) == 0:
             raise DataError("there are no rows", where=self.file.label, hint="check the file and its format")
+        self._check_asked()
         self._check_turn_keys()
         self._check_declared()
         self.found.content_sha256 = self.digest.hexdigest()
@@ -111,11 +114,23 @@ class Scanner:
             raise row.error or row.place.error("", "is torn")
         self._digest(row.values, row.place)
         parsed = self.parser.parse(row.values, row.place)
+        self._check_memory(row.values, parsed, row.place)
         corpus = self._corpus(parsed, row.place)
-        self.found.rows.add(row.offset, row.length, len(parsed.items), corpus if self.parser.shared else None)
+        shared = corpus if self.parser.shared else None
+        self.found.rows.add(row.offset, row.length, len(parsed.items), shared, line=row.place.line)
+        self.silent += not parsed.items and not self.parser.one_item_a_row
         self._items(parsed, row.place, corpus)
         if parsed.items and not self.parser.needs_whole_corpus:
             self._count(parsed)
+
+    def _check_memory(self, values: Mapping[str, object], parsed: ParsedRow, place: RowPlace) -> None:
+        """A row gives something to remember; where rows share a corpus, another one may."""
+        removed = self.parser.removed_roles
+        turns = (turn for session in parsed.sessions for turn in session.turns)
+        if any(turn.role is None or turn.role not in removed for turn in turns):
+            return
+        if not self.parser.shared or not parsed.items:
+            raise self.parser.history.nothing(values, place.named(parsed.id), parsed.sessions)
 
     def _digest(self, values: Mapping[str, object], place: RowPlace) -> None:
         try:
@@ -162,7 +177,7 @@ class Scanner:
         return DataError(f'item id "{item_id}" twice: {other} and {place}', where=str(place), hint="ids must differ")
 
     def _place_of_row(self, row: int) -> RowPlace:
-        return self.file.place(row, self.found.rows.offsets[row])
+        return RowPlace(file=self.file.label, index=row, line=self.found.rows.lines[row] or None)
 
     def _type(self, name: str | None) -> int:
         if name is None:
@@ -199,6 +214,14 @@ class Scanner:
         message = "\n".join([first.message, *rest])
         raise DataError(message, where=first.where, hint=first.hint)
 
+    def _check_asked(self) -> None:
+        if self.found.counts.items:
+            return
+        schema = self.config.fields
+        key = ("schema", "questions", "field") if schema.questions else ("schema",)
+        text = f"none of the {len(self.found.rows)} rows of {self.file.label} asks a question"
+        raise ConfigError(text, where=self.config.place(*key), hint="correct the path of the questions")
+
     def _check_turn_keys(self) -> None:
         names = self.parser.names
         if self.parser.history.turns.turns_met == 0 or not names.parts.open:
@@ -229,6 +252,12 @@ class Scanner:
         if self.parser.questions.unnamed:
             listed = ", ".join(sorted(self.parser.questions.unnamed))
             notes.append(f"categories without a name keep their id as label: {listed}")
+        if self.parser.history.turns.undated:
+            notes.append(f"{self.parser.history.turns.undated} turns have no date and are taken without one")
+        if lost := self.parser.lost_evidence():
+            notes.append(lost)
+        if self.silent:
+            notes.append(f"{self.silent} of {len(self.found.rows)} rows ask nothing")
         names = self.parser.names
         names.types.meet(self.found.counts.question_types)
         return [*notes, *names.unmet()] if self.found.counts.items else notes

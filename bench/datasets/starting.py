@@ -15,23 +15,32 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.config.benchmark.checks import SUFFIXES
+from bench.datasets.guess import (
+    ANSWERS,
+    CORPORA,
+    DATES,
+    GOLD,
+    HISTORIES,
+    IDS,
+    NESTED,
+    NESTED_EVIDENCE,
+    QUESTIONS,
+    SESSION_IDS,
+    TYPES,
+    WORDS,
+    Guess,
+    field_name,
+    first,
+    is_date,
+    objects,
+    quoted,
+    union,
+)
 from bench.datasets.rows import RowFile
 from bench.errors import DataError, UsageError
 
-_IDS = ("id", "question_id", "sample_id", "case_id", "item_id", "uid")
-_QUESTIONS = ("question", "query", "q", "prompt", "input")
-_ANSWERS = ("answer", "expected_answer", "expected", "answers", "gold", "a", "output", "target")
-_HISTORIES = ("sessions", "haystack_sessions", "conversation", "content", "context", "text", "messages", "history",
-              "document", "passage", "items")  # fmt: skip
-_DATES = ("dates", "haystack_dates", "session_dates", "timestamps", "days")
-_SESSION_IDS = ("session_ids", "haystack_session_ids")
-_WORDS = ("content", "text")
-_SPEAKERS = ("role", "speaker", "who", "author", "sender", "from", "name")
-_ROLES = ("user", "assistant", "system", "human", "ai", "bot")
-_TYPES = ("question_type", "type", "category", "kind")
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
-_SPECIAL = ("true", "false", "null", "yes", "no", "on", "off", "y", "n")
-_NESTED = ("qa", "qa_pairs", "questions", "queries")
+_SAMPLED = 50
+_SAMPLED_BYTES = 4_000_000
 
 SAMPLE = """# A benchmark: what is remembered, what is asked, how it is judged. See docs/add-a-benchmark.md
 name: {quoted}
@@ -45,7 +54,7 @@ data:
 schema:
   itemId: {id}
 {ask}  context:
-{context}{metadata}
+{context}{metadata}{gold}
 ingestion:
   mode: {mode}          # session-based: a memory a session; incremental: a turn; bulk: everything at once
 
@@ -57,6 +66,7 @@ evaluation:
 {reader}
 metrics:
 {metrics}"""
+
 
 READER = """  answeringModel:
     model: builtin/extractive      # needs no key; --answering-model names a real one
@@ -70,6 +80,8 @@ class Started:
     files: tuple[tuple[Path, str], ...]
     guesses: tuple[str, ...] = ()
     """what no field of the data fits: the config names one all the same, which is to be looked at"""
+    unmapped: tuple[str, ...] = ()
+    """what the data has and the config does not read, with what to do"""
 
     @property
     def path(self) -> Path:
@@ -90,149 +102,133 @@ def new_benchmark(name: str, data: Path | None, workspace: Path) -> Started:
         path = f"./datasets/{name}/{name}.jsonl"
         lines = "".join(json.dumps(sample) + "\n" for sample in _SAMPLE_ROWS)
         return Started(files=((target, config_text(name, path, row)), (workspace / path, lines)))
-    row = first_row(data)
-    return Started(files=((target, config_text(name, _written_path(data, workspace), row)),), guesses=guesses(row))
+    rows = first_rows(data)
+    guess = Guess(rows, _history(rows[0]))
+    text = _text(name, _written_path(data, workspace), rows[0], guess)
+    return Started(files=((target, text),), guesses=guesses(rows[0]), unmapped=tuple(guess.unmapped))
 
 
 def first_row(data: Path) -> Mapping[str, object]:
     """The first row of a data file of any format."""
+    return first_rows(data, 1)[0]
+
+
+def first_rows(data: Path, most: int = _SAMPLED) -> list[Mapping[str, object]]:
+    """The first rows of a data file of any format, as far as they can be read; the first one must be."""
     suffix = data.suffix.lower()
     if suffix not in SUFFIXES:
         raise UsageError(f'cannot tell the format of "{data}"', hint="use a .json, .jsonl or .csv file")
+    rows: list[Mapping[str, object]] = []
+    read = 0
     for row in RowFile.open(data, SUFFIXES[suffix]):  # type: ignore[arg-type]
+        if row.values is None and rows:
+            break
         if row.values is None:
             raise row.error or row.place.error("", "is torn")
-        if not row.values:
+        if not row.values and not rows:
             raise row.place.error("", "has no field")
-        return row.values
-    raise DataError("there are no rows", where=str(data))
+        rows.append(row.values)
+        read += row.length
+        if len(rows) >= most or read > _SAMPLED_BYTES:
+            break
+    if not rows:
+        raise DataError("there are no rows", where=str(data))
+    return rows
 
 
 def config_text(name: str, path: str, row: Mapping[str, object]) -> str:
     """Write the config for rows like this one."""
-    nested = _first(row, _NESTED, list)
-    child = row[nested][0] if nested and row[nested] else None  # type: ignore[index]
-    questions = child if isinstance(child, Mapping) else None
-    history = _history(row)
-    kind = _first(row, _TYPES)
-    answered = bool(_first(questions if questions is not None else row, _ANSWERS))
+    return _text(name, path, row, Guess([row], _history(row)))
+
+
+def _text(name: str, path: str, row: Mapping[str, object], guess: Guess) -> str:
+    asked, nested = guess.asked, guess.child is not None
+    kind = first(guess.row, TYPES)
+    choices = guess.choices(asked)
+    answered = choices is not None or bool(first(asked, ANSWERS))
+    item_id = guess.item_id()
     return SAMPLE.format(
         quoted=quoted(name),
         path=json.dumps(path),
-        id=_first(row, _IDS) or _field(next(iter(row))),
-        ask=_nested(nested or "", questions) if questions is not None else _flat(row),
-        context=_context(row, history),
-        metadata=f"  metadata:\n    questionType: {kind}\n" if kind and questions is None else "",
+        id=item_id or field_name(next(iter(row))),
+        ask=_nested(guess) if nested else _flat(guess, choices),
+        context=guess.context,
+        metadata=_metadata(guess.row, kind) if not nested else "",
+        gold=guess.evidence + guess.abstention + guess.corpus(item_id or ""),
         mode="session-based",
-        method="contains" if answered else "none",
+        method="mcq" if choices else "contains" if answered else "none",
         reader=READER if answered else "",
         metrics="  - accuracy\n" if answered else "  - hit_at_10\n",
     )
 
 
+def _metadata(row: Mapping[str, object], kind: str | None) -> str:
+    found = (("questionType", kind), ("questionDate", first(row, ("question_date", "asked_at"))))
+    lines = [f"    {key}: {name}\n" for key, name in found if name]
+    return "".join(["  metadata:\n", *lines]) if lines else ""
+
+
 def guesses(row: Mapping[str, object]) -> tuple[str, ...]:
     """Each key of the config for which no field of the row has a telling name, and what stands there instead."""
-    children = row[nested] if (nested := _first(row, _NESTED, list)) else None
-    asked = children[0] if isinstance(children, list) and children and isinstance(children[0], Mapping) else row
-    first = next(iter(row))
+    children = list(objects(row[nested])) if (nested := first(row, NESTED, (list, Mapping))) else []
+    asked = union(children) if children else row
+    start = next(iter(row))
     found = {
-        "itemId": None if _first(row, _IDS) else f'the first field, "{first}"',
-        "context.field (the history)": None if _first(row, _HISTORIES) else f'the name "{_history(row)}"',
-        "question": None if _first(asked, _QUESTIONS) else 'the name "question"',
+        "itemId": None if first(row, IDS) else f'the first field, "{start}"',
+        "context.field (the history)": None if _named_history(row) else f'the name "{_history(row)}"',
+        "question": None if first(asked, QUESTIONS) else 'the name "question"',
         "the words of a turn": None if (words := _turn_words(row)) is None else f'the longest text, "{words}",',
     }
     return tuple(f"no field looks like {key}: {text} stands there" for key, text in found.items() if text)
 
 
-def _flat(row: Mapping[str, object]) -> str:
-    question, answer = _first(row, _QUESTIONS), _first(row, _ANSWERS)
-    lines = [f"  question: {question or 'question'}\n"]
-    return "".join([*lines, *([f"  answer: {answer}\n"] if answer else [])])
-
-
-def _nested(field: str, child: Mapping[str, object]) -> str:
-    names = {
-        "questionField": _first(child, _QUESTIONS) or "question",
-        "answerField": _first(child, _ANSWERS),
-        "evidenceField": _first(child, ("evidence", "evidence_ids", "expectedAnswerIds")),
-        "categoryField": _first(child, _TYPES),
-    }
-    lines = [f"    {key}: {name}\n" for key, name in names.items() if name]
-    return "".join([f"  questions:\n    field: {field}\n", *lines])
-
-
-def _context(row: Mapping[str, object], history: str) -> str:
-    value = row.get(history)
-    kind = "object" if isinstance(value, Mapping) else "array" if isinstance(value, list) else "string"
-    dates, ids = _first(row, _DATES, list), _first(row, _SESSION_IDS, list)
-    lines = [f"    field: {_field(history)}\n", f"    type: {kind}\n"]
-    if kind == "array":
-        lines += [f"    dateField: {dates}\n"] if dates else []
-        lines += [f"    sessionIdField: {ids}\n"] if ids else []
-    return "".join(lines) + _item_schema(row)
-
-
-def _item_schema(row: Mapping[str, object]) -> str:
-    """Where the parts of a turn stand, for turns that are not read by the usual names."""
-    turn, words = _turn(row.get(_history(row))), _turn_words(row)
-    if turn is None or words is None:
-        return ""
-    who = _first(turn, _SPEAKERS, str)
-    key = "role" if who and (who == "role" or turn[who] in _ROLES) else "speaker"
-    lines = [f"    itemSchema:\n      content: {_field(words)}\n", f"      {key}: {_field(who)}\n" if who else ""]
+def _flat(guess: Guess, choices: tuple[str, str] | None) -> str:
+    lines = [f"  question: {first(guess.row, QUESTIONS) or 'question'}\n"]
+    if choices is not None:
+        lines += [f"  choices: {choices[0]}\n", f"  choiceAnswer: {choices[1]}\n"]
+    elif answer := guess.answers(guess.row):
+        lines.append(f"  answer: {answer}\n")
     return "".join(lines)
 
 
+def _nested(guess: Guess) -> str:
+    child = guess.asked
+    names = {
+        "questionField": first(child, QUESTIONS) or "question",
+        "answerField": guess.answers(child),
+        "evidenceField": first(child, NESTED_EVIDENCE, list),
+        "categoryField": first(child, TYPES),
+        "dateField": first(child, ("question_date", "date", "asked_at")),
+    }
+    lines = [f"    {key}: {name}\n" for key, name in names.items() if name]
+    return "".join([f"  questions:\n    field: {guess.nested_path()}\n", *lines])
+
+
 def _turn_words(row: Mapping[str, object]) -> str | None:
-    """The longest text of the first turn, where a turn has neither content nor text."""
-    turn = _turn(row.get(_history(row)))
-    if turn is None or _first(turn, _WORDS):
-        return None
-    who = _first(turn, _SPEAKERS, str)
-    texts = {name: value for name, value in turn.items() if isinstance(value, str) and name != who}
-    return max(texts, key=lambda name: len(texts[name]), default=None)
+    """The longest text of a turn, where a turn has neither content nor text."""
+    schema = re.search(r"itemSchema:\n *content: (.*)\n", Guess([row], _history(row)).context)
+    found = schema[1].strip('"') if schema else None
+    return None if found in WORDS else found
 
 
-def _turn(history: object) -> Mapping[str, object] | None:
-    """The first object in lists of the history, which is a turn."""
-    if isinstance(history, Mapping):
-        lists = [value for value in history.values() if isinstance(value, list)]
-        return _turn(lists)
-    for element in history if isinstance(history, list) else ():
-        found = element if isinstance(element, Mapping) else _turn(element)
-        if found is not None:
-            return found
-    return None
-
-
-def _first(row: Mapping[str, object], names: tuple[str, ...], kind: type = object) -> str | None:
-    return next((name for name in names if row.get(name) is not None and isinstance(row[name], kind)), None)
+def _named_history(row: Mapping[str, object]) -> str | None:
+    return first(row, HISTORIES, (str, list, Mapping))
 
 
 def _history(row: Mapping[str, object]) -> str:
     """The field of a telling name, else the weightiest that nothing else claims; "history" where there is none."""
-    if (named := _first(row, _HISTORIES)) is not None:
+    if (named := _named_history(row)) is not None:
         return named
-    claimed = {_first(row, names) for names in (_IDS, _QUESTIONS, _ANSWERS, _DATES, _SESSION_IDS, _TYPES, _NESTED)}
-    first = None if _first(row, _IDS) else next(iter(row))
+    claimed = {first(row, names) for names in (IDS, QUESTIONS, ANSWERS, DATES, SESSION_IDS, TYPES, NESTED)}
+    start = None if first(row, IDS) else next(iter(row))
     left = [name for name, value in row.items() if name not in claimed and isinstance(value, str | list | Mapping)]
-    return max(left, key=lambda name: (name != first, *_weight(row[name])), default="history")
+    left = [name for name in left if not GOLD.fullmatch(name) and name not in CORPORA and not is_date(row[name])]
+    return max(left, key=lambda name: (name != start, *_weight(row[name])), default="history")
 
 
 def _weight(value: object) -> tuple[bool, int]:
     """Lists and maps before texts, long before short."""
     return not isinstance(value, str), len(value) if isinstance(value, str | list | Mapping) else 0
-
-
-def _field(name: str) -> str:
-    """A field as the config names it: by a path where its name would be read as one."""
-    return quoted(f"$[{json.dumps(name, ensure_ascii=False)}]" if name.startswith(("$", "@")) else name)
-
-
-def quoted(name: str) -> str:
-    """A name as YAML takes it, whatever is in it."""
-    plain = _PLAIN.fullmatch(name) and name.lower() not in _SPECIAL
-    return name if plain else json.dumps(name, ensure_ascii=False)
 
 
 def _written_path(data: Path, workspace: Path) -> str:

@@ -73,6 +73,8 @@ class TurnReader:
         self.flag = _taker((compile_path(flag, bare=True),)) if flag else None
         self.gold_met = False
         self.turns_met = 0
+        self.undated = 0
+        """turns without the date that the config maps"""
 
     def read(self, value: object, where: str, place: RowPlace) -> RawTurn:
         """Read a turn, an object or a bare text; DataError with its place."""
@@ -132,7 +134,8 @@ class TurnReader:
         value = self.take["date"](turn)
         path = self.paths["date"][0]
         if value is None:
-            raise missing(path, turn, place, prefix=f"{where}.")
+            self.undated += 1
+            return
         text = scalar_text(value)
         raw.when, raw.date_text = self.dates.read(text) if text else None, text
         if raw.when is None:

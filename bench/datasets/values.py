@@ -9,15 +9,23 @@ Absent and null are the same here. Numbers become the text they have in the file
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from bench.config.findings import did_you_mean
-from bench.config.jsonpath import Path
+from bench.config.jsonpath import Path, compile_path
 from bench.datasets.filerow import FloatText
 from bench.datasets.place import RowPlace
-from bench.errors import DataError
+from bench.errors import ConfigError, DataError
 
 
-def name_of(path: Path) -> str:
+class Written(Protocol):
+    """A path, or several, known by the text of the first."""
+
+    @property
+    def text(self) -> str: ...
+
+
+def name_of(path: Written) -> str:
     """A path as places show it: ``$.a[0].b`` -> ``a[0].b``."""
     return path.text.removeprefix("$").removeprefix(".") or "$"
 
@@ -27,9 +35,22 @@ def missing(path: Path, row: object, place: RowPlace, *, prefix: str = "", hint:
     name = f"{prefix}{name_of(path)}"
     if path.all(row):
         return place.error(name, "is null", hint=hint)
+    if hinted := path_hint(path.text, row):
+        return place.error(name, "is missing", hint=hinted)
     keys = [str(key) for key in row] if isinstance(row, Mapping) else []
     near = did_you_mean(str(path.steps[-1]), keys) if path.steps else ""
     return place.error(name, f"is missing{near}", hint=hint)
+
+
+def path_hint(text: str, row: object) -> str:
+    """What to write for a name with dots that would lead somewhere as a path; empty for any other."""
+    if text.startswith(("$", "@")) or not any(mark in text for mark in ".["):
+        return ""
+    try:
+        found = compile_path(f"$.{text}").all(row)
+    except ConfigError:
+        return ""
+    return f'"{text}" is the name of one field; a path begins with "$.": write "$.{text}"' if found else ""
 
 
 def value_at(row: object, path: Path, place: RowPlace, *, prefix: str = "") -> object:
@@ -76,6 +97,27 @@ def scalar_text(value: object) -> str | None:
     return str(value) if isinstance(value, int | float) else None
 
 
+_TRUE = frozenset(("true", "yes", "y", "t", "1", "on", "1.0"))
+_FALSE = frozenset(("false", "no", "n", "f", "0", "off", "0.0", "", "none", "null"))
+
+
+def flag_of(value: object, field: str, place: RowPlace) -> bool:
+    """A truth value, or a text or number that is one; DataError for any other."""
+    text = (scalar_text(value) or "").strip().lower()
+    if text in _TRUE:
+        return True
+    if text in _FALSE and not isinstance(value, list | Mapping):
+        return False
+    raise place.error(field, "is neither true nor false", value, hint="name the value that is meant: equals: VALUE")
+
+
+def matches(value: object, wanted: bool | int | str, field: str, place: RowPlace) -> bool:
+    """True when a value is the wanted one: a flag by its meaning, any other by its text."""
+    if isinstance(wanted, bool):
+        return flag_of(value, field, place) is wanted
+    return (scalar_text(value) or "").strip() == str(wanted).strip()
+
+
 def texts_of(value: object, field: str, place: RowPlace) -> tuple[str, ...]:
     """A scalar or a list of scalars as texts; absent and null give none."""
     if value is None:
@@ -89,4 +131,14 @@ def texts_of(value: object, field: str, place: RowPlace) -> tuple[str, ...]:
 
 def choices_of(value: object, field: str, place: RowPlace) -> tuple[str, ...]:
     """Choices: a list of texts, or a map of letter to text in the order of the file."""
-    return texts_of(list(value.values()) if isinstance(value, Mapping) else value, field, place)
+    parts: list[tuple[object, object]]
+    if isinstance(value, Mapping):
+        parts = list(value.items())
+    elif isinstance(value, list):
+        parts = list(enumerate(value))
+    else:
+        return texts_of(value, field, place)
+    for key, part in parts:
+        if part is None:
+            raise place.error(f"{field}[{key}]", "is null", hint="give every choice, or their letters would shift")
+    return texts_of([part for _, part in parts], field, place)

@@ -22,7 +22,7 @@ PLACE = RowPlace(file="d.json", index=0)
 
 
 def session(name: str, *turns: RawTurn) -> RawSession:
-    return RawSession(id=name, turns=list(turns), place=PLACE)
+    return RawSession(id=name, turns=list(turns), place=PLACE, named=True)
 
 
 # ------------------------------------------------------------------ corpora
@@ -232,7 +232,8 @@ def test_sessions_of_evidence_stay_where_turns_have_no_flag(workspace: Workspace
         " itemSchema: {role: role, content: content}}}\nevidence: {sessionIdsField: gold}\n"
         "ingestion: {preprocessing: {removeRoles: [user]}}\nevaluation: {method: exact-match}\nmetrics: [accuracy]\n",
     )
-    rows = [{"id": "r", "q": "?", "a": "!", "c": [[turn("x")], [turn("y")]], "ids": ["s", "t"], "gold": ["t"]}]
+    rows = [{"id": "r", "q": "?", "a": "!", "c": [[turn("x")], [turn("y")], [turn("z", "assistant")]],
+             "ids": ["s", "t", "u"], "gold": ["t"]}]  # fmt: skip
     workspace.data("s.json", rows)
     item = workspace.open("s").item("r")
     assert (item.evidence, item.flags) == (Evidence(sessions=("t",)), ())

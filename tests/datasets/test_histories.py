@@ -55,7 +55,10 @@ def test_answers_become_their_text(chat, answer, expected) -> None:
 
 
 def test_a_fraction_keeps_its_text(workspace) -> None:
-    text = '[{"id": "q", "q": "?", "a": 1.50, "sessions": [], "dates": [], "ids": [], "gold": []}]'
+    text = (
+        '[{"id": "q", "q": "?", "a": 1.50, "sessions": [[{"role": "user", "content": "x"}]], '
+        '"dates": ["2024-01-01"], "ids": ["s"], "gold": []}]'
+    )
     workspace.yaml("chat", CHAT.format(name="chat"))
     workspace.data("chat.json", text)
     assert workspace.open("chat").item("q").answers == ("1.50",)

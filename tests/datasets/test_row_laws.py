@@ -145,9 +145,13 @@ def test_a_fraction_has_one_text_however_it_is_read(number: str) -> None:
         assert value == float(number)
 
 
-def test_the_last_of_two_equal_keys_counts_in_every_format() -> None:
-    row = b'{"id": 1, "id": 2}'
-    assert again(b"[" + row + b"]", "json") == again(row, "jsonl") == ([{"id": 2}], [{"id": 2}])
+@pytest.mark.parametrize("form", ["json", "jsonl"])
+def test_a_key_that_an_object_has_twice_is_refused(form: Format) -> None:
+    """One of the two values would be lost without a word."""
+    row = b'{"id": 1, "deep": [{"a": 1, "a": 2}]}'
+    (found,) = read(b"[" + row + b"]" if form == "json" else row, form)
+    assert found.error is not None
+    assert 'the key "a" occurs twice in one object' in found.error.message
 
 
 def test_lines_may_end_in_any_way_and_need_no_last_end() -> None:

@@ -107,8 +107,6 @@ NO_DATE = "at: talk[0][1].at is no date that can be read"
         ({"key": {}}, "key: talk[0][1].key must be an id, not: a map of keys"),
         ({"key": None}, "key: talk[0][1].key is null"),
         ({"key": ...}, "key: talk[0][1].key is missing"),
-        ({"at": ..., "alt": ...}, "at: talk[0][1].at is missing"),
-        ({"at": None}, "at: talk[0][1].at is null"),
         ({"at": "soon"}, f'{NO_DATE}: "soon"'),
         ({"at": ""}, f'{NO_DATE}: ""'),
         ({"at": [1]}, f"{NO_DATE}: a list"),
@@ -148,7 +146,6 @@ def test_a_mapped_key_that_no_turn_has_is_told_at_its_place_in_the_config(worksp
 
 def test_a_file_without_turns_says_nothing_about_their_keys(workspace: Workspace) -> None:
     schema = SCHEMA % "content: content, caption: $.captain"
-    assert opened(workspace, LISTED % schema, [[], []]).counts.turns == 0
     assert opened(workspace, LISTED % schema, [["bare text"]]).counts.turns == 1
 
 
@@ -224,12 +221,17 @@ def test_the_patterns_of_keys_are_ones_own(workspace: Workspace) -> None:
             'talk.session_1_date_time: talk.session_1_date_time is no date that can be read: "soon" (row r)',
         ),
         (
-            {"session_1": [], "session_1_date_time": "2024-01-01", "session_2": []},
+            {"session_1": [{"speaker": "A", "text": "x"}], "session_1_date_time": "2024-01-01", "session_2": []},
             "talk.session_2: talk.session_2 has no date, other sessions of the corpus have one"
             ' (session "session_2") (row r)',
         ),
         (
-            {"session_1": [], "session_1_date_time": None, "session_2": [], "session_2_date_time": "2024-01-01"},
+            {
+                "session_1": [{"speaker": "A", "text": "x"}],
+                "session_1_date_time": None,
+                "session_2": [],
+                "session_2_date_time": "2024-01-01",
+            },
             "talk.session_1: talk.session_1 has no date, other sessions of the corpus have one"
             ' (session "session_1") (row r)',
         ),
@@ -294,14 +296,15 @@ def test_a_turn_that_names_itself_keeps_its_name_in_a_session_of_one(workspace: 
 
 def test_texts_are_simple_content(workspace: Workspace) -> None:
     found = sessions(workspace, LISTED % "", ["one", "", "three"])
-    assert [(session.id, session.turns[0].text) for session in found] == [("r.1", "one"), ("r.2", ""), ("r.3", "three")]
+    said = [(session.id, [turn.text for turn in session.turns]) for session in found]
+    assert said == [("r.1", ["one"]), ("r.2", []), ("r.3", ["three"])]
 
 
-def test_an_empty_history_is_a_corpus_that_sends_nothing(workspace: Workspace) -> None:
-    for context, talk in ((LISTED % "", []), (KEYED, {})):
-        dataset = opened(workspace, context, talk)
-        assert (dataset.counts.sessions, dataset.counts.memories, dataset.counts.corpora) == (0, 0, 1)
-        assert [dataset.memories("r", unit=unit) for unit in ("session", "turn", "corpus")] == [[], [], []]
+def test_a_row_without_a_history_is_refused(workspace: Workspace) -> None:
+    assert refusal(workspace, LISTED % "", []) == "t.json: [0].talk: talk gives no memory: it is empty (row r)"
+    assert refusal(workspace, LISTED % "", [[], []]).endswith("it has 2 sessions, and none has a turn (row r)")
+    text = refusal(workspace, KEYED, {"title": [], "sentences": []})
+    assert 'talk has title, sentences; none fits sessionPattern "session_*" (row r)' in text
 
 
 def test_a_session_of_no_turns_is_counted_and_sends_nothing(workspace: Workspace) -> None:

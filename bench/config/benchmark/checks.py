@@ -28,7 +28,7 @@ SUFFIXES = {".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv
 
 def problems_of(config: BenchmarkConfig) -> list[ConfigError]:
     """Every finding, in no special order."""
-    checks = (_name, _schema, _context, _format, _evaluation, _types, _gold, _templates)
+    checks = (_name, _schema, _context, _format, _evaluation, _types, _abstention, _gold, _templates)
     found = [(config.place(*path), text, hint) for check in checks for path, text, hint in check(config)]
     return [ConfigError(text, where=where, hint=hint) for where, text, hint in found]
 
@@ -135,10 +135,32 @@ def _types(config: BenchmarkConfig) -> Iterator[Finding]:
             yield ("abstention", "questionTypes", index), text, f"types: {', '.join(sorted(known))}"
 
 
+_MEAN_ANSWERABLE = frozenset((
+    "answerable", "isanswerable", "answered", "isanswered", "hasanswer", "hasanswers", "hasananswer", "containsanswer",
+    "canbeanswered", "cananswer", "possible", "ispossible", "answerpossible", "answerexists", "answeravailable",
+    "isanswerpresent", "answerpresent", "ispresent", "answerincontext", "solvable", "issolvable",
+))  # fmt: skip
+"""names of flags, without case and marks, that are true where there is an answer"""
+
+
+def _abstention(config: BenchmarkConfig) -> Iterator[Finding]:
+    """A flag that says by its name that there is an answer is never taken for one that says there is none."""
+    rule = config.abstention
+    if rule.field is None:
+        if rule.equals is not None:
+            yield ("abstention", "equals"), "abstention.equals needs abstention.field", "name the field of the value"
+        return
+    last = re.split(r"[.\[\]'\"]+", rule.field.rstrip("]'\""))[-1]
+    if rule.equals is None and re.sub(r"[^a-z]", "", last.lower()) in _MEAN_ANSWERABLE:
+        text = f'abstention.field "{rule.field}" is true where there is an answer, by its name'
+        yield ("abstention", "field"), text, "write abstention: {field: ..., equals: false}, or equals: true to insist"
+
+
 def _gold(config: BenchmarkConfig) -> Iterator[Finding]:
     """A gold field never goes to a provider, and children of a row have ids of their own."""
     fields, evidence = config.fields, config.evidence
-    gold = {fields.answer, fields.choice_answer, fields.rubric, evidence.session_ids_field, evidence.turn_ids_field}
+    named = (fields.answer, fields.choice_answer, fields.rubric, evidence.session_ids_field, evidence.turn_ids_field)
+    gold = {path for paths in named for path in ((paths,) if isinstance(paths, str) else paths or ())}
     for index, name in enumerate(config.memory_metadata):
         if name in gold:
             text = f'metadata_fields names "{name}", which holds the answer or its evidence'

@@ -15,6 +15,7 @@ from pydantic import Field, field_validator
 
 from bench.config.benchmark.terms import (
     FieldPath,
+    FieldPaths,
     Format,
     Milliseconds,
     Mode,
@@ -99,9 +100,9 @@ class Questions(ConfigModel):
     """path of the list of questions in a row"""
     question_field: FieldPath
     """of the question, inside one of them"""
-    answer_field: FieldPath | None = None
-    """of the expected answer"""
-    evidence_field: FieldPath | None = None
+    answer_field: FieldPaths | None = None
+    """of the expected answer; a list of paths: all answers that are there"""
+    evidence_field: FieldPaths | None = None
     """of the evidence ids"""
     category_field: FieldPath | None = None
     """of the question type"""
@@ -109,8 +110,8 @@ class Questions(ConfigModel):
     """of the item's id"""
     date_field: FieldPath | None = None
     """of the question's date"""
-    choices_field: FieldPath | None = None
-    """of the choices"""
+    choices_field: FieldPaths | None = None
+    """of the choices, or a list of paths, one for each choice"""
 
 
 class Schema(ConfigModel):
@@ -120,12 +121,12 @@ class Schema(ConfigModel):
     """path of the item's id; unique over the file"""
     question: FieldPath | None = None
     """path of the question, where a row asks one"""
-    answer: FieldPath | None = None
-    """path of the expected answer, or a list of them"""
-    choices: FieldPath | None = None
-    """path of the choices, for mcq"""
-    rubric: FieldPath | None = None
-    """path of the rubric's points"""
+    answer: FieldPaths | None = None
+    """path of the expected answer or answers; a list of paths: all answers that are there"""
+    choices: FieldPaths | None = None
+    """path of the choices, for mcq, or a list of paths, one for each choice"""
+    rubric: FieldPaths | None = None
+    """path of the rubric's points, or a list of paths"""
     choice_answer: FieldPath | None = None
     """path of the right choice"""
     context: Context
@@ -148,10 +149,10 @@ class QuestionType(ConfigModel):
 class EvidenceFields(ConfigModel):
     """Where the gold stands."""
 
-    session_ids_field: FieldPath | None = None
-    """path of the ids of sessions that hold the answer"""
-    turn_ids_field: FieldPath | None = None
-    """path of the ids of turns that do"""
+    session_ids_field: FieldPaths | None = None
+    """path of the ids of sessions that hold the answer, or a list of paths"""
+    turn_ids_field: FieldPaths | None = None
+    """path of the ids of turns that do, or a list of paths"""
     turn_flag: FieldPath | None = None
     """a key of a turn that is true for gold turns"""
     parser: Parser = "direct"

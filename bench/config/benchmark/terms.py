@@ -78,6 +78,8 @@ def _python_class(value: str) -> str:
 
 Segment = Annotated[str, AfterValidator(_segment)]
 FieldPath = Annotated[str, AfterValidator(_field_path)]
+FieldPaths = FieldPath | Annotated[tuple[FieldPath, ...], Field(min_length=1)]
+"""one path, or several whose values are all taken"""
 Pattern = Annotated[str, AfterValidator(_pattern)]
 Zone = Annotated[str, AfterValidator(_zone)]
 DateFormat = Annotated[str, AfterValidator(_date_format)]

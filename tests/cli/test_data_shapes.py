@@ -1,0 +1,246 @@
+"""Data of other people as a user meets it: what is refused, joined, mapped by ``bench new`` and said."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Bench
+
+HOTPOT = {
+    "id": "5a1", "question": "Where was she born?", "answer": "Kalmar", "type": "bridge",
+    "supporting_facts": {"title": ["Elin Strand"], "sent_id": [0]},
+    "context": {"title": ["Norrvik", "Elin Strand"], "sentences": [["It is red."], ["She was born in Kalmar."]]},
+}  # fmt: skip
+TALK = [[{"role": "user", "content": "The key is blue."}], [{"role": "user", "content": "The cat is grey."}]]
+CONFIG = """name: {name}
+version: "1"
+data: {{type: local, path: ./datasets/{name}.jsonl}}
+schema:
+  itemId: id
+  question: q
+{schema}ingestion: {{mode: session-based}}
+evaluation: {{method: {method}}}
+metrics: [accuracy]
+{extra}"""
+CHAT = "  context: {field: talk, type: array, sessionIdField: ids}\n  answer: a\n"
+
+
+def put(
+    name: str, rows: Sequence[Mapping[str, object]], schema: str = CHAT, extra: str = "", method: str = "contains"
+) -> str:
+    """Write data and config into the workspace; the path of the config."""
+    for folder in ("datasets", "configs/benchmarks"):
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    Path(f"datasets/{name}.jsonl").write_text(text, encoding="utf-8")
+    path = Path(f"configs/benchmarks/{name}.yaml")
+    path.write_text(CONFIG.format(name=name, schema=schema, extra=extra, method=method), encoding="utf-8")
+    return str(path)
+
+
+def row(number: int, **changes: object) -> dict[str, object]:
+    return {"id": f"r{number}", "q": "Which?", "a": "blue", "talk": TALK, "ids": ["s1", "s2"], "c": "x"} | changes
+
+
+# ------------------------------------------------------------------- histories
+
+
+def test_a_row_without_a_memory_is_refused_by_validate_and_run(bench: Bench) -> None:
+    schema = "  context: {field: context, type: object}\n  answer: answer\n"
+    path = put("hotpot", [HOTPOT | {"q": "?"}], schema)
+    for command in (("validate", path), ("run", "--benchmarks", "hotpot", "--providers", "bm25", "--run-id", "h")):
+        told = bench(*command, check=2)
+        assert 'context has title, sentences; none fits sessionPattern "session_*" (row 5a1)' in told.stderr
+        assert "$.context.sentences" in told.stderr
+
+
+def test_new_maps_parallel_lists_and_their_evidence(bench: Bench) -> None:
+    Path("hotpot.json").write_text(json.dumps([HOTPOT]), encoding="utf-8")
+    bench("new", "benchmark", "hotpot", "--from", "hotpot.json")
+    text = Path("configs/benchmarks/hotpot.yaml").read_text(encoding="utf-8")
+    assert "field: $.context.sentences" in text
+    assert "sessionIdField: $.context.title" in text
+    assert "sessionIdsField: $.supporting_facts.title" in text
+    bench("validate", "configs/benchmarks/hotpot.yaml")
+    (item,) = map(json.loads, bench("describe", "hotpot", "--items", "--json").stdout.splitlines())
+    assert item["evidence"]["sessions"] == ["Elin Strand"]
+
+
+def test_rows_that_repeat_their_conversation_bring_it_once(bench: Bench) -> None:
+    path = put("same", [row(1), row(2), row(3, talk=TALK[:1], ids=["s1"])], extra="corpus: {field: c}\n")
+    told = bench("validate", path)
+    assert "3 sessions are repeated by other rows of their corpus and ingested once" in told.stdout + told.stderr
+    found = json.loads(bench("describe", "same", "--json").stdout)
+    assert (found["items"], found["sessions"], found["memories"]) == (3, 2, 2)
+    assert found["flags"] == {"session_joined": 3}
+
+
+def test_two_rows_that_mean_different_sessions_by_one_id_are_named(bench: Bench) -> None:
+    path = put("other", [row(1), row(2, talk=[TALK[1], TALK[0]])], extra="corpus: {field: c}\n")
+    told = bench("validate", path, check=2).stderr
+    assert 'brings another session "s1" of corpus "x"' in told
+    assert "other.jsonl:1 (row r1)" in told
+    assert "other.jsonl:2" in told
+
+
+def test_each_row_means_its_own_flags_and_ids(bench: Bench) -> None:
+    """Rows of one corpus without session ids: the same text is one memory, evidence is what the row's own ids say."""
+    flagged = [[{"role": "user", "content": "The key is blue.", "gold": True}], TALK[1]]
+    other = [TALK[0], [{"role": "user", "content": "The cat is grey.", "gold": True}]]
+    schema = "  context: {field: talk, type: array}\n  answer: a\n"
+    put("flags", [row(1, talk=flagged), row(2, talk=other)], schema, "corpus: {field: c}\nevidence: {turnFlag: gold}\n")
+    one, two = map(json.loads, bench("describe", "flags", "--items", "--json").stdout.splitlines())
+    assert (one["evidence"]["sessions"], two["evidence"]["sessions"]) == (["session_1"], ["session_2"])
+
+
+# ------------------------------------------------------------------ abstention
+
+
+@pytest.mark.parametrize(
+    ("value", "rule", "abstains"),
+    [
+        (False, "{field: answerable, equals: false}", True),
+        ("False", "{field: answerable, equals: false}", True),
+        (0, "{field: answerable, equals: false}", True),
+        ("yes", "{field: answerable, equals: false}", False),
+        ("yes", "{field: unanswerable}", True),
+        ("no", "{field: unanswerable}", False),
+        ("none found", "{field: unanswerable, equals: none found}", True),
+    ],
+)
+def test_a_flag_means_what_it_says(bench: Bench, value: object, rule: str, abstains: bool) -> None:
+    put("flag", [row(1, answerable=value, unanswerable=value)], extra=f"abstention: {rule}\n")
+    assert json.loads(bench("describe", "flag", "--items", "--json").stdout)["abstention"] is abstains
+
+
+def test_a_flag_for_answerable_items_is_not_taken_for_abstention(bench: Bench) -> None:
+    path = put("inverted", [row(1, answerable=True)], extra="abstention: {field: answerable}\n")
+    told = bench("validate", path, check=2).stderr
+    assert 'abstention.field "answerable" is true where there is an answer' in told
+    assert "equals: false" in told
+
+
+def test_a_flag_that_is_no_truth_value_is_refused(bench: Bench) -> None:
+    path = put("odd", [row(1, mark="maybe")], extra="abstention: {field: mark}\n")
+    assert 'mark is neither true nor false: "maybe"' in bench("validate", path, check=2).stderr
+
+
+# ------------------------------------------------------- answers, choices, dates
+
+
+def test_aliases_and_lettered_choices_are_lists_of_paths(bench: Bench) -> None:
+    put("alias", [row(1, more=["azure", "navy"])], CHAT.replace("answer: a", "answer: [a, more]"))
+    assert json.loads(bench("describe", "alias", "--items", "--json").stdout)["answers"] == ["blue", "azure", "navy"]
+    schema = "  context: {field: c, type: string}\n  choices: [A, B]\n  choiceAnswer: right\n"
+    bench("validate", put("mc", [row(1, A="red", B="blue", right="B")], schema, method="mcq"))
+    path = put("gap", [row(1, A=None, B="blue", right="B")], schema, method="mcq")
+    assert "A is null (row r1)" in bench("validate", path, check=2).stderr
+    listed = schema.replace("[A, B]", "options")
+    path = put("hole", [row(1, options=["red", None, "blue"], right="B")], listed, method="mcq")
+    assert "options[1] is null (row r1)" in bench("validate", path, check=2).stderr
+
+
+@pytest.mark.parametrize("when", [1709366400, "1709366400", 1709366400000, "1709366400000", 1709366400.0])
+def test_seconds_and_milliseconds_since_1970_are_dates(bench: Bench, when: object) -> None:
+    schema = CHAT.replace("ids}", "ids, dateField: at}")
+    put("epoch", [row(1, at=[when, when])], schema)
+    lines = [json.loads(line) for line in bench("describe", "epoch", "--memories", "--json").stdout.splitlines()]
+    assert {line["when"] for line in lines} == {"2024-03-02T08:00:00Z"}
+
+
+def test_a_turn_without_a_date_is_counted_and_taken(bench: Bench) -> None:
+    talk = [[{"role": "user", "content": "x", "at": "2024-01-01"}, {"role": "user", "content": "y", "at": None}]]
+    schema = "  answer: a\n  context:\n    field: talk\n    type: array\n"
+    schema += "    itemSchema: {content: content, role: role, date: at}\n"
+    told = bench("validate", put("turns", [row(1, talk=talk)], schema))
+    assert "1 turns have no date and are taken without one" in told.stdout + told.stderr
+
+
+# -------------------------------------------------------------------- messages
+
+
+def test_a_path_without_its_beginning_is_told(bench: Bench) -> None:
+    path = put("dots", [row(1, meta={"answer": "blue"})], CHAT.replace("answer: a", "answer: meta.answer"))
+    assert 'write "$.meta.answer"' in bench("validate", path, check=2).stderr
+    path = put("note", [row(1, meta={"kind": "x"})], CHAT + "  metadata: {kind: meta.kind}\n")
+    told = bench("validate", path)
+    assert 'write "$.meta.kind"' in told.stdout + told.stderr
+
+
+@pytest.mark.parametrize(
+    ("raw", "parts"),
+    [
+        (b'{"id": "r1", "id": "r2"}\n', ["m.jsonl:1", 'the key "id" occurs twice']),
+        (b'{"id": "r1", "q": NaN}\n', ["m.jsonl:1", "NaN is not JSON"]),
+        (b'{"id": "r1",}\n', ["m.jsonl:1", "torn"]),
+        ('{"id": "r1"}\n'.encode("utf-16"), ["m.jsonl", "not UTF-8"]),
+        ('{"id": "caf\xe9"}\n'.encode("cp1252"), ["m.jsonl:1", "not UTF-8"]),
+        (b'{"id": "r1", "q": "  ", "a": "x", "talk": ["y"], "ids": ["s"]}\n', ["m.jsonl:1", "q is empty (row r1)"]),
+        (b'{"id": "r1", "q": "?", "a": null, "talk": ["y"], "ids": ["s"]}\n', ["m.jsonl:1", "a is missing"]),
+        (b'{"id": 1, "q": "?", "a": "x", "talk": ["y"], "ids": ["s"]}\n'
+         b'{"id": "1", "q": "?", "a": "x", "talk": ["y"], "ids": ["s"]}\n', ["m.jsonl:2", 'item id "1" twice']),
+    ],
+)  # fmt: skip
+def test_a_messy_file_is_refused_with_its_place(bench: Bench, raw: bytes, parts: list[str]) -> None:
+    path = put("m", [])
+    Path("datasets/m.jsonl").write_bytes(raw)
+    told = bench("validate", path, check=2).stderr
+    assert all(part in told for part in parts), told
+
+
+def test_evidence_that_leads_nowhere_is_counted(bench: Bench) -> None:
+    path = put("lost", [row(1, gold=["S1"]), row(2, gold=["s1"])], extra="evidence: {sessionIdsField: gold}\n")
+    told = bench("validate", path)
+    assert "the evidence of 1 items names no session and no turn of their history" in told.stdout + told.stderr
+    assert '"S1" of item "r1"' in told.stdout + told.stderr
+
+
+# ------------------------------------------------------------------- bench new
+
+SESSIONS = [{"session_id": "s1", "date": "2024-01-01", "turns": [{"speaker": "A", "text": "hi", "has_answer": True}]}]
+
+
+@pytest.mark.parametrize(
+    ("rows", "lines"),
+    [
+        ([{"id": "q_abs", "question": "?", "answer": "x", "sessions": SESSIONS, "answer_session_ids": ["s1"]}],
+         ["field: $.sessions[*].turns", "sessionIdField: $.sessions[*].session_id", "dateField: $.sessions[*].date",
+          "evidence: {turnFlag: has_answer, sessionIdsField: answer_session_ids}", "abstention: {idPattern: _abs$}"]),
+        ([{"id": "1", "paragraphs": [{"idx": 0, "title": "T", "paragraph_text": "P is it.", "is_supporting": True}],
+           "question": "?", "answer": "P", "answer_aliases": ["p"], "answerable": True}],
+         ["answer: [answer, answer_aliases]", "abstention: {field: answerable, equals: false}",
+          "evidence: {turnFlag: is_supporting}", "content: paragraph_text"]),
+        ([{"_id": "1", "context": "C", "question": "?", "choice_A": "x", "choice_B": "y", "answer": "A"}],
+         ["choices: [choice_A, choice_B]", "choiceAnswer: answer", "method: mcq"]),
+        ([{"id": n, "conversation_id": "c", "conversation": {"session_1": [{"speaker": "A", "text": "hi"}]},
+           "question": "?", "answer": "x"} for n in "12"], ["corpus: {field: conversation_id}"]),
+        ([{"id": "1", "log": {"day_1": [{"role": "user", "content": "x"}]}, "question": "?", "answer": "x"}],
+         ['sessionPattern: "day_*"']),
+    ],
+)  # fmt: skip
+def test_new_maps_what_the_data_says(bench: Bench, rows: list[object], lines: list[str]) -> None:
+    Path("data.json").write_text(json.dumps(rows), encoding="utf-8")
+    bench("new", "benchmark", "mine", "--from", "data.json")
+    text = Path("configs/benchmarks/mine.yaml").read_text(encoding="utf-8")
+    assert [line for line in lines if line not in text] == []
+    bench("validate", "configs/benchmarks/mine.yaml")
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ({"id": "1", "evidence": ["The long gold text."], "question": "?", "answer": "x"}, '"evidence" seems to hold'),
+        ({"id": "1", "context": "C", "questions": ["?"], "answers": ["x"]}, '"questions" is no list of objects'),
+        ({"id": "1", "context": [["T", ["x"]]], "question": "?", "answer": "x"}, "pairs of a name and a list"),
+        ({"id": "1", "context": "[{'role': 'user'}]", "question": "?", "answer": "x"}, "written as text"),
+    ],
+)
+def test_new_says_what_it_could_not_map_and_never_takes_gold(bench: Bench, row: object, told: str) -> None:
+    Path("data.json").write_text(json.dumps([row]), encoding="utf-8")
+    done = bench("new", "benchmark", "mine", "--from", "data.json")
+    assert told in done.stdout + done.stderr
+    assert "field: evidence" not in Path("configs/benchmarks/mine.yaml").read_text(encoding="utf-8")
