@@ -152,10 +152,11 @@ class Guess:
     def nested_path(self) -> str:
         """Where the questions stand: in a list, or in lists under the keys of a map."""
         assert self.nested is not None
-        if isinstance(self.row[self.nested], list):
+        value = self.row[self.nested]
+        if not isinstance(value, Mapping):
             return self.nested
         self.unmapped.append(
-            f'the keys of "{self.nested}" ({", ".join(self.row[self.nested])}) are not taken for question types: '  # type: ignore[call-overload]
+            f'the keys of "{self.nested}" ({", ".join(map(str, value))}) are not taken for question types: '
             "write the key into each question, and name that field in categoryField"
         )
         return field_path(self.nested, "[*]", "[*]")

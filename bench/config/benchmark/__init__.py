@@ -90,7 +90,7 @@ class BenchmarkFile(ConfigModel):
     timezone: Zone = "UTC"
     """of dates without one; UTC"""
     date_formats: tuple[DateFormat, ...] = ()
-    """strptime formats tried before the known ones"""
+    """strptime formats tried before the known ones; unix, unix_ms: numbers since 1970"""
     corpus: FieldOnly | None = None
     """rows with the same value share one memory; without it a row is a corpus"""
     visibility: FieldOnly | None = None

@@ -88,7 +88,10 @@ def _format(config: BenchmarkConfig) -> Iterator[Finding]:
     data = config.data
     name = data.local_path or data.path
     if data.format is None and PurePath(name).suffix.lower() not in SUFFIXES:
-        yield ("data",), f'cannot tell the format of "{name}"', "add format: json, jsonl or csv"
+        hint = "add format: json, jsonl or csv"
+        if PurePath(name).suffix.lower() in (".parquet", ".pq"):
+            hint = "parquet is not read: convert it to jsonl, see Shapes of data in docs/add-a-benchmark.md"
+        yield ("data",), f'cannot tell the format of "{name}"', hint
 
 
 def _evaluation(config: BenchmarkConfig) -> Iterator[Finding]:
