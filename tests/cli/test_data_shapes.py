@@ -214,7 +214,7 @@ SESSIONS = [{"session_id": "s1", "date": "2024-01-01", "turns": [{"speaker": "A"
            "question": "?", "answer": "P", "answer_aliases": ["p"], "answerable": True}],
          ["answer: [answer, answer_aliases]", "abstention: {field: answerable, equals: false}",
           "evidence: {turnFlag: is_supporting}", "content: paragraph_text"]),
-        ([{"_id": "1", "context": "C", "question": "?", "choice_A": "x", "choice_B": "y", "answer": "A"}],
+        ([{"_id": "1", "context": "C", "question": "?", "choice_A": "oak", "choice_B": "elm", "answer": "A"}],
          ["choices: [choice_A, choice_B]", "choiceAnswer: answer", "method: mcq"]),
         ([{"id": n, "conversation_id": "c", "conversation": {"session_1": [{"speaker": "A", "text": "hi"}]},
            "question": "?", "answer": "x"} for n in "12"], ["corpus: {field: conversation_id}"]),
