@@ -9,7 +9,7 @@ from bench.cli import console
 from bench.cli.flags import RunFlags, given
 from bench.cli.global_flags import current
 from bench.config.run import RunRequest
-from bench.plan import Plan
+from bench.plan import Lane, Plan
 from bench.plan.estimating import Estimate, estimate
 
 
@@ -40,6 +40,10 @@ def _cost_text(found: Estimate) -> str:
     return f"cost at most USD {known}{beside}"
 
 
+def _in_turn(lane: Lane) -> str:
+    return ", one corpus at a time (scoping single)" if lane.provider.config.scoping.single else ""
+
+
 def _jobs(plan: Plan) -> None:
     rows = [
         (
@@ -49,7 +53,7 @@ def _jobs(plan: Plan) -> None:
             job.judge,
             lane.provider.embedded_by or "-",
             str(lane.benchmark.n_selected),
-            lane.skipped or f"k={lane.benchmark.k}, one memory a {lane.unit}",
+            lane.skipped or f"k={lane.benchmark.k}, one memory a {lane.unit}{_in_turn(lane)}",
         )
         for lane in plan.lanes
         for job in lane.jobs

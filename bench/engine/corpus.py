@@ -143,7 +143,7 @@ class Preparation:
             if step is Step.RESET:
                 history, step = await self._reset(history), Step.BEGIN
             ingest = Ingest.after(history, self.lane, self.corpus.id, self.veil)
-            if step is Step.BEGIN and (failure := await ingest.enter()) is not None:
+            if step is Step.BEGIN and (failure := await ingest.occupied() or await ingest.enter()) is not None:
                 return failure
             if step is Step.DOUBT and (settled := await self._settled(ingest)) is not True:
                 if settled is not False:

@@ -17,7 +17,7 @@ import anyio
 
 from bench.engine.history import Collected, History, returned
 from bench.engine.isolation import holdings, look, samples
-from bench.engine.live import Failure, Ledger, reread
+from bench.engine.live import OCCUPIED, Failure, Ledger, reread
 from bench.engine.opaque import Veil
 from bench.engine.stopping import monotonic_us
 from bench.errors import CallError, Contaminated, IngestFailed
@@ -83,9 +83,24 @@ class Ingest:
 
     # ---- the steps
 
+    async def occupied(self) -> Failure | None:
+        """Refuse to begin in a service with one namespace while that holds anything.
+
+        No row says that the attempt began, so nothing will ever clear what was found.
+        """
+        chosen = samples(self.veil.memories)
+        if not self.lane.single or not chosen:
+            return None
+        looked = await self.lane.live.aside(lambda: self._held(chosen[-1]), self._ledger)
+        if looked.value:
+            held = f"{self.lane.provider.name} has one namespace, and it holds {looked.value} memories"
+            text = f"{held} before anything was put into it: nothing was written or deleted; empty it, then resume"
+            return Failure(kind=OCCUPIED, message=text, stops_lane=True)
+        return looked.failure
+
     async def enter(self) -> Failure | None:
         """Set the namespace up and make sure that it is empty."""
-        if self.lane.provider.on_unknown == "reset":
+        if self.lane.provider.on_unknown == "reset" or self.lane.single:
             await self._intent({})
         entered = await self.lane.live.aside(self._set_up, self._ledger)
         if entered.failure is not None:

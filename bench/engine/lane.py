@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import AsyncIterator, Iterable, Iterator, Set
 from dataclasses import asdict, dataclass, field
 
 import anyio
@@ -26,7 +26,7 @@ from bench.engine.halts import Halts
 from bench.engine.handover import Handover
 from bench.engine.history import History
 from bench.engine.isolation import FirstWrite
-from bench.engine.live import Failure, Ledger, Live
+from bench.engine.live import OCCUPIED, Failure, Ledger, Live
 from bench.engine.opaque import Veil
 from bench.engine.ownership import Ownership, Place
 from bench.engine.readers import Readers
@@ -72,6 +72,8 @@ class OpenLane:
     """corpora with an item that ended as error, or that could not be prepared"""
     leaking: set[str] = field(default_factory=set)
     """namespaces in which a memory of another corpus was found"""
+    vacant: anyio.Event = field(default_factory=anyio.Event)
+    """set once the corpus that is asked has left a service with one namespace"""
     told: set[str] = field(default_factory=set)
     """kinds of events that were told once"""
     _samples: deque[tuple[str, tuple[Memory, ...]]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
@@ -83,12 +85,15 @@ class OpenLane:
         if not self.todo.count:
             return
         with bind(job=self.key):
-            await self._run()
+            if not self.single:
+                await self._run(self.todo.corpora())
+                return
+            async with self.live.turns.setdefault(self.plan.provider.config.name, anyio.Lock()):
+                await self._run(iter(await self._one_by_one()))
 
-    async def _run(self) -> None:
+    async def _run(self, corpora: Iterator[str]) -> None:
         if self.todo.unsearched:
             await self._record_version()
-        corpora = self.todo.corpora()
         handover: Handover[Ready, ItemRef] = Handover(bound=self.ingest_width)
         done, leaving = anyio.create_memory_object_stream[Ready](math.inf)
         async with anyio.create_task_group() as workers:
@@ -101,6 +106,24 @@ class OpenLane:
             leaving.close()
         if not self.live.errand.rescores and self.live.errand.only is None:
             await self._sweep()
+
+    async def _one_by_one(self) -> list[str]:
+        """Order the corpora for a service with one namespace: first the one that an earlier process left in it."""
+        held = {name: history async for name, history in self._histories() if history.held}
+        wanted = list(self.todo.corpora())
+        first = next(iter(held), None)
+        if len(held) == 1 and first in wanted:
+            return [first, *(name for name in wanted if name != first)]
+        for name, history in held.items():
+            await self.clear(name, self.space(name, history))
+        await self.live.journal.flush()
+        return wanted
+
+    async def _histories(self) -> AsyncIterator[tuple[str, History]]:
+        """Read how far each corpus of the selection came."""
+        names = dict.fromkeys(ref.corpus for ref in self.plan.benchmark.dataset.items(self.plan.benchmark.selection))
+        for name in names:
+            yield name, History.of(await self.live.journal.corpus(self.key, name))
 
     async def _record_version(self) -> None:
         """Ask the memory system which version answers, for the receipt."""
@@ -130,7 +153,10 @@ class OpenLane:
                 self._tell(outcome)
             if isinstance(outcome, Ready) and self.asks:
                 outcome.open_items = self.todo.count_of(corpus_id)
+                self.vacant = anyio.Event()
                 await handover.put(outcome, self.todo.items(corpus_id))
+                if self.single and not self.halted:
+                    await self.vacant.wait()
             elif isinstance(outcome, Failure):
                 self.unfinished.add(corpus_id)
                 await self._corpus_failed(corpus_id, outcome)
@@ -143,12 +169,17 @@ class OpenLane:
 
     async def _corpus_failed(self, corpus_id: str, failure: Failure) -> None:
         """Every item of a corpus that could not be prepared ends with its failure."""
-        for ref in self.todo.items(corpus_id):
+        for ref in self.todo.items(corpus_id) if failure.kind != OCCUPIED else ():
             if self.live.stopping.asked:
                 break
             await end_failed(self, ref, failure)
         if failure.stops_lane:
             self.halts.stop(self.plan.jobs, failure)
+        elif self.single and not self.live.stopping.asked:
+            await self.live.journal.flush()
+            history = History.of(await self.live.journal.corpus(self.key, corpus_id))
+            if history.held:
+                await self.clear(corpus_id, self.space(corpus_id, history))
 
     async def _ask_all(self, handover: Handover[Ready, ItemRef], done: MemoryObjectSendStream[Ready]) -> None:
         async with done:
@@ -160,21 +191,23 @@ class OpenLane:
                 ready.open_items -= 1
                 if not ready.all_good:
                     self.unfinished.add(ready.corpus_id)
-                elif not ready.open_items:
+                if not ready.open_items and (ready.all_good or self.single):
                     done.send_nowait(ready.closed())
             if self.halted:
+                self.vacant.set()
                 # nobody will take what waits, so nobody may wait for it to be taken
                 handover.drop()
 
     async def _leave_all(self, leaving: MemoryObjectReceiveStream[Ready]) -> None:
         """Clear the corpora whose every item has its result, apart from the workers that ask items."""
-        wanted = self.live.plan.request.cleanup == "corpus" and not self.live.errand.rescores
+        wanted = (self.live.plan.request.cleanup == "corpus" or self.single) and not self.live.errand.rescores
         async with leaving:
             async for ready in leaving:
                 if wanted and ready.held and not self.halted:
                     # a crash after the clear must find every result: nobody may ask an empty namespace again
                     await self.live.journal.flush()
                     await self.clear(ready.corpus_id, ready.space)
+                self.vacant.set()
 
     async def _sweep(self) -> None:
         """Clear what is still held although all is done: ``--cleanup run``, and what an earlier process left."""
@@ -187,11 +220,9 @@ class OpenLane:
         ):
             return
         await self.live.journal.flush()
-        names = dict.fromkeys(ref.corpus for ref in self.plan.benchmark.dataset.items(self.plan.benchmark.selection))
-        for corpus_id in names:
+        async for corpus_id, history in self._histories():
             if self.live.stopping.asked:
                 return
-            history = History.of(await self.live.journal.corpus(self.key, corpus_id))
             if history.held and corpus_id not in self.unfinished:
                 await self.clear(corpus_id, self.space(corpus_id, history))
 
@@ -224,6 +255,11 @@ class OpenLane:
         return self.live.plan.request.isolation != "off" and self.provider.keeps_store
 
     @property
+    def single(self) -> bool:
+        """The service has one namespace: one corpus at a time, cleared before the next."""
+        return self.plan.provider.config.scoping.single and self.provider.keeps_store
+
+    @property
     def canaries(self) -> bool:
         return self.live.plan.request.isolation == "full" and self.provider.keeps_store
 
@@ -234,6 +270,8 @@ class OpenLane:
     @property
     def _under_way(self) -> int:
         """Corpora that are prepared at once; more than the slots only where an index is waited for."""
+        if self.single:
+            return 1
         waits = self.provider.wait.by != "nothing"
         return self.ingest_width * CORPORA_A_SLOT if waits else self.ingest_width
 

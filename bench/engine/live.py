@@ -35,6 +35,8 @@ from bench.values import dataclass
 
 T = TypeVar("T")
 
+OCCUPIED = "occupied"
+"""kind of the refusal to write into the one namespace of a service that holds somebody else's memories"""
 PLUGIN = "plugin"
 """kind of an error that code which is not ours raised"""
 
@@ -129,6 +131,8 @@ class Live:
     """an earlier process worked on this run: what providers kept in its memory is gone"""
     ownerships: dict[str, Ownership] = field(default_factory=dict)
     """what the namespaces of each provider were sent, by its label"""
+    turns: dict[str, anyio.Lock] = field(default_factory=dict)
+    """by provider: held by the lane whose corpora are in a service that has one namespace, so that no other's are"""
     traced: set[str] = field(default_factory=set)
     """where foreign code raised an error whose traceback is in the log"""
 

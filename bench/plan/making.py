@@ -21,6 +21,7 @@ from bench.config.modelfile import ModelFile, read_model_file, with_settings
 from bench.config.run import RunRequest
 from bench.datasets import Gap, evidence_level, open_benchmark, require_coverage
 from bench.errors import UsageError
+from bench.model import Phase
 from bench.models import check_model, resolve_name
 from bench.plan.benchmarks import plan_benchmark
 from bench.plan.identity import digest
@@ -60,6 +61,7 @@ def make_plan(catalog: Catalog, request: RunRequest, environment: Environment, *
     _check_models(lanes, environment, files)
     _check_rates(lanes, request)
     check_prices(catalog, request.prices, files)
+    _check_single(lanes, request)
     _check_coverage(lanes)
     if not any(lane.skipped is None for lane in lanes):
         raise UsageError("no job is left to run: " + "; ".join(lane.skipped or "" for lane in lanes))
@@ -181,6 +183,24 @@ def _check_rates(lanes: Sequence[Lane], request: RunRequest) -> None:
             near = get_close_matches(name, known, n=1)
             hint = f'did you mean "{near[0]}"?' if near else f"endpoints: {', '.join(endpoints) or 'none'}"
             raise UsageError(f"--rate {name}: no job of this run has such an endpoint", hint=hint)
+
+
+def _check_single(lanes: Sequence[Lane], request: RunRequest) -> None:
+    """A service with one namespace takes one corpus at a time, from one process, and each through its search."""
+    for lane in lanes:
+        if lane.skipped is not None or not lane.provider.config.scoping.single:
+            continue
+        name = lane.provider.label
+        if request.cluster is not None:
+            hint = "run it without --cluster"
+            raise UsageError(f"{name} has one namespace (scoping single): several workers cannot share it", hint=hint)
+        if not {Phase.SEARCH, Phase.ANSWER, Phase.EVALUATE}.intersection(request.phases) and _corpora(lane) > 1:
+            text = f"{name} has one namespace (scoping single): it cannot keep {_corpora(lane)} corpora at once"
+            raise UsageError(text, hint="run every phase, or choose one corpus with --items-of")
+
+
+def _corpora(lane: Lane) -> int:
+    return len({ref.corpus for ref in lane.benchmark.dataset.items(lane.benchmark.selection)})
 
 
 def _check_coverage(lanes: Sequence[Lane]) -> None:

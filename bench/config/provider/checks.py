@@ -126,6 +126,15 @@ def _durability(source: Source, config: ProviderConfig) -> Iterator[ConfigError]
         )
 
 
+def _single(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
+    """One namespace for all is emptied before the next corpus."""
+    endpoints = config.endpoints
+    cannot = not config.capabilities.clear or (endpoints is not None and endpoints.clear is None)
+    if config.scoping.single and cannot:
+        text = "scoping.strategy single needs a way to clear: the next corpus comes after the one before is gone"
+        yield ConfigError(text, where=source.place(("scoping", "strategy")), hint="add endpoints.clear")
+
+
 def _passwords(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
     """A connection string that holds a password would show it to every reader of the file."""
     for path, text in texts(config.local, ("local",)):
@@ -241,8 +250,8 @@ def _forms(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
 
 Check = Callable[[Source, "ProviderConfig"], Iterable[ConfigError]]
 CHECKS: tuple[Check, ...] = (
-    _name, _block, _compose, _vars, _durability, _passwords, _calls, _batch, _ndjson, _wait, _operations, _forms,
-    unread_problems,
+    _name, _block, _compose, _vars, _durability, _single, _passwords, _calls, _batch, _ndjson, _wait, _operations,
+    _forms, unread_problems,
 )  # fmt: skip
 
 

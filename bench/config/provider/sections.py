@@ -125,12 +125,17 @@ class Sanitize(ConfigModel):
 class Scoping(ConfigModel):
     """How a namespace is named."""
 
-    strategy: Literal["containerTags", "userId", "sessionId", "custom"] = "custom"
-    """how the service tells users apart; only sessionId has an effect: calls then have $.sessionId"""
+    strategy: Literal["containerTags", "userId", "sessionId", "custom", "single"] = "custom"
+    """how the service tells users apart; sessionId: calls have $.sessionId; single: it has one namespace for all"""
     run_id_format: str = "bench-${benchmarkId}-${runId}"
     """readable part of a namespace, of benchmarkId, runId, corpusId and attempt; a hash follows"""
     sanitize: Sanitize = Sanitize()
     """which characters it may hold, and how many"""
+
+    @property
+    def single(self) -> bool:
+        """The service has one namespace: it takes one corpus at a time."""
+        return self.strategy == "single"
 
     @field_validator("run_id_format")
     @classmethod

@@ -33,6 +33,9 @@ TIMEOUT = "timeout"
 OTHER = "Dmitri repairs old clocks in a workshop behind the station."
 
 
+EMPTY = "empty namespace"
+
+
 class Failed(Exception):
     """The provider does not do what this check asks."""
 
@@ -75,10 +78,17 @@ class Examination:
         self.refused = False
         self.hung: Check | None = None
         """the question to which no answer came in time, so that no further one was asked"""
+        self._answered: set[str] = set()
+        """questions that were passed"""
         self._lost: dict[str, str] = {}
         """questions that were not answered, and why those that build on them cannot be"""
         self._away = ""
         """why nothing more can be asked: the provider does not answer, or refuses the key"""
+
+    @property
+    def single(self) -> bool:
+        """The service has one namespace, whatever is asked for."""
+        return self.config.scoping.single
 
     def room(self, corpus: str, attempt: int = 1) -> Room:
         """A namespace that nobody has used."""
@@ -102,6 +112,7 @@ class Examination:
             self._require(question)
             self.tell(question.name)
             detail = await question.ask(self)
+            self._answered.add(question.name)
         except Skipped as skipped:
             outcome, detail = "skip", str(skipped)
         except Failed as failed:
@@ -111,6 +122,11 @@ class Examination:
             self._away = f'not asked, see "{question.name}"' if is_away(error) else ""
             self.refused = self.refused or is_refusal(error)
             hung = error.kind == TIMEOUT
+        if outcome == "fail" and self.single and question.name == EMPTY:
+            self.first.used = False
+            self._away = (
+                "not asked: the one namespace of the service is not known to be empty, and nothing in it is ours"
+            )
         if outcome == "fail":
             self._lost[question.name] = f'needs "{question.name}", which failed'
         self.texts.append(detail)
@@ -126,6 +142,11 @@ class Examination:
         if reason:
             self._lost.setdefault(question.name, reason)
             raise Skipped(reason)
+
+    @property
+    def filled(self) -> bool:
+        """The first namespace is known to hold memories."""
+        return self._answered.issuperset(("found by own text", "adding again"))
 
     async def leave(self) -> None:
         """Clear what was made; a provider that cannot clear, or is away, keeps it."""

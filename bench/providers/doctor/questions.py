@@ -11,7 +11,7 @@ from bench.errors import CallError, Rejected, Unavailable
 from bench.events import redactor
 from bench.model import Hit, Memory
 from bench.providers.batching import pieces, whole_id
-from bench.providers.doctor.examination import FACTS, OTHER, Examination, Failed, Question, Skipped
+from bench.providers.doctor.examination import EMPTY, FACTS, OTHER, Examination, Failed, Question, Skipped
 from bench.providers.protocol import Versioned
 
 AWKWARD = (
@@ -41,7 +41,8 @@ async def _version(exam: Examination) -> str:
 async def _setup(exam: Examination) -> str:
     await exam.prepare(exam.first)
     await exam.prepare(exam.first)
-    await exam.prepare(exam.second)
+    if not exam.single:
+        await exam.prepare(exam.second)
     return f"captured {', '.join(exam.first.space.captures)}" if exam.first.space.captures else "nothing to set up"
 
 
@@ -170,6 +171,8 @@ def _sends_k(exam: Examination) -> bool:
 
 async def _apart(exam: Examination) -> str:
     exam.needs_store()
+    if exam.single:
+        raise Skipped("one namespace only (scoping single)")
     found = await exam.hits(exam.second, FACTS[0][0])
     if found:
         raise Failed(f"a second namespace finds {len(found)} memories of the first")
@@ -231,6 +234,8 @@ async def _nothing_asked(exam: Examination) -> str:
 async def _clear(exam: Examination) -> str:
     if not exam.provider.capabilities.clear:
         raise Skipped("declares that it cannot clear")
+    if exam.provider.keeps_store and exam.filled and not await exam.held(exam.first, FACTS[0][0]):
+        raise Failed("a namespace with memories seems to hold nothing, so nothing can show that it was cleared")
     await exam.provider.clear(exam.first.space)
     await exam.provider.clear(exam.first.space)
     if not exam.provider.keeps_store:
@@ -244,6 +249,8 @@ async def _clear(exam: Examination) -> str:
 
 async def _other_lives(exam: Examination) -> str:
     exam.needs_store()
+    if exam.single:
+        raise Skipped("one namespace only (scoping single)")
     found = await exam.hits(exam.second, OTHER)
     if not found:
         raise Failed("clearing one namespace emptied the other")
@@ -261,7 +268,7 @@ async def _no_secret(exam: Examination) -> str:
 QUESTIONS: tuple[Question, ...] = (
     Question("version", _version),
     Question("setup twice", _setup),
-    Question("empty namespace", _empty, ("setup twice",)),
+    Question(EMPTY, _empty, ("setup twice",)),
     Question("add", _add, ("setup twice",)),
     Question("ready", _ready, ("add",)),
     Question("found by own text", _found, ("ready",)),
