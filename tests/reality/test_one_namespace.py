@@ -179,10 +179,11 @@ def test_doctor_leaves_a_service_that_is_not_empty_as_it_is(
     world: World, solo: Solo, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(world.workspace)
-    monkeypatch.setenv("COLUMNS", "240")
     solo.rows.append({"id": "mine", "text": "Ana moved to Lisbon."})
-    assert run(("doctor", "solo")) == 4
-    assert "left as it is" in capsys.readouterr().out
+    assert run(("doctor", "solo", "--json")) == 4
+    checks = {check["name"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
+    assert checks["empty namespace"]["outcome"] == "fail"
+    assert "left as it is" in checks["add"]["detail"] and "left as it is" in checks["clear"]["detail"]
     assert [row["id"] for row in solo.rows] == ["mine"] and "/all" not in solo.calls
 
 

@@ -124,9 +124,7 @@ class Examination:
             hung = error.kind == TIMEOUT
         if outcome == "fail" and self.single and question.name == EMPTY:
             self.first.used = False
-            self._away = (
-                "not asked: the one namespace of the service is not known to be empty, and nothing in it is ours"
-            )
+            self._away = "not asked: the one namespace of the service is not known to be empty, and is left as it is"
         if outcome == "fail":
             self._lost[question.name] = f'needs "{question.name}", which failed'
         self.texts.append(detail)
