@@ -62,7 +62,13 @@ def compared(compare: Compare) -> Arithmetic:
     ) -> float | None:
         return best(compare, prediction, [reference] if references is None else references)
 
-    return Arithmetic(of_row=lambda row: best(compare, row.prediction, row.references), of_inputs=of_inputs)
+    return Arithmetic(of_row=lambda row: of_answer(compare, row), of_inputs=of_inputs)
+
+
+def of_answer(compare: Compare, row: Row) -> float | None:
+    """The same of an item's answer; one without text shares nothing, also with a reference of stop words."""
+    found = best(compare, row.prediction, row.references)
+    return 0.0 if found and not as_text(row.prediction).strip() else found
 
 
 def normal_options(params: Params) -> Callable[[str], str]:

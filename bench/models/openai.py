@@ -58,8 +58,8 @@ class OpenAI:
 
     def read_chat(self, body: object) -> Reply:
         tree = as_map(body, "chat answer")
-        if tree.get("error") and not tree.get("choices"):
-            return refusal_or_error(tree["error"], tree.get("model"))
+        if not tree.get("choices") and (tree.get("error") or tree.get("object") == "error"):
+            return refusal_or_error(tree.get("error") or tree, tree.get("model"))
         choices = as_list(tree.get("choices"), "chat answer, choices")
         if not choices:
             raise MappingError(f"chat answer: no choice; body: {shown(body)}")

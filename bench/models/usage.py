@@ -31,9 +31,11 @@ class _Unreadable(Exception):
 def normalise(dialect: DialectName, body: object, *, prompt: str = "", reply: str = "") -> Usage:
     """Read the usage of an answer; ``prompt`` and ``reply`` are counted where it has no readable one."""
     try:
-        return _read(dialect, body) or estimate(prompt=prompt, reply=reply)
+        found = _read(dialect, body)
     except _Unreadable:
-        return estimate(prompt=prompt, reply=reply)
+        found = None
+    silent = found is None or (prompt != "" and found.total_tokens == 0)  # a usage of zeros is a placeholder
+    return estimate(prompt=prompt, reply=reply) if found is None or silent else found
 
 
 def unreadable(dialect: DialectName, body: object) -> bool:

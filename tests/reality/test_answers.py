@@ -224,6 +224,7 @@ def broken(error: object, finish: str | None = "error", content: str = "") -> di
         (broken({"code": 502, "message": "gone"}, content="Pel"), "unavailable", 2),
         ({**completion(""), "error": {"code": 503, "message": "no capacity"}}, "unavailable", 2),
         ({"error": {"code": 400, "message": "bad"}}, "rejected", 1),
+        ({"object": "error", "message": "out of memory", "code": 500}, "unavailable", 2),
     ],
 )
 def test_an_error_inside_a_reply_is_the_error_that_it_names(
@@ -372,6 +373,11 @@ def test_usage_in_an_odd_form_costs_no_answer_and_has_a_note(serve: Serve, job: 
     found = job()
     assert found["metrics"]["contains_match"]["value"] == 0.25 and found["exit"] == 0
     assert note(found, "the usage of 4 answers cannot be read")
+
+
+def test_a_usage_of_zeros_is_no_usage(serve: Serve, job: Job) -> None:
+    serve(completion("Pelle", usage={"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}))
+    assert all(row["tokens"]["answering"]["estimated"] for row in job()["rows"])
 
 
 def test_a_usage_of_whole_numbers_with_a_point_is_read(serve: Serve, job: Job) -> None:
