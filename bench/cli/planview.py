@@ -10,7 +10,7 @@ from bench.cli.flags import RunFlags, given
 from bench.cli.global_flags import current
 from bench.config.run import RunRequest
 from bench.plan import Lane, Plan
-from bench.plan.estimating import Estimate, estimate
+from bench.plan.estimating import Estimate, batch_of, estimate
 
 
 def show_plan(plan: Plan, flags: RunFlags, *, unset: Sequence[str] = ()) -> None:
@@ -53,13 +53,18 @@ def _jobs(plan: Plan) -> None:
             job.judge,
             lane.provider.embedded_by or "-",
             str(lane.benchmark.n_selected),
-            lane.skipped or f"k={lane.benchmark.k}, one memory a {lane.unit}{_in_turn(lane)}",
+            lane.skipped or f"k={lane.benchmark.k}, one memory a {lane.unit}{_batch_text(lane)}{_in_turn(lane)}",
         )
         for lane in plan.lanes
         for job in lane.jobs
     ]
     head = ("benchmark", "provider", "answering", "judge", "embedding", "items", "how")
     console.table(head, rows, title="jobs", right=(5,))
+
+
+def _batch_text(lane: Lane) -> str:
+    """How many memories an add carries; a built-in makes no calls."""
+    return "" if lane.provider.built_in is not None else f", {batch_of(lane)} per add"
 
 
 def _traffic(found: Estimate) -> None:
@@ -122,6 +127,7 @@ def _json(plan: Plan, found: Estimate, flags: RunFlags, unset: Sequence[str]) ->
                 },
                 "n_planned": lane.benchmark.n_selected,
                 "k": lane.benchmark.k,
+                "batch": None if lane.provider.built_in is not None else batch_of(lane),
                 "skipped": lane.skipped,
             }
             for lane in plan.lanes

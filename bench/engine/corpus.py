@@ -5,8 +5,8 @@ Example::
     outcome = await prepare(lane, "conv-26")      # a Ready, a Failure, or None when the run was asked to stop
 
 Only ingest holds one of the lane's ingest slots. A batch of which nobody knows whether it was stored is resolved as
-the provider's ``on_unknown`` says: ask for it again (repeat), count (probe), or clear the namespace and ingest anew
-under the next attempt (reset).
+the provider's ``on_unknown`` says: it is sent again (repeat), or the provider is asked (probe, reset). Only where it
+cannot tell is the namespace cleared and the corpus ingested again under the next attempt.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bench.engine.doubt import settle
 from bench.engine.history import History, Step
 from bench.engine.indexing import Index
 from bench.engine.ingesting import Ending, Ingest
@@ -145,7 +146,7 @@ class Preparation:
             ingest = Ingest.after(history, self.lane, self.corpus.id, self.veil)
             if step is Step.BEGIN and (failure := await ingest.occupied() or await ingest.enter()) is not None:
                 return failure
-            if step is Step.DOUBT and (settled := await self._settled(ingest)) is not True:
+            if step is Step.DOUBT and (settled := await self._settled(ingest, history)) is not True:
                 if settled is not False:
                     return self._give_up(ingest, settled)
                 step = Step.RESET
@@ -167,21 +168,11 @@ class Preparation:
         await self.lane.live.journal.flush()
         return History.of(await self.lane.live.journal.corpus(self.lane.key, self.corpus.id))
 
-    async def _settled(self, ingest: Ingest) -> bool | Failure:
-        """Settle a batch in doubt without a reset, where the provider allows that; a failure when it is not there."""
-        match self.lane.provider.on_unknown:
-            case "repeat":
-                return True
-            case "probe":
-                batch = ingest.next_batch()
-                stored = await ingest.stored(batch)
-                if isinstance(stored, Failure):
-                    return stored
-                if stored and batch >= 0:
-                    ingest.accept(batch)
-                return stored is not None
-            case "reset":
-                return False
+    async def _settled(self, ingest: Ingest, history: History) -> bool | Failure:
+        """Settle what is in doubt without a reset, where that can be told."""
+        if not history.is_marked:  # an older version did not say which batch it was about to send
+            return self.lane.provider.on_unknown == "repeat"
+        return await settle(ingest, history.doubts)
 
     async def _reset(self, history: History) -> History:
         """Clear what the last attempt may have left and begin the next one."""

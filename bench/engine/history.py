@@ -37,6 +37,10 @@ class Step(StrEnum):
     """ready"""
 
 
+SPOILS = frozenset({"ingest_failed", "contaminated"})
+"""kinds of failures after which what was stored is of no use"""
+
+
 @dataclass(slots=True, kw_only=True)
 class Collected:
     """Everything a provider gave back for a corpus attempt; grows in place, a batch at a time."""
@@ -66,10 +70,16 @@ class History:
     kinds: tuple[CorpusKind, ...] = ()
     batches: frozenset[int] = frozenset()
     """positions of the batches that are in"""
+    doubts: frozenset[int] = frozenset()
+    """positions of the batches that were about to be sent and of which nothing came back: stored or not"""
+    is_marked: bool = True
+    """each batch has its intent; False: an older version wrote these rows, and any batch may be in doubt"""
     collected: Collected = field(default_factory=Collected)
     prepared: Mapping[str, object] = field(default_factory=dict)
     known_cut: bool = False
     """the failure that ended the ingest stored nothing: it can go on at the cursor"""
+    spoiled: bool = False
+    """the failure that ended the ingest leaves nothing that could be used"""
     in_doubt: bool = False
     """the failure that ended the ingest left it open whether a batch was stored"""
     namespace: str = ""
@@ -82,12 +92,19 @@ class History:
             return cls()
         attempt = max(row.attempt for row in rows)
         last = [row for row in rows if row.attempt == attempt]
-        collected, batches, prepared = Collected(), set[int](), dict[str, object]()
+        collected, prepared = Collected(), dict[str, object]()
+        batches, doubts, intended = set[int](), set[int](), set[int]()
         for row in last:
+            position = cast("int | None", row.data.get("batch"))
             if row.kind in (CorpusKind.BATCH, CorpusKind.INGESTED, CorpusKind.READY):
                 collected.take(_returned(row.data))
-                if "batch" in row.data:
-                    batches.add(cast("int", row.data["batch"]))
+            if position is not None and row.kind is CorpusKind.INTENT:
+                doubts.add(position)
+                intended.add(position)
+            elif position is not None:
+                doubts.discard(position)
+                if row.kind is CorpusKind.BATCH:
+                    batches.add(position)
             if "prepared" in row.data:
                 prepared = dict(cast("Mapping[str, object]", row.data["prepared"]))
         end = last[-1]
@@ -97,9 +114,12 @@ class History:
             began=True,
             kinds=tuple(row.kind for row in last),
             batches=frozenset(batches),
+            doubts=frozenset(doubts),
+            is_marked=batches <= intended,
             collected=collected,
             prepared=prepared,
             known_cut=end.kind is CorpusKind.CLEAN_STOP or (failed and bool(end.data.get("clean"))),
+            spoiled=failed and end.outcome in SPOILS,
             in_doubt=failed and bool(end.data.get("doubt")),
             namespace=next((str(row.data["namespace"]) for row in last if "namespace" in row.data), ""),
         )
@@ -124,6 +144,18 @@ class History:
             return Step.RESET if self.kinds[-1] is CorpusKind.FAILED else Step.USE
         if CorpusKind.INGESTED in self.kinds:
             return Step.RESET if self._index_failed else Step.WAIT
+        if not self.is_marked:
+            return self._step_of_older
+        if self.spoiled:
+            return Step.RESET
+        if self.doubts:
+            return Step.DOUBT
+        if self.known_cut or self.batches:
+            return Step.CONTINUE
+        return Step.RESET
+
+    @property
+    def _step_of_older(self) -> Step:
         if self.known_cut:
             return Step.CONTINUE
         failed = self.kinds[-1] is CorpusKind.FAILED

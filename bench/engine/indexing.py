@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
+from bench.engine.history import SPOILS
 from bench.engine.isolation import Sentinel, foreign_sample, strangers
 from bench.engine.live import Failure, Ledger, reread
 from bench.engine.opaque import Veil
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from bench.engine.lane import OpenLane
 
 GROWTH = 1.5
-INGESTS_AGAIN = frozenset({"ingest_failed", "contaminated"})
-"""kinds after which a resumed run ingests again: what was stored is of no use; after any other it asks again"""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -57,7 +56,7 @@ class Index:
         if failure is None:
             self._row(CorpusKind.READY, None, {"sentinel": self._sentinel_wanted, **self._captures}, times)
         else:
-            self._row(CorpusKind.FAILED, failure, {"clean": failure.kind not in INGESTS_AGAIN}, times)
+            self._row(CorpusKind.FAILED, failure, {"clean": failure.kind not in SPOILS}, times)
         return failure
 
     async def _loop(self, began: int) -> Failure | bool | None:

@@ -24,7 +24,7 @@ from bench.errors import CallError, Contaminated, IngestFailed
 from bench.journal import CorpusKind, CorpusRow, Probe
 from bench.model import Ingested, Memory, Space
 from bench.plan.validity import in_words
-from bench.providers import Assumes, Counts, Finishes, Prepares, merge_captures
+from bench.providers import Assumes, Finishes, Prepares, merge_captures
 from bench.providers.batching import batches, pieces
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Ingest:
         chosen = samples(self.veil.memories)
         if not self.lane.single or not chosen:
             return None
-        looked = await self.lane.live.aside(lambda: self._held(chosen[-1]), self._ledger)
+        looked = await self.lane.live.aside(lambda: self._held(chosen[-1]), self.ledger)
         if looked.value:
             held = f"{self.lane.provider.name} has one namespace, and it holds {looked.value} memories"
             text = f"{held} before anything was put into it: nothing was written or deleted; empty it, then resume"
@@ -102,7 +102,7 @@ class Ingest:
         """Set the namespace up and make sure that it is empty."""
         if self.lane.provider.on_unknown == "reset" or self.lane.single:
             await self._intent({})
-        entered = await self.lane.live.aside(self._set_up, self._ledger)
+        entered = await self.lane.live.aside(self._set_up, self.ledger)
         if entered.failure is not None:
             self._row(CorpusKind.FAILED, failure=entered.failure, data={"clean": False})
         return entered.failure
@@ -117,10 +117,10 @@ class Ingest:
         if self.lane.halted:
             self._row(CorpusKind.CLEAN_STOP)
             return Ending()
-        finished = await self.lane.live.attempt(self._finish, self._ledger)
+        finished = await self.lane.live.attempt(self._finish, self.ledger)
         if finished.failure is not None:
             self.failure = finished.failure
-            self.lane.live.keep(finished.calls, self._ledger)
+            self.lane.live.keep(finished.calls, self.ledger)
             if finished.failure.kind not in DOUBTFUL:
                 self._row(CorpusKind.FAILED, failure=self.failure, data={"clean": False})
             return Ending(failure=self.failure)
@@ -131,32 +131,34 @@ class Ingest:
         self._row(CorpusKind.INGESTED, data=data, times=times, calls=finished.calls)
         return Ending(complete=True)
 
-    async def stored(self, batch: int) -> bool | Failure | None:
-        """Ask how much the namespace holds: is the batch in doubt in it? None when nobody can tell.
-
-        A failure when the provider is not there at all: it cannot be cleared either, so the doubt stays.
-        """
-        provider = self.lane.provider
-        if not isinstance(provider, Counts):
-            return None
-        counted = await self.lane.live.aside(lambda: reread(lambda: provider.count(self.space)), self._ledger)
-        if counted.value is None:
-            return counted.failure if counted.unreached else None
-        sizes = {position: len(memories) for position, memories in self._batches()}
-        before = sum(sizes[position] for position in self.done)
-        return {before: False, before + sizes.get(batch, 0): True}.get(counted.value)
-
-    def accept(self, batch: int) -> None:
+    def accept(self, position: int) -> None:
         """Take a batch in doubt as stored, without what the provider would have returned."""
-        self.done.add(batch)
-        provider, memories = self.lane.provider, dict(self._batches())[batch]
-        got = provider.assumed(self.space, memories) if isinstance(provider, Assumes) else Ingested()
+        self.done.add(position)
+        got = self._assumed(self.batch(position))
         self._take(got)
-        self._row(CorpusKind.BATCH, data={"batch": batch, "found_stored": True, **returned(got)})
+        self._row(CorpusKind.BATCH, data={"batch": position, "found_stored": True, **returned(got)})
 
-    def next_batch(self) -> int:
-        """Position of the first batch that is not in."""
-        return next((position for position, _ in self._batches() if position not in self.done), -1)
+    def can_accept(self, position: int) -> bool:
+        """Return False where only the lost answer said which memory is which: its hits would count as misses."""
+        return all(self._assumed(self.batch(position)).ids.values())
+
+    def batch(self, position: int) -> tuple[Memory, ...]:
+        """The memories of one batch."""
+        return next((memories for at, memories in self._batches() if at == position), ())
+
+    @property
+    def sent(self) -> int:
+        """How many memories, pieces among them, the batches hold that are in."""
+        return sum(len(memories) for position, memories in self._batches() if position in self.done)
+
+    def with_batch(self, position: int) -> Space:
+        """The namespace as it is if a batch in doubt is in it: hits of its memories can be mapped."""
+        got = self._assumed(self.batch(position))
+        return replace(self.space, captures=merge_captures(self.space.captures, got.captures))
+
+    def _assumed(self, memories: tuple[Memory, ...]) -> Ingested:
+        provider = self.lane.provider
+        return provider.assumed(self.space, memories) if isinstance(provider, Assumes) else Ingested()
 
     # ---- inside
 
@@ -208,10 +210,11 @@ class Ingest:
             await self._send(position, memories)
 
     async def _send(self, position: int, memories: tuple[Memory, ...]) -> None:
-        if self.lane.provider.on_unknown == "probe":
+        if self.lane.provider.durability != "process":
+            # durable before it is sent, and all that came back before it: a kill leaves this one batch in doubt
             await self._intent({"batch": position})
         await self.lane.live.journal.room()
-        sent = await self.lane.live.attempt(lambda: self._ingest(memories), self._ledger)
+        sent = await self.lane.live.attempt(lambda: self._ingest(memories), self.ledger)
         if sent.failure is None and sent.value is not None:
             self.last_ack_us = monotonic_us()
             self.lane.first_write.done()
@@ -221,10 +224,11 @@ class Ingest:
             self._row(CorpusKind.BATCH, data=data, times=sent.times_us, calls=sent.calls)
             return
         self.failure = sent.failure
-        self.lane.live.keep(sent.calls, self._ledger)
+        self.lane.live.keep(sent.calls, self.ledger)
         if sent.failure is not None and sent.failure.kind not in DOUBTFUL:
             clean = sent.failure.kind in NOT_STORED
-            self._row(CorpusKind.FAILED, failure=sent.failure, data={"clean": clean})
+            data = {"clean": True, "batch": position} if clean else {"clean": False}
+            self._row(CorpusKind.FAILED, failure=sent.failure, data=data)
 
     async def _ingest(self, memories: tuple[Memory, ...]) -> Ingested:
         got = await self.lane.provider.ingest(self.space, memories)
@@ -250,7 +254,7 @@ class Ingest:
     # ---- rows
 
     @property
-    def _ledger(self) -> Ledger:
+    def ledger(self) -> Ledger:
         return Ledger(self.lane.key, self.corpus, self.space.attempt)
 
     async def _intent(self, data: Mapping[str, object]) -> None:

@@ -142,7 +142,7 @@ def _stored(plan: Plan, lane: Lane, size: _Size, asked: int) -> Iterator[Endpoin
     provider = lane.provider
     batch = AT_ONCE
     if provider.built_in is None:
-        batch = max(1, min(provider.config.ingest.batch.max_items, lane.benchmark.config.ingestion.batch_size))
+        batch = batch_of(lane)
         yield _provider(plan, lane, "add", size.batches(batch))
         yield _provider(plan, lane, "search", asked)
     rule = provider.config.client_embeddings
@@ -158,6 +158,13 @@ def _stored(plan: Plan, lane: Lane, size: _Size, asked: int) -> Iterator[Endpoin
         chunks = size.memories * math.ceil(size.memory_tokens / local.chunking.size)
         shown = size.memory_tokens + local.chunking.size + PROMPT_TOKENS
         yield _model(plan, provider.enriched_by, "provider", chunks, shown, ENRICHED_TOKENS)
+
+
+def batch_of(lane: Lane) -> int:
+    """Memories that one add of a lane carries."""
+    from bench.providers.batching import batch_size
+
+    return batch_size(lane.benchmark.config.ingestion.batch_size, lane.provider.config.ingest.batch.max_items)
 
 
 def _calibrations(plan: Plan) -> Iterator[EndpointEstimate]:

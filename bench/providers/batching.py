@@ -19,6 +19,8 @@ from bench.model import CHARS_PER_TOKEN, Memory
 from bench.providers.protocol import Batching
 
 PIECE_MARK = "#"
+MOST = 10_000
+"""memories of the largest batch"""
 _BREAKS = (re.compile(r"\n\s*\n"), re.compile(r"(?<=[.!?])\s+"), re.compile(r"\s+"))
 """where a text may be cut, best first: paragraph, sentence, word"""
 
@@ -74,12 +76,17 @@ def _cut(text: str, start: int, limit: int) -> int:
     return limit
 
 
+def batch_size(wanted: int | None, max_items: int | None) -> int:
+    """How many memories one add carries: what the benchmark asks for, else what the provider takes, never more."""
+    return min(wanted or max_items or 1, max_items or MOST, MOST)
+
+
 def batches(
     memories: Iterable[Memory], batching: Batching, *, wanted: int | None = None
 ) -> Iterator[tuple[Memory, ...]]:
-    """Group memories in order; ``wanted`` is the benchmark's batch size and never exceeds the provider's."""
-    own = None if batching.in_process else wanted
-    most = min(size for size in (own, batching.max_items, 10_000) if size)
+    """Group memories in order; ``wanted`` is the benchmark's own batch size, None where it has none."""
+    most = MOST if batching.in_process else batch_size(wanted, batching.max_items)
+    most = min(most, batching.max_items or MOST)
     batch: list[Memory] = []
     chars = octets = 0
     for memory in memories:

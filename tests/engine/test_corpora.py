@@ -45,13 +45,13 @@ async def test_a_corpus_is_entered_ingested_and_found(world: World) -> None:
     store = ScriptedStore.install(world)
     outcome = await run(world, answering_model="builtin/extractive")
     assert outcome.jobs[0].states == {State.CORRECT: 4}
-    assert kinds(world) == ["intent", "batch", "batch", "batch", "batch", "ingested", "ready"]
+    assert kinds(world) == ["intent", *["intent", "batch"] * 4, "ingested", "ready"]
     assert [call["call"] for call in store.calls()][:6] == ["count", "ingest", "ingest", "ingest", "ingest", "ready"]
     assert world.query("r", "select kind, passed from probe") == [("emptiness", 1), ("sentinel", 1)]
 
 
-@pytest.mark.parametrize(("rule", "intents"), [("reset", 1), ("probe", 4), ("repeat", 0)])
-async def test_an_intent_is_written_as_doubt_needs_it(world: World, rule: str, intents: int) -> None:
+@pytest.mark.parametrize(("rule", "intents"), [("reset", 5), ("probe", 4), ("repeat", 4)])
+async def test_each_batch_has_its_intent_and_a_reset_one_of_its_own(world: World, rule: str, intents: int) -> None:
     ScriptedStore.install(world, on_unknown=rule)
     await run(world)
     assert kinds(world).count("intent") == intents
@@ -61,25 +61,35 @@ async def test_an_intent_is_written_as_doubt_needs_it(world: World, rule: str, i
 
 
 @pytest.mark.parametrize("effect", [True, False])
-async def test_reset_clears_and_begins_anew(world: World, effect: bool) -> None:
-    store = ScriptedStore.install(world, on_unknown="reset")
+async def test_reset_clears_and_begins_anew_where_nothing_tells(world: World, effect: bool) -> None:
+    store = ScriptedStore.install(world, on_unknown="reset", counts=False)
     store.fails("ingest", at=2, error="Unavailable", effect=effect)
+    store.fails("search", at=1, error="Rejected")
     outcome = await run(world)
     assert outcome.jobs[0].states == {State.MEASURED: 4}
     assert texts(store) == [["0"], ["1"], ["2"], ["0"], ["1"], ["2"], ["3"]]
     first, second = dict.fromkeys(call["namespace"] for call in store.calls("ingest"))
     assert [call["namespace"] for call in store.calls("clear")] == [first]
     assert {name: len(held) for name, held in store.held.items()} == {second: 4}
-    assert kinds(world, 1) == ["intent", "batch", "batch", "cleared"]
-    assert kinds(world, 2) == ["intent", "batch", "batch", "batch", "batch", "ingested", "ready"]
+    assert kinds(world, 1) == ["intent", "intent", "batch", "intent", "batch", "intent", "cleared"]
+    assert kinds(world, 2) == ["intent", *["intent", "batch"] * 4, "ingested", "ready"]
     assert world.query("r", "select message from event where kind = 'corpus_reset'") == [
         ("c0: attempt 1 given up, ingested anew",)
     ]
 
 
+async def test_a_batch_that_a_search_finds_by_its_ids_is_stored(world: World) -> None:
+    store = ScriptedStore.install(world, counts=False)
+    store.fails("ingest", at=2, error="Unavailable", effect=True)
+    assert (await run(world)).jobs[0].states == {State.MEASURED: 4}
+    assert texts(store) == [["0"], ["1"], ["2"], ["3"]]
+    assert store.calls("clear") == []
+
+
+@pytest.mark.parametrize("rule", ["probe", "reset"])
 @pytest.mark.parametrize(("effect", "sent"), [(True, ["0", "1", "2", "3"]), (False, ["0", "1", "2", "2", "3"])])
-async def test_probe_counts_what_is_there(world: World, effect: bool, sent: list[str]) -> None:
-    store = ScriptedStore.install(world, on_unknown="probe")
+async def test_a_count_tells_what_is_there(world: World, effect: bool, sent: list[str], rule: str) -> None:
+    store = ScriptedStore.install(world, on_unknown=rule)
     store.fails("ingest", at=2, error="Unavailable", effect=effect)
     outcome = await run(world)
     assert outcome.jobs[0].states == {State.MEASURED: 4}
@@ -89,9 +99,10 @@ async def test_probe_counts_what_is_there(world: World, effect: bool, sent: list
     assert len(found) == effect
 
 
-async def test_probe_that_cannot_count_begins_anew(world: World) -> None:
+async def test_probe_that_can_neither_count_nor_find_begins_anew(world: World) -> None:
     store = ScriptedStore.install(world, on_unknown="probe", counts=False)
     store.fails("ingest", at=1, error="Unavailable", effect=True)
+    store.fails("search", at=1, error="Rejected")
     outcome = await run(world)
     assert outcome.jobs[0].states == {State.MEASURED: 4}
     assert texts(store) == [["0"], ["1"], ["0"], ["1"], ["2"], ["3"]]
@@ -102,6 +113,7 @@ async def test_probe_that_counts_what_nobody_sent_begins_anew(world: World) -> N
     store = ScriptedStore.install(world, on_unknown="probe")
     store.fails("ingest", at=1, error="Unavailable", effect=True)
     store.fails("count", at=1, error="Rejected")
+    store.fails("search", at=0, error="Rejected")
     outcome = await run(world)
     assert outcome.jobs[0].states == {State.MEASURED: 4}
     assert [attempt for attempt, kind, _ in steps(world) if kind == "ingested"] == [2]
@@ -131,7 +143,7 @@ async def test_doubt_is_resolved_so_often_and_no_more(world: World, rule: str) -
     assert [len(held) for held in store.held.values()] == [4]
 
 
-@pytest.mark.parametrize(("rule", "attempt"), [("reset", 4), ("probe", 1), ("repeat", 1)])
+@pytest.mark.parametrize(("rule", "attempt"), [("reset", 1), ("probe", 1), ("repeat", 1)])
 async def test_a_doubt_that_outlives_a_run_is_settled_by_the_rule_in_the_next_one(
     world: World, rule: str, attempt: int
 ) -> None:
@@ -162,15 +174,24 @@ async def test_what_was_refused_goes_on_at_the_very_batch(world: World, error: s
     assert kinds(world, 1)[-3:] == ["batch", "ingested", "ready"]
 
 
-@pytest.mark.parametrize("error", ["MappingError", "IngestFailed", "PluginFault"])
-async def test_what_failed_in_another_way_begins_anew(world: World, error: str) -> None:
+async def test_a_batch_that_the_provider_says_has_failed_spoils_the_corpus(world: World) -> None:
     store = ScriptedStore.install(world)
-    store.fails("ingest", at=2, error=error, effect=True)
+    store.fails("ingest", at=2, error="IngestFailed", effect=True)
     assert (await run(world)).jobs[0].states == {State.ERROR: 4}
     store.heal()
     assert (await world.resume("r")).jobs[0].states == {State.MEASURED: 4}
     assert texts(store)[3:] == [["0"], ["1"], ["2"], ["3"]]
     assert [len(held) for held in store.held.values()] == [4]
+
+
+@pytest.mark.parametrize("error", ["MappingError", "PluginFault"])
+async def test_a_batch_whose_answer_could_not_be_read_is_in_doubt_and_no_other(world: World, error: str) -> None:
+    store = ScriptedStore.install(world)
+    store.fails("ingest", at=2, error=error, effect=True)
+    assert (await run(world)).jobs[0].states == {State.ERROR: 4}
+    store.heal()
+    assert (await world.resume("r")).jobs[0].states == {State.MEASURED: 4}
+    assert texts(store) == [["0"], ["1"], ["2"], ["3"]]
 
 
 async def test_a_namespace_that_cannot_be_counted_is_not_entered(world: World) -> None:

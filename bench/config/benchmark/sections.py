@@ -204,8 +204,8 @@ class Ingestion(ConfigModel):
     """session-based: a memory a session; incremental: a memory a turn; bulk: everything at once"""
     date_header: Literal["session", "always", "never"] = "session"
     """where a memory begins with its date: session unit only, always, never"""
-    batch_size: Positive = 1
-    """memories an add call, where the provider takes several"""
+    batch_size: Positive | None = None
+    """memories per add call, never more than the provider takes; unset: as many as it takes"""
     delay_between_batches: Milliseconds = 0
     """ms between two adds of a corpus"""
     preprocessing: Preprocessing = Preprocessing()

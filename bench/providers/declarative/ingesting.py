@@ -184,8 +184,12 @@ class Adding:
         return Ingested(ids=kept, jobs=jobs, captures=captures, rejected=refused)
 
     def assumed(self, memories: Sequence[Memory]) -> Ingested:
-        """A batch that is there although its answer was lost: its own ids are known, those of the service are not."""
-        mapped = self.reading.id_map is not None
+        """A batch that is there although its answer was lost.
+
+        A memory has no ids where they, or captures that later calls need, stood in that answer alone.
+        """
+        id_map = self.reading.id_map
+        mapped = (id_map is not None and id_map.key is not None) or any(step.captures for step in self.steps)
         stored = {memory.id: () if mapped else (memory.id,) for memory in memories}
         return Ingested(ids=stored, captures=self._own(memories, stored))
 

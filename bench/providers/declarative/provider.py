@@ -71,6 +71,8 @@ class Declarative:
             max_bytes=config.ingest.batch.max_bytes,
             hashes=self._searching.reading.sources.hashes,
         )
+        if self.on_unknown == "reset" and all(step.is_repeatable for step in self._adding.steps):
+            self.on_unknown = "repeat"  # its adds are repeated after a lost answer anyway, so a crash is no other case
         self._clearing = Clearing.of(wire, config)
         self._preparing = Preparing.of(wire, config, vectors)
         gives_ids = endpoints.add.response.ids is not None or (

@@ -20,6 +20,7 @@ from bench.config.provider.trees import Compiler
 from bench.errors import ConfigError, MappingError
 from bench.http import Endpoint
 from bench.http import Part as HttpPart
+from bench.http.message import SAFE_TO_REPEAT
 from bench.providers.declarative.answer import WHOLE, Answer, Field, compact
 from bench.providers.declarative.health import Health
 from bench.providers.endpoints import Traffic, endpoints_of
@@ -135,6 +136,11 @@ class Wired:
     idempotency_header: str | None
     idempotent: bool | None
     timeout_s: float | None
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Sending it twice does what sending it once does."""
+        return self.method in SAFE_TO_REPEAT if self.idempotent is None else self.idempotent
 
     def uses(self) -> frozenset[str]:
         """Names of the request variables this call needs."""

@@ -1,0 +1,79 @@
+"""``ingest.batch.max_items`` of a provider is what an add carries, unless the benchmark itself asks for less."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bench.model import Memory, Space
+from bench.providers.batching import batches, pieces
+from tests.fleet.fleet import FAKES, opened_at, quick
+from tests.reality.conftest import WorldOn
+from tests.reality.memory_stub import MemoryStub
+from tests.small_world import BENCHMARK, World
+
+SINGLE = 'body: {id: "$.id", content: "$.content", namespace: "$.runTag", metadata: "$.metadata"}'
+SEVERAL = 'body: {namespace: "$.runTag", items: {$each: "$.items", $do: {id: "@.id", content: "@.content"}}}'
+THREE = BENCHMARK.replace("batchSize: 1", "batchSize: 3")
+SILENT = BENCHMARK.replace(", batchSize: 1", "")
+
+
+def batching(world: World, benchmark: str, max_items: int) -> None:
+    world.write("configs/benchmarks/facts.yaml", benchmark)
+    old = "ingest: {on_unknown: reset}"
+    world.provider("faulty", **{SINGLE: SEVERAL, old: f"ingest: {{batch: {{max_items: {max_items}}}}}"})
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "max_items", "calls"),
+    [
+        (SILENT, 4, 3),
+        (SILENT, 100, 1),
+        (BENCHMARK, 100, 10),
+        (BENCHMARK.replace("batchSize: 1", "batchSize: 3"), 100, 4),
+    ],
+    ids=["the provider's", "all at once", "the benchmark says 1", "the benchmark says 3"],
+)
+async def test_an_add_carries_as_many_as_both_allow(
+    benchmark: str, max_items: int, calls: int, world_on: WorldOn
+) -> None:
+    stub = MemoryStub()
+    world = await world_on(stub, corpora=1, items=10, sessions=10)
+    batching(world, benchmark, max_items)
+    outcome = await world.run(providers="faulty")
+    assert outcome.exit_code == 0
+    assert stub.calls("add") == calls
+    assert sum(len(list(body["items"])) for body in stub.seen["add"]) == 10  # type: ignore[call-overload]
+
+
+def test_the_plan_shows_the_batch_and_counts_its_calls(tmp_path: Path) -> None:
+    from bench.plan.estimating import batch_of, estimate
+
+    world = World.make(tmp_path, "http://127.0.0.1:9", corpora=2, items=10, sessions=10)
+    batching(world, SILENT, 4)
+    plan = world.plan(providers="faulty")
+    assert batch_of(plan.lanes[0]) == 4
+    (adds,) = [one.calls for one in estimate(plan).endpoints if one.endpoint == "faulty.add"]
+    assert adds == 6
+
+
+BATCHED = [name for name in FAKES if quick(name).ingest.batch.max_items > 1]
+
+
+@pytest.mark.parametrize("name", BATCHED)
+async def test_a_shipped_config_sends_its_batches(name: str, tmp_path: Path) -> None:
+    memories = [Memory(id=f"m{number}", content=f"Fact number {number} of many.") for number in range(7)]
+    async with FAKES[name]().running() as fake, opened_at(name, fake, tmp_path) as provider:
+        space = Space(namespace="Ns", run_id="r", benchmark="b", corpus="c", attempt=1)
+        if hasattr(provider, "prepare"):
+            from dataclasses import replace
+
+            space = replace(space, captures=dict(await provider.prepare(space)))
+        cut = list(batches(pieces(memories, provider.batching), provider.batching))
+        assert [len(batch) for batch in cut] == [7], json.dumps([len(batch) for batch in cut])
+        before = len(fake.seen)
+        await provider.ingest(space, cut[0])
+        sent = [one for one in fake.seen[before:] if one.method != "GET" and "embeddings" not in one.path]
+    assert len(sent) == 1, [one.path for one in sent]

@@ -1,0 +1,76 @@
+"""kill -9 in the middle of an ingest: what was acknowledged is never sent again, at most one batch a worker is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.reality.conftest import WorldOn
+from tests.reality.memory_stub import MemoryStub
+from tests.small_world import PROVIDER, World, kill, wait_for
+
+COUNTING = '  count: {method: GET, path: /v1/memories, query: {namespace: "$.runTag"}, value: "$.count"}\n'
+CORPORA, SESSIONS, WORKERS = 4, 12, 3
+
+
+async def killed_and_resumed(world: World, stub: MemoryStub, *, at: tuple[int, ...]) -> None:
+    """Kill the run each time the server has that many adds, then let it end."""
+    import anyio.to_thread
+
+    resume = None
+    for adds in at:
+        flags: dict[str, object] = {"ingest_concurrency": WORKERS}
+        if resume is None:
+            flags |= {"providers": "faulty", "run_id": "k", "cleanup": "never"}
+        process = world.start(resume=resume, **flags)
+        await anyio.to_thread.run_sync(lambda: wait_for(lambda: stub.calls("add") >= adds, seconds=60))  # noqa: B023
+        await anyio.to_thread.run_sync(kill, process)
+        resume = "k"
+    outcome = await world.resume("k", cleanup="never")
+    assert outcome.exit_code == 0
+    assert world.query("k", "select distinct outcome from score") == [("ok",)]
+
+
+def sent(stub: MemoryStub) -> Counter[str]:
+    return Counter(str(body["content"]) for body in stub.seen["add"])
+
+
+@pytest.mark.parametrize("counts", [True, False], ids=["counts", "search only"])
+async def test_only_the_batch_in_doubt_may_be_sent_twice(counts: bool, world_on: WorldOn) -> None:
+    stub = MemoryStub()
+    world = await world_on(stub, corpora=CORPORA, items=SESSIONS, sessions=SESSIONS)
+    world.provider("faulty", base=PROVIDER if counts else PROVIDER.replace(COUNTING, ""))
+    await killed_and_resumed(world, stub, at=(7, 20, 33))
+    every = CORPORA * SESSIONS
+    assert len(sent(stub)) == every
+    assert sum(sent(stub).values()) <= every + 3 * WORKERS
+    assert stub.calls("clear") == 0, "nothing was thrown away"
+    held = [len(kept) for kept in stub.spaces.values() if kept]
+    assert held == [SESSIONS] * CORPORA, "and nothing is stored twice"
+
+
+async def test_an_idempotent_add_is_sent_again_without_a_look(world_on: WorldOn) -> None:
+    stub = MemoryStub()
+    world = await world_on(stub, corpora=CORPORA, items=SESSIONS, sessions=SESSIONS)
+    keyed = PROVIDER.replace(COUNTING, "").replace("path: /v1/add", "path: /v1/add\n    idempotent: true")
+    world.provider("faulty", base=keyed)
+    await killed_and_resumed(world, stub, at=(9, 25))
+    assert stub.calls("clear") == 0
+    assert sum(sent(stub).values()) <= CORPORA * SESSIONS + 2 * WORKERS
+
+
+def test_the_rows_of_an_older_version_are_settled_as_they_were(tmp_path: Path) -> None:
+    from bench.engine.history import History, Step
+    from bench.journal import CorpusKind, CorpusRow
+
+    def row(kind: CorpusKind, **data: object) -> CorpusRow:
+        return CorpusRow(lane="l", corpus="c", attempt=1, kind=kind, data=data)
+
+    older = [row(CorpusKind.INTENT), row(CorpusKind.BATCH, batch=0), row(CorpusKind.BATCH, batch=1)]
+    assert History.of(older).next_step(durability="service", resumed=True) is Step.DOUBT
+    assert not History.of(older).is_marked
+    now = [row(CorpusKind.INTENT), row(CorpusKind.INTENT, batch=0), row(CorpusKind.BATCH, batch=0)]
+    assert History.of(now).next_step(durability="service", resumed=True) is Step.CONTINUE
+    assert History.of([*now, row(CorpusKind.INTENT, batch=1)]).doubts == {1}
