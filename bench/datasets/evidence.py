@@ -123,6 +123,14 @@ class EvidenceRule:
                 flags.add(UNRESOLVED)
         return sessions, turns
 
+    def unresolved(self, item: RawItem, lookup: Lookup) -> str:
+        """The first reference that names nothing."""
+        for reference in self._references(item, lookup, set()):
+            known = lookup.known_as(item.place.index, reference)
+            if known not in lookup.turns and known not in lookup.sessions:
+                return reference
+        return ""
+
     def _references(self, item: RawItem, lookup: Lookup, flags: set[str]) -> Iterable[str]:
         yield from item.session_refs
         for reference in item.refs:

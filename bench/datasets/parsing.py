@@ -61,9 +61,11 @@ class RowParser:
         fields = {key: compile_path(path, bare=True) for key, path in config.fields.metadata.items()}
         self._metadata = fields
         self._context = compile_path(config.fields.context.field, bare=True)
-        self.lost: RawItem | None = None
-        """the first item whose evidence names nothing of its history"""
+        self.lost: tuple[RawItem, str] | None = None
+        """the first item with evidence that names nothing of its history, and that reference"""
         self.lost_items = 0
+        self.lost_whole = 0
+        """items of which all evidence is so"""
         self._deletion_field = config.deletion.target if config.deletion else ""
 
     def parse(self, row: Mapping[str, object], place: RowPlace) -> ParsedRow:
@@ -95,9 +97,10 @@ class RowParser:
     def finish(self, raw: RawItem, position: int, corpus: str, lookup: Lookup, last: Session | None = None) -> Item:
         """Look up the evidence and give the item."""
         evidence, flags = self.rule.resolve(raw, lookup)
-        if UNRESOLVED in flags and not evidence.sessions:
-            self.lost = self.lost or raw
+        if UNRESOLVED in flags:
+            self.lost = self.lost or (raw, self.rule.unresolved(raw, lookup))
             self.lost_items += 1
+            self.lost_whole += not evidence.sessions
         if raw.deletion is not None and raw.deletion.target not in lookup.sessions:
             text = f'names no memory of the corpus "{corpus}" (item "{raw.id}")'
             raise raw.place.error(self._deletion_field, text, raw.deletion.target, hint="name the row to delete")
@@ -121,15 +124,15 @@ class RowParser:
         )
 
     def lost_evidence(self) -> str:
-        """A sentence on items whose evidence names nothing of their history; empty where there is none."""
+        """A sentence on evidence that names nothing of its history; empty where there is none."""
         if self.lost is None:
             return ""
-        reference = [*self.lost.session_refs, *self.lost.refs][0]
-        example = f'"{reference}" of item "{self.lost.id}" ({self.lost.place})'
+        item, reference = self.lost
+        whole = f" ({self.lost_whole} of them nothing else, so they have no retrieval score)" if self.lost_whole else ""
         return (
-            f"{self.config.place('evidence')}: the evidence of {self.lost_items} items names no session and no turn of "
-            f"their history, so they have no retrieval score: {example}; map the ids of sessions (sessionIdField) or "
-            "turns (itemSchema.id, dialogId)"
+            f"{self.config.place('evidence')}: {self.lost_items} items name evidence that is no session and no turn of "
+            f'their history{whole}: "{reference}" of item "{item.id}" ({item.place}); map the ids of sessions '
+            "(sessionIdField) or turns (itemSchema.id, dialogId)"
         )
 
     def last_session(self, sessions: Sequence[Session]) -> Session | None:

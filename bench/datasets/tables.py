@@ -60,6 +60,9 @@ def _problem(header: list[str]) -> tuple[str, str] | None:
         return "the header line is empty", "begin the file with the names of its fields"
     if len(header) == 1 and (";" in header[0] or "\t" in header[0]):
         return f'the header names one field only, "{header[0]}"', "separate the fields with commas"
+    whole = ",".join(header)
+    if max(whole.count(";"), whole.count("\t")) > len(header) - 1:
+        return f'the header holds more semicolons or tabs than commas: "{whole}"', "separate the fields with commas"
     return None
 
 

@@ -195,7 +195,7 @@ def test_a_messy_file_is_refused_with_its_place(bench: Bench, raw: bytes, parts:
 def test_evidence_that_leads_nowhere_is_counted(bench: Bench) -> None:
     path = put("lost", [row(1, gold=["S1"]), row(2, gold=["s1"])], extra="evidence: {sessionIdsField: gold}\n")
     told = bench("validate", path)
-    assert "the evidence of 1 items names no session and no turn of their history" in told.stdout + told.stderr
+    assert "1 items name evidence that is no session and no turn of their history" in told.stdout + told.stderr
     assert '"S1" of item "r1"' in told.stdout + told.stderr
 
 
