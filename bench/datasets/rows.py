@@ -26,7 +26,6 @@ from bench.errors import DataError
 Format = Literal["json", "jsonl", "csv"]
 
 _BOM = b"\xef\xbb\xbf"
-_CHUNK = 1 << 16
 _PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz",
            b"PAR1": "parquet"}  # fmt: skip
 """how files begin that hold rows in a form which is not read"""
@@ -79,17 +78,6 @@ class RowFile:
 
     def _changed(self) -> DataError:
         return DataError("the file has changed since it was checked", where=self.label, hint="start again")
-
-    def place(self, index: int, offset: int) -> RowPlace:
-        """The place of a row that was seen before; counts the lines before it."""
-        if self.format == "json":
-            return RowPlace(file=self.label, index=index)
-        with self.path.open("rb") as file:
-            before, left = 0, offset
-            while left > 0 and (chunk := file.read(min(left, _CHUNK))):
-                before += chunk.count(b"\n")
-                left -= len(chunk)
-        return RowPlace(file=self.label, index=index, line=before + 1)
 
     def _lines(self, file: BinaryIO) -> Iterator[FileRow]:
         offset, index = 0, 0

@@ -61,7 +61,6 @@ def test_lines_and_records_are_read_again_by_their_place(tmp_path: Path) -> None
         rows = list(file)
         assert [row.values for row in rows] == expected
         assert [file.read(row.offset, row.length) for row in rows] == expected
-        assert [file.place(row.place.index, row.offset).line for row in rows] == [row.place.line for row in rows]
 
 
 @given(st.dictionaries(st.text(max_size=5), VALUES, max_size=5))
