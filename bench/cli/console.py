@@ -107,12 +107,19 @@ def has_color(stream: TextIO) -> bool:
     return is_terminal(stream) and current.get().color and not os.environ.get("NO_COLOR")
 
 
+def is_identifier(cell: str) -> bool:
+    """Say whether a cell is one long word: half of it names nothing."""
+    return len(cell) > WORDS and not re.search(r"\s", cell)
+
+
 def table(
     head: Sequence[str], rows: Iterable[Sequence[str]], *, title: str | None = None, right: Sequence[int] = ()
 ) -> None:
     """Print a table on stdout; ``right`` names the columns that hold numbers.
 
-    A table too wide for the terminal is printed whole: the terminal wraps a number, it never cuts one.
+    A table too wide for the terminal is printed whole: the terminal wraps a number, it never cuts one. An identifier (a
+    fingerprint, a digest, a path: a long text without spaces) is never folded. On a terminal that is too narrow for
+    it, it ends in an ellipsis; elsewhere, where it may be copied from, it is whole.
     """
     from rich import box
     from rich.cells import cell_len
@@ -126,9 +133,16 @@ def table(
     grid = Table(box=box.SIMPLE_HEAD, title=named, title_justify="left", pad_edge=False, title_style="bold")
     least = 0
     for index, name in enumerate(head):
-        fixed = index in right or index == 0
-        grid.add_column(Text(name), justify="right" if index in right else "left", no_wrap=fixed, overflow="fold")
-        widest = max(cell_len(name), *(cell_len(row[index]) for row in lines), 0)
+        cells = [row[index] for row in lines]
+        named_by = index not in right and index != 0 and any(map(is_identifier, cells))
+        fixed = index in right or index == 0 or (named_by and not is_terminal(sys.stdout))
+        grid.add_column(
+            Text(name),
+            justify="right" if index in right else "left",
+            no_wrap=fixed or named_by,
+            overflow="ellipsis" if named_by and not fixed else "fold",
+        )
+        widest = max(cell_len(name), *map(cell_len, cells), 0)
         least += (widest if fixed else min(widest, WORDS)) + GAP
     for row in lines:
         grid.add_row(*map(Text, row))

@@ -11,3 +11,10 @@ BUILT_IN = {
     "vector": "Exact cosine over embeddings of any OpenAI-compatible endpoint",
 }
 """name -> what it does"""
+BOUNDS = frozenset({"oracle", "no-memory", "random", "full-context"})
+"""what a memory can be at best and at worst: they stand beside results and are no competitors"""
+
+
+def is_bound(provider: str) -> bool:
+    """Say whether a provider (``NAME`` or ``NAME@version``) is a bound and does not rank."""
+    return provider.partition("@")[0] in BOUNDS

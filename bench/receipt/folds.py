@@ -23,6 +23,7 @@ from bench.receipt.rows import JournalRow, in_micros
 from bench.receipt.tally import Place, Places, Tally, dimensions
 from bench.report import JobReport
 from bench.report.gathering import measures
+from bench.stats import percentile
 
 FROM_VERDICTS = ("accuracy", "correctness", "faithfulness", "abstention_accuracy", "over_abstention_rate")
 """metrics whose class is that of the benchmark's first evaluator"""
@@ -177,10 +178,13 @@ def _judges(evaluators: Iterable[str]) -> bool:
 def times(values: Iterable[int]) -> schema.Times:
     """Nearest-rank percentiles of integer microseconds."""
     found = sorted(values)
-    if not found:
-        return schema.Times(n=0, min=None, p50=None, p95=None, p99=None, max=None)
-    p50, p95, p99 = (found[-(-p * len(found) // 100) - 1] for p in (50, 95, 99))
-    return schema.Times(n=len(found), min=found[0], p50=p50, p95=p95, p99=p99, max=found[-1])
+    least, p50, p95, p99, most = (_at(found, p) for p in (0, 50, 95, 99, 100))
+    return schema.Times(n=len(found), min=least, p50=p50, p95=p95, p99=p99, max=most)
+
+
+def _at(ordered: list[int], p: int) -> int | None:
+    found = percentile(ordered, p)
+    return None if found is None else int(found)
 
 
 def _cost(usage: Mapping[str, Spent]) -> schema.Cost:

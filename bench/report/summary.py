@@ -18,6 +18,7 @@ from bench.journal.paging import sampled_times
 from bench.journal.places import CHECKPOINTS, run_ids
 from bench.journal.records import Spent
 from bench.journal.results_db import ItemResult, JobSummary, MetricSummary, ResultsDb
+from bench.metrics.latency import attempt_us
 from bench.model import Measurement, Phase, State
 from bench.plan.record import JobRecord
 from bench.report.fold import JobReport, Report, fold
@@ -74,7 +75,7 @@ async def _put(database: ResultsDb, reader: Reader, report: Report) -> None:
             n_scored=job.n_scored,
             cost_usd=_priced(job.usage.values()),
             report=f"{report.run_id}/report.json",
-            data={**_shown(job.record), **_taken(job), "search_p50_ms": await _search_p50_ms(reader, job.record)},
+            data={**_shown(job.record), **_taken(job), "search_p50_ms": await _search_p50_ms(reader, job)},
             metrics=tuple(_metrics(job)),
         )
         for job in report.jobs
@@ -112,10 +113,13 @@ def _taken(job: JobReport) -> dict[str, object]:
     }
 
 
-async def _search_p50_ms(reader: Reader, record: JobRecord) -> float | None:
-    """The median search, network and provider only, whatever metrics the benchmark lists."""
-    _, sample = await sampled_times(reader, record.lane, Phase.SEARCH)
-    median_us = percentile([times.get("network", 0) + times.get("provider", 0) for times in sample], 50)
+async def _search_p50_ms(reader: Reader, job: JobReport) -> float | None:
+    """The median search latency: the metric, or the same of the stored times where the benchmark does not list it."""
+    known = job.metrics.get("latency_p50")
+    if known is not None:
+        return known.value
+    _, sample = await sampled_times(reader, job.record.lane, Phase.SEARCH)
+    median_us = percentile([us for times in sample if (us := attempt_us(times)) is not None], 50)
     return None if median_us is None else median_us / 1000
 
 

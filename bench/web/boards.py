@@ -103,11 +103,12 @@ def _ranked(rows: Sequence[Json], table: Table, receipts: Mapping[Signed, str], 
     )
 
 
-def _rank(standing: Standing, asked: Asked) -> float:
+def _rank(standing: Standing, asked: Asked) -> tuple[bool, float]:
+    """Bounds come after everything that ranks."""
     one = standing.first.by_type().get(asked.question_type or "")
     if one is None or one.value is None:
-        return float("inf")
-    return one.value if standing.first.lower_is_better else -one.value
+        return standing.first.bound, float("inf")
+    return standing.first.bound, one.value if standing.first.lower_is_better else -one.value
 
 
 def _row(row: Json, place: Place, receipts: Mapping[Signed, str], asked: Asked) -> Json:
@@ -121,7 +122,7 @@ def _row(row: Json, place: Place, receipts: Mapping[Signed, str], asked: Asked) 
 
 
 def _name(place: Place) -> str:
-    return " ".join(filter(None, (place.job.provider, place.job.embedding_model)))
+    return " ".join(filter(None, (place.name, place.job.embedding_model)))
 
 
 def _grid(grid: Grid | None) -> Json | None:

@@ -115,7 +115,8 @@ def _latency(jobs: Sequence[Json], phase: str) -> RowChart | None:
         times = cast("Mapping[str, Json]", result["times"]) if result else {}
         if phase in times:
             found.append((str(job["name"]), times[phase]))
-    return latencies(found, title=f"How long a {phase} took: how many, and the median as a line")
+    what = f"Latency of a {phase} (network and provider, without our own waiting)"
+    return latencies(found, title=f"{what}: how many, and the median as a line")
 
 
 def _progress(jobs: Sequence[Json]) -> RowChart | None:
@@ -139,14 +140,21 @@ def board_charts(rows: Sequence[Json], kind: str) -> dict[str, RowChart | Scatte
     times = [cast("float | None", row["search_p50_ms"]) for row, _ in known]
     costs = [None if row["cost_usd"] is None else float(str(row["cost_usd"])) for row, _ in known]
     measured = [_summed(row, one) for row, one in known]
+    bounds = {str(row["name"]) for row, _ in known if row.get("bound")}
     about = f"{metric} ({kind})" if kind else metric
     return {
         "values": intervals(measured, title=f"{about}, with 95 % intervals"),
         "by_latency": scatter(
-            list(zip(names, times, values, strict=True)), title=f"{about} against latency", takes="median search, ms"
+            list(zip(names, times, values, strict=True)),
+            title=f"{about} against latency",
+            takes="median search latency (network and provider), ms",
+            bounds=bounds,
         ),
         "by_cost": scatter(
-            list(zip(names, costs, values, strict=True)), title=f"{about} against cost", takes="cost of the job, USD"
+            list(zip(names, costs, values, strict=True)),
+            title=f"{about} against cost",
+            takes="cost of the job, USD",
+            bounds=bounds,
         ),
     }
 

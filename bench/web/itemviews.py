@@ -13,6 +13,7 @@ from dataclasses import asdict
 
 from bench.journal import Entry, Reader
 from bench.journal.paging import Cell, Wanted, cells_of, corpora_of, page_of, payloads_of, question_types
+from bench.metrics.latency import attempt_us
 from bench.metrics.loss import loss_of
 from bench.model import Call, Phase
 from bench.plan.record import JobRecord, read
@@ -183,7 +184,7 @@ def _attempt(entry: Entry) -> Json:
         "outcome": entry.outcome,
         "message": entry.message,
         "started_at": entry.started_at.isoformat(timespec="milliseconds"),
-        "times_us": dict(entry.times_us),
+        "times_us": {**entry.times_us, "latency": attempt_us(entry.times_us)},
         "calls": [_call(call) for call in entry.calls],
     }
 

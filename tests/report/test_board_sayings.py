@@ -134,7 +134,7 @@ async def test_documents_hold_what_a_program_needs_of_each_row(tmp_path: Path) -
         "provider": "a", "provider_type": "local", "models": {"embedding": None, "answering": "acme/m1", "judge": None},
         "track": "uniform", "k": 10, "run_id": "r1", "created_at": "2026-01-02T03:04:05+00:00", "n_planned": 20,
         "n_scored": 20, "cost_usd": None, "cost_unknown_calls": 0, "search_p50_ms": 1.0, "headline": "accuracy",
-        "metrics": None, "question_types": None, "value": 0.5,
+        "metrics": None, "question_types": None, "value": 0.5, "bound": False,
     }  # fmt: skip
     assert set(row["metrics"]["accuracy"]) == {
         "definition", "value", "value_failures_as_zero", "n", "low", "high", "unit",

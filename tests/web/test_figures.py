@@ -121,7 +121,9 @@ def test_times_and_ends_are_drawn_of_the_jobs_that_have_them() -> None:
         ends=[(1.0, 2), (2.0, 4)],
     )
     found = charts(({"provider": "a"}, timed), ({"provider": "b"}, result({"accuracy": one()})))
-    assert [chart.title for chart in found["latency"]] == ["How long a search took: how many, and the median as a line"]
+    assert [chart.title for chart in found["latency"]] == [
+        "Latency of a search (network and provider, without our own waiting): how many, and the median as a line"
+    ]
     assert [row.name for row in found["latency"][0].rows] == ["a"]
     assert [row.value for row in found["progress"][0].rows] == ["100 %"]
 
@@ -143,7 +145,10 @@ def test_a_table_is_drawn_by_value_latency_and_cost() -> None:
     values, latency, cost = found["values"], found["by_latency"], found["by_cost"]
     assert isinstance(values, RowChart) and isinstance(latency, Scatter) and isinstance(cost, Scatter)
     assert values.title == "accuracy, with 95 % intervals" and [one.name for one in values.rows] == ["a", "b"]
-    assert (latency.title, latency.takes) == ("accuracy against latency", "median search, ms")
+    assert (latency.title, latency.takes) == (
+        "accuracy against latency",
+        "median search latency (network and provider), ms",
+    )
     assert (cost.title, cost.takes) == ("accuracy against cost", "cost of the job, USD")
     assert all(point.best for point in latency.points), "more for more"
 

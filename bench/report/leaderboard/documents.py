@@ -36,6 +36,7 @@ def _several_json(one: Standing) -> dict[str, object]:
     job = one.first.job
     return {
         "provider": job.provider,
+        "bound": one.first.bound,
         "models": _models_json(job),
         "track": job.track,
         "value": one.value,
@@ -51,6 +52,7 @@ def _place_json(place: Place) -> dict[str, object]:
     job, headline = place.job, place.headline
     return {
         "provider": job.provider,
+        "bound": place.bound,
         "provider_type": job.data.get("provider_type"),
         "models": _models_json(job),
         "track": job.track,
@@ -78,12 +80,13 @@ def board_csv(tables: Sequence[Table]) -> str:
     sink = io.StringIO()
     writer = csv.writer(sink, lineterminator="\r\n")
     writer.writerow(("table", "benchmark", "provider", "embedding", "answering", "judge", "track", "run_id", "metric",
-                     "definition", "dimension", "label", "value", "n", "low", "high"))  # fmt: skip
+                     "definition", "dimension", "label", "value", "n", "low", "high", "bound"))  # fmt: skip
     for at, table in enumerate(tables, start=1):
         for place in (place for one in table.standings for place in one.places):
             job = place.job
             for one in place.metrics:
                 writer.writerow(safe_row((at, job.benchmark, job.provider, job.embedding_model, job.answering_model,
                                           job.judge_model, job.track, job.run_id, one.metric, one.definition,
-                                          one.dimension, one.label, one.value, one.n, one.low, one.high)))  # fmt: skip
+                                          one.dimension, one.label, one.value, one.n, one.low, one.high,
+                                          place.bound)))  # fmt: skip
     return sink.getvalue()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bench.journal.results_db import MetricSummary
 from bench.report.leaderboard.places import Place
 from bench.report.leaderboard.saying import saying, spanned
 from bench.report.leaderboard.views import Table
@@ -45,7 +46,7 @@ def _model_grid(table: Table) -> Grid:
 def _row(place: Place, *, named: bool) -> tuple[str, ...]:
     headline = place.headline
     return (
-        *((place.job.provider, place.job.embedding_model or "none") if named else (place.models[0],)),
+        *((place.name, place.job.embedding_model or "none") if named else (place.models[0],)),
         spanned(headline),
         "-" if headline is None else number(headline.value_failures_as_zero, headline.unit),
         "0" if headline is None else str(headline.n),
@@ -58,20 +59,25 @@ def _row(place: Place, *, named: bool) -> tuple[str, ...]:
 def _type_grid(table: Table) -> Grid:
     """A row a type and provider, the best of each type first: fits any width."""
     found = [
-        (label, one, place.job.provider)
+        (label, one, place)
         for place in (standing.first for standing in table.standings)
         for label, one in place.by_type().items()
         if one.value is not None
     ]
-    found.sort(key=lambda row: (row[0], -(row[1].value or 0), row[2]))
+    found.sort(key=lambda row: (row[0], row[2].bound, _merit(row[1], row[2]), row[2].job.provider))
     name = table.standings[0].first.headline
     return Grid(
         title=table.title,
         head=("question type", "provider", name.metric if name else "no metric", "n"),
-        rows=tuple((label, provider, spanned(one), str(one.n)) for label, one, provider in found),
+        rows=tuple((label, place.name, spanned(one), str(one.n)) for label, one, place in found),
         right=(2, 3),
         notes=(*saying(table), *table.notes),
     )
+
+
+def _merit(one: MetricSummary, place: Place) -> float:
+    value = one.value or 0.0
+    return value if place.lower_is_better else -value
 
 
 def _matrix_grid(table: Table) -> Grid:
@@ -83,7 +89,7 @@ def _matrix_grid(table: Table) -> Grid:
         found = {place.task: place for place in one.places}
         cells = [spanned(found[task].headline) if task in found else "-" for task in tasks]
         mean = [number(one.value)] if has_mean else []
-        rows.append((one.first.job.provider, one.first.job.embedding_model or "none", *mean, *cells))
+        rows.append((one.first.name, one.first.job.embedding_model or "none", *mean, *cells))
     head = ("provider", "embedding", *(["mean"] if has_mean else []), *(_column(columns[task]) for task in tasks))
     return Grid(
         title=table.title,

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from bench.errors import UsageError
 from bench.journal.results_db import JobSummary, MetricSummary, ResultsDb
+from bench.providers.names import is_bound
 from bench.report.summary import FILE
 
 SETTINGS = ("k", "context_budget", "level", "selection", "prompts")
@@ -34,6 +35,16 @@ class Place:
         found = {one.metric: one for one in self.metrics if not one.dimension and one.value is not None}
         order = names if isinstance(names, list) else sorted(found)
         return next((found[name] for name in order if name in found), None)
+
+    @property
+    def bound(self) -> bool:
+        """A bound (oracle, no-memory, random, full-context) is shown and does not rank."""
+        return is_bound(self.job.provider)
+
+    @property
+    def name(self) -> str:
+        """The provider, marked where it does not rank."""
+        return f"{self.job.provider} (bound)" if self.bound else self.job.provider
 
     @property
     def search_ms(self) -> float | None:

@@ -2,10 +2,12 @@
 
 Example::
 
-    saying(table)      # ("oracle leads on accuracy with 0.3563 [0.2566, 0.4559]; bm25 is next, 0.1250 behind ...",)
+    saying(table)      # ("bm25 leads on accuracy with 0.3563 [0.2566, 0.4559]; vector is next, 0.1250 behind ...",)
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from bench.journal.results_db import MetricSummary
 from bench.report.leaderboard.views import Standing, Table
@@ -13,8 +15,14 @@ from bench.report.tables import number
 
 
 def saying(table: Table) -> tuple[str, ...]:
-    """One sentence of a table whose rows are ranked; nothing of any other."""
-    ranked = [one for one in table.standings if one.value is not None]
+    """Who leads a table whose rows are ranked, and which of its rows are not; nothing of any other."""
+    ranked = [one for one in table.standings if one.value is not None and not one.first.bound]
+    bounds = dict.fromkeys(one.first.job.provider for one in table.standings if one.first.bound)
+    told = [f"not ranked, as bounds of what a memory can do: {', '.join(bounds)}"] if bounds else []
+    return (*_lead(table, ranked), *told)
+
+
+def _lead(table: Table, ranked: Sequence[Standing]) -> tuple[str, ...]:
     if not ranked:
         return ()
     if len(ranked) == 1:

@@ -55,9 +55,10 @@ def _ranked(places: Sequence[Place]) -> tuple[Standing, ...]:
     return tuple(sorted(found, key=_rank))
 
 
-def _rank(one: Standing) -> tuple[float, str]:
+def _rank(one: Standing) -> tuple[bool, float, str]:
+    """Bounds come after everything that ranks."""
     value = math.inf if one.value is None else one.value if one.first.lower_is_better else -one.value
-    return value, one.first.job.provider
+    return one.first.bound, value, one.first.job.provider
 
 
 def _by_benchmark(board: Sequence[Place]) -> list[Table]:

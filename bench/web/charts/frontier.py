@@ -7,7 +7,7 @@ Example::
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -57,14 +57,23 @@ class Scatter:
     height: int = HEIGHT
 
 
-def scatter(points: Sequence[tuple[str, float | None, float | None]], *, title: str, takes: str) -> Scatter | None:
-    """(name, what it takes, how good); None with fewer than two points or where nothing takes anything."""
+def scatter(
+    points: Sequence[tuple[str, float | None, float | None]],
+    *,
+    title: str,
+    takes: str,
+    bounds: Collection[str] = (),
+) -> Scatter | None:
+    """(name, what it takes, how good); None with fewer than two points or where nothing takes anything.
+
+    ``bounds`` are names of points that are shown and never on the frontier.
+    """
     known = [(name, x, y) for name, x, y in points if x is not None and y is not None]
     if len(known) < 2 or not any(x for _, x, _ in known):
         return None
     across, up = over([x for _, x, _ in known]), from_zero(max(y for _, _, y in known))
-    best = frontier([(x, y) for _, x, y in known])
-    drawn = [_point(one, across, up, best=one[1:] in best) for one in known]
+    best = frontier([(x, y) for name, x, y in known if name not in bounds])
+    drawn = [_point(one, across, up, best=one[0] not in bounds and one[1:] in best) for one in known]
     rows = tuple(replace(tick, at=_down(tick.at)) for tick in up.ticks)
     return Scatter(
         title=title,

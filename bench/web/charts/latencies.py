@@ -48,8 +48,8 @@ def _decades(least: int, largest: int) -> Scale:
 
 def _row(name: str, spread: Mapping[str, object], bins: Sequence[Bin], scale: Scale) -> Row:
     fullest = max(count for _, _, count in bins)
-    median = cast("Mapping[str, int]", spread["p50"])["total"]
-    slow = cast("Mapping[str, int]", spread["p95"])["total"]
+    median = cast("Mapping[str, int]", spread["p50"])["latency"]
+    slow = cast("Mapping[str, int]", spread["p95"])["latency"]
     return Row(
         name=name,
         value=duration(median),

@@ -1,0 +1,77 @@
+"""A bound leads nothing, and an identifier is never folded."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench.cli import console
+from bench.report.leaderboard import board_csv, board_grids, board_json, load_board, saying, tables_of
+from bench.report.summary import rebuild
+from bench.web.charts.frontier import scatter
+from bench.web.times import spread
+from tests.small_journal import Job, made, record
+
+SCORES = {"oracle": 20, "bm25": 12, "vector": 9, "random": 3, "no-memory": 0, "full-context": 18}
+
+
+async def board_of(workspace: Path) -> list[object]:
+    jobs = [
+        Job(record=record(name), values={f"q{at:02d}": float(at < right) for at in range(20)})
+        for name, right in SCORES.items()
+    ]
+    await made(workspace, "r", jobs)
+    await rebuild(workspace)
+    return list(await load_board(workspace))
+
+
+@pytest.mark.parametrize("view", ["benchmark", "overall"])
+async def test_a_bound_is_marked_and_does_not_rank(tmp_path: Path, view: str) -> None:
+    await board_of(tmp_path)
+    tables = tables_of(await load_board(tmp_path), view)
+    (table,) = tables
+    names = [one.first.job.provider for one in table.standings]
+    assert names == ["bm25", "vector", "oracle", "full-context", "random", "no-memory"]
+    lead, bounds = saying(table)
+    assert lead.startswith("bm25 leads on ") and "vector is next" in lead
+    assert bounds == "not ranked, as bounds of what a memory can do: oracle, full-context, random, no-memory"
+    (grid,) = board_grids(tables, view)
+    assert [row[0] for row in grid.rows][:3] == ["bm25", "vector", "oracle (bound)"]
+    document: object = board_json(view, tables)
+    assert isinstance(document, dict)
+    assert [row["bound"] for row in document["tables"][0]["rows"]] == [False, False, True, True, True, True]
+    assert board_csv(tables).splitlines()[0].endswith(",bound")
+
+
+def test_a_bound_is_never_on_the_frontier() -> None:
+    points = [("random", 1.0, 0.1), ("bm25", 2.0, 0.5), ("oracle", 1.5, 0.9)]
+    chart = scatter(points, title="t", takes="ms", bounds={"random", "oracle"})
+    assert chart is not None
+    assert [point.best for point in chart.points] == [False, True, False]
+
+
+FINGERPRINT = f"sha256:{'0123456789abcdef' * 4}"
+
+
+def test_an_identifier_is_never_folded_where_it_may_be_copied_from(capsys: pytest.CaptureFixture[str]) -> None:
+    console.table(("name", "what is said", "fingerprint"), [("k", "many words " * 30, FINGERPRINT)])
+    assert FINGERPRINT in capsys.readouterr().out
+
+
+def test_on_a_terminal_that_is_too_narrow_an_identifier_ends_in_an_ellipsis(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(console, "width", lambda: 60)
+    monkeypatch.setattr(console, "is_terminal", lambda stream: stream is sys.stdout)
+    console.table(("name", "fingerprint"), [("a key", FINGERPRINT)])
+    out = capsys.readouterr().out
+    assert FINGERPRINT not in out and "…" in out
+    assert sum("0123" in line for line in out.splitlines()) == 1, "cut, not folded"
+
+
+def test_a_page_takes_the_95th_of_100_and_leaves_our_own_waiting_out() -> None:
+    sample = [{"total": 900, "queue": 500, "limiter": 100, "network": 1, "provider": at} for at in range(100)]
+    found = spread(sample, 100)
+    assert found["p95"] == {"latency": 95, "total": 900, "queue": 500, "limiter": 100, "network": 1, "provider": 94}
