@@ -373,6 +373,19 @@ class Reader:
                 for row in rows:
                     yield CallRow(*row).call()
 
+    async def hit_counts(self, lane: str) -> tuple[int, int]:
+        """Count the hits of a lane that can be mapped, and those of them that map to no memory of their corpus."""
+        hits, unmapped = map(int, (await self._all("hit_counts", clean(lane)))[0])
+        async with aclosing(self._chunks("long_searches", VALUES_AT_ONCE, clean(lane))) as chunks:
+            async for rows in chunks:
+                for (data,) in rows:
+                    found = decode(data)
+                    retrieved = found.get("retrieved")
+                    if isinstance(retrieved, list):
+                        hits += len(retrieved)
+                        unmapped += int(str(found.get("unmapped", 0)))
+        return hits, unmapped
+
     async def spending(self) -> tuple[Decimal, int]:
         """Add up what every call of the ledger cost, in USD, and count those whose cost is not known."""
         with reported(self.path):

@@ -28,6 +28,9 @@ from bench.report.answers import answer_notes
 from bench.report.gathering import Counts, gathered, job_facts, measures, size_notes
 from bench.report.gold import gold_notes, gold_scores
 
+UNMAPPED_ALLOWED = 0.1
+"""a memory that extracts facts may make some of no single source; it is flagged above this share and never INVALID,
+because a hit without a source can only lower the score of its provider, and proof of a leak is a check of its own"""
 ALWAYS = ("question_type", "group")
 """dimensions of every breakdown"""
 
@@ -45,6 +48,10 @@ class IsolationProof:
     not_cleared: int = 0
     leaks: tuple[str, ...] = ()
     """what the checks that failed found, both namespaces named"""
+    hits: int = 0
+    """of the searches of a provider whose hits can be mapped"""
+    unmapped_hits: int = 0
+    """those of them that map to no memory of their corpus"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,6 +181,7 @@ async def _fold_job(
     counts, rows = await gathered(reader, record, metrics)
     spent = {owner: await reader.spent(owner) for owner in record.owners}
     probes, facts = await reader.probes(record.lane), await job_facts(reader, record, spent)
+    proof = await isolation(reader, record, probes, uncleared)
     measured = fold_metrics(
         metrics,
         rows,
@@ -196,11 +204,12 @@ async def _fold_job(
         error_kinds=counts.error_kinds,
         metrics=measured,
         spent=spent,
-        isolation=isolation(reader, probes, uncleared),
+        isolation=proof,
         invalid=invalid,
         commonest=next(iter(await reader.failed_for(record.key)), None) if invalid else None,
         notes=(
             *told,
+            *unmapped_notes(proof),
             *_repeat_notes(record, _failed(repeats)),
             *await answer_notes(reader, record, counts.error_kinds),
             *_cluster_notes(measured.values()),
@@ -249,9 +258,10 @@ def _max_error_rate(reader: Reader) -> float:
     return float(cast("float", settings.get("max_error_rate", 0.02)))
 
 
-def isolation(reader: Reader, probes: Sequence[Probe], uncleared: int) -> IsolationProof:
+async def isolation(reader: Reader, record: JobRecord, probes: Sequence[Probe], uncleared: int) -> IsolationProof:
     """Count how the isolation checks of a job's lane ended."""
     checks = deciding(probes)
+    hits, unmapped = await reader.hit_counts(record.lane)
     return IsolationProof(
         level=str(reader.meta.request.get("isolation", "probe")),
         probed=len(checks),
@@ -260,7 +270,19 @@ def isolation(reader: Reader, probes: Sequence[Probe], uncleared: int) -> Isolat
         sentinels=sum(probe.passed for probe in probes if probe.kind == "sentinel"),
         not_cleared=uncleared,
         leaks=tuple(in_words(probe) for probe in checks if not probe.passed),
+        hits=max(hits, unmapped),
+        unmapped_hits=unmapped,
     )
+
+
+def unmapped_notes(proof: IsolationProof) -> tuple[str, ...]:
+    """Say how many hits map to nothing; many of them ask for a look."""
+    if not proof.unmapped_hits:
+        return ()
+    share = proof.unmapped_hits / proof.hits
+    text = f"{proof.unmapped_hits} of {proof.hits} hits ({share:.0%}) map to no memory of their corpus"
+    look = ": each counts as a miss; look at search.response.id_from and at the namespace that a search sends"
+    return (text + (look if share > UNMAPPED_ALLOWED else ""),)
 
 
 def _refuse_unknown_dimension(jobs: Sequence[JobReport], by: Sequence[str]) -> None:

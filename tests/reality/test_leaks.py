@@ -45,8 +45,12 @@ async def test_a_hit_of_another_corpus_makes_the_job_invalid_and_names_both(worl
 async def test_a_service_that_keeps_namespaces_apart_is_valid_whatever_its_hits_carry(world_of: Worlds) -> None:
     world = world_of("search:over:n=6,pad=1", corpora=2, items=4)
     outcome = await world.run(providers="faulty", run_id="r")
-    job, _ = await reported(world, "r")
+    job, notes = await reported(world, "r")
     assert outcome.exit_code == 0 and job["valid"] is True
+    hits, unmapped = job["isolation"]["hits"], job["isolation"]["unmapped_hits"]
+    stored = world.query("r", "select sum(json_extract(data, '$.unmapped')) from entry")
+    assert 0 < unmapped < hits and stored == [(unmapped,)]
+    assert f"{unmapped} of {hits} hits" in notes and "id_from" in notes
 
 
 async def test_no_other_corpus_is_probed_before_the_first_one_was_written(world_of: Worlds) -> None:

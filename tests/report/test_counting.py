@@ -192,6 +192,8 @@ def probe(kind: str, *, passed: bool) -> Probe:
 
 
 FOREIGN = "an isolation probe found foreign memories in a namespace"
+HELD = 'corpus "c" held some memories before anything was put into it'
+SANG = 'corpus "c" returned a memory of another corpus'
 VALIDITY: dict[str, tuple[list[Told], dict[str, object], tuple[str, ...]]] = {
     "all well": ([item(n) for n in range(50)], {}, ()),
     "exactly at the rate": ([item(n, State.ERROR if n == 0 else State.CORRECT) for n in range(50)], {}, ()),
@@ -214,8 +216,8 @@ VALIDITY: dict[str, tuple[list[Told], dict[str, object], tuple[str, ...]]] = {
     "what has not ended is no failure yet": ([item(0)], {"planned": 100}, ()),
     "unsupported and unscored are no failures": ([item(0, State.UNSUPPORTED), item(1, State.UNSCORED)], {}, ()),
     "nothing was planned": ([], {"planned": 0}, ()),
-    "a probe found something": ([item(0)], {"probes": [probe("emptiness", passed=False)]}, (FOREIGN,)),
-    "a canary sang": ([item(0)], {"probes": [probe("canary", passed=False)]}, (FOREIGN,)),
+    "a probe found something": ([item(0)], {"probes": [probe("emptiness", passed=False)]}, (f"{FOREIGN}: {HELD}",)),
+    "a canary sang": ([item(0)], {"probes": [probe("canary", passed=False)]}, (f"{FOREIGN}: {SANG}",)),
     "a sentinel that was not found is no foreign memory": (
         [item(0)],
         {"probes": [probe("sentinel", passed=False)]},

@@ -202,6 +202,18 @@ UNION ALL
 SELECT c.* FROM corpus_row r JOIN call c ON c.entry = r.id
 WHERE r.lane = (SELECT id FROM owner WHERE name = ?1);
 
+-- name: hit_counts
+-- hits of the last search of each item that can be mapped, and those of them that map to no memory; short rows only
+SELECT coalesce(sum(json_array_length(e.data, '$.retrieved')), 0), coalesce(sum(json_extract(e.data, '$.unmapped')), 0)
+FROM phase p JOIN entry e ON e.id = p.entry
+WHERE p.owner = (SELECT id FROM owner WHERE name = ?1) AND p.phase = 3 AND p.outcome = 'ok'
+  AND typeof(e.data) = 'text' AND json_type(e.data, '$.retrieved') = 'array';
+
+-- name: long_searches
+SELECT e.data FROM phase p JOIN entry e ON e.id = p.entry
+WHERE p.owner = (SELECT id FROM owner WHERE name = ?1) AND p.phase = 3 AND p.outcome = 'ok'
+  AND typeof(e.data) = 'blob';
+
 -- name: spending
 -- equal costs together; a failed call of unknown cost is not counted as unknown
 SELECT cost_usd, outcome = 'ok', count(*) FROM call GROUP BY 1, 2;
