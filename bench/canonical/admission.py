@@ -17,6 +17,8 @@ from bench.canonical.refusing import JSON, MAX_DEPTH, MAX_INTEGER, MESSAGES, Sta
 from bench.errors import CanonicalError
 
 MAX_BYTES = 64 * 1024 * 1024
+MAX_VALUES = 1_000_000
+"""commas and brackets of a document: millions of empty lists take a hundred times their bytes"""
 
 _STRINGS_AND_BRACKETS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{]|[\]}]', re.DOTALL)
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
@@ -51,7 +53,10 @@ def _decode(data: bytes) -> str:
 
 
 def refuse_depth(text: str) -> None:
-    if text.count("[") + text.count("{") <= MAX_DEPTH:
+    opened = text.count("[") + text.count("{")
+    if opened + text.count(",") > MAX_VALUES:
+        raise CanonicalError("too_large", f"more than the {MAX_VALUES} values that are read")
+    if opened <= MAX_DEPTH:
         return
     steps = (_step(match.group()) for match in _STRINGS_AND_BRACKETS.finditer(text))
     if any(depth > MAX_DEPTH for depth in accumulate(steps)):

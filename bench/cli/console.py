@@ -1,7 +1,7 @@
 """The one place that prints: results on stdout, everything else on stderr.
 
 Commands call :func:`table`, :func:`json_value` or :func:`line` for results and :func:`note` for the rest, and
-never touch ``print`` or ``sys`` themselves. All text from outside is stripped of control characters.
+never touch ``print`` or ``sys`` themselves. Hidden characters of text from outside are shown.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ from typing import Literal, TextIO
 
 from bench.cli.global_flags import current
 from bench.errors import BenchError, UsageError
+from bench.visible import in_json, visible
 
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 GAP = 3
 WORDS = 16
 """The least a column of words is given before its lines are wrapped."""
-LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def prepare_streams() -> None:
@@ -33,15 +32,9 @@ def prepare_streams() -> None:
             reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
-def visible(text: str) -> str:
-    """Show control characters instead of obeying them; tabs and newlines stay."""
-    return CONTROL.sub(lambda found: f"\\x{ord(found.group()):02x}", text)
-
-
 def dump(value: object, *, indent: int | None = None) -> str:
-    """JSON text of ``value`` that is valid UTF-8, also where a text holds half a surrogate pair."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
-    return json.dumps(value, allow_nan=False, indent=indent) if LONE_SURROGATE.search(text) else text
+    """JSON text of ``value`` that is valid UTF-8 and holds no hidden character as it is."""
+    return in_json(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent))
 
 
 def one_form(flags: Mapping[str, bool]) -> None:

@@ -12,6 +12,7 @@ from bench.cli import console
 from bench.cli.display import launch_text, stop_text, totals_text
 from bench.engine.progress import JobProgress, Progress
 from bench.model import Phase
+from bench.visible import visible
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -68,7 +69,7 @@ class LiveDisplay:
 
     def _say(self, text: str) -> None:
         if self._live is not None:
-            self._live.console.print(console.visible(text), markup=False, highlight=False)
+            self._live.console.print(visible(text), markup=False, highlight=False)
         else:
             console.note(text)
 
@@ -104,8 +105,8 @@ def row(progress: Progress, job: JobProgress, head: list[str], cells: int) -> li
     """The cells of one job under ``head``."""
     lane = next(lane for key, lane in progress.lanes.items() if job.key.startswith(f"{key}|"))
     texts = {
-        "benchmark": console.visible(job.benchmark),
-        "provider": console.visible(job.provider),
+        "benchmark": visible(job.benchmark),
+        "provider": visible(job.provider),
         "answering": job.answering or "none",
         "score": job.stopped or score_text(job),
         str(Phase.EVALUATE): bar(job.ended, job.planned, cells),

@@ -14,7 +14,7 @@ from bench.cli.ending import done_event, on_end, show, sign
 from bench.cli.flags import RunFlags, given
 from bench.cli.gates import check_gates, missed_gates
 from bench.cli.global_flags import command, current
-from bench.errors import ConfigError, UsageError
+from bench.errors import ConfigError, DiskFull, UsageError, is_disk_full
 
 if TYPE_CHECKING:
     from bench.config.catalog import Catalog
@@ -233,9 +233,20 @@ async def _execute(
     interrupts.listen()
     left = f"run {outcome.run_id} is {outcome.status}, its report was being written"
     interrupts.stage(left, hint=command(outcome.resume or f"bench results {outcome.run_id}"))
-    async with Reader.open(outcome.folder) as reader:
-        report = await fold(reader)
-        folder = await publish(reader, report, results_folder(plan))
-        await remember(reader, report, plan.workspace / "results")
+    safe = 0
+    try:
+        async with Reader.open(outcome.folder) as reader:
+            safe = sum((await reader.counts()).values())
+            report = await fold(reader)
+            folder = await publish(reader, report, results_folder(plan))
+            await remember(reader, report, plan.workspace / "results")
+    except (OSError, DiskFull) as error:
+        if not isinstance(error, DiskFull) and not is_disk_full(error):
+            raise
+        # the run's own words would be lost with its report
+        text = outcome.message if "safe" in outcome.message else f"the disk is full; {safe} phases safe"
+        raise DiskFull(
+            text, hint=f"make room, then {command(outcome.resume or f'bench results {outcome.run_id}')}"
+        ) from error
     events.close()
     return outcome, report, folder

@@ -35,7 +35,7 @@ from bench.engine.progress import Observer, Progress, Silent
 from bench.engine.readers import open_readers
 from bench.engine.startup import Startup
 from bench.engine.stopping import PauseFile, Stop, Stopping, watching
-from bench.errors import DiskFull, UsageError
+from bench.errors import DiskFull, JournalError, UsageError
 from bench.events import log, run_log
 from bench.http import Http, Limits
 from bench.http.window import CEILING
@@ -277,9 +277,13 @@ class Execution:
     async def disk_full(self, full: DiskFull) -> Outcome:
         """What was acknowledged is safe; say how much that is."""
         self.startup.begun = True
-        async with Reader.open(self.folder) as reader:
-            safe = sum((await reader.counts()).values())
-            run_id = reader.meta.run_id
+        try:
+            async with Reader.open(self.folder) as reader:
+                safe = sum((await reader.counts()).values())
+                run_id = reader.meta.run_id
+        except JournalError as unread:
+            text = f"{full.message}; every acknowledged phase is safe"
+            raise DiskFull(text, where=full.where, hint=full.hint) from unread
         return Outcome(
             run_id=run_id,
             folder=self.folder,

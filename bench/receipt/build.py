@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from bench.errors import VerificationError
 from bench.journal import CorpusKind, Reader
+from bench.model import State
 from bench.plan.record import JobRecord
 from bench.receipt import schema
 from bench.receipt.digests import config_digest, result_digest
@@ -74,6 +75,9 @@ def refusal(job: JobReport, order: Order) -> Refused | None:
         return Refused("job_invalid", "; ".join(job.invalid))
     if not job.n_ended:
         return Refused("zero_items", "no item has ended yet")
+    if not job.n_scored and not job.counts.get(State.MEASURED) and not job.n_pending:
+        lost = ", ".join(f"{count} {state}" for state, count in sorted(job.counts.items()) if count)
+        return Refused("zero_items", f"no item was scored ({lost})")
     if (job.n_pending or order.gaps) and not order.allow_partial:
         pending = "a range of items was never run" if order.gaps else f"{job.n_pending} items are pending"
         return Refused("job_partial", pending, hint="finish the run, or --allow-partial (never publishable)")

@@ -82,8 +82,22 @@ def _known_again(known: ReceiptLogged, ring: Keyring, supersedes: str | None, re
         return Published(index=known.index, fresh=False, folder=folder)
     if supersedes == known.receipt_id:
         raise UsageError(f"receipt {supersedes} cannot take its own place", hint="name the id of the older receipt")
+    _refuse_circle(said, old=supersedes, new=known.receipt_id)
     entry = Superseded(index=0, at=at, old=supersedes, new=known.receipt_id, reason=str(reason))
     return _append_one(ring, entry, at)
+
+
+def _refuse_circle(said: set[tuple[str, str]], *, old: str, new: str) -> None:
+    """Refuse to let a receipt take the place of one that, over whatever steps, took its own."""
+    later, reached = {new}, {new}
+    while later:
+        later = {after for before, after in said if before in later} - reached
+        reached |= later
+    if old in reached:
+        raise UsageError(
+            f"receipt {new} was superseded by {old} itself, so it cannot take its place",
+            hint="publish a new receipt that supersedes both",
+        )
 
 
 def retract(receipt_id: str, ring: Keyring, *, reason: str | None, at: str) -> Published:

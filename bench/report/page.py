@@ -12,7 +12,8 @@ import html
 from collections.abc import Sequence
 
 from bench.report.fold import Report
-from bench.report.tables import Grid, breakdown, matrix, overview, visible
+from bench.report.tables import Grid, breakdown, matrix, overview
+from bench.visible import visible
 
 STYLE = """
 :root { color-scheme: light dark; font: 15px/1.45 system-ui, sans-serif }

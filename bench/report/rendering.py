@@ -14,7 +14,8 @@ from collections.abc import Sequence
 
 from bench.model import Measurement
 from bench.report.fold import JobReport, Report
-from bench.report.tables import Grid, safe_row, visible
+from bench.report.tables import Grid, safe_row
+from bench.visible import visible
 
 
 def markdown(grid: Grid) -> str:

@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -275,20 +274,8 @@ def number(value: float | None, unit: str | None = None) -> str:
 
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
-HIDDEN = re.compile(
-    "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u200b-\\u200f\\u2028-\\u202e\\u2066-\\u2069\\ufeff\\ud800-\\udfff]"
-)
 
 
 def safe_row(cells: Iterable[object]) -> list[object]:
     """A row of CSV in which no spreadsheet takes a text for a formula; numbers stay numbers."""
     return [f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell for cell in cells]
-
-
-def visible(text: str) -> str:
-    """Show control, direction and zero-width characters instead of obeying them; tabs and newlines stay."""
-    return HIDDEN.sub(lambda found: _escape(ord(found.group())), text)
-
-
-def _escape(code: int) -> str:
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

@@ -93,7 +93,7 @@ def _prompts(name: str, value: object) -> None:
         kind, equals, rest = entry.partition("=")
         text = rest if name == "judge_prompt" and equals and "\n" not in kind and "$" not in kind else entry
         if text.startswith("@") or not ("${" in text or "\n" in text) or len(text) > LONGEST:
-            _refuse(name, "takes a text with its placeholders, never the name of a file")
+            _refuse("prompts", "take a text with its placeholders, never the name of a file")
 
 
 def _sets(name: str, value: object) -> None:
@@ -107,9 +107,9 @@ def _sets(name: str, value: object) -> None:
 
 
 TEXTS: Mapping[str, Callable[[str, object], None]] = {
-    "benchmarks": _matching(NAME, "benchmarks"),
-    "providers": _matching(NAME, "providers"),
-    "evaluators": _matching(NAME, "evaluators"),
+    "benchmarks": _matching(NAME, "configs"),
+    "providers": _matching(NAME, "configs"),
+    "evaluators": _matching(NAME, "configs"),
     "answering_model": _matching(MODEL, "models"),
     "judge_model": _matching(MODEL, "models"),
     "embedding_model": _matching(MODEL, "models"),

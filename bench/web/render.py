@@ -19,8 +19,8 @@ from jinja2 import Environment, PackageLoader, Undefined
 from markupsafe import Markup
 
 from bench.events import redact
-from bench.report.tables import visible
 from bench.version import __version__
+from bench.visible import visible
 from bench.web import text
 from bench.web.ids import slug_of
 from bench.web.site import SITE

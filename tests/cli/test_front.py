@@ -11,6 +11,7 @@ import pytest
 
 from bench.cli import console, global_flags, helptext
 from bench.errors import UsageError
+from bench.visible import visible
 
 HEAVY = ("aiohttp", "jinja2", "distributed", "genai_prices", "nltk")
 
@@ -85,4 +86,4 @@ def test_a_lone_surrogate_still_gives_valid_utf8_json() -> None:
 
 
 def test_control_characters_are_shown_not_obeyed() -> None:
-    assert console.visible("a\x1b[31mb\u202ec\td") == "a\\x1b[31mb\\x202ec\td"
+    assert visible("a\x1b[31mb\u202ec\td") == "a\\x1b[31mb\\u202ec\td"

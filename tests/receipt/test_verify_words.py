@@ -158,9 +158,9 @@ SUBJECTS: list[tuple[dict[str, Any], int, str]] = [
     ({"benchmark__split": "test"}, 1, "  measured  demo 1 (test) x bm25 1"),
     ({"models": []}, 2, "  models    none"),
     ({"provider__version": "1\x1b[2K"}, 1, "  measured  demo 1 x bm25 1\\x1b[2K"),
-    ({"provider__name": "a\u202eb\u2066c"}, 1, "  measured  demo 1 x a\\x202eb\\x2066c 1"),
+    ({"provider__name": "a\u202eb\u2066c"}, 1, "  measured  demo 1 x a\\u202eb\\u2066c 1"),
     ({"provider__name": "a\r\nVALID"}, 1, "  measured  demo 1 x a\\x0d\\x0aVALID 1"),
-    ({"benchmark__name": "\u2028VALID\u0085"}, 1, "  measured  \\x2028VALID\\x85 1 x bm25 1"),
+    ({"benchmark__name": "\u2028VALID\u0085"}, 1, "  measured  \\u2028VALID\\x85 1 x bm25 1"),
 ]  # fmt: skip
 
 

@@ -21,8 +21,9 @@ from bench.report.fold import IsolationProof, JobReport, Report
 from bench.report.page import grids_page, results_page
 from bench.report.publish import report_markdown
 from bench.report.rendering import CSV_HEAD, csv_text, markdown
-from bench.report.tables import HIDDEN, Grid, breakdown, job_texts, matrix, number, overview, safe_row, with_interval
+from bench.report.tables import Grid, breakdown, job_texts, matrix, number, overview, safe_row, with_interval
 from bench.report.wire import done_job, metric_json, report_json, results_json
+from bench.visible import HIDDEN
 from tests.small_journal import measuring, record
 
 SPAN = Interval(low=0.25, high=0.75, level=0.95, method="wilson")

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from bench.errors import BenchError, ConfigError, DiskFull, IdentityError, JournalError, Locked, UsageError
 from bench.metrics.latency import attempt_us
-from bench.report.tables import HIDDEN, visible
 from bench.settings import Environment
+from bench.visible import HIDDEN, visible
 from bench.web import text
 from bench.web.admission import admit
 from bench.web.charts import Measured, intervals, latencies, pace, scatter
@@ -301,6 +301,8 @@ REFUSED = {
     "a metric's method": ({"metrics": [{"name": "a", "method": "m.py:M"}]}, "metrics takes names of known metrics"),
     "an address": ({"set": {"x.connection.baseUrl": "y"}}, "set cannot change x.connection.baseUrl"),
     "an adapter inside a part": ({"set": {"x.vars.adapter": "y"}}, "set cannot change x.vars.adapter"),
+    "a constant of its calls": ({"set": {"x.vars.a": "b"}}, "set cannot change x.vars.a"),
+    "a call": ({"set": {"x.wait.request": {"path": "/"}}}, "set cannot change x.wait.request"),
     "no part at all": ({"set": {"x": "y"}}, "x"),
     "a prompt's file": ({"answer_prompt": "prompts/a.txt"}, "prompts take a text with its placeholders"),
     "a prompt by at": ({"answer_prompt": "@a\n${question}"}, "prompts take a text with its placeholders"),
@@ -323,7 +325,7 @@ ADMITTED: dict[str, dict[str, object]] = {
     "nothing": {},
     "names": {"benchmarks": ["demo"], "providers": ["bm25", "vector@big"], "evaluators": ["exact-match"]},
     "metrics": {"metrics": ["accuracy", "ndcg@10", {"name": "accuracy", "method": "llm_judge"}]},
-    "settings": {"set": {"x.ingest.batch": 4, "x.wait.timeout_s": 3, "x.vars.a": "b", "x.rateLimit.maxRetries": 1}},
+    "settings": {"set": {"x.ingest.batch.max_items": 4, "x.wait.timeout_s": 3, "x.rateLimit.maxRetries": 1}},
     "a prompt in two lines": {"answer_prompt": "Say:\nyes"},
     "a prompt with a placeholder": {"answer_prompt": "Answer ${question}"},
     "a judge's prompts": {"judge_prompt": ["temporal=Is ${answer} right?", "Is\n${answer} = ${expected}?"]},

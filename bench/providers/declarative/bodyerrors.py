@@ -38,6 +38,7 @@ KINDS: dict[str, type[CallError]] = {
     "ingest_failed": IngestFailed,
 }
 SHOWN_OF_VALUE = 200
+ERROR_KEYS = ("error", "errors")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +55,14 @@ class BodyErrors:
     def read(self, response: Response) -> Metered | None:
         """Raise what the first rule that holds says; a body that is no JSON, or of a status in ``treat_as_ok``, says
         nothing here."""
-        if not 200 <= response.status < 300:
+        if not 200 <= response.status < 300 or not (self.rules or b'"error' in response.body):
             return None
         try:
             tree = response.json()
         except MappingError:
             return None
+        if not self.rules:
+            _refuse_error_beside_nothing(tree, response)
         for index, (rule, path, message) in enumerate(self.rules):
             found = path.all(tree)
             if holds(rule, found):
@@ -73,6 +76,22 @@ class BodyErrors:
         said = "; ".join(compact(part) for part in message if part is not None)[:SHOWN_OF_VALUE]
         text = f'{response.request} -> {response.status}: errors.error_when[{index}] "{rule.path}" is {shown}'
         return KINDS[rule.kind](redact(f"{text}: {said}" if said else text))
+
+
+def _refuse_error_beside_nothing(tree: object, response: Response) -> None:
+    """Refuse a body that tells an error and whose only lists are empty: "no results" is not what it says.
+
+    Raises:
+        Unavailable: unless the file has rules of its own.
+    """
+    if not isinstance(tree, dict):
+        return
+    told = next((tree[name] for name in ERROR_KEYS if tree.get(name)), None)
+    others = [value for name, value in tree.items() if name not in ERROR_KEYS and isinstance(value, list | dict)]
+    if isinstance(told, str | list | dict) and [] in others and not any(others):
+        said = compact(told)[:SHOWN_OF_VALUE]
+        hint = 'if it is none, say so: errors: {error_when: [{path: "$.error", equals: "..."}]} has the last word'
+        raise Unavailable(redact(f"{response.request} -> {response.status}: error and no result: {said}"), hint=hint)
 
 
 def holds(rule: ErrorRule, found: list[object]) -> bool:

@@ -81,7 +81,7 @@ class HttpChannel:
             multipart=filled.form,
             idempotent=call.idempotent,
             ok_statuses=call.ok_statuses,
-            read=self.errors.read if self.errors.rules else None,
+            read=self.errors.read,
             timeout_s=call.timeout_s,
         )
         return Answer(await self.http.call(call.endpoint, request))

@@ -132,7 +132,8 @@ def _checkpoint(view: LogView, store: TrustStore) -> Iterator[Finding]:
     elif view.roots([checkpoint.size])[checkpoint.size] != checkpoint.root:
         yield _fail("log_root", f"the first {checkpoint.size} entries are not those under the checkpoint")
     if checkpoint.size < size or view.torn:
-        yield warn("log", "log_pending", f"{size - checkpoint.size} entries wait for a checkpoint")
+        cut = "; the last line is cut" if view.torn else ""
+        yield warn("log", "log_pending", f"{max(0, size - checkpoint.size)} entries wait for a checkpoint{cut}")
     yield from _signature(note, checkpoint, store)
 
 

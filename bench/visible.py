@@ -1,0 +1,37 @@
+"""Characters that a reader does not see, written as escapes: controls, directions, fillers, zero-width signs, tags.
+
+Example::
+
+    visible("a\\x1b[31m\\u202e")         # "a\\\\x1b[31m\\\\u202e"; tabs and newlines stay
+    in_json('{"a": "\\u202e"}')          # the same JSON value, with \\\\u202e written out
+"""
+
+from __future__ import annotations
+
+import re
+
+HIDDEN = re.compile(
+    "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\xad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180e\\u200b-\\u200f\\u2028-\\u202e"
+    "\\u2060-\\u206f\\u3164\\ufeff\\uffa0\\ufff9-\\ufffb\\ud800-\\udfff\\U000e0000-\\U000e007f]"
+)
+
+
+def visible(text: str) -> str:
+    """Return the text with every hidden character as its escape; tabs and newlines stay."""
+    return HIDDEN.sub(lambda found: _escape(ord(found.group())), text)
+
+
+def in_json(text: str) -> str:
+    """Return JSON text of the same value in which hidden characters are escaped."""
+    return HIDDEN.sub(lambda found: _json_escape(found.group()), text)
+
+
+def _escape(code: int) -> str:
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _json_escape(char: str) -> str:
+    units = char.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
