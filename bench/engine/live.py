@@ -30,6 +30,7 @@ from bench.http import Http, recording
 from bench.journal import CorpusKind, CorpusRow, Journal
 from bench.model import Call
 from bench.plan import Plan
+from bench.providers.builtin.work import working
 from bench.settings import Environment
 from bench.values import dataclass
 
@@ -148,7 +149,7 @@ class Live:
         The only broad ``except`` of the program.
         """
         value, failure, began, ended = None, None, monotonic_us(), False
-        with recording() as calls:
+        with recording() as calls, working() as work:
             try:
                 value = await act()
                 ended = True
@@ -166,7 +167,7 @@ class Live:
                 self.budget.spend(calls)
                 if not ended:
                     self.keep(calls, ledger)
-        times_us = _times(calls, monotonic_us() - began)
+        times_us = _times(calls, monotonic_us() - began, work.us)
         return Attempt(value=value, failure=failure, times_us=times_us, calls=tuple(calls))
 
     def keep(self, calls: Sequence[Call], ledger: Ledger) -> None:
@@ -188,16 +189,20 @@ class Live:
         self.traced.add(place)
 
 
-def _times(calls: Sequence[Call], took_us: int) -> dict[str, int]:
-    if not calls:
+def _times(calls: Sequence[Call], took_us: int, work_us: int | None) -> dict[str, int]:
+    """Split a phase; ``work_us`` is what a built-in worked itself, without waiting for others in this process."""
+    if not calls and work_us is None:
         return {"total": took_us, "queue": 0, "limiter": 0, "network": 0, "provider": took_us}
-    queue_us = limiter_us = network_us = provider_us = 0
+    queue_us = limiter_us = network_us = 0
+    provider_us = work_us or 0
     for call in calls:
         if call.outcome == "ok":
             queue_us += call.queue_us
             limiter_us += call.limiter_us
             network_us += call.network_us
             provider_us += call.provider_us
+    if not calls:
+        queue_us = max(0, took_us - provider_us)
     return {
         "total": took_us,
         "queue": queue_us,

@@ -14,6 +14,7 @@ from typing import Self
 
 from bench.model import Found, Hit, Ingested, Memory, Query, Readiness, Space
 from bench.providers import Batching, Capabilities, Durability, OnUnknown, Waiting
+from bench.providers.builtin.work import measured
 
 
 class Oracle:
@@ -50,6 +51,7 @@ class Oracle:
     async def ready(self, space: Space, ingested: Ingested) -> Readiness:
         return Readiness(state="ready")
 
+    @measured
     async def search(self, space: Space, query: Query) -> Found:
         hits = tuple(
             Hit(id=memory.id, content=memory.content, source_ids=(memory.id,), when=memory.when)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 from bench.model import Found, Hit, Ingested, Memory, Query, Readiness, Space
 from bench.providers.adapters import declared_capabilities
 from bench.providers.builtin.store import Store, Stores
+from bench.providers.builtin.work import measured
 from bench.providers.protocol import Batching, Capabilities, Durability, OnUnknown, ProviderContext, Waiting
 from bench.version import __version__
 
@@ -60,6 +61,7 @@ class BuiltIn(ABC):
         """A committed row can be found."""
         return Readiness(state="ready")
 
+    @measured
     async def search(self, space: Space, query: Query) -> Found:
         """Ask :meth:`hits` for at most k hits; a namespace without a file is empty."""
         if not self.stores.path(space.namespace).exists():

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from bench.model import Found, Hit, Ingested, Memory, Query, Space
 from bench.providers.builtin.face import BuiltIn
 from bench.providers.builtin.store import Store
+from bench.providers.builtin.work import measured
 
 
 class NoMemory(BuiltIn):
@@ -18,6 +19,7 @@ class NoMemory(BuiltIn):
         """Accept the batch and drop it."""
         return Ingested(ids={memory.id: () for memory in memories})
 
+    @measured
     async def search(self, space: Space, query: Query) -> Found:
         """Nothing: an empty result, which retrieval metrics count as 0."""
         return Found(requested=query.k)

@@ -11,20 +11,23 @@ Writing an id again replaces it in its place, so repeating a batch of which nobo
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
-from anyio import CancelScope
+from anyio import CancelScope, Lock
 
 from bench.errors import DiskFull, is_disk_full
 from bench.metrics.words import indexed
 from bench.model import Hit, Memory
+from bench.providers.builtin.work import measured_by, thread_clock
 from bench.providers.statements import statements
 
 if TYPE_CHECKING:
@@ -63,9 +66,16 @@ class Store:
     connection: aiosqlite.Connection
     words: bool
     users: int = 0
+    turn: Lock = field(default_factory=Lock)
+    """one query at a time, so that the thread's clock says what that query took"""
+    clock: Callable[[], int] = time.perf_counter_ns
+    """processor time of the connection's thread"""
 
     async def prepare(self) -> None:
         """Make the tables where they are not there."""
+        await self.connection.create_function("thread", 0, threading.get_ident)
+        rows = list(await self.connection.execute_fetchall("SELECT thread()"))
+        self.clock = thread_clock(int(rows[0][0]))
         await self.connection.execute("PRAGMA journal_mode = WAL")
         await self.connection.execute("PRAGMA synchronous = FULL")
         await self.connection.execute(SQL["create"])
@@ -91,16 +101,21 @@ class Store:
 
     async def match(self, expression: str, limit: int) -> list[Stored]:
         """Full-text search in the order of bm25, then of writing."""
-        return [Stored(*row) for row in await self.connection.execute_fetchall(SQL["match"], (expression, limit))]
+        return [Stored(*row) for row in await self._rows("match", expression, limit)]
 
     async def all(self, session: str | None = None) -> list[Stored]:
         """Everything, or one session, in the order of writing."""
-        return [Stored(*row) for row in await self.connection.execute_fetchall(SQL["all"], (session,))]
+        return [Stored(*row) for row in await self._rows("all", session)]
 
     async def embeddings(self) -> list[tuple[Stored, bytes]]:
         """Everything with its vector."""
-        rows = await self.connection.execute_fetchall(SQL["embeddings"])
-        return [(Stored(*row[:4]), row[4]) for row in rows]
+        return [(Stored(*row[:4]), row[4]) for row in await self._rows("embeddings")]
+
+    async def _rows(self, query: str, *values: object) -> Iterable[Any]:
+        """Run a query of a search; what its thread works is part of what the search takes."""
+        async with self.turn:
+            with measured_by(self.clock):
+                return await self.connection.execute_fetchall(SQL[query], values)
 
     async def count(self) -> int:
         """How many memories there are."""

@@ -1,0 +1,76 @@
+"""A built-in's latency is its own work: what else the process does meanwhile is not in it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import anyio
+import pytest
+
+from bench.journal import Reader
+from bench.journal.paging import sampled_times
+from bench.model import Phase
+from bench.plan.record import read
+from bench.providers.builtin.work import measured, working
+from tests.small_world import World
+
+Worlds = Callable[..., World]
+BUILT_INS = ["random", "bm25", "full-context", "oracle", "no-memory"]
+
+
+def busy(seconds: float) -> None:
+    until = time.thread_time() + seconds
+    while time.thread_time() < until:
+        pass
+
+
+@measured
+async def search() -> str:
+    busy(0.01)
+    await anyio.sleep(0)
+    busy(0.01)
+    return "found"
+
+
+async def test_what_runs_between_the_steps_of_a_search_is_not_its_latency() -> None:
+    async def others() -> None:
+        for _ in range(4):
+            busy(0.05)
+            await anyio.sleep(0)
+
+    with working() as work:
+        async with anyio.create_task_group() as group:
+            group.start_soon(others)
+            assert await search() == "found"
+    assert work.us is not None and 20_000 <= work.us < 40_000
+
+
+async def test_a_search_that_fails_or_is_cut_off_ends_as_it_would() -> None:
+    @measured
+    async def failing() -> None:
+        await anyio.sleep(0)
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        await failing()
+
+    @measured
+    async def waiting() -> None:
+        await anyio.sleep_forever()
+
+    with anyio.move_on_after(0.01) as scope:
+        await waiting()
+    assert scope.cancelled_caught
+
+
+async def test_the_parts_of_a_built_in_s_time_add_up(world_of: Worlds) -> None:
+    world = world_of(corpora=2, items=6)
+    await world.run(providers=BUILT_INS, answering_model="none", run_id="r", concurrency=6)
+    async with Reader.open(world.workspace / "checkpoints/r") as reader:
+        for record in read(reader.meta.extra):
+            _, rows = await sampled_times(reader, record.lane, Phase.SEARCH)
+            assert rows
+            for times in rows:
+                assert times["network"] == times["limiter"] == 0
+                assert times["provider"] >= 0 and times["total"] <= times["queue"] + times["provider"]
