@@ -242,6 +242,10 @@ class Found:
 
 QUERY_CUT = "query_cut"
 """the question was longer than the provider takes"""
+DATES_RESTORED = "dates_restored"
+"""hits without a date have that of the memory they map to"""
+DATES_MISSING = "dates_missing"
+"""hits of dated memories have no date, and nothing says which memory they are"""
 UNREADABLE = "unreadable_values"
 """a score or date of a hit could not be read and counts as unknown"""
 

@@ -38,7 +38,12 @@ endpoints:
   add:
     method: POST
     path: /memories
-    body: {{content: "$.content", namespace: "$.runTag", id: "$.id", metadata: "$.metadata"}}
+    body:
+      content: "$.content"
+      namespace: "$.runTag"
+      id: "$.id"
+      when: {{$omit_if_null: "$.when"}}
+      metadata: "$.metadata"
   search:
     method: POST
     path: /search
@@ -48,6 +53,7 @@ endpoints:
       contentField: "$.content"
       scoreField: "$.score"
       id_from: [{{metadata: bench_id}}, {{field: "$.id"}}]
+      when: "$.when"                # the date that comes back; without it each hit gets that of its memory
   clear:
     method: DELETE
     path: /namespaces/${{runTag}}

@@ -18,7 +18,7 @@ from bench.datasets import ranks
 from bench.engine.incoming import REDACTED_HITS, hits_without_secrets
 from bench.engine.opaque import Veil, opaque
 from bench.engine.records import SearchResult
-from bench.model import QUERY_CUT, UNREADABLE, Found, Hit, Item, Query
+from bench.model import DATES_MISSING, DATES_RESTORED, QUERY_CUT, UNREADABLE, Found, Hit, Item, Query
 
 if TYPE_CHECKING:
     from bench.engine.lane import OpenLane
@@ -27,10 +27,6 @@ OVER_RETURNED = "over_returned"
 """the provider sent more than k; cut, and flagged"""
 K_CAPPED = "k_capped"
 """the provider takes a smaller k only"""
-DATES_RESTORED = "dates_restored"
-"""hits without a date have that of the memory they map to"""
-DATES_MISSING = "dates_missing"
-"""hits of dated memories have no date, and nothing says which memory they are"""
 
 
 def query_of(lane: OpenLane, item: Item, text: str) -> Query:
@@ -50,6 +46,8 @@ def mapped(lane: OpenLane, veil: Veil, found: Found, *, reason: str = "") -> Sea
     """Cut to k, map to the dataset's ids, and say what was odd about the answer."""
     k = lane.plan.benchmark.k
     kept, dates = dated(veil, found.hits if lane.provider.unbounded else found.hits[:k])
+    if lane.plan.unit == "session":  # its text begins with its date
+        dates = tuple(flag for flag in dates if flag != DATES_MISSING)
     slots = None
     if found.ids_available:
         sources = [veil.sources(hit.source_ids) for hit in kept]

@@ -142,10 +142,15 @@ async def _chunks(rows: AsyncIterator[dict[str, object]], size: int) -> AsyncIte
 # ------------------------------------------------------------------------------ trec
 
 
+NO_HIT = "(nothing)"
+"""the document of a query that found none: tools that average over the queries of the run file count it as 0"""
+
+
 async def export_trec(reader: Reader, folder: Path) -> dict[str, int]:
     """Write ``BENCHMARK__PROVIDER.run`` and ``.qrels`` a job; returns multi-id hits by file stem.
 
-    An item that returned nothing stands in the qrels alone, one without evidence in the run alone. A hit that stands
+    An item with evidence that returned nothing has the one document `NO_HIT`, so that every tool averages over the same
+    queries; one without evidence stands in the run alone. A hit that stands
     for several ids is written as the one it newly covers. Each repeat of an item is a query of its own, ``ID#epochN``.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -179,7 +184,7 @@ async def _export_job(reader: Reader, record: JobRecord, stem: Path) -> int:
                 continue
             query = encoded(item.item if record.epochs == 1 else f"{item.item}#epoch{item.epoch}")
             golds.writelines(f"{query} 0 {encoded(name)} 1\n" for name in gold)
-            documents = named(hits, gold)
+            documents = named(hits, gold) or ([NO_HIT] if gold else [])
             several += sum(len(ids) > 1 for ids in hits) if gold else 0
             runs.writelines(
                 f"{query} Q0 {document} {rank} {len(documents) - rank + 1} {tag}\n"

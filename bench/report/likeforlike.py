@@ -91,6 +91,7 @@ def _settings(a: Side, b: Side, metrics: Sequence[str]) -> Iterator[Check]:
     answered = any(side.record.models.answering for side in (a, b))
     yield check("answer_prompt", lambda side: _prompts(side, "answer"), affects=answered)
     yield check("answering_model", lambda side: side.record.models.answering, affects=not _about_models(a, b))
+    yield check("hit_dates", lambda side: "missing" if side.lacks_dates else "there", affects=answered)
     judged = any(side.record.models.judge for side in (a, b))
     yield check("judge_model", lambda side: side.record.models.judge)
     yield check("judge_prompt", lambda side: _prompts(side, "judge"), affects=judged)

@@ -23,6 +23,7 @@ from bench.metrics import item_metrics
 from bench.metrics.epochs import Ended, reduced
 from bench.metrics.facts import NO_LABEL, FoldRow, Labels, all_labels_of
 from bench.metrics.protocol import Measure
+from bench.model import DATES_MISSING
 from bench.plan.record import JobRecord
 from bench.report.fold import repeats_of, whether_invalid
 from bench.report.gathering import Counts, fold_rows, measures
@@ -57,6 +58,8 @@ class Side:
     judge_noise: float | None = None
     load: Mapping[str, object] = field(default_factory=dict)
     """concurrency and rate limits, as far as they were recorded"""
+    lacks_dates: bool = False
+    """the answering model does not see when hits were said"""
     named_model: bool = False
     """the answering model was asked for by name: it is what is being compared"""
 
@@ -157,6 +160,9 @@ async def load_side(reader: Reader, record: JobRecord, *, named_model: bool = Fa
         seed=record.seed,
         judge_noise=await judge_noise(reader, record),
         load=load_of(reader.meta, reader.resumes, record.provider),
+        lacks_dates=any(
+            event.kind == DATES_MISSING and event.scope == record.lane for _, event in await reader.events()
+        ),
         named_model=named_model,
     )
 

@@ -8,6 +8,8 @@ import pytest
 
 from bench.journal import Reader
 from bench.report.fold import fold
+from bench.report.likeforlike import like_for_like
+from bench.report.sides import load_side
 from tests.reality.conftest import WorldOn
 from tests.reality.memory_stub import MemoryStub
 from tests.small_world import BENCHMARK, World
@@ -37,6 +39,19 @@ async def test_a_provider_that_gives_no_dates_has_the_dates_of_its_memories(prov
     dated, notes = await contexts(world, provider)
     assert dated == {True}
     assert any("each has the date of the memory" in note for note in notes) == (provider == "faulty")
+
+
+async def test_a_comparison_with_a_side_without_dates_is_not_like_for_like(world_on: WorldOn) -> None:
+    world = await world_on(MemoryStub(), corpora=1, items=3)
+    world.write("configs/benchmarks/facts.yaml", TURNS)
+    world.provider("faulty", **{"contentField": "id_from: none, contentField"})
+    outcome = await world.run(providers=["faulty", "bm25"], answering_model="builtin/extractive")
+    async with Reader.open(world.workspace / "checkpoints" / outcome.run_id) as reader:
+        one, other = [await load_side(reader, job.record) for job in (await fold(reader)).jobs]
+    found = like_for_like(one, other, metrics=["accuracy"])
+    assert [check.text for check in found.differences if check.name == "hit_dates"] == [
+        "hit dates: A has missing, B has there"
+    ]
 
 
 async def test_where_nothing_leads_back_to_a_memory_the_missing_dates_are_said(world_on: WorldOn) -> None:

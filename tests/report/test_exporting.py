@@ -284,6 +284,7 @@ async def test_trec_files_rank_hits_and_list_what_is_relevant(tmp_path: Path) ->
             "q%201 Q0 s1 2 3 bm25",
             "q%201 Q0 s1#dup1 3 2 bm25",
             "q%201 Q0 (unmapped%204) 4 1 bm25",
+            "q2 Q0 (nothing) 1 1 bm25",
             "q3 Q0 s1 1 1 bm25",
         ],
     }
