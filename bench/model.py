@@ -57,6 +57,8 @@ class State(StrEnum):
 
 SCORED_STATES = frozenset({State.CORRECT, State.INCORRECT, State.PARTIAL, State.ABSTAINED})
 FAILED_STATES = frozenset({State.ERROR, State.NOT_READY})
+JUDGED = frozenset({"llm-judge", "rubric", "faithfulness"})
+"""evaluators whose verdicts a model gives"""
 
 
 # ---------------------------------------------------------------- dataset side

@@ -19,6 +19,7 @@ from bench.engine.stopping import Stop
 from bench.journal import Reader, RunState
 from bench.model import FAILED_STATES, State
 from bench.plan import Job, Plan
+from bench.plan.judges import calibrations, useless_judge
 from bench.plan.ranges import gaps_of
 from bench.plan.record import read
 from bench.plan.validity import invalid_reasons
@@ -85,7 +86,9 @@ async def job_outcomes(plan: Plan, folder: Path, stopped: Mapping[str, Failure])
     """Count the durable states of every job and judge whether its numbers may be used; ``stopped`` is by job key."""
     found = []
     async with Reader.open(folder) as reader:
-        sizes = {job.key: job.n_selected for job in read(reader.meta.extra)}  # a merged run's are those of all ranges
+        records = {record.key: record for record in read(reader.meta.extra)}
+        events = [event for _, event in await reader.events()]
+        sizes = {key: record.n_selected for key, record in records.items()}  # a merged run's are those of all ranges
         for lane in plan.lanes:
             probes = await reader.probes(lane.key)
             for job in lane.jobs:
@@ -99,6 +102,10 @@ async def job_outcomes(plan: Plan, folder: Path, stopped: Mapping[str, Failure])
                     plan.request.max_error_rate,
                     probes,
                     epochs=lane.benchmark.epochs,
+                    unscored=await reader.unscored_for(job.key),
+                    useless_judge=useless_judge(calibrations(events, records[job.key]), records[job.key])
+                    if job.key in records
+                    else "",
                 )
                 refused = stopped.get(job.key)
                 found.append(

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from bench.model import State, Verdict
 
+NOTHING_TO_JUDGE = frozenset({"no_rubric", "no_statements"})
+"""reasons of a judge's verdict without a value where no verdict is owed"""
+
 
 def state_of(verdict: Verdict | None, *, answerable: bool, threshold: float = 1.0) -> State:
     """The item's state, from the verdict of its first evaluator.
@@ -19,7 +22,7 @@ def state_of(verdict: Verdict | None, *, answerable: bool, threshold: float = 1.
     if verdict is None:
         return State.MEASURED
     if verdict.value is None:
-        return State.UNSCORED
+        return State.MEASURED if verdict.reason in NOTHING_TO_JUDGE else State.UNSCORED
     if verdict.abstained and answerable:
         return State.ABSTAINED
     correct = verdict.correct if verdict.correct is not None else verdict.value >= threshold

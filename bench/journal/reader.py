@@ -52,6 +52,7 @@ from bench.journal.records import (
     Origin,
     Spent,
     Status,
+    Unscored,
     Unvalued,
     Values,
     spent_by_role,
@@ -175,6 +176,11 @@ class Reader:
             for flags, outcome, count, sent, read in rows
             if flags is not None
         ]
+
+    async def unscored_for(self, job: str) -> list[Unscored]:
+        """Why judges gave no verdict on items of a job, the commonest reason first."""
+        rows = await self._all("unscored_for", clean(job))
+        return [Unscored(evaluator=str(name), reason=str(reason), count=int(count)) for name, reason, count in rows]
 
     async def owners(self) -> dict[str, set[Phase]]:
         """Name every lane, answering owner and job with rows, and which phases it has."""

@@ -110,6 +110,15 @@ class ItemRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unscored:
+    """One reason why a judge gave no verdict, and how often."""
+
+    evaluator: str
+    reason: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FailedFor:
     """One reason why items failed, and how many."""
 

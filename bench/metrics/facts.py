@@ -74,6 +74,8 @@ class JobFacts:
     price_methods: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """role -> name and version of the price table, or ``prices``, or both; absent where nothing had a price"""
     corpora: Sequence[CorpusFacts] = ()
+    judged: bool = False
+    """a judge decides how items end, so that one without its verdict is lost"""
 
 
 def labels_of(labels: Mapping[str, str]) -> Labels:

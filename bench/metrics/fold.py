@@ -36,6 +36,7 @@ class Options:
     clustered: bool = True
     level: float = 0.95
     seed: int = 0
+    judged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,8 @@ def fold(
     a metric brings itself. With ``epochs`` > 1 an item's repeats are reduced first.
     """
     items = item_metrics(metrics)
-    facts, options = job or JobFacts(), Options(by=tuple(by), clustered=clustered, level=level, seed=seed)
+    facts = job or JobFacts()
+    options = Options(by=tuple(by), clustered=clustered, level=level, seed=seed, judged=facts.judged)
     spread: dict[str, float] = {}
     if epochs > 1 and not isinstance(rows, Pool):
         added = {m.name for m in items if isinstance(m.arithmetic.fold, Total | PerCorrect)}
@@ -142,12 +144,17 @@ def _one(column: Column, cells: Sequence[Cell], job: JobFacts, options: Options,
 def _sample(column: Column, cells: Sequence[Cell], options: Options) -> tuple[Sample, Counter[str]]:
     place, ended = column.place, [cell for cell in cells if not cell.failed]
     reasons: Counter[str] = Counter()
+    lost = 0
     for cell in ended:
-        reasons.update(_reasons(column.metric, cell, cell.count - cell.n(place)))
+        missing = cell.count - cell.n(place)
+        if options.judged and cell.state == State.UNSCORED and column.metric.needs_verdict:
+            lost += missing
+        else:
+            reasons.update(_reasons(column.metric, cell, missing))
     failed = [cell for cell in cells if cell.failed]
     sample = Sample(
         values=_tally(place, ended, clustered=options.clustered),
-        n_failed=sum(cell.count for cell in failed),
+        n_failed=sum(cell.count for cell in failed) + lost,
         n_correct=sum(cell.count for cell in ended if cell.state == State.CORRECT),
         failed_values=_tally(place, failed, clustered=False),
         groups=_groups(column, cells, options),

@@ -22,7 +22,7 @@ from typing import Literal, Protocol, runtime_checkable
 
 from bench.metrics.names import or_list
 from bench.metrics.rules import MEAN, FoldRule
-from bench.model import Row
+from bench.model import JUDGED, Row
 
 Category = Literal["retrieval", "answer", "performance", "cost", "custom"]
 Cut = Literal["required", "optional", "none"]
@@ -100,6 +100,8 @@ class Arithmetic:
     fold: FoldRule = MEAN
     evaluators: tuple[str, ...] = ()
     """evaluators whose verdicts it reads, beside the benchmark's first"""
+    reads_verdicts: bool = False
+    """its values come from the verdict of an evaluator"""
     method: Callable[[], str] | None = None
     """whose arithmetic it is and with which settings, stored beside the number"""
     absent: str = ""
@@ -185,6 +187,11 @@ class Measure:
     def score(self, row: Row) -> float | None:
         """The row's value, None = not scored."""
         return self.arithmetic.of_row(row)
+
+    @property
+    def needs_verdict(self) -> bool:
+        """Without a verdict of the job's judge an item is lost to it."""
+        return self.arithmetic.reads_verdicts and JUDGED.issuperset(self.evaluators)
 
     @property
     def explained_by_rows(self) -> bool:

@@ -114,6 +114,7 @@ def _accuracy(params: Params, fold: FoldRule = MEAN, *, adversarial: bool = True
         return None if row.adversarial and not adversarial else share_of(correct_of(row, evaluator, limit))
 
     return Arithmetic(
+        reads_verdicts=True,
         of_row=of_row,
         of_inputs=from_inputs(of_judged),
         fold=fold,
@@ -132,7 +133,10 @@ def _correctness(k: int | None, params: Params) -> Arithmetic:
         return share_of(one.correct) if one.value is None else float(one.value)
 
     return Arithmetic(
-        of_row=of_row, of_inputs=from_inputs(of_judged), evaluators=() if evaluator is None else (evaluator,)
+        reads_verdicts=True,
+        of_row=of_row,
+        of_inputs=from_inputs(of_judged),
+        evaluators=() if evaluator is None else (evaluator,),
     )
 
 
@@ -141,6 +145,7 @@ def _abstention(k: int | None, params: Params) -> Arithmetic:
         return None if one.answerable else share_of(one.correct)
 
     return Arithmetic(
+        reads_verdicts=True,
         of_row=lambda row: of_judged(Judged(correct=correct_of(row, None), answerable=row.answerable)),
         of_inputs=from_inputs(of_judged),
         absent="answerable",
@@ -155,14 +160,19 @@ def _over_abstention(k: int | None, params: Params) -> Arithmetic:
         refused = row.abstained or row.state is State.ABSTAINED
         return of_judged(Judged(correct=correct_of(row, None), answerable=row.answerable, abstained=refused))
 
-    return Arithmetic(of_row=of_row, of_inputs=from_inputs(of_judged), absent="unanswerable")
+    return Arithmetic(reads_verdicts=True, of_row=of_row, of_inputs=from_inputs(of_judged), absent="unanswerable")
 
 
 def _faithfulness(k: int | None, params: Params) -> Arithmetic:
     def of_row(row: Row) -> float | None:
         return next((v.faithfulness for v in row.verdicts if v.faithfulness is not None), None)
 
-    return Arithmetic(of_row=of_row, of_inputs=from_inputs(lambda one: one.faithfulness), absent="no_faithfulness")
+    return Arithmetic(
+        reads_verdicts=True,
+        of_row=of_row,
+        of_inputs=from_inputs(lambda one: one.faithfulness),
+        absent="no_faithfulness",
+    )
 
 
 METHOD = Parameter(default=None, choices=(*METHODS, None))

@@ -27,6 +27,7 @@ from bench.plan.benchmarks import plan_benchmark
 from bench.plan.identity import digest
 from bench.plan.identitytree import identity_of
 from bench.plan.installed import Installed, refuse_doubles
+from bench.plan.judges import related
 from bench.plan.prices import check_prices, unused_prices
 from bench.plan.providers import choose
 from bench.plan.ranges import Ranges
@@ -229,6 +230,7 @@ def _notes(lanes: Sequence[Lane]) -> list[str]:
     notes = [lane.skipped for lane in lanes if lane.skipped is not None]
     for lane in lanes:
         notes += [*lane.benchmark.dataset.notes, *lane.provider.config.warnings]
+        notes += [same for job in lane.jobs if (same := related(job.answering, job.judge)) is not None]
     return notes
 
 

@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from bench.journal import Probe
+from bench.journal.records import Unscored
 from bench.model import State
+from bench.plan.judges import missing_verdicts, most_missing, scored
 
 CHECKS = ("emptiness", "canary", "leak")
 FOREIGN = "an isolation probe found foreign memories in a namespace"
@@ -25,14 +27,22 @@ def invalid_reasons(
     probes: Sequence[Probe],
     *,
     epochs: int = 1,
+    unscored: Sequence[Unscored] = (),
+    useless_judge: str = "",
 ) -> tuple[str, ...]:
     """Say why a job is INVALID; empty = valid. What is pending does not count, it may still end well.
 
     With ``epochs`` above 1 ``states`` and ``planned`` count repeats: of an item that failed twice in three times a
-    third is known, and the report shows it as an item that ended well.
+    third is known, and the report shows it as an item that ended well. Verdicts that a judge owes (``unscored``) count
+    with the failures; a job of which nothing was scored, and one whose judge is no better than chance, have no number.
     """
     failed = states.get(State.ERROR, 0) + states.get(State.NOT_READY, 0)
-    reasons = []
+    lost = most_missing(unscored)
+    reasons = [useless_judge] if useless_judge else []
+    if lost and planned and ((failed + lost) / planned > max_error_rate or not scored(states)):
+        also = f" and {failed} failed" if failed else ""
+        allowed = f"above the allowed {max_error_rate * 100:g} %" if scored(states) else "nothing can be said"
+        reasons.append(f"{missing_verdicts(unscored, states, planned)}{also}: {allowed}")
     if planned and failed / planned > max_error_rate:
         share = f"{max_error_rate * 100:g} %"
         what = "items" if epochs == 1 else "repeats of items"

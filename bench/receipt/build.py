@@ -29,6 +29,7 @@ from bench.receipt.rows import item_rows
 from bench.receipt.schema import Body, items_file_name
 from bench.receipt.wire import misfit_of, stamp
 from bench.report import JobReport
+from bench.report.fold import judge_notes
 
 
 class Refused(VerificationError):
@@ -120,6 +121,7 @@ async def _compose(reader: Reader, job: JobReport, order: Order, items: Path) ->
         record=job.record,
         resumes=tuple(reader.resumes),
         parts=tuple(parts),
+        judge_notes=tuple(await judge_notes(reader, job.record, job.counts)),
         told=await _told(reader, job.record),
         reported=by_role({role: sorted(names) for role, names in folds.models.items()}),
     )

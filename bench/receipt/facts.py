@@ -48,6 +48,8 @@ class Facts:
     told: Upstream = Upstream()
     reported: Mapping[str, str] = field(default_factory=dict)
     """role -> model ids as the endpoints returned them"""
+    judge_notes: tuple[str, ...] = ()
+    """what was measured of the judge, and whether it judges its own kind"""
     parts: tuple[tuple[int, int], ...] = ()
     """1-based inclusive ranges that ran on their own, also when they were merged"""
 
@@ -210,6 +212,8 @@ class Facts:
     def reproducibility(self) -> schema.Reproducibility:
         """What a rerun can be expected to give, and why not more."""
         reasons = list(self._inexact_parts())
+        if reasons:
+            reasons += self.judge_notes
         if not reasons:
             return schema.Reproducibility(class_="exact", reasons=())
         unknown = self._version()[0] == UNKNOWN

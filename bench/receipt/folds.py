@@ -17,6 +17,7 @@ from decimal import Decimal
 from bench.journal.records import Spent
 from bench.metrics.protocol import Measure
 from bench.model import Measurement, State
+from bench.plan.judges import is_judged
 from bench.receipt import schema
 from bench.receipt.facts import SCORE_CATEGORIES
 from bench.receipt.rows import JournalRow, in_micros
@@ -57,6 +58,8 @@ class Folds:
     tallies: dict[str, Tally]
     places_of: dict[str, tuple[str, ...]]
     """the dimensions under which each metric counts"""
+    owed: frozenset[str] = frozenset()
+    """metrics to which an item without a verdict of the judge is lost"""
     states: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
     retries: int = 0
@@ -72,6 +75,7 @@ class Folds:
             metrics=found,
             measured=job.metrics,
             row_metrics=frozenset(one.name for one in found if not _is_judged(one, first_judged=first_judged)),
+            owed=frozenset(one.name for one in found if one.needs_verdict and is_judged(job.record)),
             tallies={metric.name: Tally() for metric in found},
             places_of={metric.name: dimensions(_breakdown(job, metric.name), metric.aggregation) for metric in found},
         )
@@ -96,7 +100,7 @@ class Folds:
 
     def _tally(self, name: str, row: JournalRow, where: list[Place]) -> None:
         tally, value = self.tallies[name], row.values.get(name)
-        if row.failed:
+        if row.failed or (value is None and row.item["state"] == State.UNSCORED and name in self.owed):
             tally.lost(where)
         elif value is None:
             tally.excluded += 1

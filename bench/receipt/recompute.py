@@ -35,20 +35,28 @@ class _Column:
 
     def __init__(self, name: str, score: Score) -> None:
         self.name, self.score, self.tally = name, score, Tally()
+        self.unscored_excluded = Tally()
+        """the same by the rule of older receipts, which left out the items without a verdict of the judge"""
         self.measure = rebuilt(name, score)
         self.dimensions = dimensions(score.breakdown, score.aggregate)
 
     def add_judged(self, row: Row, places: Places) -> None:
         """Count the value that a row's state and verdicts give."""
         assert self.measure is not None
-        if row.state in FAILED_STATES:
-            self.tally.lost(places.under(self.dimensions))
-            return
-        value = self.measure.score(row)
-        if value is None:
-            self.tally.excluded += 1
-        else:
-            self.tally.scored(value, places.under(self.dimensions))
+        where, value = places.under(self.dimensions), self.measure.score(row)
+        owed = value is None and row.state is State.UNSCORED and self.measure.needs_verdict
+        for tally, lost in ((self.tally, owed), (self.unscored_excluded, False)):
+            if row.state in FAILED_STATES or lost:
+                tally.lost(where)
+            elif value is None:
+                tally.excluded += 1
+            else:
+                tally.scored(value, where)
+
+    def settle(self) -> None:
+        """Take the rule that the receipt was made by."""
+        if self.unscored_excluded.excluded == self.score.n_excluded:
+            self.tally = self.unscored_excluded
 
 
 class Recompute:
@@ -115,6 +123,8 @@ class Recompute:
         for detail in _shortened(self._wrong_rows):
             yield fail("recompute", "score_mismatch", detail)
         yield from self._count_findings()
+        for column in self._judged:
+            column.settle()
         for column in (*self._deterministic, *self._judged):
             yield from _compare(column, self._body.counts.pending)
 

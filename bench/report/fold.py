@@ -20,6 +20,7 @@ from bench.metrics.fold import fold as fold_metrics
 from bench.metrics.overlay import GoldScores
 from bench.metrics.rules import ONE_CLUSTER
 from bench.model import FAILED_STATES, SCORED_STATES, Measurement, State
+from bench.plan.judges import calibrations, missing_verdicts, related, useless_judge
 from bench.plan.leftover import NOT_CLEARED, still_true
 from bench.plan.ranges import gaps_of
 from bench.plan.record import JobRecord, read
@@ -194,7 +195,7 @@ async def _fold_job(
     )
     gold = await gold_scores(reader, record, metrics)
     repeats = await repeats_of(reader, record, counts)
-    invalid = whether_invalid(reader, record, counts, probes, repeats)
+    invalid = await whether_invalid(reader, record, counts, probes, repeats)
     return JobReport(
         record=record,
         gold=gold,
@@ -211,6 +212,7 @@ async def _fold_job(
             *told,
             *unmapped_notes(proof),
             *_repeat_notes(record, _failed(repeats)),
+            *(note for note in await judge_notes(reader, record, repeats) if not any(note in why for why in invalid)),
             *await answer_notes(reader, record, counts.error_kinds),
             *_cluster_notes(measured.values()),
             *size_notes(record, facts),
@@ -226,12 +228,32 @@ async def repeats_of(reader: Reader, record: JobRecord, counts: Counts) -> Mappi
     return counts.states if record.epochs == 1 else await reader.states(record.key)
 
 
-def whether_invalid(
+async def whether_invalid(
     reader: Reader, record: JobRecord, counts: Counts, probes: Sequence[Probe], repeats: Mapping[State, int]
 ) -> tuple[str, ...]:
     """Why a job of this run has no headline number; empty = it is valid."""
-    allowed = _max_error_rate(reader)
-    return invalid_reasons(repeats, counts.error_kinds, record.n_repeats, allowed, probes, epochs=record.epochs)
+    events = [event for _, event in await reader.events()]
+    return invalid_reasons(
+        repeats,
+        counts.error_kinds,
+        record.n_repeats,
+        _max_error_rate(reader),
+        probes,
+        epochs=record.epochs,
+        unscored=await reader.unscored_for(record.key),
+        useless_judge=useless_judge(calibrations(events, record), record),
+    )
+
+
+async def judge_notes(reader: Reader, record: JobRecord, repeats: Mapping[State, int]) -> list[str]:
+    """What a reader must know of a job's judge: whom it judges, how often it errs, where it gave no verdict."""
+    judge = record.models.judge
+    if judge in (None, "none"):
+        return []
+    events = [event for _, event in await reader.events()]
+    missing = missing_verdicts(await reader.unscored_for(record.key), repeats, record.n_repeats)
+    same = related(record.models.answering, judge)
+    return [*filter(None, (same, missing)), *(one.text(str(judge)) for one in calibrations(events, record))]
 
 
 def _cluster_notes(measured: Iterable[Measurement]) -> list[str]:

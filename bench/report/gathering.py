@@ -25,6 +25,7 @@ from bench.metrics.epochs import Ended
 from bench.metrics.facts import CorpusFacts, FoldRow, JobFacts, Labels, labels_of
 from bench.metrics.protocol import Arithmetic, Measure
 from bench.model import State
+from bench.plan.judges import is_judged
 from bench.plan.record import JobRecord, MetricRecord
 from bench.report.provenance import Owners, price_methods, token_methods
 
@@ -188,6 +189,7 @@ async def job_facts(reader: Reader, record: JobRecord, spent: Owners) -> JobFact
     wall = round((max(ends) - min(starts)).total_seconds() * 1_000_000) if ends else None
     concurrency = reader.meta.request.get("ingest_concurrency") or reader.meta.request.get("concurrency")
     return JobFacts(
+        judged=is_judged(record),
         ingest_wall_us=wall,
         ingest_concurrency=concurrency if isinstance(concurrency, int) else None,
         corpora=tuple(corpora),

@@ -143,7 +143,7 @@ async def load_side(reader: Reader, record: JobRecord, *, named_model: bool = Fa
     for row in reduced(rows, names, reducer, epochs=record.epochs)[0]:
         filling.take_row(row)
     counts, probes = Counts.of(ended), await reader.probes(record.lane)
-    reasons = whether_invalid(reader, record, counts, probes, await repeats_of(reader, record, counts))
+    reasons = await whether_invalid(reader, record, counts, probes, await repeats_of(reader, record, counts))
     return Side(
         run_id=reader.meta.run_id,
         record=record,

@@ -50,7 +50,7 @@ def calibration(bench: Bench) -> list[dict[str, Any]]:
 
 def test_a_judge_that_says_yes_to_all_is_warned_of(bench: Bench, judge: Callable[[str], None]) -> None:
     judge(RIGHT)
-    bench(*RUN, *FLAGS, "--judge-calibration")
+    bench(*RUN, *FLAGS, "--judge-calibration", check=4)
     found = {one["prompt"]: one for one in calibration(bench)}
     assert set(found) == {"default", "abstention"}
     default = found["default"]
@@ -59,6 +59,9 @@ def test_a_judge_that_says_yes_to_all_is_warned_of(bench: Bench, judge: Callable
     assert default["fpr"]["interval"]["method"] == "wilson" and default["judge_noise"] == 1.0
     (job,) = json.loads(bench("results", "r", "--json").stdout)["jobs"]
     assert any("100% of wrong answers" in note for note in job["notes"])
+    assert any("accepts 100% [93%, 100%] of 48 wrong answers" in note for note in job["notes"])
+    assert job["valid"] is False
+    assert "no better than chance" in bench("results", "r", check=None).stdout
 
 
 def test_a_judge_that_says_nothing_usable_is_counted_as_unparsed(bench: Bench, judge: Callable[[str], None]) -> None:
@@ -74,9 +77,9 @@ def test_without_the_flag_nothing_is_calibrated_and_a_resume_asks_no_probe_again
     judge(RIGHT)
     bench(*RUN, *FLAGS)
     assert calibration(bench) == []
-    bench("run", "--run-id", "s", *RUN[3:], *FLAGS, "--judge-calibration")
+    bench("run", "--run-id", "s", *RUN[3:], *FLAGS, "--judge-calibration", check=4)
     before = bench("describe", "s", "--json").stdout
-    bench("resume", "s")
+    bench("resume", "s", check=4)
     assert (
         json.loads(bench("describe", "s", "--json").stdout)["judge_calibration"]
         == json.loads(before)["judge_calibration"]

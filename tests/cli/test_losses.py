@@ -133,7 +133,7 @@ def test_an_item_that_got_no_score_says_what_its_evaluator_said(
     (tmp_path / "script.jsonl").write_text('{"match": ".", "reply": "hm, who knows"}\n')
     monkeypatch.setenv("MEMORYBENCH_SCRIPT", str(tmp_path / "script.jsonl"))
     flags = ("--benchmarks", "codes", "--providers", "bm25", "--judge-model", "builtin/scripted")
-    bench("run", "-q", *flags, "--answering-model", "builtin/extractive", "--run-id", "r")
+    bench("run", "-q", *flags, "--answering-model", "builtin/extractive", "--run-id", "r", check=4)
     found = losses(bench)
     assert found["counts"] == {"unscored": 2}
     assert [item["state"] for item in found["items"]] == ["unscored", "unscored"]

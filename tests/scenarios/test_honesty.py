@@ -63,7 +63,8 @@ async def test_S5_a_judge_that_says_nothing_leaves_the_item_unscored(world_of: W
     assert world.query(outcome.run_id, "select value, correct, raw from verdict") == [(None, None, '="hm"')] * 3
     told, _ = await reported(world, outcome.run_id)
     accuracy = told["metrics"]["accuracy"]
-    assert (accuracy["n"], accuracy["n_excluded"], accuracy["value"]) == (0, 3, None)
+    assert (accuracy["n"], accuracy["n_excluded"], accuracy["n_failed"], accuracy["value"]) == (0, 0, 3, None)
+    assert outcome.exit_code == 4 and "no_verdict, 3 times" in (outcome.jobs[0].invalid or "")
 
 
 async def test_S6_a_dead_retrieval_stops_the_job_with_an_explanation(world_of: Worlds) -> None:

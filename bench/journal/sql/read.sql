@@ -100,6 +100,16 @@ FROM (
 WHERE typeof(measured) = 'text' AND measured LIKE '%"flags"%'
 GROUP BY 1, 2;
 
+-- name: unscored_for
+-- the verdicts that judges owe in the newest scoring of each item, by evaluator and reason, the commonest first
+SELECT v.evaluator, v.reason, count(*) FROM (
+  SELECT entry, max(generation) FROM score
+  WHERE owner = (SELECT id FROM owner WHERE name = ?1)
+  GROUP BY corpus, unit, epoch) s
+JOIN verdict v ON v.entry = s.entry
+WHERE v.judged AND v.value IS NULL AND v.reason NOT IN ('no_judge', 'no_rubric', 'no_statements')
+GROUP BY v.evaluator, v.reason ORDER BY count(*) DESC, v.evaluator, v.reason;
+
 -- name: generations
 SELECT max(generation) FROM score WHERE owner = (SELECT id FROM owner WHERE name = ?1);
 

@@ -1,0 +1,120 @@
+"""Verdicts that a judge owes: they count with the failures, are zero in the second denominator, and have a reason."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.evaluators.calibration import answers
+from bench.evaluators.probes import Kind
+from bench.plan.judges import related
+from tests.cli.conftest import Bench
+
+GOOD = json.dumps({"correctness": 1, "faithfulness": 1, "reasoning": ""})
+RUN = ("run", "-q", "--run-id", "r", "--benchmarks", "judged", "--providers", "bm25")
+MODELS = ("--answering-model", "builtin/extractive", "--judge-model", "builtin/scripted")
+
+
+@pytest.fixture
+def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four items; of one the judge gives a verdict, of the others it says something else."""
+    folder = tmp_path / "configs/benchmarks/judged"
+    folder.mkdir(parents=True)
+    rows = [{"id": f"c{n}", "content": f"The code is {n}.", "question": f"Code {n}?", "answer": str(n)} for n in "1234"]
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    manifest = {
+        "manifest_version": "1",
+        "name": "judged",
+        "version": "1.0.0",
+        "data_file": "rows.jsonl",
+        "ingestion": {"strategy": "simple", "content_field": "content"},
+        "query": {"question_field": "question", "expected_answer_field": "answer", "retrieval_limit": 5},
+        "evaluation": {"protocol": "llm-as-judge"},
+        "metrics": ["accuracy"],
+        "required_capabilities": ["add_memory", "retrieve_memory"],
+    }
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    says(tmp_path, monkeypatch, {"Code 1": GOOD, ".": "Correct: yes"})
+
+
+def says(folder: Path, monkeypatch: pytest.MonkeyPatch, replies: dict[str, str]) -> None:
+    """Let the judge reply by what it is asked."""
+    lines = (json.dumps({"match": match, "reply": reply}) + "\n" for match, reply in replies.items())
+    (folder / "script.jsonl").write_text("".join(lines))
+    monkeypatch.setenv("MEMORYBENCH_SCRIPT", str(folder / "script.jsonl"))
+
+
+def job(bench: Bench) -> dict[str, Any]:
+    (found,) = json.loads(bench("results", "r", "--json", check=None).stdout)["jobs"]
+    return dict(found)
+
+
+def test_too_many_missing_verdicts_make_a_job_invalid_and_name_their_commonest_reason(
+    bench: Bench, judge: None
+) -> None:
+    shown = bench(*RUN, *MODELS, check=4)
+    assert "3 of 4 items have no verdict of the judge; the commonest reason: no_verdict, 3 times" in shown.stdout
+    assert (job(bench)["valid"], job(bench)["counts"]) == (False, {"correct": 1, "unscored": 3})
+
+
+def test_missing_verdicts_that_are_allowed_are_zero_in_the_second_denominator_and_in_the_receipt(
+    bench: Bench, judge: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench(*RUN, *MODELS, "--max-error-rate", "1")
+    accuracy = job(bench)["metrics"]["accuracy"]
+    assert (accuracy["value"], accuracy["value_failures_as_zero"]) == (1.0, 0.25)
+    assert (accuracy["n"], accuracy["n_failed"], accuracy["n_excluded"]) == (1, 3, 0)
+    assert any("no_verdict, 3 times" in note for note in job(bench)["notes"])
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg"))
+    bench("keys", "new", "me")
+    bench("sign", "r")
+    (receipt,) = Path("results/r/receipts").glob("*.json")
+    score = json.loads(receipt.read_text())["scores"]["judged"]["accuracy"]
+    assert (score["valueFailuresAsZero"], score["nFailed"], score["nExcluded"]) == (0.25, 3, 0)
+    assert bench("verify", str(receipt), check=None).stdout.startswith("VALID")
+
+
+def test_a_run_of_which_nothing_was_scored_ends_with_4_whatever_is_allowed(
+    bench: Bench, judge: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    says(tmp_path, monkeypatch, {".": "hm"})
+    shown = bench(*RUN, *MODELS, "--max-error-rate", "1", check=4)
+    assert "no item was scored" in shown.stdout
+
+
+def test_without_a_judge_no_verdict_is_owed(bench: Bench, judge: None) -> None:
+    bench(*RUN, *MODELS[:2])
+    assert (job(bench)["valid"], job(bench)["counts"]) == (True, {"unscored": 4})
+
+
+def test_a_judge_that_tells_right_from_wrong_is_shown_with_its_rates_and_stays_valid(
+    bench: Bench, judge: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = [answer for _, kind, answer in answers() if kind in (Kind.RIGHT_OTHER_WORDS,)]
+    says(tmp_path, monkeypatch, {**dict.fromkeys(right, GOOD), "Code": GOOD, ".": GOOD.replace("1", "0")})
+    bench(*RUN, *MODELS, "--judge-calibration", check=None)
+    notes = job(bench)["notes"]
+    assert any(note.startswith("judge calibration, builtin/scripted, prompt default: accepts 0%") for note in notes)
+    assert job(bench)["valid"] is True
+
+
+@pytest.mark.parametrize(
+    ("answering", "judge", "said"),
+    [
+        ("openai/gpt-4o", "openai/gpt-4o", "the answering model itself"),
+        ("openai/gpt-4o", "azure/gpt-4.1-mini", "same family (gpt)"),
+        ("openai/o3", "openai/gpt-4o", "same family (gpt)"),
+        ("local/qwen3:8b", "together/Qwen2.5-72B", "same family (qwen)"),
+        ("local/deepseek-r1-distill-qwen-7b", "local/qwen3", "same family (qwen)"),
+        ("openai/gpt-4o", "anthropic/claude-sonnet-4", None),
+        ("builtin/extractive", "builtin/scripted", None),
+        ("local/m", "local/j", None),
+        (None, "openai/gpt-4o", None),
+    ],
+)
+def test_a_judge_of_its_own_kind_is_told(answering: str | None, judge: str, said: str | None) -> None:
+    found = related(answering, judge)
+    assert (said is None and found is None) or (said is not None and said in (found or ""))
