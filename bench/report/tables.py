@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from bench.journal.records import FailedFor
 from bench.metrics.facts import NO_LABEL
+from bench.metrics.rules import ONE_CLUSTER
 from bench.model import FAILED_STATES, Measurement
 from bench.plan.record import ModelNames
 from bench.report.fold import JobReport, Report
@@ -102,7 +103,7 @@ def _benchmark_grid(report: Report, jobs: Sequence[JobReport], types: Sequence[s
         head=tuple(head),
         rows=tuple(_overview_row(job, types, models=models) for job in jobs),
         right=tuple(range(first, len(head))),
-        notes=tuple(dict.fromkeys(note for job in jobs for note in _notes(report, job))),
+        notes=_notes(report, jobs),
     )
 
 
@@ -117,9 +118,13 @@ def _title(report: Report, job: JobReport) -> str:
         parts.append("partial" if report.status == "partial" else f"partial ({report.status})")
     if record.track != "uniform":
         parts.append(f"track {record.track}")
-    if record.cluster_by is not None and job.headline is not None and job.headline.interval is not None:
+    if record.cluster_by is not None and job.headline is not None and _between_clusters(job.headline):
         parts.append(f"95 % intervals over {record.cluster_by} clusters")
     return " | ".join(parts)
+
+
+def _between_clusters(headline: Measurement) -> bool:
+    return headline.interval is not None and ONE_CLUSTER not in headline.note
 
 
 def _plain(value: object) -> str:
@@ -178,14 +183,29 @@ def _top_types(jobs: Sequence[JobReport]) -> list[str]:
     return sorted(sizes, key=lambda label: (-sizes[label], label))
 
 
-def _notes(report: Report, job: JobReport) -> list[str]:
-    who = job.record.provider
-    unanswered = job.record.models.answering is None and any(one.category == "answer" for one in job.record.metrics)
+def _notes(report: Report, jobs: Sequence[JobReport]) -> tuple[str, ...]:
+    """Return the notes of a table; one that holds for several providers is one line that names them all."""
     # a foreign file is scored without a stored run, and no flag gives it answers
-    hint = ["retrieval only: answer metrics need --answering-model"] if unanswered and report.stored else []
-    invalid = [f"{who}: INVALID, {reason}" for reason in job.invalid]
-    commonest = [f"{who}: {_commonest(report, job.commonest)}"] if invalid and job.commonest else []
-    return [*hint, *invalid, *commonest, *(f"{who}: {note}" for note in job.notes)]
+    hint = (
+        ["retrieval only: answer metrics need --answering-model"]
+        if report.stored and any(map(_unanswered, jobs))
+        else []
+    )
+    owners: dict[str, dict[str, None]] = {}
+    for job in jobs:
+        for note in _job_notes(report, job):
+            owners.setdefault(note, {})[job.record.provider] = None
+    return (*hint, *(f"{', '.join(providers)}: {note}" for note, providers in owners.items()))
+
+
+def _unanswered(job: JobReport) -> bool:
+    return job.record.models.answering is None and any(one.category == "answer" for one in job.record.metrics)
+
+
+def _job_notes(report: Report, job: JobReport) -> list[str]:
+    invalid = [f"INVALID, {reason}" for reason in job.invalid]
+    commonest = [_commonest(report, job.commonest)] if invalid and job.commonest else []
+    return [*invalid, *commonest, *job.notes]
 
 
 def _commonest(report: Report, found: FailedFor) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,16 @@ async def test_one_conversation_has_intervals_over_its_items_and_says_so(tmp_pat
     }  # fmt: skip
     assert all(ONE_CLUSTER in found.note for found in one.metrics.values())
     assert [note for note in notes if ONE_CLUSTER in note] == [f"bm25: {ONE_CLUSTER} (wilson)"]
+
+
+async def test_what_holds_for_several_providers_is_one_note_below_a_title_that_agrees(tmp_path: Path) -> None:
+    alone = job(1)
+    other = replace(alone, record=record("random", cluster_by="corpus", **measuring(*METRICS)))
+    folder = await made(tmp_path, "r", [alone, other])
+    async with Reader.open(folder) as reader, reader.snapshot():
+        grid = overview(await fold(reader))[0]
+    assert grid.notes == (f"bm25, random: {ONE_CLUSTER} (wilson)",)
+    assert "clusters" not in grid.title
 
 
 async def test_several_conversations_have_intervals_over_conversations(tmp_path: Path) -> None:
