@@ -189,7 +189,7 @@ class Live:
         self.traced.add(place)
 
 
-def _times(calls: Sequence[Call], took_us: int, work_us: int | None) -> dict[str, int]:
+def _times(calls: Sequence[Call], took_us: int, work_us: int | None = None) -> dict[str, int]:
     """Split a phase; ``work_us`` is what a built-in worked itself, without waiting for others in this process."""
     if not calls and work_us is None:
         return {"total": took_us, "queue": 0, "limiter": 0, "network": 0, "provider": took_us}
