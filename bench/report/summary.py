@@ -116,7 +116,7 @@ def _taken(job: JobReport) -> dict[str, object]:
 async def _search_p50_ms(reader: Reader, job: JobReport) -> float | None:
     """The median search latency: the metric, or the same of the stored times where the benchmark does not list it."""
     known = job.metrics.get("latency_p50")
-    if known is not None:
+    if known is not None and known.value is not None:
         return known.value
     _, sample = await sampled_times(reader, job.record.lane, Phase.SEARCH)
     median_us = percentile([us for times in sample if (us := attempt_us(times)) is not None], 50)
