@@ -60,7 +60,7 @@ def fault_server(shared: Path) -> Iterator[Callable[..., str]]:
     yield start
     for process in processes:
         process.terminate()
-        process.wait(timeout=10)
+        process.wait(timeout=120)
         assert process.stdout is not None
         process.stdout.close()
 

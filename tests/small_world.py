@@ -163,7 +163,7 @@ class World:
     def control(self, path: str, data: object = None, method: str | None = None) -> Any:
         body = None if data is None else json.dumps(data).encode()
         request = urllib.request.Request(f"{self.url}/control/{path}", data=body, method=method)
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=120) as answer:
             return json.loads(answer.read() or b"null")
 
     def calls(self, endpoint: str) -> int:
@@ -191,7 +191,7 @@ class World:
             connection.close()
 
 
-def wait_for(holds: Callable[[], bool], *, seconds: float = 20) -> None:
+def wait_for(holds: Callable[[], bool], *, seconds: float = 120) -> None:
     """Look until something holds."""
     deadline = time.monotonic() + seconds
     while not holds():
@@ -202,12 +202,12 @@ def wait_for(holds: Callable[[], bool], *, seconds: float = 20) -> None:
 def kill(process: subprocess.Popen[str]) -> None:
     """SIGKILL, and wait until it is gone."""
     process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=20)
+    process.communicate(timeout=120)
 
 
 def ended(process: subprocess.Popen[str]) -> int:
     """Wait for the end and give the exit code."""
-    process.communicate(timeout=90)
+    process.communicate(timeout=300)
     return process.returncode
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ class Done:
 
 
 Bench = Callable[..., Done]
+Ran = Callable[..., None]
 
 
 @pytest.fixture
@@ -64,3 +66,36 @@ def results(bench: Bench) -> Callable[[str], dict[str, Any]]:
         return found
 
     return read
+
+
+@pytest.fixture(scope="session")
+def left_by_runs() -> dict[tuple[tuple[str, ...], ...], Path]:
+    """The workspaces that runs have left, by the flags of each run in order."""
+    return {}
+
+
+@pytest.fixture
+def ran(
+    bench: Bench,
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    left_by_runs: dict[tuple[tuple[str, ...], ...], Path],
+) -> Ran:
+    """What ``bench run -q`` leaves: ``ran("--run-id", "r", "--limit", "5")``.
+
+    The same runs after each other are carried out once and copied from then on, so nothing else may be in the
+    workspace when they are asked for.
+    """
+    done: tuple[tuple[str, ...], ...] = ()
+
+    def run_or_copy(*flags: str) -> None:
+        nonlocal done
+        done = (*done, flags)
+        if done in left_by_runs:
+            shutil.copytree(left_by_runs[done], tmp_path, dirs_exist_ok=True)
+            return
+        bench("run", "-q", *flags)
+        left_by_runs[done] = tmp_path_factory.mktemp("ran") / "workspace"
+        shutil.copytree(tmp_path, left_by_runs[done])
+
+    return run_or_copy

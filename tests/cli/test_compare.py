@@ -10,11 +10,18 @@ from typing import Any
 import pytest
 
 Bench = Callable[..., Any]
+Ran = Callable[..., None]
 
 
 @pytest.fixture
-def runs(bench: Bench) -> None:
-    bench("run", "-q", "--run-id", "r", "--providers", "bm25", "random", "oracle", "--answering-model", "none")
+def runs(ran: Ran) -> None:
+    ran("--run-id", "r", "--providers", "bm25", "random", "oracle", "--answering-model", "none")
+
+
+@pytest.fixture
+def five(ran: Ran, runs: None) -> None:
+    """One more run of another ``k``."""
+    ran("--run-id", "five", "--providers", "bm25", "--answering-model", "none", "-k", "5")
 
 
 def document(bench: Bench, *arguments: str) -> dict[str, Any]:
@@ -47,8 +54,7 @@ def test_by_name_takes_the_newest_run_and_prints_which(bench: Bench, runs: None)
     assert "bm25: run r of" in done.stderr
 
 
-def test_what_is_not_like_for_like_is_refused_with_both_values_or_marked(bench: Bench, runs: None) -> None:
-    bench("run", "-q", "--run-id", "five", "--providers", "bm25", "--answering-model", "none", "-k", "5")
+def test_what_is_not_like_for_like_is_refused_with_both_values_or_marked(bench: Bench, five: None) -> None:
     told = bench("compare", "r:bm25", "five:bm25", check=2).stderr
     assert "k: A has 10, B has 5" in told
     assert "NOT LIKE FOR LIKE" in bench("compare", "r:bm25", "five:bm25", "--force").stdout
@@ -65,8 +71,7 @@ def test_a_side_that_is_none_is_said_in_two_lines(bench: Bench, runs: None, side
     assert bench("compare", "r:bm25", side, check=2).stderr.count("\n") == 2
 
 
-def test_the_leaderboard_ranks_comparable_rows_and_keeps_others_apart(bench: Bench, runs: None) -> None:
-    bench("run", "-q", "--run-id", "five", "--providers", "bm25", "--answering-model", "none", "-k", "5")
+def test_the_leaderboard_ranks_comparable_rows_and_keeps_others_apart(bench: Bench, five: None) -> None:
     tables = document(bench, "leaderboard")["tables"]
     assert sorted(len(table["rows"]) for table in tables) == [1, 2, 3] or len(tables) == 2
     ranked = max(tables, key=lambda table: len(table["rows"]))["rows"]
@@ -95,8 +100,7 @@ def test_the_database_of_results_can_be_made_again(bench: Bench, runs: None, tmp
     assert document(bench, "leaderboard") == before
 
 
-def test_by_name_prefers_runs_with_the_same_settings(bench: Bench, runs: None) -> None:
-    bench("run", "-q", "--run-id", "five", "--providers", "bm25", "--answering-model", "none", "-k", "5")
+def test_by_name_prefers_runs_with_the_same_settings(bench: Bench, five: None) -> None:
     done = bench("compare", "--benchmark", "demo", "--providers", "bm25,oracle")
     assert "bm25: run r of" in done.stderr and "like for like: yes" in done.stdout
     assert (
@@ -104,8 +108,7 @@ def test_by_name_prefers_runs_with_the_same_settings(bench: Bench, runs: None) -
     )
 
 
-def test_every_view_keeps_apart_what_cannot_be_compared(bench: Bench, runs: None) -> None:
-    bench("run", "-q", "--run-id", "five", "--providers", "bm25", "--answering-model", "none", "-k", "5")
+def test_every_view_keeps_apart_what_cannot_be_compared(bench: Bench, five: None) -> None:
     by_benchmark = document(bench, "leaderboard")["tables"]
     assert sorted(len(table["rows"]) for table in by_benchmark) == [1, 3]
     for table in [*by_benchmark, *document(bench, "leaderboard", "--view", "model")["tables"]]:

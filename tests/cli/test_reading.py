@@ -14,13 +14,14 @@ import pytest
 import pytrec_eval
 
 Bench = Callable[..., Any]
+Ran = Callable[..., None]
 Results = Callable[[str], dict[str, Any]]
 TOLERANCE = 1e-9
 
 
 @pytest.fixture
-def run(bench: Bench) -> str:
-    bench("run", "--run-id", "r", "--providers", "bm25", "random", "full-context", "--limit", "40")
+def run(ran: Ran) -> str:
+    ran("--run-id", "r", "--providers", "bm25", "random", "full-context", "--limit", "40")
     return "r"
 
 

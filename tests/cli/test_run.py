@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 Bench = Callable[..., Any]
+Ran = Callable[..., None]
 Results = Callable[[str], dict[str, Any]]
 FAST = ("--providers", "bm25", "no-memory", "--limit", "12")
 
@@ -151,10 +152,10 @@ def repeatable(tmp_path: Path, run_id: str) -> object:
 
 @pytest.mark.parametrize("after_s", [0.3, 0.7, 1.2])
 def test_a_killed_run_resumes_to_the_same_report(
-    bench: Bench, tmp_path: Path, environment: dict[str, str], after_s: float
+    bench: Bench, ran: Ran, tmp_path: Path, environment: dict[str, str], after_s: float
 ) -> None:
     flags = ("--providers", "bm25", "random", "--limit", "60")
-    bench("run", "--run-id", "whole", *flags)
+    ran("--run-id", "whole", *flags)
     process = start(tmp_path, environment, "run", "--run-id", "cut", *flags)
     wait_for_rows(tmp_path / "checkpoints/cut/journal.sqlite", process)
     time.sleep(after_s)
@@ -168,11 +169,12 @@ def test_a_killed_run_resumes_to_the_same_report(
 def test_a_signal_stops_cleanly_and_says_how_to_go_on(
     bench: Bench, tmp_path: Path, environment: dict[str, str], number: signal.Signals, code: int
 ) -> None:
-    process = start(tmp_path, environment, "run", "--run-id", "r", "--concurrency", "1")
+    flags = ("--providers", "bm25", "full-context", "--concurrency", "1")
+    process = start(tmp_path, environment, "run", "--run-id", "r", *flags)
     wait_for_rows(tmp_path / "checkpoints/r/journal.sqlite", process)
     time.sleep(0.2)
     process.send_signal(number)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=120)
     assert process.returncode == code, err
     assert "stopping" in err and "bench run --resume r" in err
     assert "Traceback" not in err
@@ -198,7 +200,7 @@ def test_a_signal_outside_of_the_run_s_own_watch_says_what_it_found(number: int,
 
 
 def test_ranges_merge_to_the_report_of_the_whole(bench: Bench, tmp_path: Path) -> None:
-    flags = ("--providers", "bm25", "random")
+    flags = ("--benchmarks", "code-rag", "--providers", "bm25", "random")
     bench("run", "--run-id", "whole", *flags)
     for index in (1, 2, 3):
         bench("run", "--run-id", f"part{index}", "--shard", f"{index}/3", *flags)

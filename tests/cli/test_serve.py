@@ -37,7 +37,7 @@ def visited(
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as page:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=120) as page:
                     seen.append(page.status)
                 break
             except urllib.error.HTTPError as refused:

@@ -70,7 +70,7 @@ class Machines:
             self.worker()
         for extra in self.workers[count:]:
             end(extra)
-        wait_for(lambda: self.known() == count, seconds=60)
+        wait_for(lambda: self.known() == count, seconds=180)
 
     def stop(self) -> None:
         for process in [*self.workers, *([self.scheduler] if self.scheduler else [])]:
@@ -82,7 +82,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is None:
         process.send_signal(signal.SIGCONT)
         process.kill()
-    process.wait(timeout=20)
+    process.wait(timeout=120)
 
 
 @pytest.fixture(scope="session")

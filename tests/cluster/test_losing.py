@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 import signal
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import anyio
@@ -31,6 +33,14 @@ async def test_a_worker_killed_mid_shard_leaves_results_byte_equal_to_one_proces
     assert await same_as_one_process(world, "r")
 
 
+def has_searched(journal: Path) -> bool:
+    with closing(sqlite3.connect(f"file:{journal}?mode=ro", uri=True)) as connection:
+        try:
+            return connection.execute("select count(*) from phase where phase = 3").fetchone() != (0,)
+        except sqlite3.OperationalError:  # it is being made
+            return False
+
+
 async def test_a_worker_that_says_nothing_is_dropped_and_its_shard_run_elsewhere(
     machines: Machines, world: World, tmp_path: Path
 ) -> None:
@@ -38,9 +48,14 @@ async def test_a_worker_that_says_nothing_is_dropped_and_its_shard_run_elsewhere
     elsewhere = World.make(tmp_path / "elsewhere", world.url, corpora=4, items=8)
     elsewhere.write(".env", f"FAULT_URL={world.url}\n")
     held = machines.worker(MEMORYBENCH_WORKSPACE=str(elsewhere.workspace))
-    wait_for(lambda: machines.known() == 3, seconds=60)
+    wait_for(lambda: machines.known() == 3, seconds=180)
     plan = world.plan(**FLAGS, run_id="r", cluster=machines.address, shards=3)
-    outcome = await run(world, plan, once=lambda: held.send_signal(signal.SIGSTOP), silent_s=5.0)
+
+    def hold() -> None:
+        wait_for(lambda: any(map(has_searched, elsewhere.workspace.rglob("journal.sqlite"))))
+        held.send_signal(signal.SIGSTOP)
+
+    outcome = await run(world, plan, once=hold, after=1, silent_s=5.0)
     end(held)
     assert (outcome.message, outcome.status, outcome.exit_code) == ("", RunState.COMPLETE, 0)
     asked = [key.rpartition("\t")[2] for key in world.keys("search") if "What opens" in key]
@@ -55,7 +70,7 @@ async def test_a_scheduler_that_goes_away_leaves_a_run_that_goes_on_elsewhere(
     other = Machines(tmp_path).start()
     try:
         other.worker()
-        wait_for(lambda: other.known() == 1, seconds=60)
+        wait_for(lambda: other.known() == 1, seconds=180)
         assert other.scheduler is not None
         plan = world.plan(**FLAGS, run_id="r", cluster=other.address, shards=4)
         outcome = await run(world, plan, once=other.scheduler.kill, after=11)
@@ -104,9 +119,9 @@ async def test_a_refusal_of_the_provider_stops_the_jobs_of_every_shard(machines:
 async def test_a_killed_coordinator_costs_no_more_than_what_was_in_flight(machines: Machines, world: World) -> None:
     world.fault("search:latency:ms=200")
     process = bench(world.workspace, *command(machines.address), "--shards", "4", "--display", "none")
-    wait_for(lambda: world.calls("search") > 12, seconds=60)
+    wait_for(lambda: world.calls("search") > 12, seconds=180)
     process.kill()
-    process.communicate(timeout=20)
+    process.communicate(timeout=120)
     assert (await resume(world, "r")).status is RunState.COMPLETE
     asked = {key: count for key, count in world.keys("search").items() if "What opens" in key}
     assert len(asked) == 32

@@ -68,7 +68,7 @@ async def test_a_budget_is_one_for_all_shards(machines: Machines, world: World) 
 async def test_the_first_ctrl_c_on_a_terminal_ends_a_local_cluster_cleanly(machines: Machines, world: World) -> None:
     world.fault("search:latency:ms=100")
     process = bench(world.workspace, *command("local:2"), "--display", "none")
-    wait_for(lambda: world.calls("search") > 4, seconds=60)
+    wait_for(lambda: world.calls("search") > 4, seconds=180)
     os.killpg(process.pid, signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130, said

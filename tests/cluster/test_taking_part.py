@@ -32,14 +32,14 @@ async def test_a_worker_that_cannot_take_part_is_named_before_anything_starts(
     place = {"MEMORYBENCH_WORKSPACE": str(elsewhere.workspace)}
 
     older = machines.worker("--preload", str(patch))
-    wait_for(lambda: machines.known() == 3, seconds=60)
+    wait_for(lambda: machines.known() == 3, seconds=180)
     with pytest.raises(UsageError, match=r"worker tcp://\S+: bench 0.0.9 is not the coordinator's") as version:
         await run(world, plan)
     assert "install the same bench" in version.value.hint
     end(older)
 
     lacking = machines.worker(**place)
-    wait_for(lambda: machines.known() == 3, seconds=60)
+    wait_for(lambda: machines.known() == 3, seconds=180)
     with pytest.raises(UsageError, match=r"worker tcp://\S+: .*FAULTY_KEY, which is not set"):
         await run(world, plan)
 
@@ -96,7 +96,7 @@ async def test_a_wrong_address_is_an_error_before_anything_starts(world: World, 
 async def test_a_scheduler_without_workers_is_an_error(world: World, tmp_path: Path) -> None:
     empty = Machines(tmp_path).start()
     try:
-        wait_for(lambda: empty.known() == 0, seconds=60)
+        wait_for(lambda: empty.known() == 0, seconds=180)
         with pytest.raises(UsageError, match="the scheduler has no worker") as error:
             await run(world, world.plan(**FLAGS, run_id="r", cluster=empty.address))
         assert f"dask worker {empty.address}" in error.value.hint
@@ -120,7 +120,7 @@ def test_the_coordinator_needs_no_secret_of_its_own(machines: Machines, world: W
     there.write(".env", f"FAULT_URL={world.url}\nFAULTY_KEY=hunter2-hunter2\nOPENAI_API_KEY=hunter3-hunter3\n")
     machines.have(0)
     machines.worker(MEMORYBENCH_WORKSPACE=str(there.workspace), OPENAI_BASE_URL=f"{world.url}/v1")
-    wait_for(lambda: machines.known() == 1, seconds=60)
+    wait_for(lambda: machines.known() == 1, seconds=180)
     words = [word.replace("builtin/extractive", "openai/stub-extract") for word in command(machines.address)]
     process = bench(world.workspace, *words, "--json", FAULT_URL=str(world.url), OPENAI_BASE_URL=f"{world.url}/v1")
     told, said = process.communicate(timeout=90)

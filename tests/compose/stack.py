@@ -70,7 +70,7 @@ class Stack:
         data = None if body is None else json.dumps(body).encode()
         headers = {"Authorization": f"Bearer {self.token}"}
         request = urllib.request.Request(f"http://127.0.0.1:{PORT}/api/v1{path}", data, headers)
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=120) as answer:
             return json.loads(answer.read())
 
     def until(self, what: str, true: Any, seconds: float = 120) -> None:
@@ -109,7 +109,7 @@ def only_the_token_opens_the_pages(stack: Stack) -> None:
     """The login address is printed once; without the token nothing is shown."""
     assert stack.logs().count("/login?token=") == 1 and stack.token in stack.logs()
     try:
-        urllib.request.urlopen(f"http://127.0.0.1:{PORT}/", timeout=10)
+        urllib.request.urlopen(f"http://127.0.0.1:{PORT}/", timeout=120)
     except urllib.error.HTTPError as refused:
         assert refused.code == 401
         refused.close()

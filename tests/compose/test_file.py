@@ -101,9 +101,9 @@ def test_the_services_command_line_starts_as_the_file_gives_it(
     try:
         url = process.stdout.readline().removeprefix("listening on ").strip()
         assert "/login?token=" in process.stdout.readline()
-        with urllib.request.urlopen(f"{url}/api/v1/readyz", timeout=10) as answer:
+        with urllib.request.urlopen(f"{url}/api/v1/readyz", timeout=120) as answer:
             assert answer.status == 200
     finally:
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=10)
+        process.communicate(timeout=120)
     assert process.returncode == 143

@@ -172,10 +172,10 @@ def _until_open(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     try:
-        process.wait(timeout=20)
+        process.wait(timeout=120)
     except subprocess.TimeoutExpired:
         process.kill()
-        process.wait(timeout=10)
+        process.wait(timeout=120)
 
 
 def main(arguments: list[str]) -> int:

@@ -51,7 +51,7 @@ class Mortal:
 
     def wait_dead(self) -> None:
         """Wait until its process is gone."""
-        self.process.communicate(timeout=20)
+        self.process.communicate(timeout=120)
 
     def reborn(self) -> None:
         """The same service at the same address; it lives on."""

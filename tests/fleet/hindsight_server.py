@@ -88,7 +88,7 @@ def hindsight(folder: Path, model_url: str) -> Iterator[str]:
             yield url
         finally:
             process.terminate()
-            process.wait(timeout=30)
+            process.wait(timeout=120)
 
 
 def _until_up(url: str, process: subprocess.Popen[bytes], log: Path) -> None:

@@ -24,7 +24,7 @@ PERF = Path(__file__).resolve().parents[2] / "perf"
 def post(url: str, body: bytes = b"{}") -> int:
     request = urllib.request.Request(url, data=body, method="POST")
     try:
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=120) as answer:
             answer.read()
             return int(answer.status)
     except urllib.error.HTTPError as error:

@@ -210,7 +210,7 @@ def test_a_resumed_run_stops_what_its_killed_process_started(tmp_path: Path) -> 
         process = subprocess.Popen(first, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL)
         wait_for(lambda: _noted(tmp_path / "checkpoints" / "r" / "journal.sqlite", "docker_started"))
         process.kill()
-        process.wait(timeout=30)
+        process.wait(timeout=120)
         assert (tmp_path / "pid").exists(), "nobody stopped it"
         (folder / "boxed.yaml").write_text(text.replace("maxRetries: 9", "maxRetries: 0"), encoding="utf-8")
         resumed = [*command, "--resume", "r"]

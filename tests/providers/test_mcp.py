@@ -165,7 +165,7 @@ async def test_a_url_server_that_dies_under_a_call_takes_nothing_else_with_it(tm
             await anyio.sleep(0)  # this task was not cancelled
     finally:
         process.kill()
-        process.wait(timeout=10)
+        process.wait(timeout=120)
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ async def test_server_behind_a_url_is_the_same_provider(tmp_path: Path) -> None:
             assert [hit.id for hit in (await provider.search(where, Query(text="tea", k=3))).hits] == ["a"]
     finally:
         process.terminate()
-        process.wait(timeout=10)
+        process.wait(timeout=120)
 
 
 def wait_until_open(port: int) -> None:

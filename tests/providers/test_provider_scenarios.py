@@ -37,7 +37,7 @@ def ask(text: str = "cat") -> Query:
 
 
 def control(url: str, path: str) -> dict[str, object]:
-    with urllib.request.urlopen(f"{url}/control/{path}", timeout=10) as answer:
+    with urllib.request.urlopen(f"{url}/control/{path}", timeout=120) as answer:
         found: dict[str, object] = json.load(answer)
         return found
 

@@ -55,7 +55,7 @@ def killed_run(workspace: Path, run_id: str) -> None:
             time.sleep(0.002)
     finally:
         process.kill()
-    assert process.wait(timeout=20) == -signal.SIGKILL, "the run ended before it could be killed"
+    assert process.wait(timeout=120) == -signal.SIGKILL, "the run ended before it could be killed"
 
 
 @pytest.fixture

@@ -145,7 +145,7 @@ class Driven:
         await self.socket.close()
         await self.session.close()
         self.process.terminate()
-        self.process.wait(timeout=20)
+        self.process.wait(timeout=120)
         assert self.process.stderr is not None
         self.process.stderr.close()
 

@@ -24,7 +24,7 @@ ru_maxrss, which begins with the size of the process that started it"""
 def bench(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[bytes]:
     """Run a command to its end."""
     command = [sys.executable, "-m", "bench", *arguments]
-    return subprocess.run(command, cwd=folder, env=clean(**variables), capture_output=True, check=False, timeout=120)
+    return subprocess.run(command, cwd=folder, env=clean(**variables), capture_output=True, check=False, timeout=300)
 
 
 def told(said: bytes) -> tuple[int, int]:

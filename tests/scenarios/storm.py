@@ -66,7 +66,7 @@ def killed_after(workspace: Path, run_id: str, delay_s: float) -> int:
     # a line that the kill cut off was not told
     whole = [line for line in process.stdout.read().splitlines(keepends=True) if line.endswith("\n")]
     process.stdout.close()
-    process.wait(timeout=30)
+    process.wait(timeout=120)
     return int(whole[-1]) if whole else told
 
 

@@ -89,7 +89,7 @@ def test_J3_two_runs_and_a_watcher_in_one_workspace_lock_nobody_out(world_of: Wo
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     flags = ["--benchmarks", "facts", "--providers", "faulty", "--concurrency", "2"]
     runs = [subprocess.Popen([*command, "run", *flags, "--run-id", name], **surroundings, **pipes) for name in "ab"]
-    wait_for(lambda: (world.workspace / "checkpoints/a/journal.sqlite").exists(), seconds=60)
+    wait_for(lambda: (world.workspace / "checkpoints/a/journal.sqlite").exists(), seconds=180)
     watcher = subprocess.Popen([*command, "status", "a", "--watch", "--json"], **surroundings, **pipes)
     for process in (*runs, watcher):
         out, said = process.communicate(timeout=120)

@@ -62,7 +62,7 @@ class Browser:
         assert "exceptionDetails" not in result, result
         return result["result"].get("value")
 
-    async def until(self, expression: str, seconds: float = 30) -> None:
+    async def until(self, expression: str, seconds: float = 120) -> None:
         with anyio.move_on_after(seconds):
             while not await self.value(f"document.readyState === 'complete' && !!({expression})"):
                 await anyio.sleep(0.05)
@@ -106,7 +106,7 @@ async def browsing(profile: Path) -> AsyncIterator[Browser]:
                 yield browser
     finally:
         process.terminate()
-        process.wait(timeout=20)
+        process.wait(timeout=120)
         process.stderr.close()
 
 

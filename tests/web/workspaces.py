@@ -108,7 +108,7 @@ class ServiceProcess:
         request = urllib.request.Request(f"{self.url}/api/v1{path}", data=data, method=method)
         request.add_header("Authorization", f"Bearer {self.token}")
         try:
-            with urllib.request.urlopen(request, timeout=20) as answer:
+            with urllib.request.urlopen(request, timeout=120) as answer:
                 return json.loads(answer.read())
         except urllib.error.HTTPError as refused:
             with refused:
@@ -127,5 +127,5 @@ class ServiceProcess:
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> int:
         self.process.send_signal(number)
-        self.process.communicate(timeout=30)
+        self.process.communicate(timeout=120)
         return self.process.returncode
