@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -41,12 +41,19 @@ def held(world: World) -> int:
     return sum(bool(one["count"]) for one in world.control("namespaces?provider=default").values())
 
 
+def provider_calls(document: dict[str, Any]) -> dict[str, int]:
+    (job,) = document["jobs"]
+    return cast("dict[str, int]", job["usage"]["provider"])
+
+
 def test_orphans_are_cleared_once_and_the_run_stays_as_it_was(bench: Bench, world: World, results: Results) -> None:
     before = results("r")
     assert held(world) == 2
     done = bench("clean", "--orphans", "--yes")
     assert "cleared 2 namespaces" in done.stderr and held(world) == 0
-    assert results("r") == before and before["status"] == "complete"
+    after = results("r")
+    assert provider_calls(after).pop("calls") == provider_calls(before).pop("calls") + 2, "the ledger holds every call"
+    assert after == before and before["status"] == "complete"
     assert "cleared" not in bench("clean", "--orphans", "--yes").stderr
     assert "complete" in bench("status", "r").stdout
 

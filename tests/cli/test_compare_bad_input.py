@@ -83,8 +83,8 @@ def test_clusters_too_few_for_any_finding_are_said_to_be_so(bench: Bench, tmp_pa
     jobs = [replace(side(p, v, cluster_by="corpus"), corpora=SOME) for p, v in (("x", MIXED), ("y", OTHER))]
     named = write(tmp_path, *jobs)
     (row,) = json.loads(bench("compare", *named, "--json").stdout)["comparisons"][0]["rows"]
-    assert row["verdict"] == ("no detectable difference (smallest detectable: none, 4 clusters give no p below 0.125)")
-    assert "with so few clusters no difference gives a p below 0.125" in bench("compare", *named).stdout
+    assert row["verdict"] == "cannot be decided: 4 conversations" and row["mde"] is None
+    assert "cannot be decided: 4 conversations give no p below 0.125" in bench("compare", *named).stdout
 
 
 REFUSED = {
