@@ -97,7 +97,7 @@ def said(call: Callable[[], object]) -> list[str]:
         ("cluster_by", "corpus"),
         ("ingestion.mode", "session-based"),
         ("ingestion.date_header", "session"),
-        ("ingestion.batch_size", 1),
+        ("ingestion.batch_size", None),
         ("ingestion.delay_between_batches", 0),
         ("ingestion.preprocessing.escape_html", False),
         ("ingestion.preprocessing.remove_roles", ()),

@@ -87,7 +87,7 @@ def words(annotation: object) -> set[object]:
         (ProviderConfig, "determinism", "deterministic drifts search_mutates unknown"),
         (Verified, "level", "live recorded documented"),
         (Auth, "type", "bearer token apikey basic query none"),
-        (Scoping, "strategy", "containerTags userId sessionId custom"),
+        (Scoping, "strategy", "containerTags userId sessionId single custom"),
         (Ingest, "unit", "benchmark turn session corpus chunk"),
         (Ingest, "timestamp", "iso date unix unix_ms omit"),
         (Ingest, "order", "serial parallel"),
@@ -120,7 +120,7 @@ def test_each_mode_has_its_unit() -> None:
 
 def test_the_operations_operators_and_built_ins_have_their_names() -> None:
     assert " ".join(OPERATIONS) == CAPABILITIES
-    assert set(OPERATORS) == {"$each", "$do", "$column", "$omit_if_null", "$literal", "$json"}
+    assert set(OPERATORS) == {"$each", "$do", "$column", "$omit_if_null", "$literal", "$lines", "$json"}
     assert set(BUILT_INS) == {"bm25", "vector", "full-context", "random", "no-memory", "oracle"}
 
 

@@ -142,17 +142,20 @@ def test_what_a_block_beside_the_endpoints_needs(more: str, said: str) -> None:
         ({"content_hash": True}, None),
         ({"tag_prefix": "b:", "field": "$.tags"}, None),
         ({"captured": "m", "field": "$.id"}, None),
-        ({}, "needs one of field, metadata, tag_prefix + field, captured + field, content_hash"),
+        ({}, "needs one of field, metadata, tag_prefix + field, pattern + field, captured + field, content_hash"),
         (
             {"metadata": "a", "content_hash": True},
-            "needs one of field, metadata, tag_prefix + field, captured + field, content_hash",
+            "needs one of field, metadata, tag_prefix + field, pattern + field, captured + field, content_hash",
         ),
         ({"tag_prefix": "b:"}, "tag_prefix needs field, the path to the ids"),
         ({"captured": "m"}, "captured needs field, the path to the ids"),
-        ({"metadata": "a", "field": "$.id"}, "field goes alone, or with tag_prefix or captured, not with metadata"),
+        (
+            {"metadata": "a", "field": "$.id"},
+            "field goes alone, or with tag_prefix, pattern or captured, not with metadata",
+        ),
         (
             {"content_hash": True, "field": "$.id"},
-            "field goes alone, or with tag_prefix or captured, not with content_hash",
+            "field goes alone, or with tag_prefix, pattern or captured, not with content_hash",
         ),
     ],
 )

@@ -154,6 +154,7 @@ def test_traits_are_shown_in_the_spelling_of_the_configs() -> None:
         "clear": True,
         "metadata_values": "flat",
         "max_k": 5,
+        "max_query_chars": None,
         "max_tokens": None,
     }
 
