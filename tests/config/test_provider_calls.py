@@ -142,6 +142,7 @@ def test_what_a_block_beside_the_endpoints_needs(more: str, said: str) -> None:
         ({"content_hash": True}, None),
         ({"tag_prefix": "b:", "field": "$.tags"}, None),
         ({"captured": "m", "field": "$.id"}, None),
+        ({"pattern": "id=(.*)", "field": "$.text"}, None),
         ({}, "needs one of field, metadata, tag_prefix + field, pattern + field, captured + field, content_hash"),
         (
             {"metadata": "a", "content_hash": True},
@@ -149,6 +150,7 @@ def test_what_a_block_beside_the_endpoints_needs(more: str, said: str) -> None:
         ),
         ({"tag_prefix": "b:"}, "tag_prefix needs field, the path to the ids"),
         ({"captured": "m"}, "captured needs field, the path to the ids"),
+        ({"pattern": "id=(.*)"}, "pattern needs field, the path to the ids"),
         (
             {"metadata": "a", "field": "$.id"},
             "field goes alone, or with tag_prefix, pattern or captured, not with metadata",

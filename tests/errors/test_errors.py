@@ -37,6 +37,7 @@ from bench.errors import (
     Rejected,
     Unavailable,
     UnknownMetric,
+    Unreachable,
     Unsupported,
     UsageError,
     VerificationError,
@@ -79,9 +80,10 @@ def test_every_class_says_what_to_do_and_what_it_is(one: type[BenchError]) -> No
 
 
 def test_no_two_classes_share_a_kind() -> None:
-    kinds = [one.kind for one in classes() if one is not CallError]
+    kinds = [one.kind for one in classes() if one not in (CallError, Unreachable)]
     assert len(kinds) == len(set(kinds))
     assert Unavailable.kind == CallError.kind == "unavailable", "the plain failure of a call"
+    assert Unreachable.kind == Rejected.kind == "rejected", "never retried either"
 
 
 @pytest.mark.parametrize(
@@ -120,9 +122,9 @@ def test_kinds_and_exit_codes_are_those_that_scripts_and_journals_know(
     assert (one.kind, one.exit_code) == (kind, code)
 
 
-def test_only_a_refused_key_or_a_used_up_plan_stops_a_lane() -> None:
+def test_only_a_refused_key_a_used_up_plan_or_a_server_out_of_reach_stops_a_lane() -> None:
     stopping = {one for one in classes() if issubclass(one, CallError) and one.stops_lane}
-    assert stopping == {AuthError, QuotaError}
+    assert stopping == {AuthError, QuotaError, Unreachable}
 
 
 # ------------------------------------------------------------------------- texts

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.journal import Probe
 from bench.model import State
 from bench.plan.validity import invalid_reasons
 
 FOREIGN = "an isolation probe found foreign memories in a namespace"
+HELD = 'corpus "a" held some memories before anything was put into it'
+LEAKED = 'corpus "a" returned a memory of another corpus'
+
+Kind = Literal["emptiness", "sentinel", "canary", "leak"]
+
+
+def probe(corpus: str, *, kind: Kind = "emptiness", passed: bool = False, last: bool = True) -> Probe:
+    return Probe(lane="l", corpus=corpus, attempt=1, kind=kind, passed=passed, last=last)
 
 
 def failed(count: int, planned: int, allowed: str) -> str:
@@ -36,30 +47,49 @@ def failed(count: int, planned: int, allowed: str) -> str:
 def test_only_items_that_failed_count_and_only_above_what_is_allowed(
     states: dict[State, int], planned: int, allowed: float, reasons: tuple[str, ...]
 ) -> None:
-    assert invalid_reasons(states, {}, planned, allowed, 0) == reasons
+    assert invalid_reasons(states, {}, planned, allowed, []) == reasons
 
 
 @pytest.mark.parametrize(
-    ("kinds", "probes", "invalid"),
-    [({}, 0, False), ({"timeout": 5}, 0, False), ({}, 1, True), ({"contaminated": 1}, 0, True),
-     ({"contaminated": 0}, 0, False), ({"contaminated": 2}, 3, True)],
-)  # fmt: skip
+    ("kinds", "probes", "reasons"),
+    [
+        ({}, [], ()),
+        ({"timeout": 5}, [], ()),
+        ({}, [probe("a", passed=True)], ()),
+        ({}, [probe("a", kind="sentinel")], ()),
+        ({}, [probe("a", last=False)], ()),
+        ({}, [probe("a", kind="leak", last=False)], (f"{FOREIGN}: {LEAKED}",)),
+        ({}, [probe("a")], (f"{FOREIGN}: {HELD}",)),
+        ({"contaminated": 1}, [], (FOREIGN,)),
+        ({"contaminated": 0}, [], ()),
+        ({"contaminated": 2}, [probe("a"), probe("b")], (f"{FOREIGN}: {HELD}, and another corpus",)),
+        ({}, [probe("a"), probe("b"), probe("c")], (f"{FOREIGN}: {HELD}, and 2 other corpora",)),
+    ],
+)
 def test_foreign_memories_make_a_job_invalid_once_whoever_found_them(
-    kinds: dict[str, int], probes: int, invalid: bool
+    kinds: dict[str, int], probes: list[Probe], reasons: tuple[str, ...]
 ) -> None:
-    assert invalid_reasons({}, kinds, 100, 0.02, probes) == ((FOREIGN,) if invalid else ())
+    assert invalid_reasons({}, kinds, 100, 0.02, probes) == reasons
+
+
+def test_a_leak_names_both_namespaces() -> None:
+    data = {"namespace": "bench-a", "of": {"corpus": "b", "namespace": "bench-b"}}
+    leak = Probe(lane="l", corpus="a", attempt=1, kind="leak", passed=False, data=data)
+    assert invalid_reasons({}, {}, 100, 0.02, [leak]) == (
+        f'{FOREIGN}: corpus "a" (namespace bench-a) returned a memory of corpus "b" (namespace bench-b)',
+    )
 
 
 def test_of_repeats_each_one_counts() -> None:
-    assert invalid_reasons({State.ERROR: 2}, {}, 100, 0.02, 0, epochs=5) == ()
-    assert invalid_reasons({State.ERROR: 3}, {}, 100, 0.02, 0, epochs=5) == (
+    assert invalid_reasons({State.ERROR: 2}, {}, 100, 0.02, [], epochs=5) == ()
+    assert invalid_reasons({State.ERROR: 3}, {}, 100, 0.02, [], epochs=5) == (
         "3 of 100 repeats of items failed (error or not_ready): above the allowed 2 %",
     )
 
 
 def test_both_reasons_are_given() -> None:
-    found = invalid_reasons({State.ERROR: 9}, {"contaminated": 9}, 10, 0.02, 1)
-    assert found == (failed(9, 10, "2 %"), FOREIGN)
+    found = invalid_reasons({State.ERROR: 9}, {"contaminated": 9}, 10, 0.02, [probe("a")])
+    assert found == (failed(9, 10, "2 %"), f"{FOREIGN}: {HELD}")
 
 
 @given(errors=st.integers(0, 50), late=st.integers(0, 50), more=st.integers(0, 50), allowed=st.floats(0, 1))
@@ -67,7 +97,7 @@ def test_pending_items_never_make_a_job_invalid_and_more_failures_never_make_it_
     errors: int, late: int, more: int, allowed: float
 ) -> None:
     states = {State.ERROR: errors, State.NOT_READY: late}
-    now = invalid_reasons(states, {}, 100, allowed, 0)
+    now = invalid_reasons(states, {}, 100, allowed, [])
     assert bool(now) == ((errors + late) / 100 > allowed)
-    later = invalid_reasons({**states, State.ERROR: errors + more}, {}, 100, allowed, 0)
+    later = invalid_reasons({**states, State.ERROR: errors + more}, {}, 100, allowed, [])
     assert not now or later
