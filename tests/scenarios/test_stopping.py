@@ -220,7 +220,8 @@ async def test_a_pause_file_stops_the_run_and_resume_ends_it(world_of: Worlds) -
 
 
 async def test_J7_a_second_process_is_refused_and_a_killed_holder_is_taken_over(world_of: Worlds) -> None:
-    world = world_of("search:latency:ms=200", corpora=1, items=20)
+    world = world_of("search:hang:match=What,skip=2", corpora=1, items=5)
+    world.provider("faulty", **{"timeout: 2000": "timeout: 600000"})
     process = world.start(providers="faulty", run_id="j7", concurrency=1)
     wait_for(lambda: world.calls("search") >= 3)
     second = bench(world.workspace, "resume", "j7", **world.variables)
