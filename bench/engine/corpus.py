@@ -57,8 +57,6 @@ class Ready:
     """the provider holds it"""
     prepared: bool = True
     """False: every search is in the journal, so the provider was not asked whether it is ready"""
-    trusted: bool = False
-    """an earlier process saw it ready; nothing was read of it in this one"""
     _content: Content | None = None
 
     def closed(self) -> Ready:
@@ -101,7 +99,7 @@ async def prepare(lane: OpenLane, corpus_id: str) -> Ready | Failure | None:
         space = Ingest.after(history, lane, corpus_id, work.veil).space
         lane.ownership.register_given(lane.place(space, corpus_id), history.collected.ids)
     lane.remember_samples(corpus_id, samples(work.veil.memories))
-    return Ready(lane=lane, corpus_id=corpus_id, space=space, trusted=step is Step.USE and lane.live.resumed)
+    return Ready(lane=lane, corpus_id=corpus_id, space=space)
 
 
 @dataclass(slots=True, kw_only=True)

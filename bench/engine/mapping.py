@@ -12,13 +12,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from bench.datasets import ranks
 from bench.engine.incoming import REDACTED_HITS, hits_without_secrets
 from bench.engine.opaque import Veil, opaque
 from bench.engine.records import SearchResult
-from bench.model import DATES_MISSING, DATES_RESTORED, QUERY_CUT, UNREADABLE, Found, Hit, Item, Query
+from bench.errors import MappingError
+from bench.model import (
+    DATES_DIFFER,
+    DATES_MISSING,
+    DATES_RESTORED,
+    QUERY_CUT,
+    UNREADABLE,
+    WITHOUT_TEXT,
+    Found,
+    Hit,
+    Item,
+    Query,
+)
 
 if TYPE_CHECKING:
     from bench.engine.lane import OpenLane
@@ -27,6 +40,8 @@ OVER_RETURNED = "over_returned"
 """the provider sent more than k; cut, and flagged"""
 K_CAPPED = "k_capped"
 """the provider takes a smaller k only"""
+
+DAY_S = 86_400
 
 
 def query_of(lane: OpenLane, item: Item, text: str) -> Query:
@@ -52,7 +67,7 @@ def mapped(lane: OpenLane, veil: Veil, found: Found, *, reason: str = "") -> Sea
     if found.ids_available:
         sources = [veil.sources(hit.source_ids) for hit in kept]
         slots = tuple(ranks(sources, level=lane.plan.level, unit=lane.plan.unit))
-    flags = _flags(lane, found, kept)
+    flags = [*_flags(lane, found, kept), *textless(lane.provider.name, veil, kept)]
     hits = hits_without_secrets(kept)
     if hits is not kept:
         flags.append(REDACTED_HITS)
@@ -78,10 +93,31 @@ def dated(veil: Veil, hits: Sequence[Hit]) -> tuple[tuple[Hit, ...], tuple[str, 
         own = veil.date_of(hit.source_ids) if hit.when is None else None
         if own is not None:
             flags.add(DATES_RESTORED)
+        elif hit.when is not None and _is_of_another_day(hit.when, veil, hit):
+            flags.add(DATES_DIFFER)
         elif hit.when is None and veil.is_dated and not veil.knows(hit.source_ids):
             flags.add(DATES_MISSING)
         found.append(hit if own is None else replace(hit, when=own))
     return tuple(found), tuple(sorted(flags))
+
+
+def _is_of_another_day(when: datetime, veil: Veil, hit: Hit) -> bool:
+    """More than a time zone apart from each memory that the hit stands for."""
+    own = [one.memory.when for one in veil.sources(hit.source_ids) if one.memory.when is not None]
+    return bool(own) and all(abs((when - date).total_seconds()) > DAY_S for date in own)
+
+
+def textless(name: str, veil: Veil, hits: Sequence[Hit]) -> tuple[str, ...]:
+    """Flag hits without text, unless the memory itself has none.
+
+    Raises:
+        MappingError: no hit of the answer has any.
+    """
+    empty = [hit for hit in hits if not (hit.content.strip() or hit.chunks)]
+    lost = [hit for hit in empty if any(one.memory.content.strip() for one in veil.sources(hit.source_ids))]
+    if lost and len(empty) == len(hits):
+        raise MappingError(f"{name}: the text of all {len(hits)} hits is empty, that of their memories is not")
+    return (WITHOUT_TEXT,) if lost else ()
 
 
 def tell_flags(lane: OpenLane, result: SearchResult) -> None:
@@ -93,6 +129,10 @@ def tell_flags(lane: OpenLane, result: SearchResult) -> None:
         QUERY_CUT: f"takes at most {config.capabilities.max_query_chars} characters of a question: longer ones were "
         "cut at a word (capabilities.max_query_chars)",
         UNREADABLE: "returned scores or dates that could not be read: they count as unknown",
+        WITHOUT_TEXT: "returned hits whose text is empty: the answering model sees nothing of them",
+        DATES_DIFFER: "returned hits that are dated on another day than the memory that they map to: the answering "
+        "model sees those dates (search.response.when may name the time of storing; left out, hits have the dates of "
+        "their memories)",
         DATES_RESTORED: "returned hits without a date: each has the date of the memory that it maps to",
         DATES_MISSING: "returned hits without a date that map to no memory: the answering model does not see when "
         "they were said, as it does with other providers",

@@ -32,7 +32,7 @@ async def search(lane: OpenLane, ready: Ready, item: Item) -> SearchResult:
         return await delete_and_verify(lane, ready, item, item.deletion)
     found = await provider_for(lane, ready, item).search(ready.space, query_of(lane, item, item.question))
     lane.watch(ready.corpus_id, ready.space, ready.content.veil, found.hits)
-    if not found.hits and ready.trusted and lane.isolated:
+    if not found.hits and lane.provider.keeps_store and lane.isolated:
         await still_there(lane, ready)
     result = mapped(lane, ready.content.veil, found)
     tell_flags(lane, result)
@@ -40,7 +40,7 @@ async def search(lane: OpenLane, ready: Ready, item: Item) -> SearchResult:
 
 
 async def still_there(lane: OpenLane, ready: Ready) -> None:
-    """Look for something that an earlier process wrote: an empty answer is none where the service lost everything.
+    """Look for something that was written: an empty answer is none where the service lost everything.
 
     Raises:
         NotReady: nothing of the corpus is found; the next resume ingests it anew.

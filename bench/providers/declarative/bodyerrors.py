@@ -1,4 +1,4 @@
-"""Errors that hide inside a 2xx body: the rules of ``errors.error_when``.
+"""Errors that hide inside a 2xx answer: the rules of ``errors.error_when``, without them what any reader would see.
 
 Runs inside the retry loop of the call, so that a body that says "try again" is treated like the status would be::
 
@@ -8,8 +8,9 @@ Runs inside the retry loop of the call, so that a body that says "try again" is 
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from bench.config.jsonpath import Path, compile_path
 from bench.config.provider.traffic import ErrorRule
@@ -39,6 +40,16 @@ KINDS: dict[str, type[CallError]] = {
 }
 SHOWN_OF_VALUE = 200
 ERROR_KEYS = ("error", "errors")
+FLAGS = ("success", "ok")
+STATUSES = ("status", "state", "statusCode", "status_code")
+FAILED = frozenset({"error", "failed", "failure", "fail"})
+INCOMPLETE = frozenset({202, 206, 207})
+"""a search that answers so has not found everything"""
+HINT = "if it is none, say so: a rule under errors.error_when has the last word"
+
+Judged = Literal["add", "search", "other"]
+"""what an answer is for: an add has stored everything, a search has looked everywhere; of others only an error beside
+nothing is read"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +63,21 @@ class BodyErrors:
         """Compile the paths of the rules; a message may be a path or a text."""
         return cls(tuple((rule, compile_path(rule.path), _message_path(rule)) for rule in rules))
 
-    def read(self, response: Response) -> Metered | None:
+    def read(
+        self, response: Response, *, judged: Judged = "other", partial: bool = False, ok: Container[int] = ()
+    ) -> Metered | None:
         """Raise what the first rule that holds says; a body that is no JSON, or of a status in ``treat_as_ok``, says
-        nothing here."""
-        if not 200 <= response.status < 300 or not (self.rules or b'"error' in response.body):
+        nothing here. ``partial``: the config reads the elements of an add itself."""
+        if not 200 <= response.status < 300 or response.status in ok:
+            return None
+        if not self.rules and judged == "other" and b'"error' not in response.body:
             return None
         try:
             tree = response.json()
         except MappingError:
             return None
         if not self.rules:
-            _refuse_error_beside_nothing(tree, response)
+            _refuse_failure(tree, response, judged, partial=partial)
         for index, (rule, path, message) in enumerate(self.rules):
             found = path.all(tree)
             if holds(rule, found):
@@ -78,20 +93,66 @@ class BodyErrors:
         return KINDS[rule.kind](redact(f"{text}: {said}" if said else text))
 
 
-def _refuse_error_beside_nothing(tree: object, response: Response) -> None:
-    """Refuse a body that tells an error and whose only lists are empty: "no results" is not what it says.
+def _refuse_failure(tree: object, response: Response, judged: Judged, *, partial: bool) -> None:
+    """Refuse a body that says that the call failed, wholly or for a part of what was sent.
 
     Raises:
-        Unavailable: unless the file has rules of its own.
+        IngestFailed: an add that was not stored.
+        Unavailable: a search that gave no result or only a part of it.
     """
-    if not isinstance(tree, dict):
+    if judged == "add":
+        said = _failure(tree) or _error_told(tree)
+        said = said or ("" if partial else next(filter(None, map(_failure_of_element, _elements(tree))), ""))
+        if said:
+            text = f"{response.request} -> {response.status}: it was not stored: {said}"
+            raise IngestFailed(redact(text), hint=HINT)
         return
-    told = next((tree[name] for name in ERROR_KEYS if tree.get(name)), None)
-    others = [value for name, value in tree.items() if name not in ERROR_KEYS and isinstance(value, list | dict)]
-    if isinstance(told, str | list | dict) and [] in others and not any(others):
-        said = compact(told)[:SHOWN_OF_VALUE]
-        hint = 'if it is none, say so: errors: {error_when: [{path: "$.error", equals: "..."}]} has the last word'
-        raise Unavailable(redact(f"{response.request} -> {response.status}: error and no result: {said}"), hint=hint)
+    if judged == "search":
+        said = _failure(tree) or _cut_short(tree, response.status)
+        if said:
+            raise Unavailable(redact(f"{response.request} -> {response.status}: no full result: {said}"), hint=HINT)
+    if isinstance(tree, dict) and (said := _error_told(tree)):
+        others = [value for name, value in tree.items() if name not in ERROR_KEYS and isinstance(value, list | dict)]
+        if [] in others and not any(others):
+            text = f"{response.request} -> {response.status}: error and no result: {said}"
+            raise Unavailable(redact(text), hint=HINT)
+
+
+def _failure(node: object) -> str:
+    """What an object says where it says plainly that it failed; empty otherwise."""
+    if not isinstance(node, dict):
+        return ""
+    failed = any(node.get(name) is False for name in FLAGS) or any(_is_failure(node.get(name)) for name in STATUSES)
+    return compact(node)[:SHOWN_OF_VALUE] if failed else ""
+
+
+def _is_failure(status: object) -> bool:
+    if isinstance(status, str):
+        return status.lower() in FAILED
+    return isinstance(status, int) and 400 <= status < 600
+
+
+def _error_told(node: object) -> str:
+    if not isinstance(node, dict):
+        return ""
+    told = next((node[name] for name in ERROR_KEYS if node.get(name)), None)
+    return compact(told)[:SHOWN_OF_VALUE] if isinstance(told, str | list | dict) else ""
+
+
+def _failure_of_element(node: object) -> str:
+    return _failure(node) or (compact(node)[:SHOWN_OF_VALUE] if _error_told(node) else "")
+
+
+def _elements(tree: object) -> list[object]:
+    """The elements of the answer: itself a list, or the lists in it."""
+    lists = [tree] if not isinstance(tree, dict) else list(tree.values())
+    return [element for one in lists if isinstance(one, list) for element in one]
+
+
+def _cut_short(tree: object, status: int) -> str:
+    if status in INCOMPLETE:
+        return f"{status} says that the answer is not whole"
+    return "timed_out is true" if isinstance(tree, dict) and tree.get("timed_out") is True else ""
 
 
 def holds(rule: ErrorRule, found: list[object]) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -81,7 +82,7 @@ class HttpChannel:
             multipart=filled.form,
             idempotent=call.idempotent,
             ok_statuses=call.ok_statuses,
-            read=self.errors.read,
+            read=partial(self.errors.read, judged=call.judged, partial=call.reads_parts, ok=call.ok_statuses),
             timeout_s=call.timeout_s,
         )
         return Answer(await self.http.call(call.endpoint, request))

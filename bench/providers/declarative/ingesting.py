@@ -141,7 +141,10 @@ class Adding:
         calls = call.steps or (call,)
         names = [f"{key}.steps[{index}]" for index in range(len(call.steps))] or [key]
         return cls(
-            steps=tuple(wire.call(name, step, traffic="add") for name, step in zip(names, calls, strict=True)),
+            steps=tuple(
+                wire.call(name, step, traffic="add", judged="add", reads_parts=call.partial is not None)
+                for name, step in zip(names, calls, strict=True)
+            ),
             reading=Reading.of(call.response, f"{key}.response"),
             refusals=Refusals.of(call.partial, f"{key}.partial") if call.partial else None,
             shape=shape,

@@ -22,6 +22,7 @@ from bench.http import Endpoint
 from bench.http import Part as HttpPart
 from bench.http.message import SAFE_TO_REPEAT
 from bench.providers.declarative.answer import WHOLE, Answer, Field, compact
+from bench.providers.declarative.bodyerrors import Judged
 from bench.providers.declarative.health import Health
 from bench.providers.endpoints import Traffic, endpoints_of
 from bench.providers.protocol import ProviderContext
@@ -87,7 +88,16 @@ class Wire:
         wire.health = Health.of(wire, health) if health is not None else None
         return wire
 
-    def call(self, key: str, call: Call, *, traffic: Traffic, ok: Sequence[int] = ()) -> Wired:
+    def call(
+        self,
+        key: str,
+        call: Call,
+        *,
+        traffic: Traffic,
+        ok: Sequence[int] = (),
+        judged: Judged = "other",
+        reads_parts: bool = False,
+    ) -> Wired:
         """Compile one call that stands under ``key``."""
         compiler = self.compiler
         multipart = call.multipart
@@ -108,6 +118,8 @@ class Wire:
             idempotency_header=call.idempotency.header if call.idempotency else None,
             idempotent=_repeatable(call, traffic),
             timeout_s=call.timeout / 1000 if call.timeout else None,
+            judged=judged,
+            reads_parts=reads_parts,
         )
 
 
@@ -136,6 +148,9 @@ class Wired:
     idempotency_header: str | None
     idempotent: bool | None
     timeout_s: float | None
+    judged: Judged = "other"
+    reads_parts: bool = False
+    """the config says itself which elements of a good answer failed"""
 
     @property
     def is_repeatable(self) -> bool:

@@ -49,7 +49,7 @@ class Searching:
         """Compile the search of a config."""
         page = search.page
         return cls(
-            call=wire.call("search", search, traffic="search"),
+            call=wire.call("search", search, traffic="search", judged="search"),
             reading=HitReading.of(search.response, "search.response", wire=wire, threaded=shape.threaded),
             shape=shape,
             vectors=vectors,

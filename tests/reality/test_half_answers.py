@@ -1,0 +1,136 @@
+"""A good status with a bad body: what was not stored, not searched, not said or said on another day is never a score
+without a word."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from bench.journal import Reader
+from bench.report.fold import fold
+from tests.reality.conftest import WorldOn
+from tests.reality.memory_stub import MemoryStub
+from tests.small_world import World
+
+NOT_STORED: list[tuple[dict[str, Any], int]] = [
+    ({"success": False, "message": "no room"}, 200),
+    ({"ok": False, "message": "no room"}, 200),
+    ({"status": "error", "message": "no room"}, 200),
+    ({"status": "FAILED", "message": "no room"}, 202),
+    ({"status": 507, "message": "no room"}, 200),
+    ({"error": "no room"}, 200),
+    ({"results": [], "errors": [{"detail": "no room"}]}, 200),
+    ({"results": [{"id": "1", "status": 200}, {"id": "2", "status": 422, "error": "no room"}]}, 207),
+    ({"results": [{"id": "1", "status": "error", "message": "no room"}]}, 200),
+]
+
+
+@pytest.mark.parametrize(("body", "status"), NOT_STORED)
+async def test_an_add_that_says_that_it_stored_nothing_is_no_memory(
+    body: dict[str, Any], status: int, world_on: WorldOn
+) -> None:
+    def refusing(call: int, _request: web.Request, _body: object) -> web.Response | None:
+        return None if call == 1 else web.json_response({**body, "job_id": "j"}, status=status)
+
+    world = await world_on(MemoryStub({"add": refusing}), corpora=1, items=2)
+    outcome = await world.run(providers="faulty")
+    assert outcome.exit_code == 4
+    assert {row[0] for row in world.query(outcome.run_id, "select outcome from score")} == {"ingest_failed"}
+    (message,) = world.query(outcome.run_id, "select distinct text from message where text like '%not stored%'")
+    assert "no room" in message[0]
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"success": False}, 200),
+        ({"status": "error"}, 200),
+        ({"timed_out": True}, 200),
+        ({"status": "pending"}, 202),
+        ({}, 206),
+    ],
+)
+async def test_a_search_that_did_not_look_everywhere_is_asked_again(
+    body: dict[str, Any], status: int, world_on: WorldOn
+) -> None:
+    def half(call: int, _request: web.Request, _body: object) -> web.Response | None:
+        return None if call > 1 else web.json_response({"results": [], **body}, status=status)
+
+    world = await world_on(MemoryStub({"search": half}), corpora=1, items=1)
+    outcome = await world.run(providers="faulty", isolation="off")
+    assert outcome.exit_code == 0
+    log = world.query(outcome.run_id, "select outcome from call where endpoint = 'faulty.search'")
+    assert {row[0] for row in log} == {"ok", "unavailable"}
+    assert {row[0] for row in world.query(outcome.run_id, "select outcome from score")} == {"ok"}
+
+
+async def test_a_rule_of_the_config_has_the_last_word(world_on: WorldOn) -> None:
+    stub = MemoryStub()
+
+    def odd(_call: int, request: web.Request, body: dict[str, object]) -> web.Response:
+        return web.json_response({**stub.usual("search", request, body), "success": False})
+
+    stub.answers = {"search": odd}
+    world = await world_on(stub, corpora=1, items=1)
+    world.provider("faulty", extra='errors: {error_when: [{path: "$.fault", exists: true}]}\n')
+    assert (await world.run(providers="faulty")).exit_code == 0
+
+
+async def test_a_service_that_forgets_everything_in_a_run_gives_no_score(world_on: WorldOn) -> None:
+    stub = MemoryStub()
+
+    def forgetful(_call: int, _request: web.Request, body: dict[str, object]) -> None:
+        if str(body["query"]).endswith("?") and stub.spaces:
+            stub.spaces.clear()
+
+    stub.answers = {"search": forgetful}
+    world = await world_on(stub, corpora=1, items=3)
+    outcome = await world.run(providers="faulty")
+    assert outcome.exit_code == 4
+    assert {row[0] for row in world.query(outcome.run_id, "select outcome from score")} == {"not_ready"}
+
+
+def changed(stub: MemoryStub, **values: str) -> MemoryStub:
+    """Hits with other values, of every hit or (``first_``) of the first one."""
+
+    def odd(_call: int, request: web.Request, body: dict[str, object]) -> web.Response:
+        answer: dict[str, Any] = json.loads(json.dumps(stub.usual("search", request, body)))
+        for hit in answer["results"]:
+            hit.update({name: value for name, value in values.items() if not name.startswith("first_")})
+        for hit in answer["results"][:1]:
+            hit.update({name.removeprefix("first_"): value for name, value in values.items() if "first_" in name})
+        return web.json_response(answer)
+
+    stub.answers = {"search": odd}
+    return stub
+
+
+async def notes(world: World, run_id: str) -> str:
+    async with Reader.open(world.workspace / "checkpoints" / run_id) as reader:
+        (job,) = (await fold(reader)).jobs
+    return "\n".join(job.notes)
+
+
+@pytest.mark.parametrize("text", ["", " \n"])
+async def test_hits_without_any_text_are_no_answer_of_a_memory(text: str, world_on: WorldOn) -> None:
+    world = await world_on(changed(MemoryStub(), memory=text), corpora=1, items=2)
+    outcome = await world.run(providers="faulty")
+    assert outcome.exit_code == 4
+    assert {row[0] for row in world.query(outcome.run_id, "select outcome from score")} == {"mapping"}
+
+
+async def test_some_hits_without_text_are_said(world_on: WorldOn) -> None:
+    world = await world_on(changed(MemoryStub(), first_memory=""), corpora=1, items=2, sessions=3)
+    outcome = await world.run(providers="faulty", isolation="off")
+    assert "whose text is empty" in await notes(world, outcome.run_id)
+
+
+@pytest.mark.parametrize(("at", "said"), [("2031-01-01T00:00:00Z", True), ("", False)])
+async def test_hits_that_are_dated_on_the_day_of_storing_are_said(at: str, said: bool, world_on: WorldOn) -> None:
+    world = await world_on(changed(MemoryStub(), at=at), corpora=1, items=2)
+    world.provider("faulty", **{'scoreField: "$.score"': 'scoreField: "$.score", when: "$.at"'})
+    outcome = await world.run(providers="faulty")
+    assert ("dated on another day" in await notes(world, outcome.run_id)) is said
