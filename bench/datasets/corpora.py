@@ -195,6 +195,8 @@ def _session(name: str, raw: RawSession, lookup: Lookup, removed_roles: Collecti
                 when=turn.when,
             )
         )
+    if not any(turn.text.strip() or turn.caption for turn in turns):
+        lookup.empty.add(name)
     return Session(id=name, turns=tuple(turns), when=raw.when, date_text=raw.date_text, metadata=raw.metadata)
 
 

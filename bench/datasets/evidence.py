@@ -51,6 +51,8 @@ class Lookup:
     """who said what -> id of the first such turn; None where no reference is the text of a turn"""
     removed: set[str] = field(default_factory=set)
     """ids of turns whose role is not ingested"""
+    empty: set[str] = field(default_factory=set)
+    """ids of sessions of which nothing is ingested: no memory can hold what they are evidence of"""
 
     def known_as(self, row: int, name: str) -> str:
         """The id that the corpus has for what a row calls so; that row's own meaning wins."""
@@ -117,7 +119,9 @@ class EvidenceRule:
             reference = lookup.known_as(item.place.index, named)
             if reference in lookup.turns:
                 turns.add(reference)
-            elif reference in lookup.sessions:
+            elif reference in lookup.empty and self.roles_removed:
+                flags.add(REMOVED)
+            elif reference in lookup.sessions and reference not in lookup.empty:
                 sessions.add(reference)
             else:
                 flags.add(UNRESOLVED)
@@ -127,7 +131,7 @@ class EvidenceRule:
         """The first reference that names nothing."""
         for reference in self._references(item, lookup, set()):
             known = lookup.known_as(item.place.index, reference)
-            if known not in lookup.turns and known not in lookup.sessions:
+            if known not in lookup.turns and (known not in lookup.sessions or known in lookup.empty):
                 return reference
         return ""
 

@@ -131,8 +131,8 @@ class RowParser:
         whole = f" ({self.lost_whole} of them nothing else, so they have no retrieval score)" if self.lost_whole else ""
         return (
             f"{self.config.place('evidence')}: {self.lost_items} items name evidence that is no session and no turn of "
-            f'their history{whole}: "{reference}" of item "{item.id}" ({item.place}); map the ids of sessions '
-            "(sessionIdField) or turns (itemSchema.id, dialogId)"
+            f'their history, or a session without text{whole}: "{reference}" of item "{item.id}" ({item.place}); map '
+            "the ids of sessions (sessionIdField) or turns (itemSchema.id, dialogId)"
         )
 
     def last_session(self, sessions: Sequence[Session]) -> Session | None:

@@ -26,7 +26,7 @@ from bench.plan.ranges import gaps_of
 from bench.plan.record import JobRecord, read
 from bench.plan.validity import deciding, in_words, invalid_reasons
 from bench.report.answers import answer_notes
-from bench.report.gathering import Counts, gathered, job_facts, measures, size_notes
+from bench.report.gathering import Counts, gathered, job_facts, measures, size_notes, version_notes
 from bench.report.gold import gold_notes, gold_scores
 
 UNMAPPED_ALLOWED = 0.1
@@ -152,7 +152,7 @@ async def fold(reader: Reader, *, by: Sequence[str] = (), benchmark: str | None 
     jobs = []
     for record in _records(reader, benchmark):
         scoped = (event.message for event in standing if event.scope in (record.lane, record.key))
-        told = tuple(dict.fromkeys(filter(None, scoped)))
+        told = (*dict.fromkeys(filter(None, scoped)), *version_notes(events, record))
         uncleared = sum(event.kind == NOT_CLEARED for event in events if event.scope == record.lane)
         jobs.append(await _fold_job(reader, record, by=by, told=told, uncleared=uncleared))
     _refuse_unknown_dimension(jobs, by)

@@ -17,7 +17,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from bench.errors import ConfigError
-from bench.journal import CorpusKind, Reader
+from bench.journal import CorpusKind, Event, Reader
 from bench.journal.records import CorpusFacts as StoredCorpus
 from bench.journal.records import Spent, Values
 from bench.metrics import Pool, item_metrics, open_metrics
@@ -214,3 +214,16 @@ def _corpus_facts(stored: StoredCorpus) -> CorpusFacts:
         cost_usd=None if unknown else str(sum((Decimal(one.cost_usd) for one in spent), Decimal(0))),
         priced=bool(spent),
     )
+
+
+def version_notes(events: Sequence[Event], record: JobRecord) -> tuple[str, ...]:
+    """A note where the memory system was replaced between two starts of the run."""
+    answered = [
+        event.data.get("upstream")
+        for event in events
+        if event.kind == "provider_version" and event.scope == record.lane
+    ]
+    versions = list(dict.fromkeys(str(version) for version in answered if version is not None))
+    if len(versions) < 2:
+        return ()
+    return (f"several versions of {record.provider} answered in this run: {', then '.join(versions)}",)

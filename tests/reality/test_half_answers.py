@@ -134,3 +134,22 @@ async def test_hits_that_are_dated_on_the_day_of_storing_are_said(at: str, said:
     world.provider("faulty", **{'scoreField: "$.score"': 'scoreField: "$.score", when: "$.at"'})
     outcome = await world.run(providers="faulty")
     assert ("dated on another day" in await notes(world, outcome.run_id)) is said
+
+
+async def test_a_service_that_was_replaced_between_two_starts_is_said(world_on: WorldOn) -> None:
+    versions = iter(["1.0", "2.0", "2.0"])
+
+    def version(_call: int, _request: web.Request, _body: object) -> web.Response:
+        return web.json_response({"version": next(versions)})
+
+    def refusing(call: int, _request: web.Request, _body: object) -> web.Response | None:
+        return web.json_response({"detail": "no"}, status=400) if call == 1 else None
+
+    stub = MemoryStub({"version": version, "add": refusing})
+    world = await world_on(stub, corpora=1, items=2)
+    named = 'version: {method: GET, path: /v1/version, value: "$.version"}\n  clear:'
+    world.provider("faulty", **{"clear:": named})
+    first = await world.run(providers="faulty")
+    assert "several versions" not in await notes(world, first.run_id)
+    await world.resume(first.run_id)
+    assert "several versions of faulty answered in this run: 1.0, then 2.0" in await notes(world, first.run_id)
