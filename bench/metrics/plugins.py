@@ -15,8 +15,10 @@ import importlib.util
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.machinery import SourceFileLoader
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from types import CodeType, ModuleType
 from typing import cast
 
 from bench.errors import ConfigError
@@ -102,20 +104,34 @@ def load_file(reference: str, *, folder: Path, where: str | None = None) -> type
     return loaded
 
 
-def _module(path: Path, reference: str, where: str | None) -> object:
+def _module(path: Path, reference: str, where: str | None) -> ModuleType:
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    name = f"bench_plugin_{path.stem}_{digest[:12]}"
+    try:
+        return import_path(path, f"bench_plugin_{path.stem}_{digest[:12]}")
+    except (ImportError, AttributeError, SyntaxError, NameError, ValueError, TypeError, OSError) as error:
+        raise ConfigError(
+            f"{reference} cannot be imported: {type(error).__name__}: {error}", where=where, hint="correct the file"
+        ) from error
+
+
+class _FromText(SourceFileLoader):
+    """Compile what the file holds now: cached bytecode is checked by size and whole second only."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+
+def import_path(path: Path, name: str) -> ModuleType:
+    """Import a file as the module ``name``, once per process; raise what the file raises."""
     if name in sys.modules:
         return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, path)
+    spec = importlib.util.spec_from_file_location(name, path, loader=_FromText(name, str(path)))
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except (ImportError, AttributeError, SyntaxError, NameError, ValueError, TypeError, OSError) as error:
+    except BaseException:
         del sys.modules[name]
-        raise ConfigError(
-            f"{reference} cannot be imported: {type(error).__name__}: {error}", where=where, hint="mend the file"
-        ) from error
+        raise
     return module

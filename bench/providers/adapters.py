@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import importlib.util
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from importlib.metadata import entry_points
@@ -18,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from bench.config.findings import did_you_mean
 from bench.config.provider.adapters import BUILT_INS
 from bench.errors import ConfigError
+from bench.metrics.plugins import import_path
 from bench.providers.protocol import Capabilities, Provider, ProviderContext
 
 if TYPE_CHECKING:
@@ -98,21 +97,12 @@ def _from_file(path: Path, where: str | None) -> object:
         raise ConfigError(f"no such adapter file: {path}", where=where, hint="the path starts beside the config")
     # by its content too: a file that was edited is another module, as it is another plan
     digest = hashlib.sha256(str(path.resolve()).encode() + path.read_bytes()).hexdigest()[:12]
-    name = f"bench_adapter_{digest}_{path.stem}"
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None, "its name ends with .py"
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        return import_path(path, f"bench_adapter_{digest}_{path.stem}")
     except PLUG_IN_FAULTS as error:
-        del sys.modules[name]
         raise ConfigError(
             f"adapter file {path.name} fails: {type(error).__name__}: {error}", where=where, hint="correct the file"
         ) from error
-    return module
 
 
 def _checked(module: object, name: str, adapter: str, where: str | None) -> ProviderClass:

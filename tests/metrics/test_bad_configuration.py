@@ -231,9 +231,9 @@ CLASS = "./m.py:C"
             "import nothing_like_it",
             CLASS,
             "./m.py:C cannot be imported: ModuleNotFoundError: No module named 'nothing_like_it'",
-            "mend the file",
+            "correct the file",
         ),
-        ("1 +", CLASS, "./m.py:C cannot be imported: SyntaxError: invalid syntax (m.py, line 1)", "mend the file"),
+        ("1 +", CLASS, "./m.py:C cannot be imported: SyntaxError: invalid syntax (m.py, line 1)", "correct the file"),
         ("class C: pass", CLASS, "metric ./m.py:C has no name", "see docs: what a metric plug-in must have"),
         (
             "class C: name = 'x'",
