@@ -10,27 +10,64 @@ from __future__ import annotations
 
 import re
 
-_NAMES = "think|thinking|thought|thoughts|reasoning|reflection|scratchpad"
+from bench.visible import HIDDEN
+
+_NAMES = "think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis"
+_SPACE = "[ \\t\\u200b-\\u200d\\u2060\\ufeff]{0,4}"
 _TAG = re.compile(
-    rf"<[ \t]{{0,4}}(?P<close>/?)[ \t]{{0,4}}(?:\w{{1,16}}:)?(?P<name>{_NAMES})(?:[ \t/][^<>]{{0,200}})?>"
+    rf"(?:<|&lt;){_SPACE}(?P<close>/?){_SPACE}(?:\w{{1,16}}:)?(?P<name>{_NAMES})(?:[ \t/][^<>]{{0,200}})?(?:>|&gt;)"
     r"|◁(?P<close2>/?)(?P<name2>think)▷"
     r"|\[(?P<close3>/?)(?P<name3>THINK)\]"
-    r"|<\|(?P<edge>begin|end)_of_(?P<name4>thought)\|>",
-    re.IGNORECASE,
+    r"|<\|(?P<edge>begin|start|end)_(?:of_)?(?P<name4>think|thinking|thought|reasoning)\|>"
+    r"|(?P<name5><unused9(?P<last>[45])>)"
+    r"|<details[ ][^<>]{0,80}type=\"(?P<name6>reasoning)\"[^<>]{0,200}>|(?P<close6></details>)"
+    r"|^```[ ]?(?P<name7>thinking|thought|reasoning)[ ]*$|^(?P<close7>```)[ ]*$",
+    re.IGNORECASE | re.MULTILINE,
 )
+_ENDS = {"close6": "details", "close7": "fence"}
+"""marks that close other things too: they end a block of their kind, and mean nothing outside of one"""
 _CHANNEL = re.compile(r"<\|channel\|>(?P<name>\w{1,20})[^<\n]{0,80}<\|message\|>")
-_STEMS = ("think", "thought", "reasoning", "reflection", "scratchpad")
+_BARE_CHANNELS = ("analysis", "assistantfinal")
+"""channels whose marks were dropped by the server"""
+_STEMS = ("think", "thought", "reasoning", "reflection", "scratchpad", "analysis", "<unused9")
 MANY = 100_000
 """a text with more opening brackets is a loop of its model, and no answer"""
 _CONTROL = re.compile(r"<\|(?:return|end|start|message)\|>(?:assistant)?")
+_SEEN = re.compile(rf"[^\s{HIDDEN.pattern[1:]}")
+_TURN_BEGINS = re.compile(
+    r"\s*(?:<\|im_start\|>assistant\s|<\|start_header_id\|>assistant<\|end_header_id\|>|<\|assistant\|>"
+    r"|<start_of_turn>model\s|<\|begin_of_text\|>|<\|START_RESPONSE\|>|<\|begin_of_(?:solution|box)\|>)\s*",
+    re.IGNORECASE,
+)
+_TURN_ENDS = re.compile(
+    r"<\|(?:im_end|eot_id|eom_id|end_of_text|endoftext|end_of_turn|end_of_turn_token|return|end|eos|im_start|user"
+    r"|start_header_id|END_RESPONSE|end_of_(?:solution|box))\|>|<(?:end|start)_of_turn>|<｜end▁of▁sentence｜>|</s>",
+    re.IGNORECASE,
+)
 
 
 def without_reasoning(text: str) -> str | None:
     """Return a text without its reasoning blocks; None when one of them is never closed.
 
     What stands before a closing tag that was never opened is reasoning too: the opening tag was part of the prompt.
+    What stands after a mark that ends the turn was said by nobody, and characters that nobody sees are no text.
     """
-    text = _final_channel(text) if "<|channel|>" in text else text
+    rest = _outside_blocks(_final_channel(text))
+    return None if rest is None else _own_turn(rest)
+
+
+def _own_turn(text: str) -> str:
+    """The text up to the mark that ends its turn, without the marks that begin it."""
+    begins = _TURN_BEGINS.match(text)
+    while begins is not None:
+        text = text[begins.end() :]
+        begins = _TURN_BEGINS.match(text)
+    ends = next((end for end in _TURN_ENDS.finditer(text) if end.group() != "</s>" or "<s>" not in text), None)
+    said = text if ends is None else text[: ends.start()].rstrip()
+    return said if not said.strip() or _SEEN.search(said) else ""
+
+
+def _outside_blocks(text: str) -> str | None:
     lowered = text.lower()
     if not any(stem in lowered for stem in _STEMS):
         return text
@@ -40,6 +77,8 @@ def without_reasoning(text: str) -> str | None:
     at, inside = 0, ""
     for tag in _TAG.finditer(text):
         name, closes = _read(tag)
+        if not inside and closes and name in _ENDS.values():
+            continue
         if inside:
             if closes and name == inside:
                 inside, at = "", tag.end()
@@ -52,13 +91,24 @@ def without_reasoning(text: str) -> str | None:
 
 
 def _read(tag: re.Match[str]) -> tuple[str, bool]:
+    """What kind of block a tag belongs to, and whether it closes one."""
+    for key, kind in _ENDS.items():
+        if tag[key]:
+            return kind, True
+    if tag["name5"]:
+        return "unused", tag["last"] == "5"
+    if tag["name6"] or tag["name7"]:
+        return "details" if tag["name6"] else "fence", False
     name = next(found for key in ("name", "name2", "name3", "name4") if (found := tag[key]))
     closes = bool(tag["close"] or tag["close2"] or tag["close3"]) or (tag["edge"] or "").lower() == "end"
     return name.lower(), closes
 
 
 def _final_channel(text: str) -> str:
-    """The last message of the channel ``final``; without one, the text is all reasoning."""
+    """The last message of the channel ``final``; without one, a text with channels is all reasoning."""
+    if "<|channel|>" not in text:
+        opens, final = _BARE_CHANNELS
+        return text.rpartition(final)[2] if text.startswith(opens) and final in text else text
     last = _CHANNEL.search(text, text.rindex("<|channel|>"))
     if last is None or last["name"] != "final":
         return "<think>"

@@ -9,6 +9,7 @@ Example::
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 
 TYPES: Mapping[str, tuple[type, ...]] = {
@@ -21,6 +22,8 @@ TYPES: Mapping[str, tuple[type, ...]] = {
     "null": (type(None),),
 }
 FENCE = "```"
+_TICKED = re.compile(r"[\[(] ?[xX✓✔] ?[\])]|[☑☒✅]")
+_UNTICKED = re.compile(r"(?:\[ {0,3}\]|\( {1,3}\)|☐)[^\n\[☐☑☒✅]*")
 
 
 class RepeatedKey(ValueError):
@@ -49,6 +52,16 @@ def unfenced(text: str) -> str:
         return bare
     first, newline, rest = bare[len(FENCE) : -len(FENCE)].partition("\n")
     return rest.strip() if newline and (not first.strip() or first.strip().isalnum()) else bare
+
+
+def ticked(text: str) -> str:
+    """Return a text without the lines of its list of boxes that are not ticked; the text itself where none is ticked.
+
+    Example::
+
+        ticked("[ ] yes\\n[x] no")        # "\\n no"
+    """
+    return _TICKED.sub("", _UNTICKED.sub("", text)) if _TICKED.search(text) and _UNTICKED.search(text) else text
 
 
 def distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -15,7 +15,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 
 from bench.evaluators.words import ANY_WORD, bare_word, value_of_word
-from bench.structured import FENCE, unfenced
+from bench.structured import FENCE, ticked, unfenced
 
 GAP = "\ufffc"
 """stands where something was quoted"""
@@ -49,7 +49,7 @@ _HAS_WORD = re.compile(ANY_WORD, re.IGNORECASE)
 
 def own_lines(text: str, answer: str = "") -> tuple[str, ...]:
     """Return the lines of a judge's text that are its own words, the ones that are not blank."""
-    rest = unicodedata.normalize("NFKC", unfenced(text))
+    rest = ticked(unicodedata.normalize("NFKC", unfenced(text)))
     for quoted in _telling(unicodedata.normalize("NFKC", answer)):
         rest = rest.replace(quoted, GAP)
     rest = "\n".join(_outside_blocks(rest.splitlines()))

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from string import ascii_uppercase
 
 from bench.metrics.normal import normal_form
+from bench.structured import ticked
 
 LONGEST = 64 * 1024
 """characters of an answer that are read"""
@@ -30,7 +31,7 @@ _EMPHASIS = str.maketrans("", "", "*_`$\\")
 _OPEN, _CLOSE = r"[(\[{\"'“‘]{0,3}", r"[)\]}\"'”’]"
 _NOUN = r"(?:answer|option|choice|selection|pick|conclusion)"
 _STATED = re.compile(
-    rf"\b(?P<final>final\s+)?{_NOUN}\b(?:\s*\([^()\n]{{0,40}}\))?\s*"
+    rf"\b(?P<final>final[\s_]*)?{_NOUN}\b[\"']?(?:\s*\([^()\n]{{0,40}}\))?\s*"
     r"(?:(?:is|was|would be|should be|must be)\b|[:=]|->|→|[-–—](?=\s)){1,3}"
     r"\s*(?:(?:the|letter|option|choice|answer|clearly|therefore)\b\s*[:=]?\s*){0,3}",
     re.IGNORECASE,
@@ -55,6 +56,16 @@ _MENTIONED = re.compile(
     r"(?<!\w)(?:\((?P<in>[A-Za-z])\)|(?P<upper>[A-Z])(?=[).:,*]|\s*$|\s+(?:and|or|&)\s+\(?[A-Z]\b))", re.MULTILINE
 )
 _LINE = re.compile(rf"{_OPEN}(?P<letter>[A-Za-z])(?:{_CLOSE}{{1,3}}[.:]?(?=\s|$)|[.:](?=\s|$)|\s*$|\s+[-–—]\s)")
+_DENIED_BEFORE = re.compile(
+    r"(?:\bnot|n['’]t|\bnever|\bneither|\bnor|\bcannot|\bexcept|\brul(?:e|es|ed|ing) out|\bexclud(?:e|es|ed|ing)"
+    r"|\beliminat(?:e|es|ed|ing))\s+(?:be\s+)?(?:the\s+)?(?:(?:option|choice|answer|letter)\s+)?[(\[{\"'“‘]{0,3}\Z",
+    re.IGNORECASE,
+)
+_DENIED_AFTER = re.compile(
+    r"[)\]}\"'”’]{0,3}\s+(?:(?:is|was|are|can|could)\s*(?:not\b|n['’]t\b)|cannot\b"
+    r"|(?:is|was|are)\s+(?:\w+ly\s+)?(?:wrong|incorrect|false|out|excluded|eliminated|ruled out)\b)",
+    re.IGNORECASE,
+)
 _WORDS_TOO = frozenset("AI")
 """letters that are English words: before another word they are no choice"""
 
@@ -83,7 +94,7 @@ def chosen_index(answer: str, choices: Sequence[str]) -> int | None:
     whole = _named(answer, choices)
     if whole is not None or not choices or len(answer) > LONGEST:
         return whole
-    text = unicodedata.normalize("NFKC", answer).strip()
+    text = ticked(unicodedata.normalize("NFKC", answer)).strip()
     for _ in range(2):
         text = _LATEX.sub(r"\1", text)
     for found in (_statements(text, choices), set(_edge_lines(text, choices)), set(_bold(text, choices))):
@@ -144,7 +155,7 @@ def _edge_lines(text: str, choices: Sequence[str]) -> Iterator[int]:
         named, match = _named(line, choices), _LINE.match(line.strip())
         if named is not None:
             yield named
-        elif match is not None and match["letter"].upper() in letters:
+        elif match and match["letter"].upper() in letters and not _DENIED_AFTER.match(line.strip(), match.end()):
             yield letters.index(match["letter"].upper())
 
 
@@ -165,15 +176,23 @@ def _mentioned(text: str, choices: Sequence[str]) -> int | None:
     found = [
         (match.start(), 0, letters.index(letter))
         for match in _MENTIONED.finditer(text)
-        if (letter := (match["in"] or match["upper"]).upper()) in letters
+        if (letter := (match["in"] or match["upper"]).upper()) in letters and not _denied(text, *match.span())
     ]
     if len({place for _, _, place in found}) > 1:
         return None
     for place, choice in enumerate(choices):
-        standing = span.search(text) if (span := _text_of(choice, before=r"(?<!\w)")) else None
-        if standing:
-            found.append((standing.start(), -len(choice), place))
+        span = _text_of(choice, before=r"(?<!\w)")
+        standing = (one.span() for one in span.finditer(text)) if span else iter(())
+        first = next((one for one in standing if not _denied(text, *one)), None)
+        if first is not None:
+            found.append((first[0], -len(choice), place))
     return min(found)[2] if found else None
+
+
+def _denied(text: str, start: int, end: int) -> bool:
+    """Say whether what stands at a place is named only to be ruled out: ``not A``, ``(A) is wrong``."""
+    before = text[max(0, start - 40) : start]
+    return bool(_DENIED_BEFORE.search(before) or _DENIED_AFTER.match(text, end))
 
 
 def _text_of(choice: str, before: str = "") -> re.Pattern[str] | None:

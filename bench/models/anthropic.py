@@ -16,7 +16,7 @@ from bench.models.dialect import (
     as_map,
     finish_of,
     refusal_or_error,
-    text_of,
+    said_in,
     text_or_none,
 )
 from bench.models.streams import join_anthropic
@@ -62,7 +62,7 @@ class Anthropic:
             return Reply(text=wanted, model=text_or_none(tree.get("model")), finish="stop", native_finish=native)
         calls = not wanted and (native == "tool_use" or any(_is(block, "tool_use") for block in blocks))
         return Reply(
-            text="" if calls else wanted or text_of([block for block in blocks if _is(block, "text")]),
+            text="" if calls else wanted or said_in([block for block in blocks if _is(block, "text")], "message answer, content"),
             model=text_or_none(tree.get("model")),
             finish="other" if calls else finish_of(native),
             native_finish=TOOL_CALL if calls else native,

@@ -149,6 +149,22 @@ def text_of(value: object) -> str:
 TEXT_TYPES = (None, "text", "output_text")
 
 
+def said_in(content: object, where: str) -> str:
+    """Return what a reply says: null, a text or a list of texts and blocks.
+
+    Raises:
+        MappingError: content of another shape, which may be an answer that cannot be read.
+    """
+    if isinstance(content, list):
+        return "".join(said_in(part, where) for part in content)
+    if isinstance(content, Mapping) and content.get("type") in TEXT_TYPES and "text" in content:
+        return said_in(content["text"], where)
+    readable = content is None or isinstance(content, str) or (isinstance(content, Mapping) and "type" in content)
+    if not readable:
+        raise MappingError(f"{where}: expected a text or a list of blocks; got {shown(content)}")
+    return content if isinstance(content, str) else ""
+
+
 def finish_of(native: object) -> Finish:
     """Return our name of a finish; an unknown one is ``other``."""
     return FINISHES.get(str(native).lower(), "other")

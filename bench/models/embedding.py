@@ -34,6 +34,8 @@ SIZE_WORDS = (
 """what a refusal speaks of when the request is too large"""
 TOO_LARGE_WORDS = ("batch size", "too large", "too long", "context length", "context size")
 """the same of an error that servers make of it"""
+FEW = 3
+"""texts that differ by more than letter case, and so cannot all have one vector"""
 BLANK = " "
 """sent for an empty text, which every API refuses"""
 
@@ -147,7 +149,7 @@ class RemoteEmbedder:
 
         def read(response: Response) -> Metered:
             body = response.json()
-            vectors[:] = self._checked(self._dialect.read_vectors(body), len(texts))
+            vectors[:] = self._checked(self._dialect.read_vectors(body), texts)
             used = usages.normalise(target.dialect, body, prompt="".join(texts))
             return Metered(model=target.model, usage=used, cost_usd=priced(target, self._price, used, returned=None))
 
@@ -165,9 +167,13 @@ class RemoteEmbedder:
         await self._http.call(self._endpoint, request)
         return vectors
 
-    def _checked(self, vectors: list[tuple[float, ...]], count: int) -> list[tuple[float, ...]]:
-        if len(vectors) != count:
-            raise MappingError(f"{self.name}: {count} texts were sent, {len(vectors)} vectors came back")
+    def _checked(self, vectors: list[tuple[float, ...]], texts: Sequence[str]) -> list[tuple[float, ...]]:
+        if len(vectors) != len(texts):
+            raise MappingError(f"{self.name}: {len(texts)} texts were sent, {len(vectors)} vectors came back")
+        if not any(map(any, vectors)):
+            raise MappingError(f"{self.name}: vectors of zeros have no direction, and nothing can be ranked by them")
+        if len({text.casefold() for text in texts}) >= FEW and len(set(vectors)) == 1:
+            raise MappingError(f"{self.name}: {len(texts)} different texts have one and the same vector")
         for vector in vectors:
             if self._dimension is None:
                 self._dimension = len(vector)

@@ -19,6 +19,7 @@ from bench.models.dialect import (
     error_inside,
     finish_of,
     refusal_or_error,
+    said_in,
     shown,
     text_of,
     text_or_none,
@@ -66,7 +67,7 @@ class OpenAI:
         choice = as_map(choices[0], "chat answer, choices[0]")
         native = text_or_none(choice.get("finish_reason")) or ""
         message = choice.get("message")
-        if message is not None or not native:
+        if message is not None or finish_of(native) in ("stop", "other"):
             message = as_map(message, "chat answer, choices[0].message")
         reply = _reply(tree, message or {}, native)
         error = choice.get("error") or (tree.get("error") if not reply.text.strip() else None)
@@ -121,7 +122,7 @@ def _reply(tree: Mapping[str, object], message: Mapping[str, object], native: st
     if calls or native in (TOOL_CALL, "function_call"):
         finish, native = "other", TOOL_CALL
     return Reply(
-        text="" if native == TOOL_CALL else text_of(message.get("content")) or refusal or "",
+        text="" if native == TOOL_CALL else said_in(message.get("content"), "chat answer, content") or refusal or "",
         model=text_or_none(tree.get("model")),
         finish=finish,
         fingerprint=text_or_none(tree.get("system_fingerprint")),

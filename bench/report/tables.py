@@ -184,7 +184,7 @@ def _top_types(jobs: Sequence[JobReport]) -> list[str]:
 
 
 def _notes(report: Report, jobs: Sequence[JobReport]) -> tuple[str, ...]:
-    """Return the notes of a table; one that holds for several providers is one line that names them all."""
+    """Return the notes of a table; one that holds for several jobs is one line that names them all."""
     # a foreign file is scored without a stored run, and no flag gives it answers
     hint = (
         ["retrieval only: answer metrics need --answering-model"]
@@ -192,10 +192,10 @@ def _notes(report: Report, jobs: Sequence[JobReport]) -> tuple[str, ...]:
         else []
     )
     owners: dict[str, dict[str, None]] = {}
-    for job in jobs:
+    for job, text in zip(jobs, job_texts(jobs), strict=True):
         for note in _job_notes(report, job):
-            owners.setdefault(note, {})[job.record.provider] = None
-    return (*hint, *(f"{', '.join(providers)}: {note}" for note, providers in owners.items()))
+            owners.setdefault(note, {})[text] = None
+    return (*hint, *(f"{', '.join(named)}: {note}" for note, named in owners.items()))
 
 
 def _unanswered(job: JobReport) -> bool:

@@ -1,0 +1,130 @@
+"""Habits of models and servers beyond the usual ones: each ends in the right number or in none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from bench.evaluators.prose import read_prose
+from bench.metrics.choices import chosen_index
+from bench.models.answer import cleaned
+from bench.model import Completion
+from tests.reality.chat_stub import Reply, completion
+from tests.reality.test_answers import Job, Serve, job, serve, workspace
+
+__all__ = ["job", "serve", "workspace"]
+
+CITIES = ("Lund", "Paris", "Oslo", "Rome")
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("<|START_THINKING|>Lund?<|END_THINKING|><|START_RESPONSE|>Paris<|END_RESPONSE|>", "Paris"),
+        ("<|begin_of_thought|>Lund?<|end_of_thought|><|begin_of_solution|>Paris<|end_of_solution|>", "Paris"),
+        ("<unused94>thought\nLund?<unused95>Paris", "Paris"),
+        ("analysisThe user asks; Lund?assistantfinalParis", "Paris"),
+        ('<details type="reasoning" done="true"><summary>Thought for 3 s</summary>Lund?</details>\nParis', "Paris"),
+        ("```thinking\nLund?\n```\nParis", "Paris"),
+        ("&lt;think&gt;Lund?&lt;/think&gt;Paris", "Paris"),
+        ("<\u200bthink>Lund?</\u200bthink>Paris", "Paris"),
+        ("<analysis>Lund?</analysis>Paris", "Paris"),
+        ("Paris<|im_end|>\n<|im_start|>user\nWas it Lund?", "Paris"),
+        ("<|im_start|>assistant\nParis<|im_end|>", "Paris"),
+        ("Paris</s>[INST] Lund? [/INST]", "Paris"),
+        ("\u200b\u2060\ufeff", ""),
+        ("<s>Lund</s> Paris", "<s>Lund</s> Paris"),
+        ("<details>Paris</details> in May", "<details>Paris</details> in May"),
+        ("```\nParis\n```", "```\nParis\n```"),
+        ("analysis of Paris", "analysis of Paris"),
+    ],
+)
+def test_thoughts_marks_and_invented_turns_are_no_part_of_an_answer(text: str, answer: str) -> None:
+    assert cleaned(Completion(text=text, model="m")).text == answer
+
+
+def test_what_a_model_says_after_its_turn_ended_is_not_scored(serve: Serve, job: Job) -> None:
+    serve(completion("In the red drawer.<|im_end|>\n<|im_start|>user\nNot under the blue pot, Pelle, Umea or alto?"))
+    found = job()
+    assert found["metrics"]["contains_match"]["value"] == 0 and found["rows"][0]["answer"] == "In the red drawer."
+    assert "Pelle" in found["rows"][0]["raw_answer"]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        completion({"answer": "Pelle"}),
+        completion(42),
+        completion([{"type": "text", "text": {"value": "Pelle"}}]),
+        {"choices": [{"text": "Pelle", "finish_reason": "stop"}]},
+    ],
+)
+def test_an_answer_in_a_shape_that_cannot_be_read_is_an_error_and_never_an_empty_answer(
+    serve: Serve, job: Job, reply: Reply
+) -> None:
+    serve(reply)
+    found = job()
+    assert found["error_kinds"] == {"mapping": 4} and found["n_scored"] == 0
+
+
+def test_a_list_of_texts_is_one_text(serve: Serve, job: Job) -> None:
+    serve(completion(["Pel", {"type": "text", "text": "le"}]))
+    assert job()["metrics"]["contains_match"]["value"] == 0.25
+
+
+@pytest.mark.parametrize(
+    ("answer", "place"),
+    [
+        ("The answer is not A.", None),
+        ("It is not Lund.", None),
+        ("(A) is incorrect.", None),
+        ("Not Lund but Paris", 1),
+        ("Neither A nor B, so C.", 2),
+        ("A is wrong, C is wrong, D is wrong. So B.", 1),
+        ("I can't be sure, A", 0),
+        ("[ ] A) Lund\n[x] B) Paris\n[ ] C) Oslo", 1),
+        ('{"reasoning": "not A", "answer": "B"}', 1),
+        ('```json\n{"final_answer": "B"}\n```', 1),
+    ],
+)
+def test_an_option_that_is_ruled_out_is_not_chosen(answer: str, place: int | None) -> None:
+    assert chosen_index(answer, CITIES) == place
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("[X] CORRECT\n[ ] INCORRECT", 1.0),
+        ("[ ] CORRECT\n[X] INCORRECT", 0.0),
+        ("- [x] Correct\n- [ ] Incorrect", 1.0),
+        ("☐ CORRECT ☑ INCORRECT", 0.0),
+        ("( ) CORRECT\n(x) INCORRECT", 0.0),
+        ("[ ] CORRECT\n[ ] INCORRECT", "conflict"),
+        ("[[CORRECT]]", 1.0),
+    ],
+)
+def test_only_a_box_that_is_ticked_is_a_verdict(text: str, value: float | str) -> None:
+    assert read_prose(text) == value
+
+
+@pytest.mark.parametrize(("numbers", "words"), [([0.0, 0.0], "vectors of zeros"), ([1.0, 2.0], "one and the same")])
+def test_vectors_that_tell_no_texts_apart_are_an_error(
+    bench: Callable[..., Any], serve: Serve, numbers: list[float], words: str
+) -> None:
+    serve(lambda body: {"data": [{"index": at, "embedding": numbers} for at, _ in enumerate(body["input"])]})
+    done = bench(
+        "run", "--benchmarks", "mini", "--providers", "vector", "--embedding-model", "local/m", "--run-id", "r",
+        "--answering-model", "none", check=4,
+    )  # fmt: skip
+    assert words in done.stdout
+
+
+def test_a_note_names_the_model_of_its_job_where_several_answer(bench: Callable[..., Any], serve: Serve) -> None:
+    serve(lambda body: completion("Pelle", "length" if body["model"] == "short" else "stop"))
+    done = bench(
+        "run", "--benchmarks", "mini", "--providers", "bm25", "--run-id", "r",
+        "--answering-models", "local/short", "local/long",
+    )  # fmt: skip
+    assert "note: bm25 / local/short: 4 answers cut at the token limit" in done.stdout
