@@ -15,15 +15,16 @@ from bench.visible import HIDDEN
 _NAMES = "think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis"
 _SPACE = "[ \\t\\u200b-\\u200d\\u2060\\ufeff]{0,4}"
 _TAG = re.compile(
-    rf"(?:<|&lt;){_SPACE}(?P<close>/?){_SPACE}(?:\w{{1,16}}:)?(?P<name>{_NAMES})(?:[ \t/][^<>]{{0,200}})?(?:>|&gt;)"
+    rf"<{_SPACE}(?P<close>/?){_SPACE}(?:\w{{1,16}}:)?(?P<name>{_NAMES})(?:[ \t/][^<>]{{0,200}})?>"
     r"|◁(?P<close2>/?)(?P<name2>think)▷"
     r"|\[(?P<close3>/?)(?P<name3>THINK)\]"
     r"|<\|(?P<edge>begin|start|end)_(?:of_)?(?P<name4>think|thinking|thought|reasoning)\|>"
-    r"|(?P<name5><unused9(?P<last>[45])>)"
-    r"|<details[ ][^<>]{0,80}type=\"(?P<name6>reasoning)\"[^<>]{0,200}>|(?P<close6></details>)"
-    r"|^```[ ]?(?P<name7>thinking|thought|reasoning)[ ]*$|^(?P<close7>```)[ ]*$",
+    r"|<(?P<name5>unused9)(?P<last>[45])>"
+    r"|<details[ ][^<>]{0,80}type=\"(?P<name6>reasoning)\"[^<>]{0,200}>|<(?P<close6>/details)>"
+    r"|```(?<![^\n]```)[ ]?(?P<name7>thinking|thought|reasoning)[ ]*$|``(?P<close7>`)(?<![^\n]```)[ ]*$",
     re.IGNORECASE | re.MULTILINE,
 )
+_ESCAPED = re.compile(rf"&lt;([ \t]{{0,4}}/?[ \t]{{0,4}}(?:{_NAMES})(?:[ \t/][^<>&]{{0,200}})?)&gt;", re.IGNORECASE)
 _ENDS = {"close6": "details", "close7": "fence"}
 """marks that close other things too: they end a block of their kind, and mean nothing outside of one"""
 _CHANNEL = re.compile(r"<\|channel\|>(?P<name>\w{1,20})[^<\n]{0,80}<\|message\|>")
@@ -35,13 +36,13 @@ MANY = 100_000
 _CONTROL = re.compile(r"<\|(?:return|end|start|message)\|>(?:assistant)?")
 _SEEN = re.compile(rf"[^\s{HIDDEN.pattern[1:]}")
 _TURN_BEGINS = re.compile(
-    r"\s*(?:<\|im_start\|>assistant\s|<\|start_header_id\|>assistant<\|end_header_id\|>|<\|assistant\|>"
-    r"|<start_of_turn>model\s|<\|begin_of_text\|>|<\|START_RESPONSE\|>|<\|begin_of_(?:solution|box)\|>)\s*",
+    r"\s*(?:(?:<\|im_start\|>assistant\s|<\|start_header_id\|>assistant<\|end_header_id\|>|<\|assistant\|>"
+    r"|<start_of_turn>model\s|<\|begin_of_text\|>|<\|START_RESPONSE\|>|<\|begin_of_(?:solution|box)\|>)\s*)+",
     re.IGNORECASE,
 )
 _TURN_ENDS = re.compile(
-    r"<\|(?:im_end|eot_id|eom_id|end_of_text|endoftext|end_of_turn|end_of_turn_token|return|end|eos|im_start|user"
-    r"|start_header_id|END_RESPONSE|end_of_(?:solution|box))\|>|<(?:end|start)_of_turn>|<｜end▁of▁sentence｜>|</s>",
+    r"<(?:\|(?:im_end|eot_id|eom_id|end_of_text|endoftext|end_of_turn|end_of_turn_token|return|end|eos|im_start|user"
+    r"|start_header_id|END_RESPONSE|end_of_(?:solution|box))\||(?:end|start)_of_turn|｜end▁of▁sentence｜|/s)>",
     re.IGNORECASE,
 )
 
@@ -59,10 +60,11 @@ def without_reasoning(text: str) -> str | None:
 def _own_turn(text: str) -> str:
     """The text up to the mark that ends its turn, without the marks that begin it."""
     begins = _TURN_BEGINS.match(text)
-    while begins is not None:
-        text = text[begins.end() :]
-        begins = _TURN_BEGINS.match(text)
-    ends = next((end for end in _TURN_ENDS.finditer(text) if end.group() != "</s>" or "<s>" not in text), None)
+    text = text if begins is None else text[begins.end() :]
+    if text.count("<") > MANY:
+        return text
+    struck = "<s>" in text
+    ends = next((end for end in _TURN_ENDS.finditer(text) if not (struck and end.group() == "</s>")), None)
     said = text if ends is None else text[: ends.start()].rstrip()
     return said if not said.strip() or _SEEN.search(said) else ""
 
@@ -71,7 +73,8 @@ def _outside_blocks(text: str) -> str | None:
     lowered = text.lower()
     if not any(stem in lowered for stem in _STEMS):
         return text
-    if sum(map(text.count, "<◁[")) > MANY:
+    text = _ESCAPED.sub(r"<\1>", text)
+    if sum(map(text.count, ("<", "◁", "[", "```"))) > MANY:
         return None
     said: list[str] = []
     at, inside = 0, ""

@@ -60,9 +60,10 @@ class Anthropic:
         wanted = _tool_input(blocks)
         if wanted and native == "tool_use":
             return Reply(text=wanted, model=text_or_none(tree.get("model")), finish="stop", native_finish=native)
+        said = said_in([block for block in blocks if _is(block, "text")], "message answer, content")
         calls = not wanted and (native == "tool_use" or any(_is(block, "tool_use") for block in blocks))
         return Reply(
-            text="" if calls else wanted or said_in([block for block in blocks if _is(block, "text")], "message answer, content"),
+            text="" if calls else wanted or said,
             model=text_or_none(tree.get("model")),
             finish="other" if calls else finish_of(native),
             native_finish=TOOL_CALL if calls else native,

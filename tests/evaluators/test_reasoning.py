@@ -41,7 +41,23 @@ def test_a_reasoning_block_is_no_part_of_what_is_said(text: str, rest: str | Non
     assert without_reasoning(text) == rest
 
 
-@pytest.mark.parametrize("unit", ["<think>", "</think>", "<think></think>", "<", "< ", "<think ", "◁think▷", "<|", "x"])
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "<think>",
+        "</think>",
+        "<think></think>",
+        "<",
+        "< ",
+        "<think ",
+        "◁think▷",
+        "<|",
+        "x",
+        "```\n",
+        "</s>",
+        "<|assistant|>",
+    ],
+)
 def test_eight_mebibytes_of_anything_are_read_at_once(unit: str) -> None:
     text = unit * (8 * MIB // len(unit.encode())) + "think"
     began = time.process_time()

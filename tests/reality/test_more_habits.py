@@ -9,8 +9,8 @@ import pytest
 
 from bench.evaluators.prose import read_prose
 from bench.metrics.choices import chosen_index
-from bench.models.answer import cleaned
 from bench.model import Completion
+from bench.models.answer import cleaned
 from tests.reality.chat_stub import Reply, completion
 from tests.reality.test_answers import Job, Serve, job, serve, workspace
 
