@@ -1,57 +1,73 @@
-"""Regular expressions that a config holds and that are matched against texts of a server: short, and quick to match.
+"""Regular expressions that a config holds and that are matched against texts from outside: quick on any text.
+
+Two rules keep them so: the ways in which an expression can match are counted, and a text has a bounded length.
 
 Example::
 
     problem_of(r"^doc-(.*)\\.txt$")            # None
-    problem_of(r"(a+)+$")                     # "repeats a part that repeats itself"
+    problem_of(r"(a+)+$")                     # "repeats a part that can match in more than one way"
+    problem_of(r"_abs$", groups=None)         # None: no group is asked for
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator
 from re import _constants, _parser  # type: ignore[attr-defined]
+from typing import Any
 
 LONGEST_TEXT = 512
 """characters of a text that a pattern is matched against; a longer one does not match"""
-MOST_REPEATS = 2
-"""unbounded repeats: with two, matching takes at most the square of the length"""
-LARGEST_COUNT = 64
+MOST_WAYS = LONGEST_TEXT**2
+"""two repeats without a bound"""
+MOST_ANCHORED_WAYS = 16 * MOST_WAYS
+"""after ^ also a few alternatives: the expression is tried at one place only"""
 _REPEATS = frozenset({"MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"})
 
 
-def problem_of(pattern: str) -> str | None:
-    """Return what keeps a pattern from being used, None when it may be."""
+class _Nested(ValueError):
+    """A repeat of something that is itself a choice."""
+
+
+def problem_of(pattern: str, *, groups: int | None = 1) -> str | None:
+    """Return what keeps a pattern from being used, None when it may be; ``groups`` = None: as many as it likes."""
     try:
         compiled = re.compile(pattern)
         tree = _parser.parse(pattern)
+        ways = _ways(tree)
     except (re.error, OverflowError, RecursionError) as error:
         return f"is no regular expression: {error}"
-    if compiled.groups != 1:
+    except _Nested:
+        return "repeats a part that can match in more than one way, such as (a+)+ or (ab|a)*"
+    if groups is not None and compiled.groups != groups:
         return f"needs one group in parentheses around the id, and has {compiled.groups}"
-    repeats = list(_repeats(tree, 0))
-    if any(depth > 1 for depth in repeats):
-        return "repeats a part that repeats itself"
-    if len(repeats) > MOST_REPEATS:
-        return f"has {len(repeats)} repeats such as .* and +, more than {MOST_REPEATS}"
+    anchored = not compiled.flags & re.MULTILINE and str(list(tree)[:1]).startswith("[(AT, AT_BEGINNING")
+    if ways > (MOST_ANCHORED_WAYS if anchored else MOST_WAYS):
+        return "can match in too many ways: use at most two repeats such as .* and +, and begin with ^"
     return None
 
 
-def _repeats(tree: object, depth: int) -> Iterator[int]:
-    """The depth of each repeat that can match many lengths."""
-    for code, argument in tree:  # type: ignore[attr-defined]
-        if str(code) in _REPEATS:
-            least, most, inner = argument
-            wide = most is _constants.MAXREPEAT or int(most) - int(least) > LARGEST_COUNT
-            if wide or int(most) > 1:
-                yield from ([depth + 1] if wide or depth else [])
-                yield from _repeats(inner, depth + 1)
-            else:
-                yield from _repeats(inner, depth)
-        elif str(code) == "SUBPATTERN":
-            yield from _repeats(argument[-1], depth)
-        elif str(code) == "BRANCH":
-            for branch in argument[1]:
-                yield from _repeats(branch, depth)
-        elif str(code) in ("ASSERT", "ASSERT_NOT", "ATOMIC_GROUP"):
-            yield from _repeats(argument[1] if isinstance(argument, tuple) else argument, depth)
+def _ways(tree: Any) -> int:
+    """In how many ways an expression can match at one place of the longest text."""
+    return math.prod(_ways_of(str(code), argument) for code, argument in tree)
+
+
+def _ways_of(code: str, argument: Any) -> int:
+    if code in _REPEATS:
+        return _ways_of_repeat(*argument)
+    if code == "BRANCH":
+        return sum(_ways(part) for part in argument[1])
+    if code == "GROUPREF_EXISTS":
+        return sum(_ways(part) for part in argument[1:] if part is not None)
+    if code in ("SUBPATTERN", "ASSERT", "ASSERT_NOT"):
+        return _ways(argument[-1])
+    return _ways(argument) if code == "ATOMIC_GROUP" else 1
+
+
+def _ways_of_repeat(least: int, most: int, body: Any) -> int:
+    inner = _ways(body)
+    if most <= 1:
+        return inner if least else inner + 1
+    if inner > 1:
+        raise _Nested
+    return LONGEST_TEXT if most is _constants.MAXREPEAT else min(int(most) - int(least) + 1, LONGEST_TEXT)

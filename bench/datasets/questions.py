@@ -17,6 +17,7 @@ from datetime import datetime
 from bench.config.benchmark import BenchmarkConfig
 from bench.config.findings import did_you_mean
 from bench.config.jsonpath import Path
+from bench.config.patterns import LONGEST_TEXT
 from bench.datasets.dates import DateReader
 from bench.datasets.item_paths import ItemPaths, RowPaths, Several
 from bench.datasets.naming import ConfigNames
@@ -241,9 +242,18 @@ class QuestionReader:
     ) -> bool:
         rules = self.config.abstention
         by_field = self._flagged(scopes, place)
-        by_id = self.pattern is not None and self.pattern.search(item_id) is not None
+        by_id = self._named_so(item_id, place)
         by_type = kind is not None and kind in rules.question_types
         return by_id or by_field or by_type or (not answered and _is_trap(scopes[0]))
+
+    def _named_so(self, item_id: str, place: RowPlace) -> bool:
+        """The id fits ``idPattern``; an id that is too long to be searched is an error, not another answer."""
+        if self.pattern is None:
+            return False
+        if len(item_id) > LONGEST_TEXT:
+            text = f"has {len(item_id)} characters; idPattern is matched against {LONGEST_TEXT} at most"
+            raise place.error("item id", text, hint="shorten the ids, or mark abstention by a field")
+        return self.pattern.search(item_id) is not None
 
     def _metadata(self, scopes: list[object], *, kind_id: str | None) -> dict[str, object]:
         """The named metadata, looked for in the question, then the row, then its history."""

@@ -19,6 +19,7 @@ from bench.model import JUDGED, State
 from bench.plan.record import JobRecord
 
 CALIBRATION = "judge_calibration"
+STORED = ("judge", "prompt", "prompt_sha256", "fpr", "fnr", "by_kind", "unparsed")
 ABSTENTION = "abstention"
 BUILT_IN = "builtin"
 FAMILIES = re.compile(
@@ -93,6 +94,8 @@ def scored(states: Mapping[State, int]) -> int:
 class JudgeCalibration:
     """How one judge did on the built-in probes with one prompt of a job."""
 
+    stored: Mapping[str, object]
+    """as it was measured: judge, prompt, prompt_sha256, fpr, fnr, by_kind, unparsed"""
     prompt: str
     accepted_wrong: tuple[float | None, int, tuple[float, float]]
     """share, probes, 95 % interval"""
@@ -113,6 +116,13 @@ class JudgeCalibration:
             return True
         right, right_low = 1 - refused, 1 - refused_high
         return right - wrong - math.hypot(right - right_low, wrong_high - wrong) <= 0
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """Judge, prompt, both rates and the verdicts that could not be read."""
+        rates = (_share(self.accepted_wrong), _share(self.refused_right))
+        verdict = "no better than chance" if self.useless else ""
+        return str(self.stored["judge"]), self.prompt, *rates, str(self.unparsed), verdict
 
     def text(self, judge: str) -> str:
         """One sentence for tables."""
@@ -135,6 +145,7 @@ def calibrations(events: Iterable[Event], record: JobRecord) -> list[JudgeCalibr
             and data.get("prompt_sha256") in digests
         ):
             found[str(data["prompt_sha256"])] = JudgeCalibration(
+                stored={key: data.get(key) for key in STORED},
                 prompt=str(data.get("prompt")),
                 accepted_wrong=_rate(data.get("fpr")),
                 refused_right=_rate(data.get("fnr")),

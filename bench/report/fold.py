@@ -20,7 +20,7 @@ from bench.metrics.fold import fold as fold_metrics
 from bench.metrics.overlay import GoldScores
 from bench.metrics.rules import ONE_CLUSTER
 from bench.model import FAILED_STATES, SCORED_STATES, Measurement, State
-from bench.plan.judges import calibrations, missing_verdicts, related, useless_judge
+from bench.plan.judges import JudgeCalibration, calibrations, missing_verdicts, related, useless_judge
 from bench.plan.leftover import NOT_CLEARED, still_true
 from bench.plan.ranges import gaps_of
 from bench.plan.record import JobRecord, read
@@ -77,6 +77,8 @@ class JobReport:
     commonest: FailedFor | None = None
     """what most items of an INVALID job failed for"""
     notes: tuple[str, ...] = ()
+    calibration: tuple[JudgeCalibration, ...] = ()
+    """how its judge did on the built-in probes, one a prompt; empty where it was not measured"""
 
     @property
     def usage(self) -> dict[str, Spent]:
@@ -208,6 +210,7 @@ async def _fold_job(
         isolation=proof,
         invalid=invalid,
         commonest=next(iter(await reader.failed_for(record.key)), None) if invalid else None,
+        calibration=tuple(calibrations([event for _, event in await reader.events()], record)),
         notes=(
             *told,
             *unmapped_notes(proof),

@@ -48,7 +48,14 @@ def overview(report: Report, *, width: int = WIDE) -> list[Grid]:
 
     ``width`` is the number of characters a line may have: as many types as fit are shown.
     """
-    return [_fitting(report, jobs, width) for jobs in _by_benchmark(report)]
+    return [*(_fitting(report, jobs, width) for jobs in _by_benchmark(report)), *_calibration_grids(report.jobs)]
+
+
+def _calibration_grids(jobs: Sequence[JobReport]) -> list[Grid]:
+    """How each judge did with each prompt; jobs that share them share a row."""
+    rows = tuple(dict.fromkeys(one.cells for job in jobs for one in job.calibration))
+    head = ("judge", "prompt", "wrong accepted (FPR)", "right refused (FNR)", "unparsed", "verdict")
+    return [Grid(title="Judge calibration", head=head, rows=rows, right=(4,))] if rows else []
 
 
 def _fitting(report: Report, jobs: Sequence[JobReport], width: int) -> Grid:
@@ -205,7 +212,8 @@ def _unanswered(job: JobReport) -> bool:
 def _job_notes(report: Report, job: JobReport) -> list[str]:
     invalid = [f"INVALID, {reason}" for reason in job.invalid]
     commonest = [_commonest(report, job.commonest)] if invalid and job.commonest else []
-    return [*invalid, *commonest, *job.notes]
+    in_a_table = {one.text(str(job.record.models.judge)) for one in job.calibration}
+    return [*invalid, *commonest, *(note for note in job.notes if note not in in_a_table)]
 
 
 def _commonest(report: Report, found: FailedFor) -> str:

@@ -43,9 +43,7 @@ def report_json(report: Report) -> dict[str, object]:
                 "benchmark": job.record.benchmark,
                 "provider": job.record.provider,
                 "metrics": timed,
-                "usage": _usage(job),
-                "isolation": asdict(job.isolation),
-                "notes": list(job.notes),
+                **_told(job),
             }
         )
     return {
@@ -62,7 +60,17 @@ def report_json(report: Report) -> dict[str, object]:
 
 def _whole_job(job: JobReport) -> dict[str, object]:
     found = _job(job, list(job.metrics))
-    return found | {"isolation": asdict(job.isolation), "usage": _usage(job), "notes": list(job.notes)}
+    return found | _told(job)
+
+
+def _told(job: JobReport) -> dict[str, object]:
+    """What is known of a job beside its metrics; runs that are alike in all else may differ in it."""
+    return {
+        "isolation": asdict(job.isolation),
+        "usage": _usage(job),
+        "judge_calibration": [dict(one.stored) for one in job.calibration],
+        "notes": list(job.notes),
+    }
 
 
 def _ended(job: JobReport) -> dict[str, object]:

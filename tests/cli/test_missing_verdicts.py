@@ -98,6 +98,13 @@ def test_a_judge_that_tells_right_from_wrong_is_shown_with_its_rates_and_stays_v
     bench(*RUN, *MODELS, "--judge-calibration", check=None)
     notes = job(bench)["notes"]
     assert any(note.startswith("judge calibration, builtin/scripted, prompt default: accepts 0%") for note in notes)
+    calibrated = {one["prompt"]: one for one in job(bench)["judge_calibration"]}
+    assert set(calibrated) == {"default", "abstention"} and calibrated["default"]["fpr"]["value"] == 0
+    assert set(calibrated["default"]) == {"judge", "prompt", "prompt_sha256", "fpr", "fnr", "by_kind", "unparsed"}
+    (measured,) = json.loads(Path("results/r/report.json").read_text())["measured"]["jobs"]
+    assert measured["judge_calibration"] == list(calibrated.values())
+    shown = bench("results", "r", check=None).stdout
+    assert "Judge calibration" in shown and "wrong accepted (FPR)" in shown and "judge calibration, b" not in shown
     assert job(bench)["valid"] is True
 
 

@@ -70,7 +70,22 @@ def test_literals_and_prose_stay() -> None:
 
 
 @pytest.mark.parametrize(
-    "pattern", ["(", "abc", "(a)(b)", "(a+)+", "((a|b)*)*x", "(.*).*.*.*", "(a{1,99999})*", "(?:x+x+)+(y)"]
+    "pattern",
+    [
+        "(",
+        "abc",
+        "(a)(b)",
+        "(a+)+",
+        "((a|b)*)*x",
+        "(.*).*.*.*",
+        "(a{1,99999})*",
+        "(?:x+x+)+(y)",
+        "((?:aa|a)+)$",
+        "((?:a?){40}a{40})",
+        f"({'a?' * 30}{'a' * 30})",
+        "(b?(?:(?:a|aa)*)*)",
+        "(a*a*(?:b|[a-z]x|.q))$",
+    ],
 )
 def test_a_pattern_that_is_no_use_or_slow_is_refused(pattern: str) -> None:
     assert problem_of(pattern) is not None

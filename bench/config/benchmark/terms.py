@@ -18,6 +18,7 @@ from pydantic_core import PydanticCustomError
 
 from bench.config.filenames import SEGMENT, portable
 from bench.config.jsonpath import compile_path
+from bench.config.patterns import problem_of
 from bench.errors import ConfigError
 
 
@@ -36,10 +37,9 @@ def _field_path(value: str) -> str:
 
 
 def _pattern(value: str) -> str:
-    try:
-        re.compile(value)
-    except re.error as error:
-        raise ValueError(f'"{value}" is no regular expression: {error}') from error
+    problem = problem_of(value, groups=None)
+    if problem is not None:
+        raise ValueError(f'"{value}" {problem}')
     return value
 
 
