@@ -173,7 +173,7 @@ BUILT_IN: Mapping[str, BuiltIn] = {
         says="cosine of embeddings as value; needs an embedding model", open=_similarity, keys=("threshold", "model")
     ),
     "mcq": BuiltIn(
-        says="the option that the answer states (`Answer: B`, a boxed letter, the last line), else names, is the right one; none is wrong",
+        says="the option that the answer states, else names, is the right one; none is wrong",
         open=_choice,
     ),
     "rubric": BuiltIn(says="a judge scores each rubric line 0, 0.5 or 1", open=_rubric, keys=_JUDGED),

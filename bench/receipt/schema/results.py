@@ -100,7 +100,7 @@ class Score(Wire):
     n_excluded: Natural
     """items to which it does not apply"""
     n_failed: Natural
-    """items that failed or are pending"""
+    """items that failed, are pending or lack a verdict of the judge"""
     aggregate: Annotated[str, Field(strict=True, pattern=r"^(mean|other|macro:.+)$")]
     """mean; macro:DIMENSION, the mean of its labels' means; or other"""
     interval: Interval | None
