@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
+from bench.config.patterns import problem_of
 from bench.errors import ConfigError, Rejected
 from bench.model import Completion, Prompt, Usage
 from bench.models.usage import estimate, normalise
@@ -85,12 +86,11 @@ def _line(text: str, where: str) -> Line:
     finish = tree.get("finish", "stop")
     if finish not in FINISHES:
         raise ConfigError(f'unknown finish "{finish}"', where=where, hint=f"known: {', '.join(FINISHES)}")
-    try:
-        match = re.compile(tree["match"])
-    except re.error as error:
-        raise ConfigError(f"match is no regular expression: {error}", where=where, hint="see re in Python") from error
+    problem = problem_of(tree["match"], groups=None)
+    if problem is not None:
+        raise ConfigError(f"match {problem}", where=where, hint="see re in Python")
     return Line(
-        match=match,
+        match=re.compile(tree["match"]),
         completion=Completion(
             text=tree["reply"], model=NAME, finish=finish, usage=_usage(tree.get("usage"), where), cost_usd="0"
         ),

@@ -1,0 +1,35 @@
+"""No text from outside keeps our own reading busy, and no expression of a script of replies does."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from bench.errors import ConfigError
+from bench.evaluators.parsing import parse_verdict
+from bench.metrics.choices import chosen_index
+from bench.models.scripted import Scripted
+
+
+@pytest.mark.parametrize(
+    "part",
+    ["(", "A ", "answer ", "answer: ", "**", "\\boxed{", '"', "'", "`", "> ", "{", "correct, ", "not ", "no\n",
+     "<think", "$", " ", "\n", "-", "the answer is ", '{"correctness": ', "final verdict: "],
+)  # fmt: skip
+def test_a_hostile_answer_or_verdict_is_read_in_seconds(part: str) -> None:
+    text = part * (20_000 // len(part))
+    began = time.process_time()
+    chosen_index(text, ("Rome", "Paris", "New York"))
+    parse_verdict(text)
+    assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize("match", ["(a+)+$", "(a|ab)*c", "("])
+def test_a_match_of_a_script_that_may_take_minutes_is_refused_with_its_place(tmp_path: Path, match: str) -> None:
+    script = tmp_path / "replies.jsonl"
+    script.write_text(f'{{"match": ".", "reply": "x"}}\n{{"match": "{match}", "reply": "x"}}\n')
+    with pytest.raises(ConfigError, match="match") as caught:
+        Scripted(script)
+    assert caught.value.where == f"{script}:2:1"
