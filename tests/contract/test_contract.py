@@ -52,7 +52,7 @@ ingest: {batch: {max_items: 50}, on_unknown: repeat}
 
 
 def told(report: DoctorReport) -> dict[str, str]:
-    assert len(report.checks) == 14
+    assert len(report.checks) == 16
     failed = [f"{check.name}: {check.detail}" for check in report.checks if check.outcome == "fail"]
     assert report.ok, failed
     return {check.name: check.outcome for check in report.checks}

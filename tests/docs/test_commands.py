@@ -161,6 +161,7 @@ REASONS = {
     "installs packages",
     "takes minutes",
     "needs a forge",
+    "reads your own files",
 }
 
 
