@@ -170,7 +170,7 @@ class RemoteEmbedder:
     def _checked(self, vectors: list[tuple[float, ...]], texts: Sequence[str]) -> list[tuple[float, ...]]:
         if len(vectors) != len(texts):
             raise MappingError(f"{self.name}: {len(texts)} texts were sent, {len(vectors)} vectors came back")
-        if not any(map(any, vectors)):
+        if not any(map(any, vectors)) and any(map(_has_words, texts)):
             raise MappingError(f"{self.name}: vectors of zeros have no direction, and nothing can be ranked by them")
         if len({text.casefold() for text in texts}) >= FEW and len(set(vectors)) == 1:
             raise MappingError(f"{self.name}: {len(texts)} different texts have one and the same vector")
@@ -238,3 +238,7 @@ def _too_long(error: CallError, text: str) -> Rejected:
 def _unit(vector: tuple[float, ...]) -> tuple[float, ...]:
     length = math.hypot(*vector)
     return tuple(number / length for number in vector) if length else vector
+
+
+def _has_words(text: str) -> bool:
+    return any(letter.isalnum() for letter in text)
