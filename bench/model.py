@@ -13,7 +13,7 @@ Durations are integer microseconds (``*_us``), instants are aware UTC datetimes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
@@ -223,7 +223,7 @@ class Hit:
     when: datetime | None = None
     chunks: tuple[str, ...] = ()
     metadata: Mapping[str, object] = field(default_factory=dict)
-    marks: tuple[str, ...] = ()
+    marks: Iterable[str] = field(default=(), compare=False, repr=False)
     """ids, tags and other short texts beside the content of an unmapped hit: they may show whose it is; not stored"""
 
 

@@ -22,6 +22,8 @@ MILLISECONDS_FROM = 10**11
 
 def number(value: object) -> float | None:
     """Read a finite number, given as such or as text."""
+    if type(value) is float:
+        return value if math.isfinite(value) else None
     if isinstance(value, bool) or not isinstance(value, int | float | str) or _long(value):
         return None
     try:

@@ -75,7 +75,10 @@ def fits(value: object, schema: object) -> bool:
     """Check the part of JSON Schema that verdicts use: type, enum, const, bounds, properties, required, items."""
     if not isinstance(schema, (dict, Mapping)):
         return True
-    if not _fits_type(value, schema.get("type")) or not _fits_bounds(value, schema):
+    wanted = schema.get("type")
+    if wanted is not None and not _fits_type(value, wanted):
+        return False
+    if type(value) in TYPES["number"] and not _fits_bounds(value, schema):
         return False
     if "enum" in schema and not any(_same(value, choice) for choice in schema["enum"]):
         return False
@@ -90,12 +93,10 @@ def _fits_type(value: object, wanted: object) -> bool:
     """Types are exact: what ``json`` reads has no other, and true is no number."""
     if isinstance(wanted, str):
         return type(value) in TYPES.get(wanted, ())
-    return wanted is None or (isinstance(wanted, (list, tuple)) and any(_fits_type(value, name) for name in wanted))
+    return isinstance(wanted, (list, tuple)) and any(_fits_type(value, name) for name in wanted)
 
 
 def _fits_bounds(value: object, schema: Mapping[str, object]) -> bool:
-    if type(value) not in TYPES["number"]:
-        return True
     assert isinstance(value, int | float)
     low, high = schema.get("minimum"), schema.get("maximum")
     if value != value or (isinstance(low, int | float) and value < low):

@@ -90,7 +90,7 @@ def dated(veil: Veil, hits: Sequence[Hit]) -> tuple[tuple[Hit, ...], tuple[str, 
     """Give each hit without a date that of its memory, so that every provider's context is dated alike; and flags."""
     found, flags = [], set[str]()
     for hit in hits:
-        own = veil.date_of(hit.source_ids) if hit.when is None else None
+        own = veil.date_of(hit.source_ids) if hit.when is None and hit.source_ids else None
         if own is not None:
             flags.add(DATES_RESTORED)
         elif hit.when is not None and _is_of_another_day(hit.when, veil, hit):

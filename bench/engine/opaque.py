@@ -10,7 +10,7 @@ corpus and item gets a name made by hashing, the same in every run::
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -42,23 +42,28 @@ class Veil:
         memories = tuple(_veiled(name, benchmark, corpus, one.memory) for name, one in hidden.items())
         return cls(memories=memories, _rendered=hidden)
 
-    def sources(self, memory_ids: Iterable[str]) -> list[RenderedMemory]:
+    def sources(self, memory_ids: Collection[str]) -> list[RenderedMemory]:
         """What a hit stands for, in order and without repeats; unknown ids stand for nothing."""
+        if not memory_ids:
+            return []
         wholes = dict.fromkeys(map(whole_id, memory_ids))
         return [self._rendered[name] for name in wholes if name in self._rendered]
 
-    def knows(self, memory_ids: Iterable[str]) -> bool:
+    def knows(self, memory_ids: Collection[str]) -> bool:
         """Say whether one of these is a memory of this corpus."""
-        return bool(self.sources(memory_ids))
+        return bool(memory_ids) and bool(self.sources(memory_ids))
 
     @cached_property
     def is_dated(self) -> bool:
         """Some memory of the corpus has a date."""
         return any(memory.when is not None for memory in self.memories)
 
-    def date_of(self, memory_ids: Iterable[str]) -> datetime | None:
+    def date_of(self, memory_ids: Collection[str]) -> datetime | None:
         """The date of the first memory that a hit stands for."""
-        return next((one.memory.when for one in self.sources(memory_ids) if one.memory.when is not None), None)
+        for one in self.sources(memory_ids):
+            if one.memory.when is not None:
+                return one.memory.when
+        return None
 
     def missing(self, wanted: Iterable[str], level: Level) -> tuple[str, ...]:
         """Which of these sessions or turns no memory of the corpus stands for."""

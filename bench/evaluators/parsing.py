@@ -19,7 +19,7 @@ from typing import Literal
 from bench.evaluators.jsonverdict import read_objects
 from bench.evaluators.prose import read_prose
 from bench.reasoning import without_reasoning
-from bench.structured import one_object, strict_object
+from bench.structured import fits, one_object
 from bench.values import dataclass
 
 Protocol = Literal["auto", "json", "longmemeval-official"]
@@ -96,8 +96,9 @@ def object_of(
     tree = one_object(rest)
     if tree is None:
         return None, _why_none(rest, finish_reason, "json")
-    read = strict_object(rest, {**schema, "required": [deciding]})
-    return (read, "") if read is not None else (None, _misfit(tree.get(deciding), schema, deciding))
+    if fits(tree, {**schema, "required": [deciding]}):
+        return tree, ""
+    return None, _misfit(tree.get(deciding), schema, deciding)
 
 
 def _misfit(value: object, schema: Mapping[str, object], deciding: str) -> str:

@@ -23,6 +23,8 @@ def decoded(body: bytes, encoding: str, *, max_bytes: int) -> bytes:
         Lost: it ends before its end, or is damaged.
         TooLarge: it unpacks to more than ``max_bytes``.
     """
+    if not encoding:
+        return body
     for name in reversed([one.strip().lower() for one in encoding.split(",")]):
         if name in ("gzip", "x-gzip", "deflate") and body:
             body = _unpacked(body, name, max_bytes)

@@ -144,7 +144,7 @@ class ChatModel:
         reply = heard.reply = self._dialect.read_chat(body)
         dialect = self._target.dialect
         used = heard.usage = usages.normalise(dialect, body, prompt=prompt, reply=reply.text + reply.reasoning)
-        heard.unreadable = usages.unreadable(dialect, body)
+        heard.unreadable = used.estimated and usages.unreadable(dialect, body)
         heard.cost_usd = priced(self._target, self._price, used, returned=reply.model)
         return Metered(model=reply.model or self._target.model, usage=used, cost_usd=heard.cost_usd)
 

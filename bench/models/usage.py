@@ -137,6 +137,8 @@ def _count(block: Mapping[str, object], key: str) -> int:
     value = block.get(key)
     if value is None:
         return 0
+    if type(value) is int and 0 <= value <= MOST:
+        return value
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST or value != int(value):
         raise _Unreadable
     return int(value)

@@ -42,6 +42,7 @@ SHOWN_OF_VALUE = 200
 ERROR_KEYS = ("error", "errors")
 FLAGS = ("success", "ok")
 STATUSES = ("status", "state", "statusCode", "status_code")
+TELLING = frozenset((*FLAGS, *STATUSES))
 FAILED = frozenset({"error", "failed", "failure", "fail"})
 INCOMPLETE = frozenset({202, 206, 207})
 """a search that answers so has not found everything"""
@@ -121,6 +122,8 @@ def _refuse_failure(tree: object, response: Response, judged: Judged, *, partial
 def _failure(node: object) -> str:
     """What an object says where it says plainly that it failed; empty otherwise."""
     if not isinstance(node, dict):
+        return ""
+    if TELLING.isdisjoint(node):
         return ""
     failed = any(node.get(name) is False for name in FLAGS) or any(_is_failure(node.get(name)) for name in STATUSES)
     return compact(node)[:SHOWN_OF_VALUE] if failed else ""

@@ -17,7 +17,7 @@ from bench.config.provider.answers import SearchResponse
 from bench.model import Hit, Space
 from bench.providers.declarative.answer import Answer, Field, as_ids, compact, kind_of
 from bench.providers.declarative.request import Wire
-from bench.providers.declarative.sources import Sent, Sources
+from bench.providers.declarative.sources import Marks, Sent, Sources
 from bench.scalars import instant, number
 
 SHOWN_VALUE = 100
@@ -102,9 +102,9 @@ class HitReading:
 
     def _is_unreadable(self, row: object, hit: Hit) -> bool:
         """Something stands where the score or the date should, and it is none."""
-        scored = self.score if self.kind != "rank" else None
-        pairs = ((scored, hit.score), (self.when, hit.when))
-        return any(field is not None and found is None and _is_there(field, row) for field, found in pairs)
+        if hit.score is None and self.score is not None and self.kind != "rank" and _is_there(self.score, row):
+            return True
+        return hit.when is None and self.when is not None and _is_there(self.when, row)
 
     def _rows(self, answer: Answer) -> list[object]:
         if self.plain:
@@ -156,7 +156,7 @@ class HitReading:
             when=None if self.when is None else instant(_scalar(answer, self.when, row, "a date")),
             chunks=() if self.chunks is None else _chunks(self.chunks, row),
             metadata=metadata if isinstance(metadata, dict) else {},
-            marks=() if sources else self.sources.marks_of(row, content, known),
+            marks=() if sources else Marks(self.sources.forms, row, content, known),
         )
 
     def _content(self, answer: Answer, row: object) -> str:
@@ -214,6 +214,8 @@ def _transformed(score: float, transform: Transform) -> float | None:
 def _scalar(answer: Answer, field: Field, row: object, wanted: str) -> object:
     """What stands at a place that holds a number or text; anything else means that the path is wrong."""
     value = field.path.first(row)
+    if type(value) is float or type(value) is str:
+        return value
     if isinstance(value, bool | dict | list):
         raise answer.error(field, f"expected {wanted}, found {kind_of(value)}: {compact(value)[:SHOWN_VALUE]}")
     return value

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 
 from bench.config.jsonpath import Path, compile_path
@@ -119,23 +119,32 @@ class Sources:
                 return tuple(dict.fromkeys(ours))
         return ()
 
-    def marks_of(self, row: object, content: str, known: Sent) -> tuple[str, ...]:
-        """Give what an unmapped row has in place of an id that was sent: other ids, tags, names."""
-        found = [one for form in self.forms for one in form(row, content, known)]
-        for part in (row, _metadata(row)):
-            for value in part.values() if isinstance(part, dict) else ():
-                found += [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)]
-        return tuple(dict.fromkeys(one for one in found if len(one) <= LONGEST_MARK))
-
     def require_some(self, answer: Answer, hits: Sequence[Hit], known: Sent) -> None:
         """Refuse an answer in which nothing maps although the file says how; before ingest nothing can map.
 
         An id of another namespace shows that the file is right: the service is not.
         """
-        if any(_SENT.fullmatch(mark) for hit in hits for mark in hit.marks):
+        if not (self.declared and hits and known.ids) or any(hit.source_ids for hit in hits):
             return
-        if self.declared and hits and known.ids and not any(hit.source_ids for hit in hits):
+        if not any(_SENT.fullmatch(mark) for hit in hits for mark in hit.marks):
             raise answer.error(self.key, f"none of {len(hits)} hits maps to a memory that was sent")
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What an unmapped row has in place of an id that was sent: other ids, tags, names; looked for when asked for."""
+
+    forms: tuple[Form, ...]
+    row: object
+    content: str
+    known: Sent
+
+    def __iter__(self) -> Iterator[str]:
+        found = [one for form in self.forms for one in form(self.row, self.content, self.known)]
+        for part in (self.row, _metadata(self.row)):
+            for value in part.values() if isinstance(part, dict) else ():
+                found += [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)]
+        return iter(dict.fromkeys(one for one in found if len(one) <= LONGEST_MARK))
 
 
 def _form(form: IdForm, compiler: Compiler) -> Form:
