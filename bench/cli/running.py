@@ -79,9 +79,9 @@ def plan(benchmark: str | None = None, provider: str | None = None, /, *, flags:
     catalog, environment = surroundings()
     ahead = Rehearsal(values=environment.values, dotenv=environment.dotenv)
     made = make_plan(catalog, _request(catalog, flags), ahead)
-    for name in {name: None for lane in made.lanes for name in needs(lane.provider.config)}:
-        if ahead.secret(name) is None and name not in ahead.absent:
-            ahead.absent.append(name)
+    for lane in made.lanes:
+        for name in needs(lane.provider.config):
+            ahead.ensure(name, user=lane.provider.label)
     show_plan(made, flags, unset=ahead.absent)
     return 0
 

@@ -133,7 +133,7 @@ def plan_of(order: Order) -> tuple[Plan, Environment]:
         )
     for lane in plan.running:
         for name in needs(lane.provider.config):
-            environment.require(name, user=lane.provider.label)
+            environment.ensure(name, user=lane.provider.label)
     return plan, environment
 
 

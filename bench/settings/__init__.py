@@ -93,6 +93,18 @@ class Environment:
 
         return SecretStr(self._unset(name, ConfigError(_lacks(user, name), hint=_ways_to_set(name))))
 
+    def ensure(self, name: str, *, user: str) -> None:
+        """Refuse to go on without the variable ``name``, be it a secret or a plain setting, which stays visible.
+
+        Raises:
+            ConfigError: it is not set.
+        """
+        value = self.get(name) or self._from_file(name)
+        if value is None:
+            self._unset(name, ConfigError(_lacks(user, name), hint=_ways_to_set(name)))
+        else:
+            _learn(name, value)
+
     def require_plain(self, name: str, *, user: str, example: str) -> str:
         """The plain variable ``name`` that ``user`` needs.
 

@@ -198,3 +198,20 @@ def test_two_rehearsals_share_nothing() -> None:
     one, two = Rehearsal(), Rehearsal()
     one.resolve("${X}")
     assert (one.absent, two.absent) == (["X"], [])
+
+
+def test_to_ensure_that_a_plain_variable_is_set_hides_it_nowhere_and_a_secret_everywhere() -> None:
+    with redactor.forgetting():
+        environment = of(ACME_URL="http://ensured.test:4711", ACME_KEY="ensured-zebra-93")
+        environment.ensure("ACME_URL", user="acme")
+        environment.ensure("ACME_KEY", user="acme")
+        assert redactor("http://ensured.test:4711 ensured-zebra-93") == "http://ensured.test:4711 [redacted]"
+        with pytest.raises(ConfigError, match="acme needs the environment variable NAME, which is not set"):
+            environment.ensure("NAME", user="acme")
+
+
+def test_looking_ahead_notes_once_what_is_not_set() -> None:
+    ahead = Rehearsal(values={})
+    ahead.ensure("NAME", user="acme")
+    ahead.ensure("NAME", user="other")
+    assert ahead.absent == ["NAME"]
