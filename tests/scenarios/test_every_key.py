@@ -155,6 +155,7 @@ YAML: list[Case] = [
      [{"name": "fact", "allowOffByOne": True}]),
     (FLAT, "groups", {"all": ["fact"]}),
     (FLAT | {"evidence": {"turnIdsField": "gold"}}, "evidence.parser", "dialog_refs"),
+    (FLAT | {"abstention": {"field": "kind", "equals": "none"}}, "abstention.equals", "fact"),
     (FLAT, "abstention.idPattern", "^r$"), (FLAT, "abstention.questionTypes", ["fact"]),
     (FLAT, "questionDate.from", "last_session"), (FLAT, "timezone", "Asia/Tokyo"),
     (FLAT, "dateFormats", ["%Y-%d-%m %H:%M"]), (FLAT, "overlay", "doubts"), (FLAT, "clusterBy", None),
@@ -227,6 +228,7 @@ MANIFEST: list[Case] = [
     (DELETED, "evaluation.fuzzy_match", True), (SIMPLE, "metrics", ["mrr"]),
     (SIMPLE, "required_capabilities", ["update_memory"]), (CHILDREN, "flatten.max_items", 1),
     (CHILDREN, "flatten.promote_fields", ["q"]), (JUDGED, "groups", {"all": ["fact"]}),
+    ({**SIMPLE, "abstention": {"field": "kind", "equals": "none"}}, "abstention.equals", "fact"),
     (SIMPLE, "abstention.id_pattern", "^r$"), (JUDGED, "abstention.question_types", ["fact"]),
     (CHATS, "question_date.from", "last_session"), (CHATS, "timezone", "Asia/Tokyo"),
     (CHATS, "date_formats", ["%Y-%d-%m %H:%M"]), (SIMPLE, "overlay", "doubts"), (SIMPLE, "cluster_by", None),
@@ -238,6 +240,7 @@ IN_RUN = {
     "search.includeChunks": "test_threshold_and_chunks_reach_a_provider_that_maps_them",
     "evaluation.answeringModel.maxTokens": "tests/reality: test_a_benchmark_sets_its_token_limits",
     "evaluation.judge.maxTokens": "tests/reality: test_a_benchmark_sets_its_token_limits",
+    "abstention.phrases": "test_the_phrases_of_a_benchmark_decline",
     "abstention.scoreRetrieval": "test_evidence_of_an_abstention_item_counts_where_the_benchmark_says_so",
 }
 """keys that are seen at the provider or in the results only, and the test below that sees them"""
@@ -305,7 +308,8 @@ def test_each_key_of_a_manifest_changes_what_is_seen(tmp_path: Path, base: Tree,
 
 
 def test_every_key_of_a_manifest_stands_in_the_table() -> None:
-    elsewhere = {"ingestion.phase_delay_ms", "abstention.score_retrieval"}  # tests/engine/test_deleting.py, and below
+    below = {"abstention.score_retrieval", "abstention.phrases"}
+    elsewhere = {"ingestion.phase_delay_ms", *below}  # tests/engine/test_deleting.py
     assert leaves(Manifest) == {key for _, key, _ in MANIFEST} | paths_of(Manifest) | elsewhere
 
 
@@ -409,3 +413,16 @@ async def test_evidence_of_an_abstention_item_counts_where_the_benchmark_says_so
     outcome = await world.run(providers="faulty")
     shown = json.loads(bench(world.workspace, "results", outcome.run_id, "--json", **world.variables).stdout)
     assert shown["jobs"][0]["metrics"]["hit_at_5"]["n"] == n
+
+
+@pytest.mark.parametrize(
+    ("phrases", "states"),
+    [("[]", ["incorrect"] * 4), ("[the vault]", ["abstained", "abstained", "correct", "correct"])],
+)
+async def test_the_phrases_of_a_benchmark_decline(world_of: Worlds, phrases: str, states: list[str]) -> None:
+    world = world_of(corpora=1, items=4)
+    declining = f"abstention: {{questionTypes: [one], phrases: {phrases}}}\nevaluation: {{"
+    facts(world, ("method: contains", "method: exact-match"), ("evaluation: {", declining))
+    outcome = await world.run(providers="faulty", answering_model="builtin/extractive")
+    rows = bench(world.workspace, "export", outcome.run_id, "--format", "jsonl", **world.variables).stdout
+    assert sorted(json.loads(row)["state"] for row in rows.splitlines()) == states
