@@ -66,7 +66,7 @@ def test_sigterm_ends_a_run_with_the_most_epochs(tmp_path: Path) -> None:
     world = World.make(tmp_path, corpora=2, items=40)
     process = world.start(providers=["bm25"], answering_model="builtin/extractive", epochs=1000, run_id="ep")
     wait_for(lambda: (tmp_path / "checkpoints/ep/journal.sqlite").exists())
-    wait_for(lambda: world.query("ep", "SELECT count(*) FROM phase")[0][0] > 50, seconds=60)
+    wait_for(lambda: world.query("ep", "SELECT count(*) FROM phase")[0][0] > 50, seconds=180)
     began = time.monotonic()
     process.send_signal(signal.SIGTERM)
     assert ended(process) == 143

@@ -25,7 +25,7 @@ async def killed_and_resumed(world: World, stub: MemoryStub, *, at: tuple[int, .
         if resume is None:
             flags |= {"providers": "faulty", "run_id": "k", "cleanup": "never"}
         process = world.start(resume=resume, **flags)
-        await anyio.to_thread.run_sync(lambda: wait_for(lambda: stub.calls("add") >= adds, seconds=60))  # noqa: B023
+        await anyio.to_thread.run_sync(lambda: wait_for(lambda: stub.calls("add") >= adds, seconds=180))  # noqa: B023
         await anyio.to_thread.run_sync(kill, process)
         resume = "k"
     outcome = await world.resume("k", cleanup="never")

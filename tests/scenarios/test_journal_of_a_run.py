@@ -41,7 +41,7 @@ async def test_J1_a_full_disk_stops_the_run_and_loses_nothing(world_of: Worlds) 
         env=clean(**world.variables),
         preexec_fn=small_disk,
     )
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=300)
     assert process.returncode == 3, said
     assert world.query("j1", "pragma integrity_check") == [("ok",)]
     ((safe,),) = world.query("j1", "select count(*) from phase")

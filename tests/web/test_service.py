@@ -120,7 +120,7 @@ def test_two_services_on_one_workspace_exit_6(tmp_path: Path) -> None:
     service = ServiceProcess(tmp_path)
     try:
         command = [sys.executable, "-m", "bench", "--workspace", str(tmp_path), "serve", "--port", "0"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
         assert done.returncode == 6 and f"pid {service.process.pid}" in done.stderr
     finally:
         service.end()
