@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from pathlib import Path
+from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,9 @@ __all__ = ["HIDDEN", "KEY_LIKE", "Redactor", "bind", "close", "configure", "log"
 
 NAME = "bench"
 _sinks: list[logging.Handler] = []
+_levels: list[int] = []
+"""of each open run log the level it found; the first one's comes back at the end of the last"""
+_changing = Lock()
 _bound: ContextVar[Mapping[str, str | int]] = ContextVar("bound", default=MappingProxyType({}))
 
 
@@ -124,18 +128,33 @@ def run_log(path: Path, run_id: str) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True)
     handler = _rotating(path)
     handler.addFilter(lambda _: _bound.get().get("run_id") == run_id)
-    root, ours = logging.getLogger(), logging.getLogger(NAME)
-    before = ours.level
-    if not ours.isEnabledFor(logging.INFO):
-        ours.setLevel(logging.INFO)
+    root = logging.getLogger()
     root.addHandler(handler)
     try:
-        with bind(run_id=run_id):
+        with _heard(), bind(run_id=run_id):
             yield
     finally:
         root.removeHandler(handler)
-        ours.setLevel(before)
         handler.close()
+
+
+@contextmanager
+def _heard() -> Iterator[None]:
+    """Let INFO pass for as long as any run log is open: runs side by side end in any order."""
+    import logging
+
+    ours = logging.getLogger(NAME)
+    with _changing:
+        _levels.append(ours.level)
+        if not ours.isEnabledFor(logging.INFO):
+            ours.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        with _changing:
+            level = _levels.pop()
+            if not _levels:
+                ours.setLevel(level)
 
 
 def close() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 from bench.config.catalog import Catalog
 from bench.config.run import RunRequest
 from bench.engine import execute
-from bench.events import close, configure, log
+from bench.events import close, configure, log, run_log
 from bench.plan import make_plan
 from bench.settings import Environment
 from tests.small_world import World
@@ -59,6 +60,30 @@ async def test_runs_side_by_side_in_one_process_keep_their_logs_apart(tmp_path: 
         found = events_of(tmp_path, name)
         assert {one["run_id"] for one in found} == {name}
         assert [one["event"] for one in found].count("run_started") == 1
+
+
+async def test_the_end_of_one_run_silences_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root, ours = logging.getLogger(), logging.getLogger("bench")
+    monkeypatch.setattr(root, "level", logging.WARNING)
+    ours.setLevel(logging.NOTSET)
+    begun, ended = anyio.Event(), anyio.Event()
+
+    async def first() -> None:
+        with run_log(tmp_path / "results/a/run.log", "a"):
+            await begun.wait()
+        ended.set()
+
+    async def second() -> None:
+        with run_log(tmp_path / "results/b/run.log", "b"):
+            begun.set()
+            await ended.wait()
+            log().info("still heard")
+
+    async with anyio.create_task_group() as both:
+        both.start_soon(first)
+        both.start_soon(second)
+    assert [one["event"] for one in events_of(tmp_path, "b")] == ["still heard"]
+    assert ours.level == logging.NOTSET, "the last one to end leaves the level as the first one found it"
 
 
 async def test_the_log_goes_where_the_report_goes(tmp_path: Path) -> None:
