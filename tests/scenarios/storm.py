@@ -55,13 +55,12 @@ async def storm(workspace: Path, run_id: str) -> int:
     return (await execute(plan, environment=environment, observer=Telling())).exit_code
 
 
-def killed_after(workspace: Path, run_id: str, delay_s: float) -> int:
-    """Start one and kill it that long after its first phase is durable; gives how many it had told of by then."""
+def killed_after(workspace: Path, run_id: str, phases: int) -> int:
+    """Start one and kill it when it told of that many durable phases; gives how many it had told of by then."""
     process = subprocess.Popen([sys.executable, __file__, str(workspace), run_id], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
-    while not (told := int(process.stdout.readline())):
+    while (told := int(process.stdout.readline())) < phases:
         pass
-    time.sleep(delay_s)
     process.kill()
     # a line that the kill cut off was not told
     whole = [line for line in process.stdout.read().splitlines(keepends=True) if line.endswith("\n")]
