@@ -223,8 +223,8 @@ def test_evidence_of_a_role_that_is_not_ingested_leaves_turn_by_turn(chat) -> No
     assert dataset.item("q1").flags == ("evidence_removed",)
 
 
-def test_sessions_of_evidence_stay_where_turns_have_no_flag(workspace: Workspace) -> None:
-    """Without turn evidence nobody knows which turn held it: removing a role removes no session."""
+def test_a_session_of_evidence_stays_while_a_turn_of_it_is_ingested(workspace: Workspace) -> None:
+    """Without turn evidence any turn may have held it: only a session of which nothing is left is removed."""
     workspace.yaml(
         "s",
         'name: s\nversion: "1"\ndata: {type: local, path: ./datasets/s.json}\n'
@@ -232,11 +232,11 @@ def test_sessions_of_evidence_stay_where_turns_have_no_flag(workspace: Workspace
         " itemSchema: {role: role, content: content}}}\nevidence: {sessionIdsField: gold}\n"
         "ingestion: {preprocessing: {removeRoles: [user]}}\nevaluation: {method: exact-match}\nmetrics: [accuracy]\n",
     )
-    rows = [{"id": "r", "q": "?", "a": "!", "c": [[turn("x")], [turn("y")], [turn("z", "assistant")]],
-             "ids": ["s", "t", "u"], "gold": ["t"]}]  # fmt: skip
+    rows = [{"id": "r", "q": "?", "a": "!", "c": [[turn("x")], [turn("y")], [turn("z"), turn("w", "assistant")]],
+             "ids": ["s", "t", "u"], "gold": ["t", "u"]}]  # fmt: skip
     workspace.data("s.json", rows)
     item = workspace.open("s").item("r")
-    assert (item.evidence, item.flags) == (Evidence(sessions=("t",)), ())
+    assert (item.evidence, item.flags) == (Evidence(sessions=("u",)), ("evidence_removed",))
 
 
 @pytest.mark.parametrize("gold", list(permutations(["D1:2", "D1:1", "D2:1", "D9:9"]))[::4])

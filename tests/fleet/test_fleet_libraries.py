@@ -47,7 +47,7 @@ async def told(environment: str, name: str, folder: Path, local: dict[str, objec
 
 def failures(report: dict[str, object]) -> list[str]:
     checks = report["checks"]
-    assert isinstance(checks, list) and len(checks) == 14
+    assert isinstance(checks, list) and len(checks) == 16
     return [f"{one['name']}: {one['detail']}" for one in checks if one["outcome"] == "fail"]
 
 
