@@ -53,17 +53,11 @@ def without_reasoning(text: str) -> str | None:
     What stands before a closing tag that was never opened is reasoning too: the opening tag was part of the prompt.
     What stands after a mark that ends the turn was said by nobody, and characters that nobody sees are no text.
     """
-    if _is_plain(text):
+    # in nearly every text none of the marks can be; a long one is told at once too
+    if not ("<" in text or "[" in text or "&" in text or "◁" in text or "```" in text or text[:8] == _BARE_CHANNELS[0]):
         return text if _SEEN.search(text) or not text.strip() else ""
     rest = _outside_blocks(_final_channel(text))
     return None if rest is None else _own_turn(rest)
-
-
-def _is_plain(text: str) -> bool:
-    """Say whether none of the marks can be in a text, as in nearly all; a long one is told at once too."""
-    return not (
-        "<" in text or "[" in text or "&" in text or "◁" in text or "```" in text or text.startswith(_BARE_CHANNELS[0])
-    )
 
 
 def _own_turn(text: str) -> str:

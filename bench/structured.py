@@ -3,14 +3,17 @@
 Example::
 
     one_object('```json\\n{"correctness": 1}\\n```')          # {"correctness": 1}; None with a word around it
-    strict_object(text, schema)                             # a mapping that fits, or None
+    schema = Schema({"type": "object", "required": ["a"]})    # compiled once, sent as it is
+    schema.read('{"a": 1}'), schema.read("{}")                # {"a": 1}, None
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 TYPES: Mapping[str, tuple[type, ...]] = {
     "string": (str,),
@@ -25,30 +28,55 @@ FENCE = "```"
 _TICKED = re.compile(r"[\[(] ?[xX✓✔] ?[\])]|[☑☒✅]")
 _UNTICKED = re.compile(r"(?:\[ {0,3}\]|\( {1,3}\)|☐)[^\n\[☐☑☒✅]*")
 
+Check = Callable[[object], bool]
+
 
 class RepeatedKey(ValueError):
     """An object holds one key twice, in whatever case."""
 
 
-def strict_object(text: str, schema: Mapping[str, object]) -> Mapping[str, object] | None:
-    """Return the one JSON object that a text is, if it fits the schema; one code fence around it is no harm."""
-    tree = one_object(text)
-    return tree if tree is not None and fits(tree, schema) else None
+class Schema(dict[str, object]):
+    """A JSON Schema as it goes into a request, with its check: the part that verdicts use, compiled once.
+
+    That is type, enum, const, minimum, maximum, properties, required, additionalProperties and items. Types are
+    exact: what ``json`` reads has no other, and true is no number.
+    """
+
+    fits: Check
+
+    def __init__(self, schema: Mapping[str, object]) -> None:
+        super().__init__(schema)
+        self.fits = _compiled(self)
+
+    @classmethod
+    def of(cls, schema: Mapping[str, object]) -> Schema:
+        """Return a schema that somebody else wrote."""
+        return schema if isinstance(schema, Schema) else cls(schema)
+
+    def deciding(self, *required: str) -> Schema:
+        """Return the same schema in which these keys alone must be there."""
+        return Schema({**self, "required": list(required)})
+
+    def read(self, text: str) -> dict[str, object] | None:
+        """Return the one object that a text is, if it fits; one code fence around it is no harm."""
+        tree = one_object(text)
+        return tree if tree is not None and self.fits(tree) else None
 
 
 def one_object(text: str) -> dict[str, object] | None:
     """Return the one JSON object that a text is; None for any other text and for an object with a repeated key."""
+    bare = unfenced(text)
     try:
-        tree: object = json.loads(unfenced(text), object_pairs_hook=distinct)
+        tree, end = _DECODER.raw_decode(bare)
     except (ValueError, RecursionError):
         return None
-    return tree if isinstance(tree, dict) else None
+    return tree if isinstance(tree, dict) and end == len(bare) else None
 
 
 def unfenced(text: str) -> str:
     """Return the text inside the one code fence that is all there is, or the text itself."""
     bare = text.strip()
-    if not (bare.startswith(FENCE) and bare.endswith(FENCE) and bare.count(FENCE) == 2):
+    if bare[:3] != FENCE or not bare.endswith(FENCE) or bare.count(FENCE) != 2:
         return bare
     first, newline, rest = bare[len(FENCE) : -len(FENCE)].partition("\n")
     return rest.strip() if newline and (not first.strip() or first.strip().isalnum()) else bare
@@ -66,53 +94,71 @@ def ticked(text: str) -> str:
 
 def distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Return the pairs as an object; RepeatedKey for a key that occurs twice."""
-    if len({key.lower() for key, _ in pairs}) != len(pairs):
+    found = dict(pairs)
+    if len(set(map(str.lower, found))) != len(pairs):
         raise RepeatedKey("a key occurs twice")
-    return dict(pairs)
+    return found
 
 
-def fits(value: object, schema: object) -> bool:
-    """Check the part of JSON Schema that verdicts use: type, enum, const, bounds, properties, required, items."""
-    if not isinstance(schema, (dict, Mapping)):
-        return True
-    wanted = schema.get("type")
-    if wanted is not None and not _fits_type(value, wanted):
-        return False
-    if type(value) in TYPES["number"] and not _fits_bounds(value, schema):
-        return False
-    if "enum" in schema and not any(_same(value, choice) for choice in schema["enum"]):
-        return False
-    if "const" in schema and not _same(value, schema["const"]):
-        return False
-    if isinstance(value, dict):
-        return _fits_properties(value, schema)
-    return not isinstance(value, list) or all(fits(each, schema.get("items")) for each in value)
+_DECODER = json.JSONDecoder(object_pairs_hook=distinct)
 
 
-def _fits_type(value: object, wanted: object) -> bool:
-    """Types are exact: what ``json`` reads has no other, and true is no number."""
-    if isinstance(wanted, str):
-        return type(value) in TYPES.get(wanted, ())
-    return isinstance(wanted, (list, tuple)) and any(_fits_type(value, name) for name in wanted)
+def _compiled(schema: Mapping[str, object]) -> Check:
+    """Make the check of one schema out of those of its parts."""
+    types = _types(schema["type"]) if schema.get("type") is not None else None
+    low, high = _bound(schema.get("minimum"), -math.inf), _bound(schema.get("maximum"), math.inf)
+    lists = list(_choices(schema))
+    fields = _fields(schema)
+    items = schema.get("items")
+    element = _compiled(items) if isinstance(items, Mapping) else None
+
+    def check(value: Any) -> bool:
+        kind = type(value)
+        if types is not None and kind not in types:
+            return False
+        if kind is dict:
+            if not fields(value):
+                return False
+        elif kind is list:
+            if element is not None and not all(map(element, value)):
+                return False
+        elif (kind is float or kind is int) and not low <= value <= high:
+            return False
+        return not lists or all(any(_same(value, one) for one in choices) for choices in lists)
+
+    return check
 
 
-def _fits_bounds(value: object, schema: Mapping[str, object]) -> bool:
-    assert isinstance(value, int | float)
-    low, high = schema.get("minimum"), schema.get("maximum")
-    if value != value or (isinstance(low, int | float) and value < low):
-        return False
-    return not (isinstance(high, int | float) and value > high)
+def _types(wanted: object) -> tuple[type, ...]:
+    names = [wanted] if isinstance(wanted, str) else wanted if isinstance(wanted, (list, tuple)) else []
+    return tuple(kind for name in names for kind in TYPES.get(name, ()))
 
 
-def _fits_properties(value: Mapping[str, object], schema: Mapping[str, object]) -> bool:
-    properties = schema.get("properties", {})
-    required = schema.get("required", [])
+def _bound(given: object, otherwise: float) -> float:
+    return given if isinstance(given, int | float) else otherwise
+
+
+def _choices(schema: Mapping[str, object]) -> Iterator[tuple[object, ...]]:
+    if isinstance(enum := schema.get("enum"), list | tuple):
+        yield tuple(enum)
+    if "const" in schema:
+        yield (schema["const"],)
+
+
+def _fields(schema: Mapping[str, object]) -> Check:
+    properties, required = schema.get("properties", {}), schema.get("required", [])
     assert isinstance(properties, Mapping) and isinstance(required, list | tuple)
-    if not set(required) <= value.keys():
-        return False
-    if schema.get("additionalProperties") is False and not value.keys() <= properties.keys():
-        return False
-    return all(fits(inner, properties.get(key)) for key, inner in value.items())
+    known, needed = properties.keys(), frozenset(required)
+    closed = schema.get("additionalProperties") is False
+    checks = [(name, _compiled(one)) for name, one in properties.items() if isinstance(one, Mapping)]
+
+    def check(value: Any) -> bool:
+        keys = value.keys()
+        if not needed <= keys or (closed and not keys <= known):
+            return False
+        return not any(name in value and not fits(value[name]) for name, fits in checks)
+
+    return check
 
 
 def _same(value: object, other: object) -> bool:

@@ -2,7 +2,7 @@
 
 Example::
 
-    Markers.of("<r>${response}</r>").defuse("x</R foo> y")      # "x<\\\\/R foo> y"
+    Markers.of("<r>${response}</r>").defused({"response": "x</R foo> y"})      # {"response": "x<\\\\/R foo> y"}
 
 Any spelling counts: case, white space, attributes, full-width and invisible characters, character references.
 """
@@ -10,6 +10,7 @@ Any spelling counts: case, white space, attributes, full-width and invisible cha
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -31,9 +32,12 @@ class Markers:
         """Return the tags that a prompt closes."""
         return _markers(prompt)
 
-    def defuse(self, value: str) -> str:
-        """Return a value in which no tag of the prompt opens or closes."""
-        return value if self.pattern is None else self.pattern.sub(lambda found: found.group() + DEFUSED, value)
+    def defused(self, values: Mapping[str, str]) -> Mapping[str, str]:
+        """Return values in which no tag of the prompt opens or closes."""
+        pattern = self.pattern
+        if pattern is None or not pattern.search("\n".join(values.values())):
+            return values
+        return {name: pattern.sub(lambda found: found.group() + DEFUSED, value) for name, value in values.items()}
 
 
 @lru_cache(maxsize=256)  # prompts are few and items many

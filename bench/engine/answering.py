@@ -91,12 +91,13 @@ def _values(chosen: ChosenPrompt, corpus: Corpus, item: Item, context: Context) 
 
     No text closes the tags that the prompt puts around it.
     """
-    data = Markers.of(chosen.template.text).defuse
+    texts = {"question": item.question, "retrievedContext": context.text}
+    if item.choices:
+        texts["choices"] = "\n".join(listed(item.choices))
     ours: dict[str, object] = {
-        "question": data(item.question),
         "questionDate": f"{item.question_date:%Y-%m-%d %H:%M}" if item.question_date else None,
-        "retrievedContext": data(context.text),
-        "choices": data("\n".join(listed(item.choices))) or None,
+        "choices": None,
+        **Markers.of(chosen.template.text).defused(texts),
     }
     names = chosen.template.names
     if names <= ours.keys():

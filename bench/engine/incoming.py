@@ -40,6 +40,8 @@ def hits_without_secrets(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
 
 def completion_without_secrets(said: Completion) -> Completion:
     """Redact every known secret in a model's texts and in what its endpoint says of itself."""
+    if not redactor.knows_any:
+        return said
     texts = {name: text for name in TEXTS if isinstance(text := getattr(said, name), str)}
     if not redactor.holds_secret("\n".join(texts.values())):
         return said

@@ -15,7 +15,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from bench.datasets import ranks
+from bench.datasets import RenderedMemory, ranks
 from bench.engine.incoming import REDACTED_HITS, hits_without_secrets
 from bench.engine.opaque import Veil, opaque
 from bench.engine.records import SearchResult
@@ -43,6 +43,9 @@ K_CAPPED = "k_capped"
 
 DAY_S = 86_400
 
+Sources = Sequence[Sequence[RenderedMemory]]
+"""for each hit the memories that it stands for"""
+
 
 def query_of(lane: OpenLane, item: Item, text: str) -> Query:
     """A question as a provider may see it."""
@@ -60,14 +63,15 @@ def query_of(lane: OpenLane, item: Item, text: str) -> Query:
 def mapped(lane: OpenLane, veil: Veil, found: Found, *, reason: str = "") -> SearchResult:
     """Cut to k, map to the dataset's ids, and say what was odd about the answer."""
     k = lane.plan.benchmark.k
-    kept, dates = dated(veil, found.hits if lane.provider.unbounded else found.hits[:k])
+    kept = tuple(found.hits if lane.provider.unbounded else found.hits[:k])
+    sources = [veil.sources(hit.source_ids) if hit.source_ids else [] for hit in kept]
+    kept, dates = dated(veil, kept, sources)
     if lane.plan.unit == "session":  # its text begins with its date
         dates = tuple(flag for flag in dates if flag != DATES_MISSING)
     slots = None
     if found.ids_available:
-        sources = [veil.sources(hit.source_ids) for hit in kept]
         slots = tuple(ranks(sources, level=lane.plan.level, unit=lane.plan.unit))
-    flags = [*_flags(lane, found, kept), *textless(lane.provider.name, veil, kept)]
+    flags = [*_flags(lane, found, kept), *textless(lane.provider.name, kept, sources)]
     hits = hits_without_secrets(kept)
     if hits is not kept:
         flags.append(REDACTED_HITS)
@@ -86,35 +90,39 @@ def mapped(lane: OpenLane, veil: Veil, found: Found, *, reason: str = "") -> Sea
     )
 
 
-def dated(veil: Veil, hits: Sequence[Hit]) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
+def dated(veil: Veil, hits: Sequence[Hit], sources: Sources) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
     """Give each hit without a date that of its memory, so that every provider's context is dated alike; and flags."""
-    found, flags = [], set[str]()
-    for hit in hits:
-        own = veil.date_of(hit.source_ids) if hit.when is None and hit.source_ids else None
-        if own is not None:
+    found, flags = list(hits), set[str]()
+    for at, (hit, known) in enumerate(zip(hits, sources, strict=True)):
+        own = [one.memory.when for one in known if one.memory.when is not None] if known else []
+        if hit.when is not None:
+            if own and _is_of_another_day(hit.when, own):
+                flags.add(DATES_DIFFER)
+        elif own:
+            found[at] = replace(hit, when=own[0])
             flags.add(DATES_RESTORED)
-        elif hit.when is not None and _is_of_another_day(hit.when, veil, hit):
-            flags.add(DATES_DIFFER)
-        elif hit.when is None and veil.is_dated and not veil.knows(hit.source_ids):
+        elif not known:
             flags.add(DATES_MISSING)
-        found.append(hit if own is None else replace(hit, when=own))
+    if not veil.is_dated:
+        flags.discard(DATES_MISSING)
     return tuple(found), tuple(sorted(flags))
 
 
-def _is_of_another_day(when: datetime, veil: Veil, hit: Hit) -> bool:
-    """More than a time zone apart from each memory that the hit stands for."""
-    own = [one.memory.when for one in veil.sources(hit.source_ids) if one.memory.when is not None]
-    return bool(own) and all(abs((when - date).total_seconds()) > DAY_S for date in own)
+def _is_of_another_day(when: datetime, own: Sequence[datetime]) -> bool:
+    """More than a time zone apart from each memory that a hit stands for."""
+    return all(abs((when - date).total_seconds()) > DAY_S for date in own)
 
 
-def textless(name: str, veil: Veil, hits: Sequence[Hit]) -> tuple[str, ...]:
+def textless(name: str, hits: Sequence[Hit], sources: Sources) -> tuple[str, ...]:
     """Flag hits without text, unless the memory itself has none.
 
     Raises:
         MappingError: no hit of the answer has any.
     """
-    empty = [hit for hit in hits if not (hit.content.strip() or hit.chunks)]
-    lost = [hit for hit in empty if any(one.memory.content.strip() for one in veil.sources(hit.source_ids))]
+    if all(map(str.strip, [hit.content for hit in hits])):
+        return ()
+    empty = [known for hit, known in zip(hits, sources, strict=True) if not (hit.content.strip() or hit.chunks)]
+    lost = [known for known in empty if any(one.memory.content.strip() for one in known)]
     if lost and len(empty) == len(hits):
         raise MappingError(f"{name}: the text of all {len(hits)} hits is empty, that of their memories is not")
     return (WITHOUT_TEXT,) if lost else ()

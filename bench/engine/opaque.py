@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import cached_property
 from hashlib import sha256
 
@@ -57,13 +56,6 @@ class Veil:
     def is_dated(self) -> bool:
         """Some memory of the corpus has a date."""
         return any(memory.when is not None for memory in self.memories)
-
-    def date_of(self, memory_ids: Collection[str]) -> datetime | None:
-        """The date of the first memory that a hit stands for."""
-        for one in self.sources(memory_ids):
-            if one.memory.when is not None:
-                return one.memory.when
-        return None
 
     def missing(self, wanted: Iterable[str], level: Level) -> tuple[str, ...]:
         """Which of these sessions or turns no memory of the corpus stands for."""

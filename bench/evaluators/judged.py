@@ -9,7 +9,7 @@ Example::
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bench.evaluators.parsing import ParsedVerdict, object_of, parse_object, parse_verdict, spoken, unparsed
@@ -17,40 +17,45 @@ from bench.evaluators.prompts import CORRECTNESS_SCHEMA, MAX_TOKENS, JudgePrompt
 from bench.evaluators.protocol import Judge
 from bench.evaluators.refusals import is_refusal
 from bench.model import Completion, Hit, ScoredItem, Verdict
+from bench.structured import Schema
 
 NO_JUDGE = "no_judge"
 NO_RUBRIC = "no_rubric"
 NO_STATEMENTS = "no_statements"
-SCORES_SCHEMA: Mapping[str, object] = {
-    "type": "object",
-    "properties": {
-        "scores": {"type": "array", "items": {"type": "number", "enum": [0, 0.5, 1]}},
-        "reasoning": {"type": "string"},
-    },
-    "required": ["scores", "reasoning"],
-    "additionalProperties": False,
-}
-_LISTED: Mapping[str, object] = {
-    **SCORES_SCHEMA,
-    "properties": {"scores": {"type": "array"}, "reasoning": {"type": "string"}},
-}
+SCORES_SCHEMA = Schema(
+    {
+        "type": "object",
+        "properties": {
+            "scores": {"type": "array", "items": {"type": "number", "enum": [0, 0.5, 1]}},
+            "reasoning": {"type": "string"},
+        },
+        "required": ["scores", "reasoning"],
+        "additionalProperties": False,
+    }
+)
+STATEMENTS_SCHEMA = Schema(
+    {
+        "type": "object",
+        "properties": {
+            "statements": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {"statement": {"type": "string"}, "supported": {"type": "boolean"}},
+                    "required": ["statement", "supported"],
+                    "additionalProperties": False,
+                },
+            }
+        },
+        "required": ["statements"],
+        "additionalProperties": False,
+    }
+)
+_CORRECTNESS = CORRECTNESS_SCHEMA.deciding("correctness")
+_SCORES = Schema(
+    {**SCORES_SCHEMA, "properties": {"scores": {"type": "array"}, "reasoning": {"type": "string"}}}
+).deciding("scores")
 """the same for reading: a score outside the scale has a reason of its own"""
-STATEMENTS_SCHEMA: Mapping[str, object] = {
-    "type": "object",
-    "properties": {
-        "statements": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {"statement": {"type": "string"}, "supported": {"type": "boolean"}},
-                "required": ["statement", "supported"],
-                "additionalProperties": False,
-            },
-        }
-    },
-    "required": ["statements"],
-    "additionalProperties": False,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +94,7 @@ class JudgeEvaluator:
         if said.finish == "refusal":
             return unparsed("refusal")
         if by_schema and self.protocol == "auto":
-            return parse_object(said.text, CORRECTNESS_SCHEMA, finish_reason=said.finish, threshold=self.threshold)
+            return parse_object(said.text, _CORRECTNESS, finish_reason=said.finish, threshold=self.threshold)
         if not said.text.strip():  # the paper's rule takes a missing text for a no
             return unparsed(spoken(said.text, said.finish)[1])
         return parse_verdict(
@@ -149,7 +154,7 @@ class FaithfulnessEvaluator:
 
 def read_scores(text: str, count: int, *, finish_reason: str | None = None) -> tuple[float | None, str]:
     """Return the mean of ``scores``, which must be ``count`` numbers out of 0, 0.5 and 1, or why there is none."""
-    tree, reason = object_of(text, _LISTED, deciding="scores", finish_reason=finish_reason)
+    tree, reason = object_of(text, _SCORES, deciding="scores", finish_reason=finish_reason)
     scores = tree["scores"] if tree is not None else None
     if not isinstance(scores, list) or len(scores) != count:
         return None, reason or "no_verdict"

@@ -19,7 +19,7 @@ from typing import Literal
 from bench.evaluators.jsonverdict import read_objects
 from bench.evaluators.prose import read_prose
 from bench.reasoning import without_reasoning
-from bench.structured import fits, one_object
+from bench.structured import Schema, one_object
 from bench.values import dataclass
 
 Protocol = Literal["auto", "json", "longmemeval-official"]
@@ -72,7 +72,7 @@ def parse_verdict(
 
 
 def parse_object(
-    text: str | None, schema: Mapping[str, object], *, finish_reason: str | None = None, threshold: float = 1.0
+    text: str | None, schema: Schema, *, finish_reason: str | None = None, threshold: float = 1.0
 ) -> ParsedVerdict:
     """Read the one object of a schema with ``correctness`` and, optionally, ``faithfulness``; all else is unparsed."""
     tree, reason = object_of(text, schema, deciding="correctness", finish_reason=finish_reason)
@@ -84,9 +84,9 @@ def parse_object(
 
 
 def object_of(
-    text: str | None, schema: Mapping[str, object], *, deciding: str, finish_reason: str | None = None
+    text: str | None, schema: Schema, *, deciding: str, finish_reason: str | None = None
 ) -> tuple[Mapping[str, object] | None, str]:
-    """Return the one object of a schema that a text is, or why it is none; of its keys only ``deciding`` must be there.
+    """Return the one object of a schema that a text is, or why it is none; the schema requires ``deciding`` alone.
 
     The key that decides must have its type and range, and no key that the schema does not know may stand beside it.
     """
@@ -96,12 +96,12 @@ def object_of(
     tree = one_object(rest)
     if tree is None:
         return None, _why_none(rest, finish_reason, "json")
-    if fits(tree, {**schema, "required": [deciding]}):
+    if schema.fits(tree):
         return tree, ""
     return None, _misfit(tree.get(deciding), schema, deciding)
 
 
-def _misfit(value: object, schema: Mapping[str, object], deciding: str) -> str:
+def _misfit(value: object, schema: Schema, deciding: str) -> str:
     properties = schema.get("properties")
     wanted = properties.get(deciding) if isinstance(properties, Mapping) else None
     number = isinstance(wanted, Mapping) and wanted.get("type") == "number"

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from bench.config.markers import Markers
 from bench.config.templates import Template
 from bench.model import ChatMessage, Hit, Prompt, ScoredItem
+from bench.structured import Schema
 
 NAMES = ("question", "answer", "response", "questionType", "questionDate", "rubric", "evidence")
 DEFAULT = "default"
@@ -30,16 +30,18 @@ OFF_BY_ONE = (
     "\nWhere a number of days, weeks or months is asked for, a count that is one too high or one too low is "
     "still right.\n"
 )
-CORRECTNESS_SCHEMA: Mapping[str, object] = {
-    "type": "object",
-    "properties": {
-        "correctness": {"type": "number", "minimum": 0, "maximum": 1},
-        "faithfulness": {"type": "number", "minimum": 0, "maximum": 1},
-        "reasoning": {"type": "string"},
-    },
-    "required": ["correctness", "faithfulness", "reasoning"],
-    "additionalProperties": False,
-}
+CORRECTNESS_SCHEMA = Schema(
+    {
+        "type": "object",
+        "properties": {
+            "correctness": {"type": "number", "minimum": 0, "maximum": 1},
+            "faithfulness": {"type": "number", "minimum": 0, "maximum": 1},
+            "reasoning": {"type": "string"},
+        },
+        "required": ["correctness", "faithfulness", "reasoning"],
+        "additionalProperties": False,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,26 +50,24 @@ class JudgePrompt:
 
     name: str
     template: Template
+    markers: Markers = field(compare=False, repr=False)
+    """the tags of the text"""
+    asks_for_json: bool = field(compare=False, repr=False)
+    """a prompt that speaks of JSON is asked by schema; one that wants a word is left alone"""
 
     @classmethod
     def of(cls, name: str, text: str, *, where: str | None = None) -> JudgePrompt:
         """Parse; ConfigError for a placeholder that judge prompts do not know."""
-        return cls(name=name, template=Template.parse(text, NAMES, where=where or f"judge prompt {name!r}"))
+        template = Template.parse(text, NAMES, where=where or f"judge prompt {name!r}")
+        return cls(name=name, template=template, markers=Markers.of(text), asks_for_json="json" in text.lower())
 
     @property
     def sha256(self) -> str:
         return self.template.sha256
 
-    @property
-    def asks_for_json(self) -> bool:
-        """A prompt that speaks of JSON is asked by schema; one that wants a word is left alone."""
-        return _speaks_of_json(self.template.text)
-
     def render(self, item: ScoredItem, response: str, hits: Sequence[Hit] = ()) -> str:
         """Fill in one item and what was answered."""
-        markers = Markers.of(self.template.text)
-        values = ((name, value) for name, value in _values(item, response, hits) if value is not None)
-        return self.template.render({name: markers.defuse(value) for name, value in values})
+        return self.template.render(self.markers.defused(_values(item, response, hits)))
 
     def ask(
         self,
@@ -90,23 +90,22 @@ class JudgePrompt:
         )
 
 
-def _values(item: ScoredItem, response: str, hits: Sequence[Hit]) -> list[tuple[str, str | None]]:
+def _values(item: ScoredItem, response: str, hits: Sequence[Hit]) -> dict[str, str]:
+    """What an item has to fill in; a question and a response may be empty, all else is missing then."""
     date = item.question_date
-    texts = [hit.content for hit in hits] or list(item.evidence_texts)
-    return [
-        ("question", item.question),
-        ("answer", " / ".join(item.answers) or None),
-        ("response", response),
-        ("questionType", item.question_type),
-        ("questionDate", None if date is None else f"{date:%Y-%m-%d %H:%M}"),
-        ("rubric", "\n".join(f"{n}. {line}" for n, line in enumerate(item.rubric, start=1)) or None),
-        ("evidence", "\n".join(texts) or None),
-    ]
-
-
-@lru_cache(maxsize=256)  # prompts are few and items many
-def _speaks_of_json(text: str) -> bool:
-    return "json" in text.lower()
+    texts = [hit.content for hit in hits] or item.evidence_texts
+    values = {"question": item.question, "response": response}
+    if answer := " / ".join(item.answers):
+        values["answer"] = answer
+    if item.question_type is not None:
+        values["questionType"] = item.question_type
+    if date is not None:
+        values["questionDate"] = f"{date:%Y-%m-%d %H:%M}"
+    if item.rubric:
+        values["rubric"] = "\n".join([f"{n}. {line}" for n, line in enumerate(item.rubric, start=1)])
+    if evidence := "\n".join(texts):
+        values["evidence"] = evidence
+    return values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,6 @@ Example::
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
 
 from bench.errors import CallError, NoAnswer, Truncated
 from bench.model import Completion, Model, Prompt
@@ -50,25 +49,39 @@ def _spent(said: Completion) -> str:
     return f"; {said.usage.output_tokens} tokens{reasoning}"
 
 
-class Spoken:
-    """A model whose replies are read as answers; one that a provider uses fails where there is none."""
+class Cleaned:
+    """A model that is not ours, without the reasoning in its replies; those behind HTTP leave it out themselves."""
 
-    def __init__(self, model: Model, role: Literal["answering", "judge", "provider"]) -> None:
+    def __init__(self, model: Model) -> None:
         self._model = model
-        self._role = role
 
     @property
     def name(self) -> str:
         return self._model.name
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Return the reply without its reasoning.
+        """Return the reply without its reasoning."""
+        return cleaned(await self._model.complete(prompt))
+
+
+class Answering:
+    """A model that a provider uses: without an answer its call has failed."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    async def complete(self, prompt: Prompt) -> Completion:
+        """Return the reply.
 
         Raises:
-            CallError: the call failed, or a provider's model gave no answer.
+            CallError: the call failed, or gave no answer.
         """
-        said = cleaned(await self._model.complete(prompt))
-        error = no_answer(said) if self._role == "provider" else None
+        said = await self._model.complete(prompt)
+        error = no_answer(said)
         if error is not None:
             error.hint = f"choose a model without reasoning instead of {self.name}"
             raise error

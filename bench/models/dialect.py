@@ -155,14 +155,15 @@ def said_in(content: object, where: str) -> str:
     Raises:
         MappingError: content of another shape, which may be an answer that cannot be read.
     """
+    if isinstance(content, str):
+        return content
     if isinstance(content, list):
         return "".join(said_in(part, where) for part in content)
     if isinstance(content, Mapping) and content.get("type") in TEXT_TYPES and "text" in content:
         return said_in(content["text"], where)
-    readable = content is None or isinstance(content, str) or (isinstance(content, Mapping) and "type" in content)
-    if not readable:
+    if content is not None and not (isinstance(content, Mapping) and "type" in content):
         raise MappingError(f"{where}: expected a text or a list of blocks; got {shown(content)}")
-    return content if isinstance(content, str) else ""
+    return ""
 
 
 def finish_of(native: object) -> Finish:

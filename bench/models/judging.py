@@ -4,7 +4,7 @@ Example::
 
     judge = SchemaJudge(model)
     completion = await judge.ask(prompt)                       # prompt.json_schema says what is wanted
-    verdict = strict_object(completion.text, prompt.json_schema)   # a mapping, or None: the item is unscored
+    verdict = Schema.of(prompt.json_schema).read(completion.text)  # a mapping, or None: the item is unscored
 
 Nothing is guessed from keywords: a text that is not exactly one object of the schema is no verdict.
 """
@@ -17,8 +17,7 @@ from dataclasses import replace
 
 from bench.model import ChatMessage, Completion, Model, Prompt
 from bench.models.chat import joined
-from bench.reasoning import without_reasoning
-from bench.structured import strict_object
+from bench.structured import Schema
 
 REPAIR = (
     "That is not one JSON object that fits the schema. Reply again with that JSON object only, "
@@ -42,8 +41,7 @@ class SchemaJudge:
         schema = prompt.json_schema
         if schema is None or answer.finish in ("length", "refusal"):
             return answer
-        said = without_reasoning(answer.text)
-        if said is None or strict_object(said, schema) is not None:
+        if Schema.of(schema).read(answer.text) is not None:
             return answer
         return joined(answer, await self._model.complete(_repair(prompt, answer, schema)))
 

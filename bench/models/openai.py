@@ -127,15 +127,22 @@ def _reply(tree: Mapping[str, object], message: Mapping[str, object], native: st
         finish=finish,
         fingerprint=text_or_none(tree.get("system_fingerprint")),
         native_finish=native,
-        reasoning=next((text for name in REASONING if (text := text_of(message.get(name)))), ""),
+        reasoning=_reasoning(message),
     )
+
+
+def _reasoning(message: Mapping[str, object]) -> str:
+    for name in REASONING:
+        if name in message and (text := text_of(message[name])):
+            return text
+    return ""
 
 
 def _refusal_part(content: object) -> str | None:
-    parts = content if isinstance(content, list) else []
-    return next(
-        (text for part in parts if isinstance(part, Mapping) and (text := text_or_none(part.get("refusal")))), None
-    )
+    for part in content if isinstance(content, list) else ():
+        if isinstance(part, Mapping) and (text := text_or_none(part.get("refusal"))):
+            return text
+    return None
 
 
 def _index(row: Mapping[str, object], position: int) -> int:

@@ -59,9 +59,10 @@ def open_model(
     Raises:
         ConfigError: unknown name (with the nearest), or a variable that is not set (named).
     """
-    from bench.models.answer import Spoken
+    from bench.models.answer import Answering
 
-    return Spoken(_opened(resolve_name(name), http, environment, role, files or {}, price), role)
+    model = _opened(resolve_name(name), http, environment, role, files or {}, price)
+    return Answering(model) if role == "provider" else model
 
 
 def _opened(
@@ -72,11 +73,13 @@ def _opened(
     files: Mapping[str, ModelFile],
     price: Price | None,
 ) -> Model:
+    from bench.models.answer import Cleaned
+
     if full.startswith("builtin/"):
-        return _builtin(full, environment)
+        return Cleaned(_builtin(full, environment))
     found = _plugin(full, files)
     if found is not None:
-        return found(full, http=http, environment=environment, role=role)
+        return Cleaned(found(full, http=http, environment=environment, role=role))
     from bench.models.chat import ChatModel
     from bench.models.dialect import Wish
 

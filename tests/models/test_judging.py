@@ -11,19 +11,21 @@ from hypothesis import strategies as st
 
 from bench.model import ChatMessage, Completion, Prompt, Usage
 from bench.models.judging import SchemaJudge
-from bench.structured import fits, strict_object
+from bench.structured import Schema
 
-SCHEMA = {
-    "type": "object",
-    "properties": {
-        "correct": {"type": "boolean"},
-        "score": {"type": ["number", "null"], "minimum": 0, "maximum": 1},
-        "label": {"enum": ["good", "bad"]},
-        "reasons": {"type": "array", "items": {"type": "string"}},
-    },
-    "required": ["correct"],
-    "additionalProperties": False,
-}
+SCHEMA = Schema(
+    {
+        "type": "object",
+        "properties": {
+            "correct": {"type": "boolean"},
+            "score": {"type": ["number", "null"], "minimum": 0, "maximum": 1},
+            "label": {"enum": ["good", "bad"]},
+            "reasons": {"type": "array", "items": {"type": "string"}},
+        },
+        "required": ["correct"],
+        "additionalProperties": False,
+    }
+)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +55,7 @@ SCHEMA = {
     ],
 )
 def test_only_one_object_of_the_schema_is_a_reply(text: str, value: object) -> None:
-    found = strict_object(text, SCHEMA)
+    found = SCHEMA.read(text)
     assert found == (json.loads(text) if value is ... else value)
 
 
@@ -65,7 +67,7 @@ def test_only_one_object_of_the_schema_is_a_reply(text: str, value: object) -> N
     )
 )
 def test_every_value_fits_the_empty_schema(value: object) -> None:
-    assert fits(value, {})
+    assert Schema({}).fits(value)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +83,7 @@ def test_every_value_fits_the_empty_schema(value: object) -> None:
     ],
 )
 def test_types_are_exact(value: object, schema: dict[str, object], right: bool) -> None:
-    assert fits(value, schema) is right
+    assert Schema(schema).fits(value) is right
 
 
 @dataclass
@@ -123,7 +125,7 @@ async def test_a_reply_that_does_not_fit_is_repaired_once_and_both_are_paid() ->
 async def test_a_second_reply_that_does_not_fit_is_no_verdict_and_there_is_no_third() -> None:
     model = Replies([reply("yes"), reply("still yes")])
     answer = await SchemaJudge(model).ask(QUESTION)
-    assert answer.text == "still yes" and strict_object(answer.text, SCHEMA) is None
+    assert answer.text == "still yes" and SCHEMA.read(answer.text) is None
     assert len(model.asked) == 2
 
 

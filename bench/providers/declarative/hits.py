@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal, NamedTuple
 
 from bench.config.provider.answers import SearchResponse
@@ -93,18 +94,22 @@ class HitReading:
         known = self.sources.known(space)
         hits = [self._hit(answer, row, rank, known) for rank, row in enumerate(rows)]
         self.sources.require_some(answer, hits, known)
-        unreadable = any(self._is_unreadable(row, hit) for row, hit in zip(rows, hits, strict=True))
+        unreadable = self._any_unreadable(rows, hits)
         if self.order == "as_returned":
             return Page(hits, unreadable)
         sign = 1 if self.order == "asc" else -1
         ordered = sorted(hits, key=lambda hit: math.inf if hit.score is None else sign * hit.score)
         return Page(ordered, unreadable)
 
-    def _is_unreadable(self, row: object, hit: Hit) -> bool:
-        """Something stands where the score or the date should, and it is none."""
-        if hit.score is None and self.score is not None and self.kind != "rank" and _is_there(self.score, row):
-            return True
-        return hit.when is None and self.when is not None and _is_there(self.when, row)
+    def _any_unreadable(self, rows: Sequence[object], hits: Sequence[Hit]) -> bool:
+        """Somewhere something stands where the score or the date should, and it is none."""
+        score, when = None if self.kind == "rank" else self.score, self.when
+        for row, hit in zip(rows, hits, strict=True) if score is not None or when is not None else ():
+            if score is not None and hit.score is None and _is_there(score, row):
+                return True
+            if when is not None and hit.when is None and _is_there(when, row):
+                return True
+        return False
 
     def _rows(self, answer: Answer) -> list[object]:
         if self.plain:
@@ -153,11 +158,14 @@ class HitReading:
             content=content,
             score=None if self.score is None or self.kind == "rank" else self._score(answer, self.score, row),
             source_ids=sources,
-            when=None if self.when is None else instant(_scalar(answer, self.when, row, "a date")),
+            when=None if self.when is None else self._date(answer, self.when, row),
             chunks=() if self.chunks is None else _chunks(self.chunks, row),
             metadata=metadata if isinstance(metadata, dict) else {},
             marks=() if sources else Marks(self.sources.forms, row, content, known),
         )
+
+    def _date(self, answer: Answer, field: Field, row: object) -> datetime | None:
+        return instant(_scalar(answer, field, field.path.first(row), "a date"))
 
     def _content(self, answer: Answer, row: object) -> str:
         """The first path that has text; present and empty is empty, absent everywhere is an error."""
@@ -180,13 +188,13 @@ class HitReading:
 
     def _score(self, answer: Answer, field: Field, row: object) -> float | None:
         """An unreadable score is unknown; where hits are sorted by it, the answer is of no use."""
-        value = _scalar(answer, field, row, "a finite number")
-        found = number(value)
+        value = field.path.first(row)
+        found = value if type(value) is float and math.isfinite(value) else number(_scalar(answer, field, value))
         if found is None and value is not None and self.order != "as_returned":
             raise answer.error(
                 field, f"is no finite number but {compact(value)[:SHOWN_VALUE]}, and hits are sorted by it"
             )
-        return None if found is None else _transformed(found, self.transform)
+        return found if found is None or self.transform == "none" else _transformed(found, self.transform)
 
 
 def _field(key: str, text: str | None) -> Field | None:
@@ -211,11 +219,8 @@ def _transformed(score: float, transform: Transform) -> float | None:
             return None if score == -1 else 1 / (1 + score)
 
 
-def _scalar(answer: Answer, field: Field, row: object, wanted: str) -> object:
+def _scalar(answer: Answer, field: Field, value: object, wanted: str = "a finite number") -> object:
     """What stands at a place that holds a number or text; anything else means that the path is wrong."""
-    value = field.path.first(row)
-    if type(value) is float or type(value) is str:
-        return value
     if isinstance(value, bool | dict | list):
         raise answer.error(field, f"expected {wanted}, found {kind_of(value)}: {compact(value)[:SHOWN_VALUE]}")
     return value
