@@ -18,14 +18,13 @@ from typing import Literal
 
 from bench.evaluators.jsonverdict import read_objects
 from bench.evaluators.prose import read_prose
+from bench.evaluators.quotes import LONGEST
 from bench.reasoning import without_reasoning
 from bench.structured import Schema, one_object
 from bench.values import dataclass
 
 Protocol = Literal["auto", "json", "longmemeval-official"]
 
-LONGEST = 256 * 1024
-"""characters of a text, reasoning left out, that may be a verdict"""
 _REFUSAL = re.compile(r"\b(?:sorry|cannot|can['’]t|unable|as an ai)\b", re.IGNORECASE)
 
 

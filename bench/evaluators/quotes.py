@@ -21,6 +21,8 @@ GAP = "\ufffc"
 """stands where something was quoted"""
 QUOTED = "\ufff9"
 """stands on both sides of one verdict word in quotation marks"""
+LONGEST = 256 * 1024
+"""characters of a text, reasoning left out and ligatures written out, that may be a verdict"""
 SHORTEST_QUOTE = 8
 """characters of a line of the answer that a judge may repeat by chance"""
 MOST_LINES = 64
@@ -50,6 +52,8 @@ _HAS_WORD = re.compile(ANY_WORD, re.IGNORECASE)
 def own_lines(text: str, answer: str = "") -> tuple[str, ...]:
     """Return the lines of a judge's text that are its own words, the ones that are not blank."""
     rest = ticked(unicodedata.normalize("NFKC", unfenced(text)))
+    if len(rest) > LONGEST:
+        return ()
     for quoted in _telling(unicodedata.normalize("NFKC", answer)):
         rest = rest.replace(quoted, GAP)
     rest = "\n".join(_outside_blocks(rest.splitlines()))

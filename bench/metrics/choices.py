@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from string import ascii_uppercase
 
 from bench.metrics.normal import normal_form
@@ -92,9 +93,12 @@ def choice_index(gold: str | None, choices: Sequence[str]) -> int | None:
 def chosen_index(answer: str, choices: Sequence[str]) -> int | None:
     """The option that an answer states, else the only letter or the first option text that it mentions."""
     whole = _named(answer, choices)
-    if whole is not None or not choices or len(answer) > LONGEST:
+    text = answer.strip()
+    if whole is not None or not choices or len(text) > LONGEST:
         return whole
-    text = ticked(unicodedata.normalize("NFKC", answer)).strip()
+    text = ticked(unicodedata.normalize("NFKC", text)).strip()
+    if len(text) > LONGEST:
+        return None
     for _ in range(2):
         text = _LATEX.sub(r"\1", text)
     for found in (_statements(text, choices), set(_edge_lines(text, choices)), set(_bold(text, choices))):
@@ -195,6 +199,7 @@ def _denied(text: str, start: int, end: int) -> bool:
     return bool(_DENIED_BEFORE.search(before) or _DENIED_AFTER.match(text, end))
 
 
+@lru_cache(maxsize=64)  # the options of one item are looked for at many places
 def _text_of(choice: str, before: str = "") -> re.Pattern[str] | None:
     """An option's text that stands alone, whatever the white space between its words."""
     option = re.escape(choice.strip()).replace(r"\ ", r"\s+")
@@ -203,9 +208,14 @@ def _text_of(choice: str, before: str = "") -> re.Pattern[str] | None:
 
 def _named(text: str, choices: Sequence[str]) -> int | None:
     """The option that a text is, and nothing else."""
-    texts = [normal_form(choice) for choice in choices]
-    if normal_form(text) in texts:
-        return texts.index(normal_form(text))
-    plain = text if len(text) > LONGEST else _BOXED.sub(r"\1", _LATEX.sub(r"\1", unicodedata.normalize("NFKC", text)))
-    letter, letters = plain.strip(_AROUND + "\n\t\r").upper(), letters_of(choices)
+    plain = text.strip()
+    if len(plain) <= LONGEST:
+        form, texts = normal_form(plain), [normal_form(choice) for choice in choices]
+        if form in texts:
+            return texts.index(form)
+        plain = unicodedata.normalize("NFKC", plain)
+        if len(plain) <= LONGEST:
+            plain = _BOXED.sub(r"\1", _LATEX.sub(r"\1", plain))
+    bare, letters = plain.strip(_AROUND + "\n\t\r"), letters_of(choices)
+    letter = bare.upper() if len(bare) == 1 else ""
     return letters.index(letter) if len(letter) == 1 and letter in letters else None

@@ -26,6 +26,19 @@ def test_a_hostile_answer_or_verdict_is_read_in_seconds(part: str) -> None:
     assert time.process_time() - began < 5
 
 
+@pytest.mark.parametrize("part", ["☑ ", "ﬁ", "no\n", "ﷺ"])
+def test_an_answer_or_verdict_of_eight_mebibytes_is_read_in_half_a_second(part: str) -> None:
+    text = part * (2**23 // len(part))
+    began = time.process_time()
+    assert chosen_index(text, ("Rome", "Paris", "New York")) is None
+    assert parse_verdict(text).reason == "no_verdict"
+    assert time.process_time() - began < 0.5
+
+
+def test_white_space_around_a_choice_is_not_what_makes_it_long() -> None:
+    assert chosen_index(f"The answer is B.{' ' * 100_000}", ("Rome", "Paris")) == 1
+
+
 @pytest.mark.parametrize("match", ["(a+)+$", "(a|ab)*c", "("])
 def test_a_match_of_a_script_that_may_take_minutes_is_refused_with_its_place(tmp_path: Path, match: str) -> None:
     script = tmp_path / "replies.jsonl"
