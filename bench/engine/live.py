@@ -38,6 +38,7 @@ T = TypeVar("T")
 
 OCCUPIED = "occupied"
 """kind of the refusal to write into the one namespace of a service that holds somebody else's memories"""
+UNANSWERED = frozenset({Unavailable.kind, "timeout"})
 PLUGIN = "plugin"
 """kind of an error that code which is not ours raised"""
 
@@ -96,8 +97,8 @@ class Attempt(Generic[T]):
 
     @property
     def unreached(self) -> bool:
-        """Nobody took the last request, or whoever took it went away."""
-        return self.outcome == Unavailable.kind and bool(self.calls) and self.calls[-1].status is None
+        """The last request got no answer: refused, cut off, or not in time."""
+        return self.outcome in UNANSWERED and bool(self.calls) and self.calls[-1].status is None
 
     @property
     def message(self) -> str:

@@ -25,6 +25,8 @@ class MemoryStub:
     spaces: dict[str, list[dict[str, object]]] = field(default_factory=dict)
     seen: dict[str, list[dict[str, object]]] = field(default_factory=dict)
     """the bodies of each call in order"""
+    cleared: list[int] = field(default_factory=list)
+    """how many memories each clear removed"""
 
     def calls(self, name: str) -> int:
         return len(self.seen.get(name, ()))
@@ -45,7 +47,8 @@ class MemoryStub:
     def usual(self, name: str, request: web.Request, body: Mapping[str, object]) -> dict[str, object]:
         """What a sound server answers."""
         if name == "clear":
-            return {"removed": len(self.spaces.pop(request.path.rpartition("/")[2], []))}
+            self.cleared.append(len(self.spaces.pop(request.path.rpartition("/")[2], [])))
+            return {"removed": self.cleared[-1]}
         kept = self.spaces.setdefault(str(body.get("namespace")), [])
         match name:
             case "add":

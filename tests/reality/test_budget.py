@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from bench.engine.stopping import Stop
 from bench.journal import Reader
+from tests.reality.conftest import WorldOn
+from tests.reality.memory_stub import MemoryStub
 from tests.small_world import PROVIDER, WAITING, World
 
 Worlds = Callable[..., World]
@@ -59,16 +64,19 @@ async def test_the_budget_is_that_of_the_run_over_all_its_resumes(world: World) 
     assert Decimal(outcome.cost_usd) == told(world) == (await spent(world, "r"))[0]
 
 
-async def test_what_is_asked_while_an_index_is_waited_for_is_in_the_ledger_when_the_run_stops(
-    world_of: Worlds,
-) -> None:
-    world = world_of("add:lag:ms=60000", corpora=1, items=2)
-    world.provider("faulty", base=SEARCHED, extra=WAITING)
-    outcome = await world.run(providers="faulty", run_id="r", prices=PRICES, max_time=0.5)
-    assert outcome.stop is Stop.MAX_TIME
-    endpoints = world.control("stats")["providers"]["default"]["endpoints"]
-    (found,) = world.query("r", "select count(*) from call where endpoint = 'faulty.status'")[0]
-    assert found == endpoints["status"]["calls"] > 1
+async def test_what_is_asked_while_an_index_is_waited_for_is_in_the_ledger_when_the_run_stops(world_on: WorldOn) -> None:
+    def pending(number: int, request: web.Request, body: dict[str, object]) -> web.Response:
+        if number == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+        return web.json_response({"status": "pending"})
+
+    stub = MemoryStub(answers={"status": pending})
+    world = await world_on(stub, corpora=1, items=2)
+    patient = SEARCHED.replace("timeout: 2000", "timeout: 60000")
+    world.provider("faulty", base=patient, extra=WAITING.replace("timeout_s: 3", "timeout_s: 300"))
+    outcome = await world.run(providers="faulty", run_id="r", prices=PRICES)
+    assert outcome.stop is Stop.SIGINT
+    assert world.query("r", "select count(*) from call where endpoint = 'faulty.status'") == [(stub.calls("status"),)]
 
 
 @pytest.mark.parametrize("fault", ["add:status:code=500", "search:status:code=503", "add:reset", "search:hang"])
