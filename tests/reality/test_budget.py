@@ -64,7 +64,7 @@ async def test_the_budget_is_that_of_the_run_over_all_its_resumes(world: World) 
     assert Decimal(outcome.cost_usd) == told(world) == (await spent(world, "r"))[0]
 
 
-async def test_what_is_asked_while_an_index_is_waited_for_is_in_the_ledger_when_the_run_stops(world_on: WorldOn) -> None:
+async def test_what_is_asked_while_an_index_is_waited_for_is_in_the_ledger_of_a_stop(world_on: WorldOn) -> None:
     def pending(number: int, request: web.Request, body: dict[str, object]) -> web.Response:
         if number == 3:
             os.kill(os.getpid(), signal.SIGINT)
