@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import anyio
 import pytest
 
 from bench.engine.isolation import FirstWrite
@@ -66,10 +67,14 @@ async def test_no_other_corpus_is_probed_before_the_first_one_was_written(world_
 async def test_a_first_corpus_that_fails_lets_the_next_one_go_ahead() -> None:
     order = FirstWrite()
     await order.turn("a")
+    with anyio.move_on_after(0.01) as waiting:
+        await order.turn("b")
+    assert waiting.cancelled_caught, "one corpus goes first"
     order.leave("a")
-    await order.turn("b")
-    order.done()
-    await order.turn("c")
+    with anyio.fail_after(60):
+        await order.turn("b")
+        order.done()
+        await order.turn("c")
 
 
 def veil(corpus: str, *texts: str) -> Veil:

@@ -66,7 +66,10 @@ def test_a_variable_that_nothing_fills_is_an_error_with_its_place(path: str, tex
 
 
 def test_literals_and_prose_stay() -> None:
-    declared({"description": "uses ${anything}", "vars": {"a": "$${runId}"}, "endpoints.search.body.note": "$${x}"})
+    config = declared(
+        {"description": "uses ${anything}", "vars": {"a": "$${runId}"}, "endpoints.search.body.note": "$${x}"}
+    )
+    assert config.description == "uses ${anything}"
 
 
 @pytest.mark.parametrize(
