@@ -61,14 +61,21 @@ class Redactor:
     """Every secret that this process has seen."""
 
     def __init__(self) -> None:
-        self._known: dict[str, _Needles] = {}
+        self._known: dict[str, tuple[str, ...]] = {}
+        """longest first; with each the plain texts of which every unescaped form of it holds one"""
+        self._needles: tuple[str, ...] = ()
+        """those of all of them"""
 
     def learn(self, secret: str) -> None:
         """Remember a secret; shorter than four characters is not redacted (it would blank ordinary words)."""
         if len(secret) < SHORTEST_SECRET or secret in self._known:
             return
-        known = {**self._known, secret: _Needles(secret)}
-        self._known = dict(sorted(known.items(), key=lambda one: -len(one[0])))
+        known = {**self._known, secret: _needles(secret)}
+        self._remember(dict(sorted(known.items(), key=lambda one: -len(one[0]))))
+
+    def _remember(self, known: dict[str, tuple[str, ...]]) -> None:
+        self._known = known
+        self._needles = tuple(needle for needles in known.values() for needle in needles)
 
     @contextmanager
     def forgetting(self) -> Iterator[None]:
@@ -77,7 +84,7 @@ class Redactor:
         try:
             yield
         finally:
-            self._known = before
+            self._remember(before)
 
     @property
     def knows_any(self) -> bool:
@@ -85,7 +92,8 @@ class Redactor:
 
     def holds_secret(self, text: str) -> bool:
         """Say whether a known secret occurs in ``text`` in any form."""
-        return any(_pattern(secret).search(text) for secret in self._suspects(text))
+        suspects = self._suspects(text)
+        return bool(suspects) and any(_pattern(secret).search(text) for secret in suspects)
 
     def hide(self, text: str) -> str:
         """Replace known secrets, and nothing that merely looks like one."""
@@ -110,12 +118,13 @@ class Redactor:
         """The secrets that the text may hold, longest first."""
         if not self._known:
             return []
-        plainer = _unescaped(text) if "\\" in text or "%" in text or "&" in text else text
-        return [
-            secret
-            for secret, needles in self._known.items()
-            if needles.may_be_in(text) or (plainer is not text and needles.may_be_in(plainer))
-        ]
+        texts = text
+        if "\\" in text or "%" in text or "&" in text:
+            plainer = _unescaped(text)
+            texts = text if plainer is text else f"{text}\n{plainer}"
+        if True not in [needle in texts for needle in self._needles]:
+            return []
+        return [secret for secret, needles in self._known.items() if any(needle in texts for needle in needles)]
 
 
 def _unescaped(text: str) -> str:
@@ -130,19 +139,12 @@ def _unescaped(text: str) -> str:
     return text
 
 
-class _Needles:
-    """Plain texts of which every unescaped form of a secret holds one."""
-
-    __slots__ = ("_texts",)
-
-    def __init__(self, secret: str) -> None:
-        runs: list[str] = re.findall(r"[A-Za-z0-9]{2,}", secret)
-        raw = secret.encode("utf-8", "surrogatepass")
-        # without a run of plain letters there is nothing cheap to look for
-        self._texts = (max(runs, key=len), raw.hex(), raw.hex().upper(), *_base64_forms(raw)) if runs else ("",)
-
-    def may_be_in(self, text: str) -> bool:
-        return any(needle in text for needle in self._texts)
+def _needles(secret: str) -> tuple[str, ...]:
+    """Return plain texts of which every unescaped form of a secret holds one."""
+    runs: list[str] = re.findall(r"[A-Za-z0-9]{2,}", secret)
+    raw = secret.encode("utf-8", "surrogatepass")
+    # without a run of plain letters there is nothing cheap to look for
+    return (max(runs, key=len), raw.hex(), raw.hex().upper(), *_base64_forms(raw)) if runs else ("",)
 
 
 def _base64_forms(raw: bytes) -> tuple[str, ...]:

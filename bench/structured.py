@@ -153,10 +153,11 @@ def _fields(schema: Mapping[str, object]) -> Check:
     checks = [(name, _compiled(one)) for name, one in properties.items() if isinstance(one, Mapping)]
 
     def check(value: Any) -> bool:
+        for name, fits in checks:
+            if name in value and not fits(value[name]):
+                return False
         keys = value.keys()
-        if not needed <= keys or (closed and not keys <= known):
-            return False
-        return not any(name in value and not fits(value[name]) for name, fits in checks)
+        return needed <= keys and (not closed or keys <= known)
 
     return check
 

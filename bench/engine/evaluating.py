@@ -95,7 +95,13 @@ class OnceJudge:
 
     def asked_by(self, evaluator: Evaluator) -> OnceJudge:
         """The same for one evaluator."""
-        return replace(self, evaluator=evaluator.name)
+        return OnceJudge(
+            judge=self.judge,
+            memo=self.memo,
+            stored=self.stored,
+            evaluator=evaluator.name,
+            max_tokens=self.max_tokens,
+        )
 
     async def ask(self, prompt: Prompt) -> Completion:
         if self.max_tokens is not None:

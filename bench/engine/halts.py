@@ -30,13 +30,10 @@ class Halts:
     lane: Lane
     jobs: dict[str, Failure] = field(default_factory=dict)
     """by job key"""
+    every: bool = False
+    """no job of the lane takes any more work"""
     _searched: int = 0
     _found_any: bool = False
-
-    @property
-    def every(self) -> bool:
-        """No job of the lane takes any more work."""
-        return len(self.jobs) == len(self.lane.jobs)
 
     def stop(self, jobs: Iterable[Job], failure: Failure) -> None:
         """Take no more work for these jobs; what is in flight ends."""
@@ -47,6 +44,7 @@ class Halts:
                 event = Event(kind=f"job_stopped_{failure.kind}", scope=job.key, message=failure.message)
                 self.live.journal.append(event)
                 self.live.progress.events.append(f"{job.key}: {failure.message}")
+        self.every = len(self.jobs) == len(self.lane.jobs)
 
     def count_search(self, *, empty: bool, provider: str) -> None:
         """The circuit breaker: a lane whose first items all find nothing is not worth its money; disarmed, it warns."""

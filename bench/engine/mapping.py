@@ -96,7 +96,7 @@ def dated(veil: Veil, hits: Sequence[Hit], sources: Sources) -> tuple[tuple[Hit,
     for at, (hit, known) in enumerate(zip(hits, sources, strict=True)):
         own = [one.memory.when for one in known if one.memory.when is not None] if known else []
         if hit.when is not None:
-            if own and _is_of_another_day(hit.when, own):
+            if own and hit.when not in own and _is_of_another_day(hit.when, own):
                 flags.add(DATES_DIFFER)
         elif own:
             found[at] = replace(hit, when=own[0])

@@ -50,7 +50,11 @@ class Veil:
 
     def knows(self, memory_ids: Collection[str]) -> bool:
         """Say whether one of these is a memory of this corpus."""
-        return bool(memory_ids) and bool(self.sources(memory_ids))
+        return not self._rendered.keys().isdisjoint(map(whole_id, memory_ids))
+
+    def holds_all(self, memory_ids: Collection[str]) -> bool:
+        """Say whether each of these is a memory of this corpus."""
+        return self._rendered.keys() >= set(map(whole_id, memory_ids))
 
     @cached_property
     def is_dated(self) -> bool:

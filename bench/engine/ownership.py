@@ -75,7 +75,7 @@ class Ownership:
 
     def owner_of(self, hit: Hit, place: Place, veil: Veil) -> Place | None:
         """Return the other place that a hit provably belongs to."""
-        if hit.source_ids and all(veil.knows([source]) for source in hit.source_ids):
+        if hit.source_ids and veil.holds_all(hit.source_ids):
             return None
         for key in self._keys(hit):
             owner = self._other(key, place)

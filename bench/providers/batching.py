@@ -27,8 +27,10 @@ _BREAKS = (re.compile(r"\n\s*\n"), re.compile(r"(?<=[.!?])\s+"), re.compile(r"\s
 
 def whole_id(memory_id: str) -> str:
     """Fold the id of a piece to the memory it belongs to: ``a#3`` -> ``a``."""
-    whole, mark, number = memory_id.rpartition(PIECE_MARK)
-    return whole if mark and number.isdigit() else memory_id
+    if PIECE_MARK not in memory_id:
+        return memory_id
+    whole, _, number = memory_id.rpartition(PIECE_MARK)
+    return whole if number.isdigit() else memory_id
 
 
 def cut_as(rule: Ingest, batching: Batching) -> Batching:
