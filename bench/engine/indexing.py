@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from bench.engine.history import SPOILS
-from bench.engine.isolation import Sentinel, foreign_sample, strangers
+from bench.engine.isolation import Sentinel, foreign_sample, samples, strangers
 from bench.engine.live import Failure, Ledger, reread
 from bench.engine.opaque import Veil
 from bench.engine.stopping import monotonic_us
@@ -45,7 +46,10 @@ class Index:
     async def wait(self) -> Failure | None:
         """Loop until ready; also returns, with nothing journaled, when the run is asked to stop."""
         began = monotonic_us()
-        ready = await self._loop(began)
+        sentinel = Sentinel(
+            self.lane.provider, self.space, self.veil, must_settle=self.lane.provider.wait.by == "sentinel"
+        )
+        ready = await self._loop(began, sentinel)
         if ready is None:
             return None
         failure = ready if isinstance(ready, Failure) else await self._settle()
@@ -53,15 +57,16 @@ class Index:
         times = {"index": now - began}
         if self.last_ack_us:
             times["searchable"] = now - self.last_ack_us
+        if ready is True and self._sentinel_wanted:
+            failure = failure or (await self.lane.live.aside(lambda: self._count(sentinel), self._ledger)).failure
         if failure is None:
             self._row(CorpusKind.READY, None, {"sentinel": self._sentinel_wanted, **self._captures}, times)
         else:
             self._row(CorpusKind.FAILED, failure, {"clean": failure.kind not in SPOILS}, times)
         return failure
 
-    async def _loop(self, began: int) -> Failure | bool | None:
+    async def _loop(self, began: int, sentinel: Sentinel) -> Failure | bool | None:
         rule = self.lane.provider.wait
-        sentinel = Sentinel(self.lane.provider, self.space, self.veil, must_settle=rule.by == "sentinel")
         interval_s = rule.interval_s
         while not self.lane.halted:
             looked = await self.lane.live.aside(lambda: self._look(sentinel), self._ledger)
@@ -87,10 +92,23 @@ class Index:
             return False
         if not self._sentinel_wanted:
             return True
-        found = await reread(sentinel.found)
-        if found:
+        return await reread(sentinel.found)
+
+    async def _count(self, sentinel: Sentinel) -> None:
+        """Journal how many of the samples a service finds: each is looked for once, then again while that helps."""
+        if self.lane.plan.provider.built_in is not None:
             self._probe("sentinel", passed=True, data={})
-        return found
+            return
+        every, missing = samples(self.veil.memories), await reread(sentinel.missing)
+        rule = self.lane.provider.wait
+        pause_s = rule.interval_s if rule.by == "nothing" else min(rule.max_interval_s, rule.timeout_s)
+        while missing and not self.lane.halted:
+            await self.lane.live.stopping.pause_for(pause_s)
+            if not await reread(partial(sentinel.finds, missing[0])):
+                break
+            missing.pop(0)
+        told = {} if missing and self.lane.halted else {"looked": len(every), "found": len(every) - len(missing)}
+        self._probe("sentinel", passed=True, data=told)
 
     @property
     def _ledger(self) -> Ledger:

@@ -2,6 +2,7 @@
 
 * emptiness, before ingest: the namespace holds nothing; any hit counts, mapped or not;
 * sentinel, after index: something that was written can be found, by the start of the last, first or longest memory;
+  of a service each of the three is looked for, and how many of them are found is counted;
 * canary, with ``--isolation full``: the start of another corpus's memory finds nothing of that corpus.
 
 Each outcome is journaled and goes into the receipt.
@@ -10,7 +11,7 @@ Each outcome is journaled and goes into the receipt.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import anyio
 
@@ -18,6 +19,7 @@ from bench.engine.opaque import Veil, opaque
 from bench.errors import Rejected
 from bench.model import Found, Hit, Memory, Query, Space
 from bench.providers import Counts, Provider
+from bench.providers.batching import whole_id
 
 START_CHARS = 200
 PROBE_K = 10
@@ -94,14 +96,34 @@ class Sentinel:
     must_settle: bool
     """no status call exists: count or result must be the same twice"""
     _before: object = None
+    _seen: dict[str, bool] = field(default_factory=dict)
+    """by sample: whether it was itself among what its search found"""
 
     async def found(self) -> bool:
         """Try the sample memories once; True when one of them leads to a memory of this corpus."""
         for memory in samples(self.veil.memories):
-            answer = await look(self.provider, self.space, memory.content)
+            answer = await self._look(memory)
             if any(belongs(self.veil, hit) for hit in answer.hits):
                 return not self.must_settle or await self._still(answer)
         return not samples(self.veil.memories)
+
+    async def missing(self) -> list[Memory]:
+        """Return the sample memories that are not found themselves, after one search for each."""
+        every = samples(self.veil.memories)
+        for memory in every:
+            if memory.id not in self._seen:
+                await self._look(memory)
+        return [memory for memory in every if not self._seen[memory.id]]
+
+    async def finds(self, memory: Memory) -> bool:
+        """Search for one sample memory again."""
+        await self._look(memory)
+        return self._seen[memory.id]
+
+    async def _look(self, memory: Memory) -> Found:
+        answer = await look(self.provider, self.space, memory.content)
+        self._seen[memory.id] = any(_is(memory, hit) for hit in answer.hits)
+        return answer
 
     async def _still(self, answer: Found) -> bool:
         now: object = tuple(hit.id for hit in answer.hits)
@@ -116,6 +138,10 @@ def belongs(veil: Veil, hit: Hit) -> bool:
     if hit.source_ids:
         return veil.knows(hit.source_ids)
     return any(shares_text(hit.content, memory.content) for memory in veil.memories)
+
+
+def _is(memory: Memory, hit: Hit) -> bool:
+    return whole_id(memory.id) in map(whole_id, hit.source_ids) or shares_text(hit.content, memory.content)
 
 
 def shares_text(one: str, other: str) -> bool:

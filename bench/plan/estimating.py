@@ -32,6 +32,8 @@ JUDGE_TOKENS = (500, 80)
 ENRICHED_TOKENS = 480
 """what a language model writes about a chunk, at most"""
 SAMPLED_CORPORA = 5
+SENTINEL_SEARCHES = 4
+"""in a corpus that is ready: three memories are looked for, one of them again"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,16 +142,16 @@ def _of_lane(plan: Plan, lane: Lane, size: _Size) -> Iterator[EndpointEstimate]:
 def _stored(plan: Plan, lane: Lane, size: _Size, asked: int) -> Iterator[EndpointEstimate]:
     """What storing and searching takes: the memory system's own calls, its vectors, and what a model writes."""
     provider = lane.provider
-    batch = AT_ONCE
+    batch, searches = AT_ONCE, asked
     if provider.built_in is None:
-        batch = batch_of(lane)
+        batch, searches = batch_of(lane), asked + size.corpora * _looks(plan, lane)
         yield _provider(plan, lane, "add", size.batches(batch))
-        yield _provider(plan, lane, "search", asked)
+        yield _provider(plan, lane, "search", searches)
     rule = provider.config.client_embeddings
     if provider.embedding is not None and rule is not None:
         texts = max(1, min(batch, rule.batch, math.ceil(size.per_corpus)))
         stored = _model(plan, provider.embedding, "embedding", size.batches(texts), texts * size.memory_tokens, 0)
-        yield stored + _model(plan, provider.embedding, "embedding", asked, QUESTION_TOKENS, 0)
+        yield stored + _model(plan, provider.embedding, "embedding", searches, QUESTION_TOKENS, 0)
     if provider.enriched_by is not None:
         from bench.providers.facts import enriching
 
@@ -158,6 +160,15 @@ def _stored(plan: Plan, lane: Lane, size: _Size, asked: int) -> Iterator[Endpoin
         chunks = size.memories * math.ceil(size.memory_tokens / local.chunking.size)
         shown = size.memory_tokens + local.chunking.size + PROMPT_TOKENS
         yield _model(plan, provider.enriched_by, "provider", chunks, shown, ENRICHED_TOKENS)
+
+
+def _looks(plan: Plan, lane: Lane) -> int:
+    """Searches of one corpus that ask no question: is its namespace empty, what is found in it, what of others."""
+    if plan.request.isolation == "off":
+        return 0
+    endpoints = lane.provider.config.endpoints
+    counts = endpoints is not None and endpoints.count is not None
+    return SENTINEL_SEARCHES + (not counts) + (plan.request.isolation == "full")
 
 
 def batch_of(lane: Lane) -> int:

@@ -28,10 +28,8 @@ from bench.plan.validity import deciding, in_words, invalid_reasons
 from bench.report.answers import answer_notes
 from bench.report.gathering import Counts, gathered, job_facts, measures, size_notes, version_notes
 from bench.report.gold import gold_notes, gold_scores
+from bench.report.searches import partly_found, unmapped_notes
 
-UNMAPPED_ALLOWED = 0.1
-"""a memory that extracts facts may make some of no single source; it is flagged above this share and never INVALID,
-because a hit without a source can only lower the score of its provider, and proof of a leak is a check of its own"""
 ALWAYS = ("question_type", "group")
 """dimensions of every breakdown"""
 
@@ -213,7 +211,8 @@ async def _fold_job(
         calibration=tuple(calibrations([event for _, event in await reader.events()], record)),
         notes=(
             *told,
-            *unmapped_notes(proof),
+            *unmapped_notes(proof.hits, proof.unmapped_hits),
+            *partly_found(probes),
             *_repeat_notes(record, _failed(repeats)),
             *(note for note in await judge_notes(reader, record, repeats) if not any(note in why for why in invalid)),
             *await answer_notes(reader, record, counts.error_kinds),
@@ -298,16 +297,6 @@ async def isolation(reader: Reader, record: JobRecord, probes: Sequence[Probe], 
         hits=max(hits, unmapped),
         unmapped_hits=unmapped,
     )
-
-
-def unmapped_notes(proof: IsolationProof) -> tuple[str, ...]:
-    """Say how many hits map to nothing; many of them ask for a look."""
-    if not proof.unmapped_hits:
-        return ()
-    share = proof.unmapped_hits / proof.hits
-    text = f"{proof.unmapped_hits} of {proof.hits} hits ({share:.0%}) map to no memory of their corpus"
-    look = ": each counts as a miss; look at search.response.id_from and at the namespace that a search sends"
-    return (text + (look if share > UNMAPPED_ALLOWED else ""),)
 
 
 def _refuse_unknown_dimension(jobs: Sequence[JobReport], by: Sequence[str]) -> None:

@@ -22,7 +22,9 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def run_file(workspace: Path, prices: str) -> str:
     path = workspace / "c.yaml"
-    path.write_text(f"benchmarks: [facts]\nproviders: [faulty]\nanswering_model: openai/m\nprices: {prices}\n")
+    path.write_text(
+        f"benchmarks: [facts]\nproviders: [faulty]\nanswering_model: openai/m\nprices: {prices}\nisolation: 'off'\n"
+    )
     return str(path)
 
 

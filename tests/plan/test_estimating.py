@@ -20,7 +20,8 @@ FREE = {"openai/m": {"input": 0, "output": 0}, "openai/j": {"input": 0, "output"
 
 
 def found(world: World, **flags: object) -> Estimate:
-    return estimate(world.plan(**flags))
+    """Without the looks at namespaces, unless the flags ask for them."""
+    return estimate(world.plan(**{"isolation": "off", **flags}))
 
 
 def calls(world: World, **flags: object) -> dict[str, int]:
@@ -63,6 +64,13 @@ def test_no_add_holds_memories_of_two_conversations(world: World) -> None:
     text = PROVIDER.replace("name: faulty", "name: pairs").replace("ingest: {", "ingest: {batch: {max_items: 2}, ")
     world.write("configs/providers/pairs.yaml", text.replace(one, 'body: {items: "$.items", namespace: "$.runTag"}'))
     assert calls(world, providers="pairs")["pairs.add"] == 6
+
+
+def test_the_looks_at_each_namespace_are_searches(world: World) -> None:
+    counted = calls(world, providers="faulty", isolation="probe")
+    assert counted == {"faulty.add": 9, "faulty.search": 12 + 3 * 4}, "emptiness is a count"
+    world.provider("blind", base="".join(line for line in PROVIDER.splitlines(True) if "count:" not in line))
+    assert calls(world, providers="blind", isolation="full")["blind.search"] == 12 + 3 * (5 + 1), "a canary besides"
 
 
 def test_every_evaluator_that_asks_a_judge_asks_once_an_item(world: World) -> None:

@@ -120,7 +120,9 @@ def test_ranges_and_shards_cover_every_position_once(world: World) -> None:
 
 def test_an_estimate_counts_calls_tokens_and_money(world: World) -> None:
     prices = {"openai/m": {"input": 1, "output": 2}, "faulty": {"add": 0.01, "search": 0.001}}
-    plan = world.plan(providers="faulty", answering_model="openai/m", prices=prices, rate=["faulty.search=2/s"])
+    plan = world.plan(
+        providers="faulty", answering_model="openai/m", prices=prices, rate=["faulty.search=2/s"], isolation="off"
+    )
     found = estimate(plan)
     calls = {one.endpoint: one.calls for one in found.endpoints}
     assert calls == {"faulty.add": 9, "faulty.search": 12, "openai/m.answering": 12}

@@ -49,6 +49,7 @@ async def test_an_add_that_says_that_it_stored_nothing_is_no_memory(
         ({"success": False}, 200),
         ({"status": "error"}, 200),
         ({"timed_out": True}, 200),
+        ({"data": {"success": False}}, 200),
         ({"status": "pending"}, 202),
         ({}, 206),
     ],
@@ -65,6 +66,51 @@ async def test_a_search_that_did_not_look_everywhere_is_asked_again(
     log = world.query(outcome.run_id, "select outcome from call where endpoint = 'faulty.search'")
     assert {row[0] for row in log} == {"ok", "unavailable"}
     assert {row[0] for row in world.query(outcome.run_id, "select outcome from score")} == {"ok"}
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        {"errors": ["shard 2: no answer"]},
+        {"errors": [{"message": "shard 2: no answer"}]},
+        {"error": {"code": 503, "message": "shard 2: no answer"}},
+        {"error": "shard 2: no answer"},
+        {"error": True},
+        {"_shards": {"total": 3, "successful": 2, "failed": 1}},
+        {"incomplete_results": True},
+        {"partial": True},
+        {"data": {"errors": ["shard 2: no answer"]}},
+    ],
+)
+async def test_hits_beside_an_error_are_no_result(beside: dict[str, Any], world_on: WorldOn) -> None:
+    stub = MemoryStub()
+
+    def partial(_call: int, request: web.Request, body: dict[str, object]) -> web.Response:
+        return web.json_response({**stub.usual("search", request, body), **beside})
+
+    stub.answers = {"search": partial}
+    world = await world_on(stub, corpora=1, items=1)
+    outcome = await world.run(providers="faulty", isolation="off")
+    assert outcome.exit_code == 4
+    assert world.query(outcome.run_id, "select distinct outcome from phase where phase = 3") == [("unavailable",)]
+    (message,) = world.query(outcome.run_id, "select distinct text from message where text like '%no full result%'")
+    assert "-> 200: no full result: " in message[0]
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [{"errors": []}, {"error": None}, {"error": {"code": 0, "message": ""}}, {"_shards": {"total": 3, "failed": 0}},
+     {"partial": False}, {"error": 0}],
+)  # fmt: skip
+async def test_an_error_that_is_none_costs_no_result(beside: dict[str, Any], world_on: WorldOn) -> None:
+    stub = MemoryStub()
+
+    def sound(_call: int, request: web.Request, body: dict[str, object]) -> web.Response:
+        return web.json_response({**stub.usual("search", request, body), **beside})
+
+    stub.answers = {"search": sound}
+    world = await world_on(stub, corpora=1, items=1)
+    assert (await world.run(providers="faulty", isolation="off")).exit_code == 0
 
 
 async def test_a_rule_of_the_config_has_the_last_word(world_on: WorldOn) -> None:

@@ -8,7 +8,7 @@ Runs inside the retry loop of the call, so that a body that says "try again" is 
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -46,6 +46,8 @@ TELLING = frozenset((*FLAGS, *STATUSES))
 FAILED = frozenset({"error", "failed", "failure", "fail"})
 INCOMPLETE = frozenset({202, 206, 207})
 """a search that answers so has not found everything"""
+CUT_SHORT = ("timed_out", "partial", "is_partial", "partial_results", "incomplete", "incomplete_results")
+ENVELOPES = ("data", "result", "response")
 HINT = "if it is none, say so: a rule under errors.error_when has the last word"
 
 Judged = Literal["add", "search", "other"]
@@ -102,16 +104,17 @@ def _refuse_failure(tree: object, response: Response, judged: Judged, *, partial
         Unavailable: a search that gave no result or only a part of it.
     """
     if judged == "add":
-        said = _failure(tree) or _error_told(tree)
+        said = _first(_failure, tree) or _first(_error_told, tree)
         said = said or ("" if partial else next(filter(None, map(_failure_of_element, _elements(tree))), ""))
         if said:
             text = f"{response.request} -> {response.status}: it was not stored: {said}"
             raise IngestFailed(redact(text), hint=HINT)
         return
     if judged == "search":
-        said = _failure(tree) or _cut_short(tree, response.status)
+        said = _incomplete(tree, response.status)
         if said:
             raise Unavailable(redact(f"{response.request} -> {response.status}: no full result: {said}"), hint=HINT)
+        return
     if isinstance(tree, dict) and (said := _error_told(tree)):
         others = [value for name, value in tree.items() if name not in ERROR_KEYS and isinstance(value, list | dict)]
         if [] in others and not any(others):
@@ -139,7 +142,9 @@ def _error_told(node: object) -> str:
     if not isinstance(node, dict):
         return ""
     told = next((node[name] for name in ERROR_KEYS if node.get(name)), None)
-    return compact(told)[:SHOWN_OF_VALUE] if isinstance(told, str | list | dict) else ""
+    if isinstance(told, dict) and not any(told.values()):  # {"code": 0, "message": ""}
+        return ""
+    return compact(told)[:SHOWN_OF_VALUE] if told is True or isinstance(told, str | list | dict) else ""
 
 
 def _failure_of_element(node: object) -> str:
@@ -152,10 +157,28 @@ def _elements(tree: object) -> list[object]:
     return [element for one in lists if isinstance(one, list) for element in one]
 
 
-def _cut_short(tree: object, status: int) -> str:
+def _incomplete(tree: object, status: int) -> str:
+    """What a search says where it has not looked everywhere, with hits or without."""
     if status in INCOMPLETE:
         return f"{status} says that the answer is not whole"
-    return "timed_out is true" if isinstance(tree, dict) and tree.get("timed_out") is True else ""
+    return _first(_failure, tree) or _first(_cut_short, tree) or _first(_error_told, tree)
+
+
+def _cut_short(node: object) -> str:
+    if not isinstance(node, dict):
+        return ""
+    flag = next((name for name in CUT_SHORT if node.get(name) is True), None)
+    shards = node.get("_shards")
+    if isinstance(shards, dict) and shards.get("failed"):
+        return compact({"_shards": shards})[:SHOWN_OF_VALUE]
+    return f"{flag} is true" if flag else ""
+
+
+def _first(reads: Callable[[object], str], tree: object) -> str:
+    """What an answer or the object that it is wrapped in says."""
+    if not isinstance(tree, dict):
+        return ""
+    return reads(tree) or next(filter(None, (reads(tree[name]) for name in ENVELOPES if name in tree)), "")
 
 
 def holds(rule: ErrorRule, found: list[object]) -> bool:
