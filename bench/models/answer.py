@@ -27,7 +27,8 @@ def cleaned(said: Completion) -> Completion:
 
 
 def no_answer(said: Completion) -> CallError | None:
-    """Return the error that a reply without text is; one that ended on its own, or a refusal, is an answer."""
+    """Return the error that a reply without text is; one that ended on its own without a thought, or a refusal, is an
+    answer."""
     if said.text.strip():
         return None
     finish = said.native_finish or said.finish
@@ -35,6 +36,8 @@ def no_answer(said: Completion) -> CallError | None:
         return Truncated(f'the reply was cut before its answer began (finish "{finish}"{_spent(said)})')
     if said.raw is not None and without_reasoning(said.raw) is None:
         return NoAnswer(f'the reply holds a reasoning block that is never closed (finish "{finish}"{_spent(said)})')
+    if said.finish == "stop" and (said.reasoning.strip() or said.raw is not None):
+        return NoAnswer(f'the reply holds reasoning and no answer (finish "{finish}"{_spent(said)})')
     if said.finish in ("stop", "refusal"):
         return None
     if finish == TOOL_CALL:

@@ -45,7 +45,9 @@ def _ended(answers: Sequence[Flagged], error_kinds: Mapping[str, int]) -> list[s
             "raise --max-answer-tokens"
         )
     if other:
-        found.append(f"{_items(other)} without an answer: the reply has no text and did not end by itself (no_answer)")
+        found.append(
+            f"{_items(other)} without an answer: the reply has no text beside reasoning or tool calls (no_answer)"
+        )
     if refused:
         found.append(f"{_answers(refused)} refused by the endpoint's filter")
     if empty:

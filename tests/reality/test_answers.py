@@ -193,6 +193,10 @@ def test_a_cut_answer_with_text_is_scored_counted_and_shown(serve: Serve, job: J
         (completion("", None), "no_answer"),
         (completion(None, "max_tokens"), "truncated"),
         (completion("<think>Pelle, alto"), "no_answer"),
+        (completion("<think>Pelle, alto</think>"), "no_answer"),
+        (completion("", reasoning_content="Pelle, alto"), "no_answer"),
+        (completion(" \n", reasoning="I do not know"), "no_answer"),
+        (completion(None, reasoning_text="Pelle, alto"), "no_answer"),
     ],
 )
 @pytest.mark.parametrize("benchmark", ["mini", "abst"])
@@ -256,7 +260,7 @@ def test_a_content_filter_is_one_outcome_however_it_is_sent(serve: Serve, job: J
 
 
 @pytest.mark.parametrize(
-    "reply", [completion("", "content_filter"), completion("", "stop"), completion("<think>x</think>")]
+    "reply", [completion("", "content_filter"), completion("", "stop"), completion(" ", "stop", reasoning_content="")]
 )
 def test_an_abstention_needs_a_text_that_says_so(serve: Serve, job: Job, reply: dict[str, Any]) -> None:
     serve(reply)
