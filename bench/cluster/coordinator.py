@@ -41,6 +41,7 @@ from bench.journal import Journal, Reader, RunMeta, RunState
 from bench.journal.places import CHECKPOINTS, report_folder
 from bench.journal.rows import now
 from bench.plan import Plan
+from bench.plan.budget import require_prices
 from bench.settings import Environment
 
 WAY_S = 7.0
@@ -70,6 +71,8 @@ async def execute_on_cluster(
         await _refuse_local(folder)
         # every shard is in the run's own journal: what failed is tried again here
         return await execute(plan, environment=environment, observer=observer, resume=folder)
+    if folder is None:
+        require_prices(plan)
     cut(plan, plan.request.shards or 1)  # what cannot be cut is said before anything is started
     token = secrets.token_hex(8)
     try:

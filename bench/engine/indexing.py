@@ -57,8 +57,9 @@ class Index:
         times = {"index": now - began}
         if self.last_ack_us:
             times["searchable"] = now - self.last_ack_us
-        if ready is True and self._sentinel_wanted:
-            failure = failure or (await self.lane.live.aside(lambda: self._count(sentinel), self._ledger)).failure
+        if failure is None and self._sentinel_wanted:
+            counted = await self.lane.live.aside(lambda: self._count(sentinel), self._ledger)
+            self._probe("sentinel", passed=True, data=counted.value or {})  # a look that fails costs its count only
         if failure is None:
             self._row(CorpusKind.READY, None, {"sentinel": self._sentinel_wanted, **self._captures}, times)
         else:
@@ -94,11 +95,10 @@ class Index:
             return True
         return await reread(sentinel.found)
 
-    async def _count(self, sentinel: Sentinel) -> None:
-        """Journal how many of the samples a service finds: each is looked for once, then again while that helps."""
+    async def _count(self, sentinel: Sentinel) -> dict[str, int]:
+        """Count the samples that a service finds: each is looked for once, then again while that helps."""
         if self.lane.plan.provider.built_in is not None:
-            self._probe("sentinel", passed=True, data={})
-            return
+            return {}
         every, missing = samples(self.veil.memories), await reread(sentinel.missing)
         rule = self.lane.provider.wait
         pause_s = rule.interval_s if rule.by == "nothing" else min(rule.max_interval_s, rule.timeout_s)
@@ -107,8 +107,7 @@ class Index:
             if not await reread(partial(sentinel.finds, missing[0])):
                 break
             missing.pop(0)
-        told = {} if missing and self.lane.halted else {"looked": len(every), "found": len(every) - len(missing)}
-        self._probe("sentinel", passed=True, data=told)
+        return {} if missing and self.lane.halted else {"looked": len(every), "found": len(every) - len(missing)}
 
     @property
     def _ledger(self) -> Ledger:

@@ -32,6 +32,7 @@ from bench.model import (
     Item,
     Query,
 )
+from bench.providers.ranking import reversed_scores
 
 if TYPE_CHECKING:
     from bench.engine.lane import OpenLane
@@ -72,6 +73,8 @@ def mapped(lane: OpenLane, veil: Veil, found: Found, *, reason: str = "") -> Sea
     if found.ids_available:
         slots = tuple(ranks(sources, level=lane.plan.level, unit=lane.plan.unit))
     flags = [*_flags(lane, found, kept), *textless(lane.provider.name, kept, sources)]
+    if (way := reversed_scores(lane.plan.provider.config, kept)) is not None:
+        flags.append(way)
     hits = hits_without_secrets(kept)
     if hits is not kept:
         flags.append(REDACTED_HITS)

@@ -43,6 +43,7 @@ from bench.journal import Journal, Reader, RunMeta, RunState
 from bench.journal.places import CHECKPOINTS, report_folder
 from bench.journal.rows import now
 from bench.plan import Plan
+from bench.plan.budget import require_prices
 from bench.settings import Environment
 
 ROWS_A_SLOT = 10
@@ -71,7 +72,7 @@ async def execute(
     ``announce`` publishes a new run once everything it needs is there, before the first call.
 
     Raises:
-        UsageError: the run id is used already, or the run is spread over a cluster.
+        UsageError: the run id is used already, the run is spread over a cluster, or ``--max-cost`` counts no call.
         IdentityError: the plan is not the one the run was started with.
         ConfigError: a provider or model cannot be opened; nothing was called, and of a new run nothing is left.
         Locked, JournalError: the run file is held by another process, or is none.
@@ -83,6 +84,7 @@ async def execute(
             raise UsageError(f"run {folder.name} is spread over a cluster", hint="end it first: bench resume RUN_ID")
         work = Execution(plan, environment, observer, folder, share, errand, Startup(begun=True))
         return await _carried_out(work, resume=resume)
+    require_prices(plan)
     run_id = plan.request.run_id or new_run_id(now().date(), secrets.token_hex(4))
     folder, results = plan.workspace / CHECKPOINTS / run_id, results_folder(plan)
     with Startup.of(folder, report_folder(results, run_id)) as startup:

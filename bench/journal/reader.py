@@ -48,6 +48,7 @@ from bench.journal.records import (
     CorpusFacts,
     FailedFor,
     Flagged,
+    HitCounts,
     ItemRecord,
     Origin,
     Spent,
@@ -59,7 +60,7 @@ from bench.journal.records import (
 )
 from bench.journal.rows import Chain, CorpusKind, Entry, Event, Key, Probe, Resume, RunMeta, RunState, now
 from bench.metrics.epochs import Ended, settled
-from bench.model import Call, Phase, State, Verdict
+from bench.model import SCORES_FALL, SCORES_RISE, Call, Phase, State, Verdict
 
 ITEMS_AT_ONCE = 300
 VALUES_AT_ONCE = 4000
@@ -176,6 +177,11 @@ class Reader:
             for flags, outcome, count, sent, read in rows
             if flags is not None
         ]
+
+    async def reply_models(self, owner: str, phase: Phase, role: str) -> dict[str, int]:
+        """Count the replies of a phase by the model that their endpoint names, the most frequent first."""
+        rows = await self._all("reply_models", clean(owner), PHASES[phase], role)
+        return {str(model): int(str(count)) for model, count in rows}
 
     async def unscored_for(self, job: str) -> list[Unscored]:
         """Why judges gave no verdict on items of a job, the commonest reason first."""
@@ -379,18 +385,22 @@ class Reader:
                 for row in rows:
                     yield CallRow(*row).call()
 
-    async def hit_counts(self, lane: str) -> tuple[int, int]:
-        """Count the hits of a lane that can be mapped, and those of them that map to no memory of their corpus."""
-        hits, unmapped = map(int, (await self._all("hit_counts", clean(lane)))[0])
+    async def hit_counts(self, lane: str) -> HitCounts:
+        """Count the searches of a lane, their hits that can be mapped, and what was odd about them."""
+        hits, unmapped, searches, rising, falling = map(int, (await self._all("hit_counts", clean(lane)))[0])
         async with aclosing(self._chunks("long_searches", VALUES_AT_ONCE, clean(lane))) as chunks:
             async for rows in chunks:
                 for (data,) in rows:
                     found = decode(data)
+                    flags = cast("Sequence[str]", found.get("flags") or ())
+                    searches += 1
+                    rising += SCORES_RISE in flags
+                    falling += SCORES_FALL in flags
                     retrieved = found.get("retrieved")
                     if isinstance(retrieved, list):
                         hits += len(retrieved)
                         unmapped += int(str(found.get("unmapped", 0)))
-        return hits, unmapped
+        return HitCounts(hits=hits, unmapped=unmapped, searches=searches, rising=rising, falling=falling)
 
     async def spending(self) -> tuple[Decimal, int]:
         """Add up what every call of the ledger cost, in USD, and count those whose cost is not known."""

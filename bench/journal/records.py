@@ -142,6 +142,21 @@ class Flagged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HitCounts:
+    """What the last searches of the items of a lane found."""
+
+    hits: int
+    """that can be mapped"""
+    unmapped: int
+    """those of them that map to no memory of their corpus"""
+    searches: int
+    rising: int
+    """searches whose scores rise with rank, although higher is better"""
+    falling: int
+    """searches whose scores fall with rank, although lower is better"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Values:
     """Up to a few thousand ended items in order, as columns; all have the same metrics."""
 

@@ -151,7 +151,9 @@ class RemoteEmbedder:
             body = response.json()
             vectors[:] = self._checked(self._dialect.read_vectors(body), texts)
             used = usages.normalise(target.dialect, body, prompt="".join(texts))
-            return Metered(model=target.model, usage=used, cost_usd=priced(target, self._price, used, returned=None))
+            named = body.get("model") if isinstance(body, dict) else None
+            model = named if isinstance(named, str) and named else target.model
+            return Metered(model=model, usage=used, cost_usd=priced(target, self._price, used, returned=None))
 
         dimensions = self._options.dimensions if self._asks_dimension else None
         request = Request(

@@ -24,6 +24,7 @@ from bench.errors import UsageError
 from bench.model import Phase
 from bench.models import check_model, resolve_name
 from bench.plan.benchmarks import plan_benchmark
+from bench.plan.budget import budget_note
 from bench.plan.identity import digest
 from bench.plan.identitytree import identity_of
 from bench.plan.installed import Installed, refuse_doubles
@@ -243,6 +244,7 @@ def _without_effect(lanes: Sequence[Lane], request: RunRequest) -> Iterator[str]
     if request.embedding_model is not None and not embeds:
         yield "--embedding-model has no effect: neither a provider nor an evaluator of this run takes one"
     yield from unused_prices(request.prices, running)
+    yield from filter(None, [budget_note(running, request)])
     for benchmark in {lane.benchmark.name: lane.benchmark for lane in running}.values():
         if request.sample is not None and not request.per_type and request.sample > benchmark.n_whole:
             yield f"--sample {request.sample}: {benchmark.name} has {benchmark.n_whole} items that fit, all are taken"

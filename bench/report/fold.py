@@ -15,7 +15,7 @@ from typing import Literal, cast
 
 from bench.errors import UsageError
 from bench.journal import Probe, Reader, RunState
-from bench.journal.records import FailedFor, Spent
+from bench.journal.records import FailedFor, HitCounts, Spent
 from bench.metrics.fold import fold as fold_metrics
 from bench.metrics.overlay import GoldScores
 from bench.metrics.rules import ONE_CLUSTER
@@ -28,7 +28,8 @@ from bench.plan.validity import deciding, in_words, invalid_reasons
 from bench.report.answers import answer_notes
 from bench.report.gathering import Counts, gathered, job_facts, measures, size_notes, version_notes
 from bench.report.gold import gold_notes, gold_scores
-from bench.report.searches import partly_found, unmapped_notes
+from bench.report.replies import reply_notes
+from bench.report.searches import order_notes, partly_found, unmapped_notes
 
 ALWAYS = ("question_type", "group")
 """dimensions of every breakdown"""
@@ -182,7 +183,8 @@ async def _fold_job(
     counts, rows = await gathered(reader, record, metrics)
     spent = {owner: await reader.spent(owner) for owner in record.owners}
     probes, facts = await reader.probes(record.lane), await job_facts(reader, record, spent)
-    proof = await isolation(reader, record, probes, uncleared)
+    hits = await reader.hit_counts(record.lane)
+    proof = isolation(reader, hits, probes, uncleared)
     measured = fold_metrics(
         metrics,
         rows,
@@ -213,9 +215,11 @@ async def _fold_job(
             *told,
             *unmapped_notes(proof.hits, proof.unmapped_hits),
             *partly_found(probes),
+            *order_notes(hits),
             *_repeat_notes(record, _failed(repeats)),
             *(note for note in await judge_notes(reader, record, repeats) if not any(note in why for why in invalid)),
             *await answer_notes(reader, record, counts.error_kinds),
+            *await reply_notes(reader, record),
             *_cluster_notes(measured.values()),
             *size_notes(record, facts),
             *notes,
@@ -282,10 +286,9 @@ def _max_error_rate(reader: Reader) -> float:
     return float(cast("float", settings.get("max_error_rate", 0.02)))
 
 
-async def isolation(reader: Reader, record: JobRecord, probes: Sequence[Probe], uncleared: int) -> IsolationProof:
+def isolation(reader: Reader, counts: HitCounts, probes: Sequence[Probe], uncleared: int) -> IsolationProof:
     """Count how the isolation checks of a job's lane ended."""
     checks = deciding(probes)
-    hits, unmapped = await reader.hit_counts(record.lane)
     return IsolationProof(
         level=str(reader.meta.request.get("isolation", "probe")),
         probed=len(checks),
@@ -294,8 +297,8 @@ async def isolation(reader: Reader, record: JobRecord, probes: Sequence[Probe], 
         sentinels=sum(probe.passed for probe in probes if probe.kind == "sentinel"),
         not_cleared=uncleared,
         leaks=tuple(in_words(probe) for probe in checks if not probe.passed),
-        hits=max(hits, unmapped),
-        unmapped_hits=unmapped,
+        hits=max(counts.hits, counts.unmapped),
+        unmapped_hits=counts.unmapped,
     )
 
 

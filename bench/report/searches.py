@@ -11,10 +11,14 @@ from collections.abc import Sequence
 from typing import cast
 
 from bench.journal import Probe
+from bench.journal.records import HitCounts
 
 UNMAPPED_ALLOWED = 0.1
 """a memory that extracts facts may make some of no single source; it is flagged above this share and never INVALID,
 because a hit without a source can only lower the score of its provider, and proof of a leak is a check of its own"""
+
+REVERSED_ALLOWED = 0.1
+"""two or three hits in an order of another reason, such as a reranker's, may rise by chance"""
 
 
 def unmapped_notes(hits: int, unmapped: int) -> list[str]:
@@ -25,6 +29,18 @@ def unmapped_notes(hits: int, unmapped: int) -> list[str]:
     text = f"{unmapped} of {hits} hits ({share:.0%}) map to no memory of their corpus"
     look = ": each counts as a miss; look at search.response.id_from and at the namespace that a search sends"
     return [text + (look if share > UNMAPPED_ALLOWED else "")]
+
+
+def order_notes(counts: HitCounts) -> list[str]:
+    """Ask whether the best hit comes last, where scores say so."""
+    return [
+        f"scores {way} with rank in {count} of {counts.searches} searches: is the order worst first? {why}"
+        for way, count, why in (
+            ("rise", counts.rising, "If a low score is good, say search.response.score: {kind: distance}"),
+            ("fall", counts.falling, "search.response.score says that a low score is good"),
+        )
+        if count > REVERSED_ALLOWED * counts.searches
+    ]
 
 
 def partly_found(probes: Sequence[Probe]) -> list[str]:

@@ -113,12 +113,13 @@ class Service:
             UsageError, ConfigError, DataError: as ``bench run`` would say before anything starts.
         """
         from bench.plan import make_plan
+        from bench.plan.budget import require_prices
 
         run_id = request.run_id or new_run_id(datetime.now(UTC).date(), secrets.token_hex(4))
         self._refuse_known(run_id)
         request = request.model_copy(update={"run_id": run_id})
         work = partial(make_plan, Catalog.load(self.workspace), request, self.environment)
-        await anyio.to_thread.run_sync(work)
+        require_prices(await anyio.to_thread.run_sync(work))
         self._refuse_known(run_id)  # somebody else may have asked for it meanwhile
         flags = request.model_dump(mode="json", exclude_unset=True) | {"run_id": run_id}
         self._enqueue(self.orders.add(Order(run_id=run_id, request=flags)))

@@ -486,3 +486,28 @@ def test_answers_of_an_earlier_journal_are_read_by_the_same_rule() -> None:
     cut = AnswerResult.of(Entry(key=key, data={"answer": "", "finish": "length", **facts}))
     assert spoken.text == "In the red drawer." and spoken.failure is None
     assert cut.failure is not None and cut.failure.kind == "truncated"
+
+
+# ------------------------------------------------------------------------ who replied
+
+
+def test_replies_of_another_model_are_counted(serve: Serve, job: Job, bench: Bench) -> None:
+    cheap = completion("Pelle") | {"model": "m-mini-2024-07-18"}
+    serve(lambda body: cheap if "cat" in body["messages"][0]["content"].rpartition("\n\n")[2] else completion("alto"))
+    found = job()
+    assert note(found, 'answers came from "m-mini-2024-07-18", asked for "local/m": 1 of 4')
+    assert 'answers came from "stub", asked for "local/m": 3 of 4' in found["shown"]
+
+
+def test_a_dated_name_of_the_model_is_no_other_model(serve: Serve, job: Job) -> None:
+    serve(completion("Pelle") | {"model": "m-2024-08-06"})
+    assert not note(job(), "came from")
+
+
+def test_verdicts_of_another_model_are_counted(serve: Serve, job: Job, workspace: Path) -> None:
+    verdict = completion('{"correctness": 1, "faithfulness": 1, "reasoning": "same"}') | {"model": "j-mini"}
+    serve(lambda body: verdict if body["model"] == "j" else completion("Pelle") | {"model": "m"})
+    (workspace / "configs/benchmarks/judged.yaml").write_text(JUDGED + "  judge: {model: local/j}\n")
+    found = job(benchmark="judged")
+    assert note(found, 'verdicts came from "j-mini", asked for "local/j": 4 of 4')
+    assert not note(found, "answers came from")

@@ -13,11 +13,13 @@ from aiohttp import web
 
 from bench.engine.stopping import Stop
 from bench.journal import Reader
+from bench.plan.budget import require_prices
 from tests.reality.conftest import WorldOn
 from tests.reality.memory_stub import MemoryStub
 from tests.small_world import PROVIDER, WAITING, World
 
 Worlds = Callable[..., World]
+Bench = Callable[..., Any]
 PRICES = {"faulty": {"add": 0.001, "search": 0.01}}
 SEARCHED = PROVIDER.replace(
     '  count: {method: GET, path: /v1/memories, query: {namespace: "$.runTag"}, value: "$.count"}\n', ""
@@ -100,3 +102,42 @@ async def test_a_call_of_a_service_without_a_price_has_an_unknown_cost(world: Wo
 async def test_the_run_says_that_its_budget_is_spent_and_what_to_do(world: World) -> None:
     outcome = await world.run(providers="faulty", run_id="r", prices=PRICES, max_cost=0.05, concurrency=1)
     assert "--max-cost" in outcome.message and "0.05" in outcome.message
+
+
+UNPRICED = "openai/nobody-knows-it"
+
+
+@pytest.mark.parametrize(
+    ("flags", "named"),
+    [
+        (["--providers", "bm25", "--answering-model", UNPRICED], UNPRICED),
+        (["--providers", "faulty"], "faulty"),
+        (["--providers", "faulty", "--answering-model", UNPRICED], "faulty"),
+    ],
+)
+def test_a_budget_that_no_call_counts_towards_is_refused_before_anything_is_started(
+    world: World, bench: Bench, monkeypatch: pytest.MonkeyPatch, flags: list[str], named: str
+) -> None:
+    for name, value in {**world.variables, "OPENAI_API_KEY": "test-key"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(world.workspace)
+    done = bench("run", "--benchmarks", "facts", *flags, "--run-id", "r", "--max-cost", "5", check=2)
+    assert "--max-cost 5 cannot stop this run" in done.stderr and "prices" in done.stderr and named in done.stderr
+    assert not (world.workspace / "checkpoints").exists()
+    planned = bench("plan", "--benchmarks", "facts", *flags, "--max-cost", "5")
+    assert "--max-cost 5 counts no call of" in planned.stdout and named in planned.stdout
+
+
+async def test_a_budget_that_counts_a_part_of_the_calls_says_which_it_does_not(world: World) -> None:
+    world.variables["OPENAI_API_KEY"] = "test-key"
+    plan = world.plan(providers="faulty", answering_model=UNPRICED, prices=PRICES, max_cost=5)
+    require_prices(plan)
+    (note,) = [text for text in plan.notes if "--max-cost" in text]
+    assert UNPRICED in note and "faulty" not in note
+
+
+def test_a_budget_of_what_costs_nothing_needs_no_price(world: World) -> None:
+    free = {"providers": "bm25", "answering_model": "builtin/extractive", "max_cost": 5}
+    require_prices(world.plan(**free))
+    require_prices(world.plan(**free | {"providers": "faulty", "prices": {"faulty": {"add": 0, "search": 0}}}))
+    assert not [text for text in world.plan(**free).notes if "--max-cost" in text]

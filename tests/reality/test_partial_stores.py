@@ -69,3 +69,14 @@ async def test_a_service_that_finds_all_of_it_is_looked_at_three_times_a_corpus(
     assert planned["faulty.search"] == 6 + 2 * 4
     unlooked = estimate(world.plan(providers="faulty", isolation="off"))
     assert {one.endpoint: one.calls for one in unlooked.endpoints}["faulty.search"] == 6
+
+
+async def test_a_look_that_fails_costs_no_corpus(world_on: WorldOn) -> None:
+    stub = MemoryStub()
+    refused = {"search": lambda number, *_: web.json_response({}, status=422) if number == 2 else None}
+    stub.answers = refused  # the second search is the first look for the rest
+    world = await world_on(stub, corpora=1, items=3, sessions=3)
+    world.provider("faulty", base=QUICK)
+    outcome = await world.run(providers="faulty", run_id="r")
+    assert outcome.exit_code == 0
+    assert world.query("r", "select kind, passed from probe order by id") == [("emptiness", 1), ("sentinel", 1)]

@@ -100,6 +100,16 @@ FROM (
 WHERE typeof(measured) = 'text' AND measured LIKE '%"flags"%'
 GROUP BY 1, 2;
 
+-- name: reply_models
+-- the models that replied in the newest attempt of each item in a phase, as their endpoints name them
+SELECT c.model, count(*) FROM (
+  SELECT p.entry, max(p.attempt) FROM phase p
+  WHERE p.owner = (SELECT id FROM owner WHERE name = ?1) AND p.phase = ?2
+  GROUP BY p.corpus, p.unit, p.epoch) newest
+JOIN call c ON c.entry = newest.entry
+WHERE c.role = ?3 AND c.outcome = 'ok' AND c.model IS NOT NULL
+GROUP BY c.model ORDER BY count(*) DESC, c.model;
+
 -- name: unscored_for
 -- the verdicts that judges owe in the newest scoring of each item, by evaluator and reason, the commonest first
 SELECT v.evaluator, v.reason, count(*) FROM (
@@ -213,11 +223,14 @@ SELECT c.* FROM corpus_row r JOIN call c ON c.entry = r.id
 WHERE r.lane = (SELECT id FROM owner WHERE name = ?1);
 
 -- name: hit_counts
--- hits of the last search of each item that can be mapped, and those of them that map to no memory; short rows only
-SELECT coalesce(sum(json_array_length(e.data, '$.retrieved')), 0), coalesce(sum(json_extract(e.data, '$.unmapped')), 0)
+-- of the last search of each item: hits that can be mapped, those of them that map to no memory, searches, and those
+-- whose scores rise or fall the wrong way; short rows only
+SELECT coalesce(sum(json_array_length(e.data, '$.retrieved')), 0),
+  coalesce(sum(json_extract(e.data, '$.unmapped')) FILTER (WHERE json_type(e.data, '$.retrieved') = 'array'), 0),
+  count(*), coalesce(sum(e.data LIKE '%"scores_rise"%'), 0), coalesce(sum(e.data LIKE '%"scores_fall"%'), 0)
 FROM phase p JOIN entry e ON e.id = p.entry
 WHERE p.owner = (SELECT id FROM owner WHERE name = ?1) AND p.phase = 3 AND p.outcome = 'ok'
-  AND typeof(e.data) = 'text' AND json_type(e.data, '$.retrieved') = 'array';
+  AND typeof(e.data) = 'text';
 
 -- name: long_searches
 SELECT e.data FROM phase p JOIN entry e ON e.id = p.entry

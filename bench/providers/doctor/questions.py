@@ -13,6 +13,7 @@ from bench.model import Hit, Memory
 from bench.providers.batching import pieces, whole_id
 from bench.providers.doctor.examination import EMPTY, FACTS, OTHER, Examination, Failed, Question, Skipped
 from bench.providers.protocol import Versioned
+from bench.providers.ranking import reversed_scores
 
 AWKWARD = (
     "Line one\nline \"two\" with 'quotes' and \\ back\\slashes; \U0001f408 cat, \u05e2\u05d1\u05e8\u05d9\u05ea, "
@@ -27,6 +28,10 @@ LONG = _LINES[: 10_000 - len(_END)] + _END
 LONG_QUESTION = 1000
 SHORTER_QUESTIONS = (500, 256, 250, 200, 128, 100)
 FILLER = "Please look through everything that was said about it and tell me when and why it was so. " * 11
+WORST_FIRST = (
+    "; warning: the scores say that the best hit comes last in {} of {} searches: is the order worst first? "
+    "(search.response.score: kind says which end is better, order sorts)"
+)
 _K = re.compile(r"\$\.k\b|\$\{k\b")
 
 
@@ -68,9 +73,10 @@ async def _ready(exam: Examination) -> str:
 
 async def _found(exam: Examination) -> str:
     exam.needs_store()
-    mapped = True
+    mapped, reversed_in = True, 0
     for memory in exam.memories:
         hits = await exam.hits(exam.first, memory.content)
+        reversed_in += reversed_scores(exam.config, hits) is not None
         if not hits:
             raise Failed(f'nothing found for "{memory.content[:40]}"')
         own = [hit for hit in hits if memory.id in map(whole_id, hit.source_ids)]
@@ -79,7 +85,8 @@ async def _found(exam: Examination) -> str:
             raise Failed(f'"{memory.content[:40]}" is not among its first 3 hits by id')
         exam.rewrites = exam.rewrites or not any(hit.content == memory.content for hit in own or hits)
         _check_date(exam, memory, own)
-    return "by id" if mapped else "by text; hits carry no id that we sent, so retrieval metrics do not apply"
+    how = "by id" if mapped else "by text; hits carry no id that we sent, so retrieval metrics do not apply"
+    return how + (WORST_FIRST.format(reversed_in, len(exam.memories)) if reversed_in else "")
 
 
 def _check_date(exam: Examination, memory: Memory, own: Sequence[Hit]) -> None:

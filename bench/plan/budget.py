@@ -1,0 +1,71 @@
+"""Can ``--max-cost`` stop a run? Only calls with a known price count towards it.
+
+Example::
+
+    budget_note(lanes, request)         # "--max-cost 5 counts no call of openai/x: its price is not known"
+    require_prices(plan)                # UsageError where no price at all is known
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+
+from bench.config.run import RunRequest
+from bench.errors import UsageError
+from bench.model import Usage
+from bench.plan.prices import call_prices
+from bench.plan.shape import Lane, Plan
+
+ONE_TOKEN = Usage(input_tokens=1, output_tokens=1)
+
+
+def require_prices(plan: Plan) -> None:
+    """Refuse a budget that no call of the run can use up, although some are billed.
+
+    Raises:
+        UsageError: ``--max-cost`` is set and no price of what the run calls is known.
+    """
+    priced, unpriced = _by_price(plan.running, plan.request)
+    if plan.request.max_cost is not None and unpriced and not priced:
+        raise UsageError(
+            f"--max-cost {plan.request.max_cost:g} cannot stop this run: no price of {', '.join(unpriced)} is known",
+            hint=f"set prices in the run file: {_example(unpriced[0])}, or leave --max-cost out",
+        )
+
+
+def budget_note(lanes: Sequence[Lane], request: RunRequest) -> str | None:
+    """Name what a budget does not count; None where it counts everything or there is none."""
+    _, unpriced = _by_price(lanes, request)
+    if request.max_cost is None or not unpriced:
+        return None
+    whose = ", ".join(unpriced)
+    return (
+        f"--max-cost {request.max_cost:g} counts no call of {whose}: no price is known "
+        f"(set prices in the run file: {_example(unpriced[0])})"
+    )
+
+
+def _by_price(lanes: Sequence[Lane], request: RunRequest) -> tuple[list[str], list[str]]:
+    """What costs money by a known price, and what is billed by an unknown one."""
+    costs: dict[str, Decimal | None] = {}
+    for lane in lanes:
+        costs |= {name: _of_model(name, request) for name in lane.models}
+        if lane.provider.built_in is None:
+            prices = call_prices(request.prices, lane.provider)
+            none = None if lane.provider.config.bills else Decimal(0)
+            each = [none if price is None else price for price in (prices.add, prices.search)]
+            costs[lane.provider.label] = None if each == [None, None] else sum(filter(None, each), Decimal(0))
+    return [name for name, cost in costs.items() if cost], [name for name, cost in costs.items() if cost is None]
+
+
+def _of_model(name: str, request: RunRequest) -> Decimal | None:
+    from bench.metrics import cost
+
+    prefix, _, model = name.partition("/")
+    return cost(ONE_TOKEN, provider=prefix, model=model, at=datetime.now(UTC), prices=request.token_prices)
+
+
+def _example(name: str) -> str:
+    return f"{{{name}: {{input: USD, output: USD}}}}" if "/" in name else f"{{{name}: {{add: USD, search: USD}}}}"

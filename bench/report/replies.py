@@ -1,0 +1,53 @@
+"""Notes on who replied: models that call themselves something other than what was asked for, such as a fallback.
+
+Example::
+
+    same_model("openai/gpt-4o", "gpt-4o-2024-08-06")        # True: a dated name of the same model
+    same_model("openai/gpt-4o", "gpt-4o-mini")              # False
+"""
+
+from __future__ import annotations
+
+import re
+
+from bench.journal import Reader
+from bench.model import Phase
+from bench.plan.record import JobRecord
+
+NAMED_BY_USERS = frozenset({"azure"})
+"""prefixes after which stands the name of a deployment, which its owner chose"""
+VERSION = r"(?:\d{4}-\d\d-\d\d|\d\d-\d{4}|\d\d-\d\d|\d{8}|\d{6}|\d{4}|\d{3}|v\d+(?:-\d+)*|latest|preview|exp|free)"
+VERSIONS = re.compile(f"(?:-{VERSION})+")
+ALIAS = re.compile(r"(?:-(?:latest|preview|exp|free|nitro|floor))+$")
+
+
+def same_model(asked: str, reported: str) -> bool:
+    """Say whether a reply comes from the model that was asked for, as far as the names show."""
+    one, other = _plain(asked), _plain(reported)
+    short, long = sorted((ALIAS.sub("", one), ALIAS.sub("", other)), key=len)
+    return long == short or (long.startswith(short) and VERSIONS.fullmatch(long[len(short) :]) is not None)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[.:@_ ]", "-", name.rpartition("/")[2].lower())
+
+
+async def reply_notes(reader: Reader, record: JobRecord) -> list[str]:
+    """Count the replies of a job that came from another model than its plan names."""
+    models = record.models
+    found = []
+    for what, owner, phase, role, asked in (
+        ("answers", record.answer_owner, Phase.ANSWER, "answering", models.answering),
+        ("verdicts", record.key, Phase.EVALUATE, "judge", models.judge),
+        ("vectors of questions", record.lane, Phase.SEARCH, "embedding", models.embedding),
+    ):
+        if asked is None or asked.partition("/")[0] in NAMED_BY_USERS:
+            continue
+        counts = await reader.reply_models(owner, phase, role)
+        total = sum(counts.values())
+        found += [
+            f'{what} came from "{name}", asked for "{asked}": {count} of {total}'
+            for name, count in counts.items()
+            if not same_model(asked, name)
+        ]
+    return found

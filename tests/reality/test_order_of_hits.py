@@ -1,0 +1,74 @@
+"""Hits whose scores say that the best one comes last: counted under the table and warned of by the doctor."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import anyio.to_thread
+import pytest
+from aiohttp import web
+
+from bench.journal import Reader
+from bench.report.fold import fold
+from tests.reality.conftest import WorldOn
+from tests.reality.memory_stub import MemoryStub
+from tests.small_world import PROVIDER, World
+
+FIELD = 'scoreField: "$.score"'
+DISTANCE = 'score: {field: "$.score", kind: distance}'
+
+
+def ordered(stub: MemoryStub, *, best_first: bool, distance: bool = False) -> MemoryStub:
+    """Answer with scores that all differ, best or worst first, as similarities or distances."""
+
+    def search(_call: int, request: web.Request, body: dict[str, object]) -> web.Response:
+        hits: Any = stub.usual("search", request, body)["results"]
+        for rank, hit in enumerate(hits):
+            hit["score"] = rank + 0.5 if distance else 9.5 - rank
+        return web.json_response({"results": hits if best_first else hits[::-1]})
+
+    stub.answers = {"search": search}
+    return stub
+
+
+async def notes_of(world: World) -> str:
+    outcome = await world.run(providers="faulty", run_id="r")
+    async with Reader.open(world.workspace / "checkpoints" / outcome.run_id) as reader:
+        return "\n".join((await fold(reader)).jobs[0].notes)
+
+
+@pytest.mark.parametrize(
+    ("score", "best_first", "distance", "told"),
+    [
+        (FIELD, True, False, ""),
+        (FIELD, False, False, "scores rise with rank in 3 of 3 searches: is the order worst first?"),
+        (FIELD, True, True, "scores rise with rank in 3 of 3 searches: is the order worst first?"),
+        (DISTANCE, True, True, ""),
+        (DISTANCE, False, True, "scores fall with rank in 3 of 3 searches: is the order worst first?"),
+        (DISTANCE.replace("}", ", transform: 1-x}"), True, True, ""),
+        (DISTANCE.replace("}", ", transform: 1-x}"), False, True, "scores rise with rank in 3 of 3 searches"),
+        (DISTANCE.replace("}", ", order: asc}"), False, True, ""),
+    ],
+)
+async def test_hits_with_the_best_one_last_are_told_with_their_count(
+    score: str, best_first: bool, distance: bool, told: str, world_on: WorldOn
+) -> None:
+    world = await world_on(ordered(MemoryStub(), best_first=best_first, distance=distance), corpora=1, items=3)
+    world.provider("faulty", base=PROVIDER.replace(FIELD, score).replace("timeout: 2000", "timeout: 60000"))
+    notes = await notes_of(world)
+    assert told in notes if told else "with rank" not in notes
+
+
+@pytest.mark.parametrize("best_first", [True, False])
+async def test_the_doctor_warns_of_hits_with_the_best_one_last(
+    best_first: bool, world_on: WorldOn, bench: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stub = ordered(MemoryStub(), best_first=best_first)
+    world = await world_on(stub, corpora=1, items=1)
+    monkeypatch.setenv("FAULT_URL", str(world.url))
+    found = await anyio.to_thread.run_sync(lambda: bench("doctor", "faulty", "--json", check=None))
+    checks = {one["name"]: one for one in json.loads(found.stdout)["checks"]}
+    assert checks["found by own text"]["outcome"] == "pass"
+    assert ("is the order worst first?" in checks["found by own text"]["detail"]) is not best_first
