@@ -36,7 +36,7 @@ def plan(*, workspace: Path | str = ".", env_file: Path | None = None, **flags: 
     """
     from bench.config.catalog import Catalog
     from bench.config.run import RunRequest
-    from bench.plan.making import make_plan
+    from bench.plan.build import make_plan
     from bench.settings import Environment
 
     folder = Path(workspace)
@@ -83,7 +83,7 @@ def report(run_id: str, *, workspace: Path | str = ".") -> Report:
         JournalError: its file cannot be read.
     """
     from bench.journal import Reader
-    from bench.journal.places import find_run
+    from bench.journal.paths import find_run
     from bench.report.fold import fold
 
     async def read() -> Report:
@@ -108,8 +108,8 @@ def compare(
     Raises:
         UsageError: not two sides, an unknown one, or what is not like for like without ``force``.
     """
-    from bench.report.choosing import chosen_targets, sides_of
     from bench.report.compare import compare_sides
+    from bench.report.comparison_data import chosen_targets, sides_of
 
     folder, metrics = Path(workspace), [metric] if isinstance(metric, str) else list(metric)
 

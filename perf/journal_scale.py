@@ -20,9 +20,9 @@ from usage import peak_mb
 from bench.journal import Entry, Journal, Key, Reader, RunMeta
 from bench.metrics import open_metrics
 from bench.model import Phase, State
-from bench.plan.record import EXTRA_KEY, JobRecord, MetricRecord, ModelNames
+from bench.plan.job_record import EXTRA_KEY, JobRecord, MetricRecord, ModelNames
 from bench.report.fold import fold
-from bench.report.wire import results_json
+from bench.report.results_document import results_json
 
 LANE, ANSWERING, JOBS = "perf/stub", "perf/stub|m", ("perf/stub|m|a", "perf/stub|m|b")
 METRICS = ("accuracy", "mrr", "ndcg_at_10", "recall_at_10")

@@ -52,7 +52,7 @@ def cluster(workers: int, folder: Path) -> Iterator[str]:
 
 def wait_for_workers(address: str, workers: int) -> None:
     """Return when so many workers are there."""
-    from bench.cluster.dask import Cluster
+    from bench.cluster.backend import Cluster
     from bench.errors import UsageError
 
     async def there() -> int:

@@ -14,7 +14,7 @@ from pathlib import Path
 from bench.journal import Entry, Event, Journal, Key, RunMeta, RunState
 from bench.metrics import open_metrics
 from bench.model import Phase, State
-from bench.plan.record import JobRecord, MetricRecord, ModelNames, dump
+from bench.plan.job_record import JobRecord, MetricRecord, ModelNames, dump
 
 ACCURACY = MetricRecord(name="accuracy", definition="accuracy/1", category="answer", unit=None, lower_is_better=False)
 RECORD = JobRecord(

@@ -15,7 +15,7 @@ from typing import Literal
 
 from bench.journal import Entry, Journal, JournalRow, Key, RunMeta, RunState
 from bench.model import Call, Phase, State, Usage, Verdict
-from bench.plan.record import JobRecord, dump
+from bench.plan.job_record import JobRecord, dump
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 RIGHT = Verdict(evaluator="exact-match", value=1.0, correct=True)

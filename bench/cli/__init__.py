@@ -10,7 +10,8 @@ import os
 import sys
 from collections.abc import Sequence
 
-from bench.cli import console, global_flags, interrupts
+from bench.cli import console, global_flags
+from bench.cli import signals as interrupts
 from bench.errors import BenchError, DiskFull, UsageError, alone, is_disk_full
 
 EXIT_BUG = 1
@@ -101,7 +102,7 @@ def dispatch(arguments: list[str]) -> int:
         console.line(f"bench {__version__}")
         return 0
     if arguments[0] == "list" and not {"-h", "--help"} & set(arguments):
-        from bench.cli import listing
+        from bench.cli import list as listing
 
         return listing.main(arguments[1:])
     from bench.cli.app import call

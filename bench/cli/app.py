@@ -1,8 +1,15 @@
-"""The table of commands: name, one line of help, and where the function lives. Each is imported when called."""
+"""The table of commands: name, one line of help, and where the function lives. Each is imported when called.
+
+The text of ``bench --help``, made from the table of commands.
+
+It is stored in ``help.txt`` so that asking for help imports nothing; a test keeps the two equal.
+``python -m bench.cli.app`` writes it anew.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from cyclopts import App, CycloptsError, Group
 
@@ -14,40 +21,40 @@ READ = Group("Read results", sort_key=3)
 PROVE = Group("Prove", sort_key=4)
 
 COMMANDS: tuple[tuple[str, Group, str, str], ...] = (
-    ("list", LOOK, "bench.cli.look:list_", "Benchmarks, providers, metrics, evaluators, models or runs."),
-    ("describe", LOOK, "bench.cli.describing:describe", "What a benchmark, provider, metric or run is and needs."),
-    ("validate", LOOK, "bench.cli.look:validate", "Check configs and the data they name."),
-    ("schema", LOOK, "bench.cli.look:schema", "JSON Schema of a file kind, for editors."),
-    ("new", LOOK, "bench.cli.look:new", "A commented config to start from."),
-    ("download", LOOK, "bench.cli.look:download", "Fetch a benchmark's data, checked and resumable."),
+    ("list", LOOK, "bench.cli.workspace:list_", "Benchmarks, providers, metrics, evaluators, models or runs."),
+    ("describe", LOOK, "bench.cli.describe:describe", "What a benchmark, provider, metric or run is and needs."),
+    ("validate", LOOK, "bench.cli.workspace:validate", "Check configs and the data they name."),
+    ("schema", LOOK, "bench.cli.workspace:schema", "JSON Schema of a file kind, for editors."),
+    ("new", LOOK, "bench.cli.workspace:new", "A commented config to start from."),
+    ("download", LOOK, "bench.cli.workspace:download", "Fetch a benchmark's data, checked and resumable."),
     ("doctor", LOOK, "bench.cli.doctor:doctor", "Live contract test of a provider."),
-    ("plan", RUN, "bench.cli.running:plan", "What a run would do, cost and take; calls nothing."),
-    ("run", RUN, "bench.cli.running:run", "Measure providers on benchmarks."),
-    ("eval", RUN, "bench.cli.running:eval_", "The same as run; takes BENCHMARK PROVIDER too."),
-    ("resume", RUN, "bench.cli.running:resume", "Go on with a run; needs no other flag."),
-    ("status", RUN, "bench.cli.runs:status", "How far a run is, also one of another process."),
-    ("pause", RUN, "bench.cli.runs:pause", "Ask a live run to stop cleanly."),
-    ("clean", RUN, "bench.cli.cleaning:clean", "Clear left namespaces, delete old runs."),
-    ("retry", RUN, "bench.cli.again:retry", "Run again what failed, nothing else."),
-    ("rescore", RUN, "bench.cli.again:rescore", "Judge or measure stored answers anew."),
-    ("fork", RUN, "bench.cli.again:fork", "A new run on stored search results or answers."),
-    ("merge", RUN, "bench.cli.runs:merge", "Join the ranges of one plan."),
+    ("plan", RUN, "bench.cli.run_command:plan", "What a run would do, cost and take; calls nothing."),
+    ("run", RUN, "bench.cli.run_command:run", "Measure providers on benchmarks."),
+    ("eval", RUN, "bench.cli.run_command:eval_", "The same as run; takes BENCHMARK PROVIDER too."),
+    ("resume", RUN, "bench.cli.run_command:resume", "Go on with a run; needs no other flag."),
+    ("status", RUN, "bench.cli.status:status", "How far a run is, also one of another process."),
+    ("pause", RUN, "bench.cli.status:pause", "Ask a live run to stop cleanly."),
+    ("clean", RUN, "bench.cli.clean:clean", "Clear left namespaces, delete old runs."),
+    ("retry", RUN, "bench.cli.rescore:retry", "Run again what failed, nothing else."),
+    ("rescore", RUN, "bench.cli.rescore:rescore", "Judge or measure stored answers anew."),
+    ("fork", RUN, "bench.cli.rescore:fork", "A new run on stored search results or answers."),
+    ("merge", RUN, "bench.cli.status:merge", "Join the ranges of one plan."),
     ("results", READ, "bench.cli.results:results", "The numbers of a run."),
     ("failures", READ, "bench.cli.results:failures", "Why each lost item was lost."),
-    ("compare", READ, "bench.cli.compare:compare", "Which of two is better, and how sure."),
-    ("leaderboard", READ, "bench.cli.compare:leaderboard", "All comparable results side by side."),
+    ("compare", READ, "bench.cli.results:compare", "Which of two is better, and how sure."),
+    ("leaderboard", READ, "bench.cli.results:leaderboard", "All comparable results side by side."),
     ("export", READ, "bench.cli.results:export", "Rows as json, jsonl, csv, parquet or trec."),
-    ("score", READ, "bench.cli.scoring:score", "Score somebody else's ranking or answers."),
+    ("score", READ, "bench.cli.score:score", "Score somebody else's ranking or answers."),
     ("explore", READ, "bench.cli.serve:explore", "The web pages of this workspace, read-only."),
     ("serve", RUN, "bench.cli.serve:serve", "The web pages as a service that also runs."),
     ("sign", PROVE, "bench.cli.receipts:sign", "One signed receipt a job."),
-    ("verify", PROVE, "bench.cli.verifying:verify", "Check receipts offline."),
+    ("verify", PROVE, "bench.cli.verify:verify", "Check receipts offline."),
     ("reproduce", PROVE, "bench.cli.receipts:reproduce", "Run again what a receipt states and compare."),
     ("diff", PROVE, "bench.cli.receipts:diff", "What differs between two receipts."),
-    ("publish", PROVE, "bench.cli.publiclog:publish", "Append a receipt to the public log."),
-    ("log", PROVE, "bench.cli.publiclog:log_app", "Check the public log, or abandon a registered run."),
+    ("publish", PROVE, "bench.cli.publish:publish", "Append a receipt to the public log."),
+    ("log", PROVE, "bench.cli.publish:log_app", "Check the public log, or abandon a registered run."),
     ("keys", PROVE, "bench.cli.keys:keys_app", "Make, list, rotate and revoke signing keys."),
-    ("completion", LOOK, "bench.cli.look:completion", "Shell completion for bash, zsh or fish."),
+    ("completion", LOOK, "bench.cli.workspace:completion", "Shell completion for bash, zsh or fish."),
 )
 
 
@@ -98,3 +105,50 @@ def _refuse_unknown(command: str) -> None:
 def _text(problem: CycloptsError) -> str:
     text = " ".join(str(problem).split())
     return text or type(problem).__name__
+
+
+HEAD = """\
+bench measures AI memory systems on memory benchmarks.
+
+usage: bench COMMAND [flags]        bench COMMAND --help shows a command's flags
+
+first: bench run                    measures the built-in providers on the embedded benchmark
+"""
+
+FOOT = """\
+Flags of every command, before or after it
+  --workspace DIR    folder with configs, datasets, checkpoints, results (default: .)
+  --env-file FILE    variables to read instead of .env
+  --display MODE     auto, live, plain, json or none
+  --json             machine-readable output on stdout, nothing else there
+  -q, -v             less, more on stderr
+  --log-file FILE    all events as JSON lines
+  --no-color         no colours (NO_COLOR, CI and TERM=dumb are respected too)
+  --traceback        show where an error was raised
+  --version          print the version
+
+Exit codes of run and resume
+  0   complete, valid, gates passed; also: nothing left to do
+  1   internal error (a bug)
+  2   usage, configuration, dataset or identity error; nothing was started
+  3   stopped but resumable: budget, time, disk full, refused, circuit breaker, paused
+  4   finished but not good: a job INVALID, a gate failed, a regression
+  5   verification failed
+  6   the run is locked by another live process
+  130, 143   stopped by SIGINT or SIGTERM, resumable
+verify, reproduce, diff and log verify: 0 valid or same, 2 usage, 3 untrusted key, 4 superseded or
+retracted, 5 invalid, 7 policy not met, 8 differs
+"""
+
+
+def text() -> str:
+    """The whole page."""
+    blocks = [HEAD]
+    for group in (LOOK, RUN, READ, PROVE):
+        rows = [f"  {name:<12} {line}" for name, where, _, line in COMMANDS if where is group]
+        blocks.append("\n".join([str(group.name), *rows]) + "\n")
+    return "\n".join([*blocks, FOOT])
+
+
+if __name__ == "__main__":
+    Path(__file__).with_name("help.txt").write_text(text(), encoding="utf-8")

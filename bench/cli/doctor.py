@@ -68,7 +68,7 @@ def doctor(
 
 def _verdict(report: DoctorReport) -> str:
     from bench.events import redact
-    from bench.settings.showing import shown
+    from bench.settings import shown
 
     if report.hung is not None:
         place = f" from {redact(shown(report.address))}" if report.address else ""
@@ -98,13 +98,13 @@ class Steps:
 
 async def _examined(name: str, embedding_model: str | None, keep: bool, timeout_s: float | None) -> DoctorReport:
     from bench import events
-    from bench.cli.ticking import ticking
+    from bench.cli.console import ticking
     from bench.config.catalog import Catalog
-    from bench.engine.readers import embedding_options
+    from bench.engine.models import embedding_options
     from bench.http import Http
     from bench.models import open_embedder, open_model
-    from bench.plan.making import model_files
-    from bench.plan.providers import load_named
+    from bench.plan.build import model_files
+    from bench.plan.provider import load_named
     from bench.providers import ProviderContext, facts
     from bench.providers.doctor import examine
     from bench.settings import Environment

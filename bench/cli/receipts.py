@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from bench.receipt.diff import Difference
     from bench.receipt.keyring import Keyring
     from bench.receipt.reproduce import Reproduction
-    from bench.receipt.trusted import TrustStore
+    from bench.receipt.trust_store import TrustStore
 
 Switch = Annotated[bool, Parameter(negative=())]
 Many = Parameter(consume_multiple=True, negative=())
@@ -59,7 +59,7 @@ def sign(
     allow_partial
         Sign what has ended so far, as kind partial: never publishable.
     """
-    from bench.journal.places import find_run, report_folder
+    from bench.journal.paths import find_run, report_folder
     from bench.receipt.sign import Request, sign_run
     from bench.settings import Environment
 
@@ -186,8 +186,8 @@ def keyring(folder: Path | None = None) -> Keyring:
 
 def trust(trusted: Path | None, pubkeys: Sequence[Path]) -> TrustStore:
     """The keys to believe: pinned ones alone, or trusted.json."""
-    from bench.receipt.keyfiles import PublicKey
-    from bench.receipt.trusted import TrustStore
+    from bench.receipt.signature import PublicKey
+    from bench.receipt.trust_store import TrustStore
 
     if pubkeys:
         return TrustStore.pin([PublicKey.load(path) for path in pubkeys])
@@ -203,6 +203,6 @@ def existing(path: Path | None) -> Path | None:
 
 def now() -> str:
     """This moment as the log writes it."""
-    from bench.receipt.wire import stamp
+    from bench.receipt.base_model import stamp
 
     return stamp(datetime.now(UTC).replace(microsecond=0))

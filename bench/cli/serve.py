@@ -14,7 +14,7 @@ from bench.cli.global_flags import current
 
 if TYPE_CHECKING:
     from bench.settings import Environment
-    from bench.web.serving import OpenSite, Settings
+    from bench.web.app import OpenSite, Settings
 
 DEFAULT_PORT = 3000
 Whole = Annotated[int, Parameter(converter=whole_number)]
@@ -40,8 +40,8 @@ def explore(
     token_file
         File that holds the token; made when it is absent.
     """
-    from bench.journal.places import find_run
-    from bench.web.serving import Settings
+    from bench.journal.paths import find_run
+    from bench.web.app import Settings
 
     workspace, environment = _surroundings()
     if run is not None:
@@ -72,7 +72,7 @@ def serve(
         Runs at once; others wait in order.
     """
     from bench.errors import UsageError
-    from bench.web.serving import Settings
+    from bench.web.app import Settings
 
     if max_runs < 1:
         raise UsageError("--max-runs must be at least 1")
@@ -100,7 +100,7 @@ def _surroundings() -> tuple[Path, Environment]:
 
 
 def _serve(settings: Settings) -> int:
-    from bench.web.serving import serve_until_signal
+    from bench.web.app import serve_until_signal
 
     return anyio.run(serve_until_signal, settings, _tell)
 

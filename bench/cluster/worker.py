@@ -24,18 +24,16 @@ import anyio.to_thread
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 import bench.version
-from bench.cluster.dask import Post
-from bench.cluster.order import Order, Refusal, Returned
-from bench.cluster.packing import pack
-from bench.cluster.saying import Word
+from bench.cluster.backend import Post
+from bench.cluster.messages import Order, Refusal, Returned, Word, pack
 from bench.config.catalog import Catalog
 from bench.config.run import RunRequest
 from bench.engine import Outcome, Progress, Silent, Stop, execute
 from bench.engine.run import PAUSE_FILE, inmost
 from bench.errors import BenchError, IdentityError, Locked, UsageError
 from bench.journal import Reader, RunState
-from bench.journal.holder import HEARTBEAT_S, STALE_S
-from bench.journal.places import CHECKPOINTS, JOURNAL
+from bench.journal.paths import CHECKPOINTS, JOURNAL
+from bench.journal.rows import HEARTBEAT_S, STALE_S
 from bench.plan import Plan, changes, make_plan
 from bench.providers.facts import needs
 from bench.settings import Environment

@@ -117,7 +117,7 @@ class Catalog:
         return exact[0]
 
     def _unknown(self, kind: Kind, name: str) -> UsageError:
-        from bench.config.findings import did_you_mean
+        from bench.config.file import did_you_mean
 
         known = [alias for entry in self._entries[kind] for alias in (entry.name, *entry.aliases)]
         singular = kind.removesuffix("s")
@@ -132,7 +132,7 @@ class Catalog:
 
     def read_benchmark(self, path: Path) -> BenchmarkConfig:
         """Load a benchmark file that may lie anywhere; ``extends`` is looked up here."""
-        from bench.config.benchmark.reading import read_benchmark
+        from bench.config.benchmark_file import read_benchmark
 
         return read_benchmark(path, find=self._path_of_benchmark, workspace=self.workspace)
 
@@ -202,7 +202,7 @@ def _keys_of(path: Path, text: str, kind: Kind) -> object:
         return json.loads(text)
     keys = _top_keys(text)
     if keys is None or ("name" not in keys and kind != "runs"):  # a file of runs has no name inside
-        from bench.config.source import show
+        from bench.config.file import show
         from bench.config.yamltext import parse_yaml
 
         return parse_yaml(text, show(path))[0]

@@ -7,7 +7,7 @@ Example::
     source: our own audit
     items: [{id: c2, kind: wrong_answer, note: the text says 7, corrected_answer: 7}]
 
-Whether it fits a dataset is asked where the data is at hand: :mod:`bench.plan.overlays`.
+Whether it fits a dataset is asked where the data is at hand: :mod:`bench.plan.model`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from bench.config.source import ConfigModel, Source, load
+from bench.config.file import ConfigModel, Source, load
 from bench.errors import ConfigError
 
 

@@ -35,10 +35,10 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
-from bench.config.filenames import check_run_id
-from bench.config.modelsettings import ModelSettings
-from bench.config.prices import Prices, TokenPrices
-from bench.config.source import BOTH_SPELLINGS, ConfigModel
+from bench.config.file import BOTH_SPELLINGS, ConfigModel
+from bench.config.model import ModelSettings
+from bench.config.traffic import Prices, TokenPrices
+from bench.config.value_rules import check_run_id
 from bench.errors import UsageError
 from bench.model import Phase
 
@@ -283,7 +283,7 @@ class RunRequest(Experiment, Operation):
         try:
             return cls.model_validate({**base, **given})
         except ValidationError as error:
-            from bench.config.findings import about_flag
+            from bench.config.file import about_flag
 
             first_of_each = {found["loc"][:1]: found for found in reversed(error.errors())}
             raise UsageError("\nerror: ".join(map(about_flag, reversed(first_of_each.values())))) from error

@@ -18,11 +18,10 @@ provider may see. May not be added here: anything that knows a run, a provider o
 
 from __future__ import annotations
 
-from bench.config.filters import render_turn
-from bench.datasets.coverage import Gap, coverage_gaps, require_coverage
+from bench.config.template import render_turn
 from bench.datasets.dataset import Dataset, ItemRef, open_benchmark
-from bench.datasets.levels import Level, evidence_level, gold_ids, ranks, stands_for
-from bench.datasets.memories import RenderedMemory, memories
+from bench.datasets.evidence import Gap, coverage_gaps, require_coverage
+from bench.datasets.memories import Level, RenderedMemory, evidence_level, gold_ids, memories, ranks, stands_for
 from bench.datasets.selection import Selection
 
 __all__ = [

@@ -8,6 +8,14 @@
         corpus = dataset.corpus(ref.corpus)
 
 A little longer than most modules, because it is all that may be asked of a benchmark's data.
+
+What ``bench describe BENCHMARK`` shows, as plain values ready for JSON; everything streams.
+
+::
+
+    describe(dataset)                            # counts, types, flags, digests
+    for line in item_lines(dataset, selection): ...
+    for line in memory_lines(dataset, selection): ...
 """
 
 from __future__ import annotations
@@ -16,21 +24,24 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
 from bench.config.benchmark import BenchmarkConfig
-from bench.config.benchmark.terms import Unit
-from bench.datasets.cache import SizedCache
-from bench.datasets.corpora import SESSION_JOINED, Built, build
-from bench.datasets.coverage import Gap, coverage_gaps
-from bench.datasets.files import DataFile, checked_file
+from bench.config.benchmark_sections import MetricEntry
+from bench.config.benchmark_terms import Unit
+from bench.config.file import show
+from bench.config.template import iso
+from bench.datasets.data_file import DataFile, checked_file
+from bench.datasets.evidence import Gap, coverage_gaps
 from bench.datasets.history import LOOK
+from bench.datasets.index import SizedCache
+from bench.datasets.inspection import Counts, Scanned, count_corpus, scan
 from bench.datasets.memories import RenderedMemory, memories, texts
-from bench.datasets.parsing import ParsedRow, RowParser
-from bench.datasets.place import RowPlace
-from bench.datasets.rows import RowFile
-from bench.datasets.scan import Counts, Scanned, count_corpus, scan
+from bench.datasets.parser import SESSION_JOINED, Built, ParsedRow, RowParser, build
+from bench.datasets.row import RowPlace
+from bench.datasets.row_reader import RowFile
 from bench.datasets.selection import Selection, select
 from bench.errors import UsageError
 from bench.model import Corpus, Item
@@ -132,7 +143,6 @@ class Dataset:
 
     def describe(self) -> dict[str, object]:
         """What ``bench describe`` shows, ready for JSON."""
-        from bench.datasets.describing import describe  # that module reads datasets
 
         return describe(self)
 
@@ -328,3 +338,79 @@ def open_benchmark(config: BenchmarkConfig, workspace: Path) -> Dataset:
     file = checked_file(config, workspace)
     rows = RowFile.open(file.path, file.format)
     return Dataset(config, file, rows, scan(config, rows))
+
+
+def describe(dataset: Dataset) -> dict[str, object]:
+    """The object of ``bench describe B --json``."""
+    config, counts = dataset.config, dataset.counts
+    return {
+        "name": config.name,
+        "version": config.version,
+        "display_name": config.title,
+        "description": config.description,
+        "source": config.source,
+        "paper": config.paper,
+        "license": config.license,
+        "tags": list(config.tags),
+        "items": counts.items,
+        "corpora": counts.corpora,
+        "sessions": counts.sessions,
+        "turns": counts.turns,
+        "memories": counts.memories,
+        "question_types": dict(counts.question_types),
+        "groups": dataset.groups,
+        "flags": {flag: counts.flags[flag] for flag in sorted(counts.flags) if counts.flags[flag]},
+        "dataset": {
+            "path": show(dataset.path),
+            "sha256": dataset.sha256,
+            "content_sha256": dataset.content_sha256,
+        },
+        "k": config.search.default_limit,
+        "protocol": config.evaluation.method,
+        "paper_reference": config.evaluation.judge_prompts.paper_reference,
+        "metrics": [metric.name if isinstance(metric, MetricEntry) else metric for metric in config.metrics],
+        "packs": [config.evaluation.pack] if config.evaluation.pack else [],
+        "required_capabilities": list(config.required_capabilities),
+        "marks": list(config.marks),
+        "notes": list(dataset.notes),
+    }
+
+
+def item_lines(dataset: Dataset, selection: Selection | None = None) -> Iterator[dict[str, object]]:
+    """One object an item: what a run would ask."""
+    return (item_line(dataset.item(ref)) for ref in dataset.items(selection))
+
+
+def item_line(item: Item) -> dict[str, object]:
+    """The line of one item, gold included."""
+    return {
+        "position": item.position,
+        "id": item.id,
+        "corpus": item.corpus,
+        "question": item.question,
+        "answers": list(item.answers),
+        "question_type": item.question_type,
+        "question_date": _date(item.question_date),
+        "abstention": item.abstention,
+        "evidence": {"sessions": list(item.evidence.sessions), "turns": list(item.evidence.turns)},
+        "flags": list(item.flags),
+    }
+
+
+def memory_lines(dataset: Dataset, selection: Selection | None = None) -> Iterator[dict[str, object]]:
+    """One object a memory, in send order: what a built-in provider gets, with the dataset's ids."""
+    corpora = dataset.corpora() if selection is None else _corpora_of(dataset, selection)
+    return (memory.as_json() for corpus in corpora for memory in dataset.memories(corpus))
+
+
+def _corpora_of(dataset: Dataset, selection: Selection) -> Iterator[str]:
+    """The corpora of the selected items, each once."""
+    seen: set[str] = set()
+    for ref in dataset.items(selection):
+        if ref.corpus not in seen:
+            seen.add(ref.corpus)
+            yield ref.corpus
+
+
+def _date(when: datetime | None) -> str | None:
+    return None if when is None else iso(when)

@@ -5,27 +5,217 @@
     async with aiohttp.ClientSession(trust_env=True) as session:
         outcome = await download(config, workspace, fetch=aiohttp_fetch(session), environment=os.environ.get)
     outcome.path, outcome.state          # "downloaded", "copied" or "up to date"
+
+The transport of downloads: one ranged GET through an aiohttp session.
+
+A partial file is continued only when its ETag or Last-Modified still holds; else the server sends it from zero::
+
+    fetch = aiohttp_fetch(session)
+    async with fetch(url, token=None, offset=1000, validators=known) as remote:
+        async for chunk in remote.chunks(): ...
+
+A file lock between processes: the second one waits.
+
+::
+
+    async with locked(Path("data.json.lock")):
+        ...
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
+import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import BinaryIO, Literal, NoReturn
+from typing import TYPE_CHECKING, BinaryIO, Literal, NoReturn, Protocol
 from urllib.parse import quote
 
+import anyio
+
 from bench.config.benchmark import BenchmarkConfig
-from bench.config.source import show
-from bench.datasets.digests import file_sha256, remembered_sha256, write_note
-from bench.datasets.fetching import Fetch, FetchError, Interrupted, RangeRefused, Remote, Validators
-from bench.datasets.files import cache_path, checked_file, find_file, mismatch
-from bench.datasets.locks import locked
-from bench.errors import DataError
+from bench.config.file import show
+from bench.datasets.data_file import (
+    cache_path,
+    checked_file,
+    file_sha256,
+    find_file,
+    mismatch,
+    remembered_sha256,
+    write_note,
+)
+from bench.errors import CA_HINT, DataError, is_distrusted
+
+if TYPE_CHECKING:
+    import aiohttp
+
+
+_NETWORK_CHUNK = 1 << 18
+_STALLED_S = 60
+
+
+class FetchError(DataError):
+    """A file could not be fetched."""
+
+    default_hint = "check the address and the network"
+
+
+class Interrupted(FetchError):
+    """The connection was lost; what arrived is kept."""
+
+    default_hint = "start it again: it resumes"
+
+
+class RangeRefused(Interrupted):
+    """The part on disk is no part of the server's file; it must be fetched from zero."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Validators:
+    """What tells that a file on a server is still the same."""
+
+    etag: str | None = None
+    last_modified: str | None = None
+
+    @classmethod
+    def read(cls, path: Path) -> Validators | None:
+        """Read what an earlier attempt noted; None when it cannot be trusted."""
+        try:
+            values = json.loads(path.read_text(encoding="utf-8"))
+            found = cls(etag=values.get("etag"), last_modified=values.get("last_modified"))
+        except (OSError, ValueError, AttributeError):
+            return None
+        return found if found.condition else None
+
+    def write(self, path: Path) -> None:
+        path.write_text(json.dumps(asdict(self)), encoding="utf-8")
+
+    @property
+    def condition(self) -> str | None:
+        """The value for ``If-Range``: a strong ETag, else the date."""
+        strong = self.etag if self.etag and not self.etag.startswith("W/") else None
+        return strong or self.last_modified
+
+
+class Remote(Protocol):
+    """An answered request: the body from ``offset`` on."""
+
+    @property
+    def offset(self) -> int: ...
+    @property
+    def total(self) -> int | None: ...
+    @property
+    def validators(self) -> Validators: ...
+    def chunks(self) -> AsyncIterator[bytes]: ...
+
+
+class Fetch(Protocol):
+    """Ask for a file from an offset."""
+
+    def __call__(
+        self, url: str, *, token: str | None, offset: int, validators: Validators | None
+    ) -> AbstractAsyncContextManager[Remote]: ...
+
+
+class _Answer:
+    """A response of aiohttp as a `Remote`."""
+
+    def __init__(self, response: aiohttp.ClientResponse, offset: int) -> None:
+        self._response = response
+        self.offset = offset
+        length = response.content_length
+        encoded = response.headers.get("Content-Encoding", "identity") != "identity"
+        self.total = None if length is None or encoded else offset + length
+        self.validators = Validators(
+            etag=response.headers.get("ETag"), last_modified=response.headers.get("Last-Modified")
+        )
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        import aiohttp
+
+        try:
+            async for chunk in self._response.content.iter_chunked(_NETWORK_CHUNK):
+                yield chunk
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise Interrupted(f"the connection to {self._response.host} was lost") from error
+
+
+def aiohttp_fetch(session: aiohttp.ClientSession) -> Fetch:
+    """Make a `Fetch` of a session; the token goes to the first host only, never along a redirect."""
+
+    @asynccontextmanager
+    async def fetch(
+        url: str, *, token: str | None, offset: int, validators: Validators | None
+    ) -> AsyncIterator[Remote]:
+        import aiohttp
+
+        headers = {"Accept-Encoding": "identity"}
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        if offset and validators and validators.condition:
+            headers |= {"Range": f"bytes={offset}-", "If-Range": validators.condition}
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=_STALLED_S, sock_read=_STALLED_S)
+        try:
+            response = await session.get(url, headers=headers, timeout=timeout)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            hint = CA_HINT if is_distrusted(error) else None
+            raise Interrupted(f"cannot reach {_host(url)}: {str(error) or type(error).__name__}", hint=hint) from error
+        async with response:
+            yield _Answer(response, _offset_of(response, offset))
+
+    return fetch
+
+
+def _offset_of(response: aiohttp.ClientResponse, asked: int) -> int:
+    """Where the body begins: the range that was asked for, or zero when the server sends everything."""
+    match response.status:
+        case 200:
+            return 0
+        case 206 if response.headers.get("Content-Range", "").startswith(f"bytes {asked}-"):
+            return asked
+        case 401 | 403:
+            raise FetchError(f"{response.host} refuses the file ({response.status})", hint="HF_TOKEN names the token")
+        case 206 | 416:
+            raise RangeRefused(f"{response.host} has no such range of the file")
+        case 408 | 425 | 429 | 500 | 502 | 503 | 504:
+            raise Interrupted(f"{response.host} answers {response.status}")
+        case status:
+            raise FetchError(f"{response.host} answers {status} for {response.url.path}", hint="check data.path")
+
+
+def _host(url: str) -> str:
+    from urllib.parse import urlsplit
+
+    return urlsplit(url).hostname or url
+
+
+_LOOK_AGAIN_S = 0.1
+
+
+@asynccontextmanager
+async def locked(path: Path) -> AsyncIterator[None]:
+    """Hold the lock; the kernel frees it when the process ends, however it ends."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        while not _taken(descriptor):  # noqa: ASYNC110 - another process tells nobody when it is done
+            await anyio.sleep(_LOOK_AGAIN_S)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _taken(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
 
 Environment = Callable[[str], str | None]
 Progress = Callable[[int, int | None], None]

@@ -15,16 +15,17 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from bench.config.benchmark import BenchmarkConfig
-from bench.config.findings import did_you_mean
+from bench.config.file import did_you_mean
 from bench.config.jsonpath import Path
-from bench.config.patterns import LONGEST_TEXT
+from bench.config.value_rules import LONGEST_TEXT
+from bench.datasets.config_names import ConfigNames
 from bench.datasets.dates import DateReader
-from bench.datasets.item_paths import ItemPaths, RowPaths, Several
-from bench.datasets.naming import ConfigNames
-from bench.datasets.place import RowPlace
-from bench.datasets.tables import without_empty_cells
-from bench.datasets.turns import TurnReader
-from bench.datasets.values import (
+from bench.datasets.history import TurnReader
+from bench.datasets.row import (
+    ItemPaths,
+    RowPaths,
+    RowPlace,
+    Several,
     choices_of,
     flag_of,
     id_at,
@@ -37,6 +38,7 @@ from bench.datasets.values import (
     texts_of,
     value_at,
 )
+from bench.datasets.row_reader import without_empty_cells
 from bench.metrics.choices import choice_index
 from bench.model import Deletion
 

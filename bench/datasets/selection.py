@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from bench.config.findings import did_you_mean
+from bench.config.file import did_you_mean
 from bench.errors import UsageError
 
 

@@ -19,12 +19,11 @@ from typing import TYPE_CHECKING
 from bench.rooms import front
 
 if TYPE_CHECKING:
-    from bench.engine.errand import Errand
     from bench.engine.outcome import JobOutcome, Outcome
     from bench.engine.progress import Observer, Progress, Silent
-    from bench.engine.resuming import resumed_plan
-    from bench.engine.reusing import failed_items, forked_plan, rescored_plan
+    from bench.engine.resume import failed_items, forked_plan, rescored_plan, resumed_plan
     from bench.engine.run import execute
+    from bench.engine.run_context import Errand
     from bench.engine.stopping import Stop
 
 __all__ = [
@@ -44,11 +43,10 @@ __all__ = [
 
 __getattr__ = front(
     __name__,
-    errand="Errand",
     outcome="JobOutcome Outcome",
     progress="Observer Progress Silent",
-    resuming="resumed_plan",
-    reusing="failed_items forked_plan rescored_plan",
+    resume="failed_items forked_plan rescored_plan resumed_plan",
     run="execute",
+    run_context="Errand",
     stopping="Stop",
 )

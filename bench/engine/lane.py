@@ -20,18 +20,14 @@ import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from bench.datasets import ItemRef, memories
-from bench.engine.asking import ask, end_failed
+from bench.engine.anonymizer import Veil, space_of
 from bench.engine.corpus import Ready, prepare
-from bench.engine.halts import Halts
-from bench.engine.handover import Handover
-from bench.engine.history import History
-from bench.engine.isolation import FirstWrite
-from bench.engine.live import OCCUPIED, Failure, Ledger, Live
-from bench.engine.opaque import Veil
-from bench.engine.ownership import Ownership, Place
-from bench.engine.readers import Readers
-from bench.engine.spaces import space_of
-from bench.engine.todo import Todo
+from bench.engine.corpus_state import History
+from bench.engine.isolation import FirstWrite, Ownership, Place
+from bench.engine.item_pipeline import ask, end_failed
+from bench.engine.models import Readers
+from bench.engine.run_context import OCCUPIED, Failure, Halts, Ledger, Live
+from bench.engine.work_queue import Handover, Todo
 from bench.events import bind, log
 from bench.journal import CorpusKind, CorpusRow, Event, Probe
 from bench.model import Corpus, Hit, Memory, Phase, Space

@@ -14,15 +14,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.engine.live import Failure
+from bench.engine.run_context import Failure
 from bench.engine.stopping import Stop
 from bench.journal import Reader, RunState
 from bench.model import FAILED_STATES, State
 from bench.plan import Job, Plan
-from bench.plan.judges import calibrations, useless_judge
-from bench.plan.ranges import gaps_of
-from bench.plan.record import read
-from bench.plan.validity import invalid_reasons
+from bench.plan.job_record import read
+from bench.plan.model import gaps_of
+from bench.plan.validity import calibrations, invalid_reasons, useless_judge
 
 SIGNALLED = 128
 """a signal's exit code lies above it"""

@@ -11,22 +11,39 @@ What two runs of one plan must agree on goes into ``data``, what is measured int
             measured  model, fingerprint, context_tokens, tokens_in, tokens_out, cost_usd, ignored; where there is any:
                       native_finish, reasoning_tokens, sent_tokens, flags
             payloads  prompt: [{role, content}, ...]; where reasoning was sent: raw, reasoning
+
+From phase results to the one row that metrics read, and to the journal's evaluate row.
+
+Example::
+
+    row = row_of(lane, item, epoch, found, said, verdicts, state=state, judging=calls)
+    entry = failed_row(lane.plan, key, item, failure)
+
+What providers and models send back, without the secrets of the run, before anything is made of it.
+
+Hits are mapped to memories first, so retrieval counts as before; prompts, answers, verdicts and the journal all see
+the redacted text, in this process and whenever the stored texts are used again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import datetime
 from decimal import Decimal
+from functools import cache
+from operator import attrgetter
 from typing import cast
 
-from bench.engine.live import Failure
-from bench.journal import Entry
+from bench.datasets import gold_ids
+from bench.engine.run_context import Failure
+from bench.events import redactor
+from bench.journal import Entry, Key
 from bench.journal.rows import OK
-from bench.model import Call, Completion, Hit
+from bench.model import Call, Completion, Hit, Item, Phase, Row, State, Verdict
 from bench.models import cleaned, no_answer
 from bench.models.dialect import Finish
+from bench.plan import Lane
 from bench.values import dataclass
 
 
@@ -240,3 +257,199 @@ def _hit(shown: Mapping[str, object]) -> Hit:
         chunks=tuple(cast("Sequence[str]", shown.get("chunks", ()))),
         metadata=cast("Mapping[str, object]", shown.get("metadata", {})),
     )
+
+
+ADVERSARIAL = "adversarial"
+LONGEST_LABEL = 100
+
+
+def row_of(
+    lane: Lane,
+    item: Item,
+    epoch: int,
+    found: SearchResult,
+    said: AnswerResult | None,
+    verdicts: Sequence[Verdict],
+    *,
+    state: State,
+    judging: Sequence[Call],
+) -> Row:
+    """Everything a metric may know of one item; ``judging`` = the calls of its judge."""
+    relevant, no_gold = gold(lane, item)
+    return Row(
+        benchmark=lane.benchmark.name,
+        corpus=item.corpus,
+        item_id=item.id,
+        epoch=epoch,
+        state=state,
+        labels=labels(lane, item),
+        answerable=not item.abstention,
+        adversarial=item.question_type == ADVERSARIAL,
+        abstained=any(verdict.abstained for verdict in verdicts),
+        retrieved=found.retrieved,
+        returned_scores=tuple(hit.score for hit in found.hits[: lane.benchmark.k]),
+        relevant=relevant,
+        prediction=None if said is None else said.text,
+        references=item.answers,
+        verdicts=tuple(verdicts),
+        category=_text(item.metadata.get("category")),
+        times_us=_times(found, said),
+        tokens={**_tokens(said), **_judge_tokens(judging)},
+        costs_usd={**_costs(found, said), **_judge_costs(judging)},
+        reason=found.reason or no_gold,
+    )
+
+
+def gold(lane: Lane, item: Item) -> tuple[tuple[str, ...], str]:
+    """The evidence at the lane's level, or nothing and why retrieval metrics do not apply."""
+    scored = lane.benchmark.config.abstention.score_retrieval
+    ids = gold_ids(item, lane.level, score_retrieval=scored)
+    return ids, "" if ids else "abstention" if item.abstention and not scored else "no_evidence"
+
+
+def labels(lane: Lane, item: Item) -> dict[str, str]:
+    """The dimensions by which reports break down: question type, group, and those that metrics ask for."""
+    found = {} if item.question_type is None else {"question_type": item.question_type}
+    for name, types in lane.benchmark.config.groups.items():
+        if item.question_type in types:
+            found.setdefault("group", name)
+    for dimension in lane.benchmark.dimensions:
+        text = _text(item.metadata.get(dimension))
+        if text is not None:
+            found.setdefault(dimension, text[:LONGEST_LABEL])
+    return found
+
+
+def failed_row(lane: Lane, key: Key, item: Item, failure: Failure) -> Entry:
+    """The evaluate row of an item that ended before anything could be judged."""
+    states = {"not_ready": State.NOT_READY, "unsupported": State.UNSUPPORTED}
+    state = states.get(failure.kind, State.ERROR)
+    outcome = "ok" if state is State.UNSUPPORTED else failure.kind
+    relevant, reason = gold(lane, item)
+    return Entry(
+        key=key,
+        outcome=outcome,
+        message=failure.message,
+        data=facts(relevant, reason, item),
+        payloads={"item": shown(item)},
+        state=state,
+        labels=labels(lane, item),
+    )
+
+
+def unsupported_rows(lane: Lane) -> Iterator[Entry]:
+    """The evaluate rows of a lane whose provider lacks what the benchmark needs."""
+    failure = Failure(kind="unsupported", message=lane.skipped or "")
+    dataset = lane.benchmark.dataset
+    for ref in dataset.items(lane.benchmark.selection):
+        item = dataset.item(ref)
+        for job in lane.jobs:
+            for epoch in range(1, lane.benchmark.epochs + 1):
+                key = Key(owner=job.key, phase=Phase.EVALUATE, corpus=item.corpus, unit=item.id, epoch=epoch)
+                yield failed_row(lane, key, item, failure)
+
+
+def shown(item: Item) -> dict[str, object]:
+    """The item as pages and exports show it, kept once for all jobs."""
+    return {
+        "question": item.question,
+        "answers": list(item.answers),
+        "question_date": None if item.question_date is None else item.question_date.isoformat(),
+        "evidence": {"sessions": list(item.evidence.sessions), "turns": list(item.evidence.turns)},
+        "metadata": dict(item.metadata),
+        "flags": list(item.flags),
+    }
+
+
+def facts(relevant: Sequence[str], reason: str, item: Item, *, not_sent: Sequence[str] = ()) -> dict[str, object]:
+    """What the report and the items file need of an item beside its values."""
+    return {
+        **({"not_ingested": list(not_sent)} if not_sent else {}),
+        "gold": list(relevant),
+        "reason": reason,
+        "answerable": not item.abstention,
+        "adversarial": item.question_type == ADVERSARIAL,
+    }
+
+
+def _times(found: SearchResult, said: AnswerResult | None) -> dict[str, int]:
+    phases: dict[str, Mapping[str, int]] = {"search": found.times_us}
+    if said is not None:
+        phases["answer"] = said.times_us
+    return {_spent_in(phase, part): spent for phase, parts in phases.items() for part, spent in parts.items()}
+
+
+@cache
+def _spent_in(phase: str, part: str) -> str:
+    """How metrics name a part of a phase; there are ten names."""
+    return phase if part == "total" else f"{phase}.{part}"
+
+
+def _tokens(said: AnswerResult | None) -> dict[str, int | None]:
+    if said is None:
+        return {}
+    return {"context": said.context_tokens, "answer_in": said.tokens_in, "answer_out": said.tokens_out}
+
+
+def _costs(found: SearchResult, said: AnswerResult | None) -> dict[str, str | None]:
+    costs = {"search": found.cost_usd} if found.priced else {}
+    return costs if said is None else {**costs, "answer": said.cost_usd}
+
+
+def _judge_tokens(calls: Sequence[Call]) -> dict[str, int | None]:
+    """What the judge's calls used; a judge that was not called used nothing."""
+    if not calls:
+        return {}
+    known = [call.usage for call in calls if call.usage is not None]
+    return {
+        "judge_in": sum(usage.input_tokens for usage in known) if known else None,
+        "judge_out": sum(usage.output_tokens for usage in known) if known else None,
+    }
+
+
+def _judge_costs(calls: Sequence[Call]) -> dict[str, str | None]:
+    if not calls:
+        return {}
+    costs = [call.cost_usd for call in calls if call.outcome == "ok"]
+    total = None if None in costs else str(sum((Decimal(cost) for cost in costs if cost is not None), Decimal(0)))
+    return {"judge": total}
+
+
+def _text(value: object) -> str | None:
+    return str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
+
+
+REDACTED_HITS = "hits_redacted"
+"""flag of an item"""
+TEXTS = ("text", "raw", "reasoning", "model", "fingerprint", "native_finish")
+"""what an endpoint writes of a completion"""
+_texts_of = attrgetter(*TEXTS)
+
+
+def hits_without_secrets(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
+    """Redact every known secret; the same tuple where there is none."""
+    if not redactor.knows_any:
+        return hits
+    texts = [f"{hit.id}\n{hit.content}\n{hit.chunks or ''}\n{hit.metadata or ''}" for hit in hits]
+    if not redactor.holds_secret("\n".join(texts)):
+        return hits
+    return tuple(
+        replace(
+            hit,
+            id=redactor.hide(hit.id),
+            content=redactor.hide(hit.content),
+            chunks=tuple(map(redactor.hide, hit.chunks)),
+            metadata=cast("Mapping[str, object]", redactor.hide_in(hit.metadata)),
+        )
+        for hit in hits
+    )
+
+
+def completion_without_secrets(said: Completion) -> Completion:
+    """Redact every known secret in a model's texts and in what its endpoint says of itself."""
+    if not redactor.knows_any:
+        return said
+    if not redactor.holds_secret("\n".join(map(str, _texts_of(said)))):
+        return said
+    texts = {name: text for name in TEXTS if isinstance(text := getattr(said, name), str)}
+    return replace(said, **{name: redactor.hide(text) for name, text in texts.items()})  # type: ignore[arg-type]

@@ -6,14 +6,25 @@ Example::
     outcome = await execute(plan, environment=environment, observer=display, resume=Path("checkpoints/r1"))
 
 The engine knows phases, corpora and items; it knows no HTTP, no SQL and no metric.
+
+What a new run makes before its first call, taken back when the run cannot begin.
+
+Example::
+
+    with Startup.of(folder, report) as startup:
+        startup.made = True     # once the journal is there
+        ...                     # a missing key raises here: no folder, no journal, no log is left
+        startup.begun = True    # from here on everything stays
 """
 
 from __future__ import annotations
 
 import gc
 import secrets
+import shutil
 from collections.abc import Callable, Iterator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
@@ -21,30 +32,54 @@ import anyio
 import anyio.to_thread
 
 from bench.config.run import new_run_id
-from bench.engine.budget import Budget
-from bench.engine.calibrating import calibrate_judges
-from bench.engine.codestate import CodeState
-from bench.engine.counting import Counting
-from bench.engine.errand import Errand
+from bench.engine.evaluate import calibrate_judges
 from bench.engine.lane import OpenLane
-from bench.engine.live import Live
-from bench.engine.meta import check_identity, resume_data, run_meta
-from bench.engine.opening import open_lane, skip_lane
+from bench.engine.lane_setup import open_lane, skip_lane
+from bench.engine.models import open_readers
 from bench.engine.outcome import Outcome, exit_code_of, job_outcomes, status_of
 from bench.engine.progress import Observer, Progress, Silent
-from bench.engine.readers import open_readers
-from bench.engine.startup import Startup
+from bench.engine.run_context import Budget, Errand, Live
+from bench.engine.run_metadata import CodeState, check_identity, resume_data, run_meta
 from bench.engine.stopping import PauseFile, Stop, Stopping, watching
+from bench.engine.work_queue import Counting
 from bench.errors import DiskFull, JournalError, UsageError
 from bench.events import log, run_log
 from bench.http import Http, Limits
-from bench.http.window import CEILING
+from bench.http.adaptive_concurrency import CEILING
 from bench.journal import Journal, Reader, RunMeta, RunState
-from bench.journal.places import CHECKPOINTS, report_folder
+from bench.journal.paths import CHECKPOINTS, report_folder
 from bench.journal.rows import now
 from bench.plan import Plan
 from bench.plan.budget import require_prices
 from bench.settings import Environment
+
+
+@dataclass(slots=True)
+class Startup:
+    """The folders of a run until its first call."""
+
+    made: bool = False
+    """the journal is this process's own: what stands in the folders is, too"""
+    begun: bool = False
+    """the run exists: nothing is removed any more"""
+
+    @classmethod
+    @contextmanager
+    def of(cls, *folders: Path) -> Iterator[Startup]:
+        """Remove, unless the run began, those of the folders and of their parents that the block made."""
+        new = [folder for folder in folders if not folder.exists()]
+        parents = list(dict.fromkeys(up for folder in folders for up in folder.parents if not up.exists()))
+        startup = cls()
+        try:
+            yield startup
+        finally:
+            if not startup.begun:
+                for folder in new if startup.made else ():
+                    shutil.rmtree(folder, ignore_errors=True)
+                for empty in (*new, *sorted(parents, key=lambda up: -len(up.parts))):
+                    with suppress(OSError):  # another process's run may be in it by now
+                        empty.rmdir()
+
 
 ROWS_A_SLOT = 10
 """unacknowledged rows allowed for each request that may be in flight"""

@@ -14,10 +14,9 @@ May not be added here: anything that knows a provider, the journal or HTTP.
 
 from __future__ import annotations
 
-from bench.evaluators.outcome import state_of
-from bench.evaluators.parsing import ParsedVerdict, parse_verdict
+from bench.evaluators.judge_parsing import ParsedVerdict, parse_verdict
 from bench.evaluators.prompts import JudgePrompt, JudgePrompts
-from bench.evaluators.protocol import Evaluator, Judge, needs_answer, threshold_of
+from bench.evaluators.protocol import Evaluator, Judge, needs_answer, state_of, threshold_of
 from bench.evaluators.refusals import is_refusal
 from bench.evaluators.registry import catalog, open_evaluator
 

@@ -7,6 +7,12 @@ Example::
 
     found = await calibrate(judge, prompts)
     found[0].fpr.value, found[0].noise
+
+Questions with answers of six kinds, for finding out how a judge errs. Invented for this purpose.
+
+Example::
+
+    PROBES[0].answer(Kind.RIGHT_OTHER_WORDS)
 """
 
 from __future__ import annotations
@@ -14,13 +20,167 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 from bench.evaluators.judged import JudgeEvaluator
-from bench.evaluators.probes import PROBES, Kind, Probe
 from bench.evaluators.prompts import JudgePrompt, JudgePrompts
 from bench.evaluators.protocol import Judge
 from bench.model import Interval, ScoredItem
 from bench.stats import interval_wilson
+
+
+class Kind(StrEnum):
+    """What is the matter with an answer."""
+
+    RIGHT = "right"
+    RIGHT_OTHER_WORDS = "right_other_words"
+    WRONG = "wrong"
+    VAGUE = "vague"
+    """on topic, no fact"""
+    REFUSAL = "refusal"
+    OVER_LONG = "over_long"
+    """wrong, padded"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """One question; ``padding`` is true and beside the point."""
+
+    question: str
+    expected: str
+    other_words: str
+    wrong: str
+    vague: str
+    padding: str
+
+    @property
+    def rubric(self) -> str:
+        return f"says: {self.expected}"
+
+    def answer(self, kind: Kind) -> str:
+        """The answer of that kind."""
+        return {
+            Kind.RIGHT: self.expected,
+            Kind.RIGHT_OTHER_WORDS: self.other_words,
+            Kind.WRONG: self.wrong,
+            Kind.VAGUE: self.vague,
+            Kind.REFUSAL: "I don't know. Nothing in our conversations tells me that.",
+            Kind.OVER_LONG: f"{self.padding} Taking all of that together, the answer is clear: {self.wrong} "
+            f"{self.padding} I hope that helps; tell me if you would like to hear more about it.",
+        }[kind]
+
+
+PROBES = (
+    Probe(
+        question="Which instrument did Odile take up after she retired?",
+        expected="the cello",
+        other_words="She began to learn violoncello once she had stopped working.",
+        wrong="the accordion",
+        vague="She found a musical hobby that gives her great joy.",
+        padding="Odile often spoke of her last years at the office, of the farewell party and of how quiet the "
+        "mornings had become.",
+    ),
+    Probe(
+        question="How many beehives does Tobias keep?",
+        expected="7",
+        other_words="He has seven of them.",
+        wrong="12",
+        vague="He keeps several, and he is proud of every one.",
+        padding="Tobias talked a great deal about honey, about the lime trees behind the house and about a swarm that "
+        "got away in June.",
+    ),
+    Probe(
+        question="Where did the Marchetti family spend New Year's Eve?",
+        expected="in a cabin near Bovec",
+        other_words="They celebrated it in a hut close to the town of Bovec.",
+        wrong="in a hotel in Vienna",
+        vague="They spent it somewhere in the mountains, all together.",
+        padding="The Marchettis had planned that evening for months; the children were allowed to stay up and there "
+        "was far too much to eat.",
+    ),
+    Probe(
+        question="When is Ingrid's driving test?",
+        expected="on 14 March",
+        other_words="She takes it on the fourteenth of March.",
+        wrong="on 2 April",
+        vague="It is coming up soon, and she is practising for it.",
+        padding="Ingrid told me that her instructor is patient, that parking is what she fears most and that her "
+        "brother failed twice.",
+    ),
+    Probe(
+        question="What did Ravi name his new boat?",
+        expected="Marigold",
+        other_words="The boat is called Marigold.",
+        wrong="Sea Breeze",
+        vague="He gave it a pretty name that means a lot to him.",
+        padding="Ravi bought the boat second hand, scraped the hull for three weekends and borrowed a trailer from a "
+        "neighbour.",
+    ),
+    Probe(
+        question="What is Leonie allergic to?",
+        expected="hazelnuts",
+        other_words="She cannot eat hazelnuts; they give her a reaction.",
+        wrong="shellfish",
+        vague="There is a food that she has to stay away from.",
+        padding="Leonie reads every label twice, carries her tablets with her and always rings the restaurant before "
+        "she goes.",
+    ),
+    Probe(
+        question="Which language is Mateo learning for his job?",
+        expected="Estonian",
+        other_words="For work he is taking lessons in the language of Estonia.",
+        wrong="Finnish",
+        vague="He is learning a new language and makes good progress.",
+        padding="Mateo sits over his exercises every evening, complains about the fourteen cases and practises with a "
+        "colleague at lunch.",
+    ),
+    Probe(
+        question="How much did the repair of the roof cost?",
+        expected="2,400 euros",
+        other_words="They paid two thousand four hundred euros for it.",
+        wrong="4,200 euros",
+        vague="It was more expensive than they had thought.",
+        padding="The roof had leaked since the storm in autumn; two firms came to look at it and only one of them "
+        "sent an offer.",
+    ),
+    Probe(
+        question="Who taught Hanna how to solder?",
+        expected="her grandfather",
+        other_words="She learned it from her mother's father.",
+        wrong="her physics teacher",
+        vague="Somebody close to her showed her how it is done.",
+        padding="Hanna built a radio when she was eleven, burned her thumb while doing so and still has it on the "
+        "shelf over her desk.",
+    ),
+    Probe(
+        question="What does Kofi do on Wednesday evenings?",
+        expected="he sings in a choir",
+        other_words="Wednesday evening is when his choir rehearses, and he sings with them.",
+        wrong="he plays badminton",
+        vague="He has a regular appointment then that he never misses.",
+        padding="Kofi keeps a strict week: shopping on Monday, his parents on Friday, and the long run on Sunday "
+        "before anyone is awake.",
+    ),
+    Probe(
+        question="Which city is Yara moving to?",
+        expected="Porto",
+        other_words="She is going to live in Porto from now on.",
+        wrong="Valencia",
+        vague="She is moving to a city by the sea that she has liked for long.",
+        padding="Yara has given notice on her flat, sold the piano and spends her evenings wrapping glasses in old "
+        "newspapers.",
+    ),
+    Probe(
+        question="Why did Emil miss the concert?",
+        expected="his train was cancelled",
+        other_words="He could not get there because the train he wanted to take did not run.",
+        wrong="he had a fever",
+        vague="Something got in the way at the last moment, and he was sorry about it.",
+        padding="Emil had bought the tickets in spring, asked three friends along and listened to the record every "
+        "day of that week.",
+    ),
+)
+
 
 WARN_ABOVE = 0.2
 """a judge that takes more wrong answers for right than this is warned of"""

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from bench.evaluators.parsing import ParsedVerdict, object_of, parse_object, parse_verdict, spoken, unparsed
+from bench.evaluators.judge_parsing import ParsedVerdict, object_of, parse_object, parse_verdict, spoken, unparsed
 from bench.evaluators.prompts import CORRECTNESS_SCHEMA, MAX_TOKENS, JudgePrompt, JudgePrompts
 from bench.evaluators.protocol import Judge
 from bench.evaluators.refusals import is_refusal

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Literal, cast
 
 from bench.errors import ConfigError
-from bench.metrics.names import near, or_list
+from bench.metrics.protocol import near, or_list
 
 ROOT = Path(__file__).resolve().parent.parent / "packs"
 _PYTHON_SLOT = re.compile(r"\{\}")

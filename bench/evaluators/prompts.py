@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bench.config.markers import Markers
-from bench.config.templates import Template
+from bench.config.template import Markers, Template
 from bench.model import ChatMessage, Hit, Prompt, ScoredItem
 from bench.structured import Schema
 

@@ -11,6 +11,12 @@ Example of a plug-in::
         async def evaluate(self, item, answer, hits, judge):
             value = float(answer.isupper())
             return Verdict(evaluator=self.name, value=value, correct=value == 1)
+
+How an item ends, from its verdict.
+
+Example::
+
+    state_of(verdict, answerable=True)          # State.PARTIAL for a value of 0.5
 """
 
 from __future__ import annotations
@@ -18,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
-from bench.model import Completion, Hit, Prompt, ScoredItem, Verdict
+from bench.model import Completion, Hit, Prompt, ScoredItem, State, Verdict
 
 
 class Judge(Protocol):
@@ -54,3 +60,25 @@ def needs_answer(evaluator: Evaluator) -> bool:
 def threshold_of(evaluator: Evaluator) -> float:
     """The value from which its items are correct."""
     return float(getattr(evaluator, "threshold", 1.0))
+
+
+NOTHING_TO_JUDGE = frozenset({"no_rubric", "no_statements"})
+"""reasons of a judge's verdict without a value where no verdict is owed"""
+
+
+def state_of(verdict: Verdict | None, *, answerable: bool, threshold: float = 1.0) -> State:
+    """The item's state, from the verdict of its first evaluator.
+
+    No verdict at all: measured (nothing was evaluated). A verdict without a value: unscored. A refusal on
+    an answerable item: abstained.
+    """
+    if verdict is None:
+        return State.MEASURED
+    if verdict.value is None:
+        return State.MEASURED if verdict.reason in NOTHING_TO_JUDGE else State.UNSCORED
+    if verdict.abstained and answerable:
+        return State.ABSTAINED
+    correct = verdict.correct if verdict.correct is not None else verdict.value >= threshold
+    if correct:
+        return State.CORRECT
+    return State.PARTIAL if 0 < verdict.value < threshold else State.INCORRECT

@@ -18,7 +18,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 
-from bench.metrics.words import OPTIONAL
+from bench.metrics.text_normalization import OPTIONAL
 
 _READ = 600
 """characters from the front that are looked at"""

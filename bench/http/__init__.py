@@ -13,9 +13,9 @@ May be added here: what is true of every HTTP call. May not: anything that knows
 
 from __future__ import annotations
 
+from bench.http.call_log import record, recording
 from bench.http.client import Http
 from bench.http.endpoint import Endpoint, Feedback, Limits, Retry, Timeouts
-from bench.http.ledger import record, recording
 from bench.http.message import Metered, Part, Request, Response, Timings
 
 __all__ = [

@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING, Literal
 
 from bench.errors import CallError
 from bench.events import log
-from bench.http import classify, ledger
+from bench.http import call_log as ledger
+from bench.http import errors as classify
+from bench.http.adaptive_concurrency import CEILING, Slots
+from bench.http.call_log import Trip, body_of
 from bench.http.endpoint import Endpoint, Limits
-from bench.http.gate import Gate
+from bench.http.errors import AttemptFailed, ClosedTooLong, Lost, NotSent, TooLarge
 from bench.http.message import Metered, Request, Response, Timings
-from bench.http.retry_after import wait_of
-from bench.http.signals import AttemptFailed, ClosedTooLong, Lost, NotSent, TooLarge
-from bench.http.trip import Trip, body_of
-from bench.http.window import CEILING, Slots
+from bench.http.rate_limiter import Gate, wait_of
 
 if TYPE_CHECKING:
     from aiohttp import ClientTimeout
@@ -112,7 +112,7 @@ class Http:
 
         Raises:
             AuthError, QuotaError, RateLimited, Unavailable, Rejected, MappingError: as the table in
-                :mod:`bench.http.classify` says; whatever ``request.read`` raises about a body.
+                :mod:`bench.http.errors` says; whatever ``request.read`` raises about a body.
         """
         trip = Trip(
             endpoint=endpoint,
@@ -161,7 +161,7 @@ class Http:
                 _record(trip, None, outcome, trip.turn_timings(), None)
 
     async def _repeat(self, trip: Trip, first: AttemptFailed) -> Response:
-        from bench.http.backoff import retrying  # tenacity takes its time to load, and a start should not
+        from bench.http.retry import retrying  # tenacity takes its time to load, and a start should not
 
         known: list[AttemptFailed] = [first]
 

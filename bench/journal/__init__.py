@@ -35,7 +35,7 @@ from bench.journal.rows import (
 from bench.rooms import front
 
 if TYPE_CHECKING:
-    from bench.journal.merging import MergeOutcome, merge
+    from bench.journal.merger import MergeOutcome, merge
     from bench.journal.reader import Reader
     from bench.journal.records import CorpusFacts, ItemRecord, Origin, Spent, Status, Values
     from bench.journal.writer import Journal
@@ -67,8 +67,8 @@ __all__ = [
 
 __getattr__ = front(
     __name__,
-    writer="Journal",
+    merger="MergeOutcome merge",
     reader="Reader",
-    merging="MergeOutcome merge",
     records="CorpusFacts ItemRecord Origin Spent Status Values",
+    writer="Journal",
 )

@@ -3,6 +3,11 @@
 Nothing here writes to a file before it has been examined read-only: what is corrupt, cut, foreign or
 of a newer version is refused and stays byte-identical. A new file is built under another name and
 linked into place, so a half-created journal does not exist.
+
+The journal's schema by numbers: ``PRAGMA user_version`` says which one a file has.
+
+A migration is one numbered entry of ``MIGRATIONS``; it runs in one transaction together with its
+record, so a file is always of exactly one version. Never edit an entry that was released: add one.
 """
 
 from __future__ import annotations
@@ -15,19 +20,39 @@ import tempfile
 import threading
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
 import aiosqlite
 
-from bench.config.filenames import unreserved
+from bench.config.value_rules import unreserved
 from bench.errors import DiskFull, JournalError, Locked, UsageError, is_disk_full
 from bench.journal.codec import micros, to_json
-from bench.journal.migrations import APPLICATION_ID, VERSION, migrate
 from bench.journal.rows import RunMeta
 from bench.journal.sql import blocks
+
+APPLICATION_ID = 0x4D424A31
+"""the bytes ``MBJ1`` in the header of every journal"""
+
+MIGRATIONS: Mapping[int, str] = {1: blocks("schema")["schema"]}
+VERSION = max(MIGRATIONS)
+
+
+async def migrate(connection: aiosqlite.Connection, migrations: Mapping[int, str] = MIGRATIONS) -> int:
+    """Bring a file to the newest version, a transaction a step; returns the version it had."""
+    async with connection.execute("PRAGMA user_version") as cursor:
+        row = await cursor.fetchone()
+    found = int(row[0]) if row else 0
+    for number in sorted(migrations):
+        if number > found:
+            # executescript commits first, so the transaction is part of the script
+            await connection.executescript(
+                f"BEGIN IMMEDIATE;\n{migrations[number]}\nPRAGMA user_version = {number};\nCOMMIT;"
+            )
+    return found
+
 
 T = TypeVar("T")
 

@@ -25,14 +25,20 @@ from typing import Any, cast
 import aiosqlite
 
 from bench.errors import Locked
-from bench.journal.assembly import CallRow, Parts, PhaseRow, ScoreRow, VerdictRow, alike_of, columns_of, record_of
 from bench.journal.codec import PHASE_OF, PHASES, clean, decode, instant, micros, pack, to_json
 from bench.journal.file import locate, open_reading, reported
-from bench.journal.holding import OLDEST_SENT
+from bench.journal.lease import OLDEST_SENT
 from bench.journal.queries import (
     READ,
+    CallRow,
     EntryColumns,
+    Parts,
+    PhaseRow,
+    ScoreRow,
     StepColumns,
+    VerdictRow,
+    alike_of,
+    columns_of,
     corpus_row_of,
     entry_of,
     read_counts,
@@ -41,6 +47,7 @@ from bench.journal.queries import (
     read_payload,
     read_resumes,
     read_spending,
+    record_of,
     run_meta,
 )
 from bench.journal.records import (
@@ -59,7 +66,7 @@ from bench.journal.records import (
     spent_by_role,
 )
 from bench.journal.rows import Chain, CorpusKind, Entry, Event, Key, Probe, Resume, RunMeta, RunState, now
-from bench.metrics.epochs import Ended, settled
+from bench.metrics.fold_input import Ended, settled
 from bench.model import SCORES_FALL, SCORES_RISE, Call, Phase, State, Verdict
 
 ITEMS_AT_ONCE = 300

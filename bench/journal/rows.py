@@ -9,18 +9,28 @@ compares the first and never the second::
 
     Entry(key=Key(owner="locomo/bm25", phase=Phase.SEARCH, corpus="conv-26", unit="conv-26-q1"),
           data={"retrieved": [["D1:3"]], "returned": 10}, payloads={"hits": [...]})
+
+Who may write: one row in the journal names the process, and whether that process still lives.
+
+A dead holder is taken over at once when it ran on this machine (its pid is gone, is a zombie, belongs
+to another process now, or the machine was booted since). A holder on another machine, or in another
+container of this one, counts as dead when its heartbeat is older than ``STALE_S``.
 """
 
 from __future__ import annotations
 
+import os
+import platform
+import uuid
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import Literal
 
 from bench.model import Call, Phase, State, Verdict
-from bench.values import dataclass
+from bench.values import dataclass as value_dataclass
 
 OK = "ok"
 
@@ -59,7 +69,7 @@ class CorpusKind(StrEnum):
     """no step: calls that no row of a phase holds, such as probes, status calls and what was cut off"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
     """Whose phase of which unit; for ``ingest`` and ``index`` the unit is the corpus itself."""
 
@@ -70,7 +80,7 @@ class Key:
     epoch: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """One ended phase of one unit (one attempt). ``evaluate`` also says how the item ended.
 
@@ -108,7 +118,7 @@ class Entry:
         return self.outcome == OK
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusRow:
     """One step of one corpus attempt of a lane; ``data`` is needed for resume and never dropped."""
 
@@ -128,7 +138,7 @@ class CorpusRow:
     """id of the journal that began the attempt; empty = the one it is written to"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
     """The outcome of one isolation check."""
 
@@ -149,7 +159,7 @@ class Probe:
         return self.last or self.kind == "leak"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """Something worth telling that is no phase: ``scope`` is a lane, a job or empty (the run)."""
 
@@ -163,7 +173,7 @@ class Event:
 JournalRow = Entry | CorpusRow | Probe | Event
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_dataclass(frozen=True, slots=True, kw_only=True)
 class RunMeta:
     """What a run is; written once, before anything else."""
 
@@ -186,7 +196,7 @@ class RunMeta:
     created_at: datetime = field(default_factory=now)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_dataclass(frozen=True, slots=True, kw_only=True)
 class Resume:
     """A later process that went on with the run: its versions, code state and run-time settings."""
 
@@ -194,7 +204,7 @@ class Resume:
     data: Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_dataclass(frozen=True, slots=True, kw_only=True)
 class Chain:
     """The three owners whose phases make one job's items."""
 
@@ -203,7 +213,7 @@ class Chain:
     job: str
 
 
-@dataclass(frozen=True, slots=True)
+@value_dataclass(frozen=True, slots=True)
 class Finished:
     """The units whose phase ended ok, by epoch; ``(unit, epoch) in finished``."""
 
@@ -214,3 +224,85 @@ class Finished:
 
     def __len__(self) -> int:
         return sum(map(len, self.by_epoch.values()))
+
+
+STALE_S = 30.0
+HEARTBEAT_S = 5.0
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_live_tokens: set[str] = set()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """One writing process; ``started`` is its start time in clock ticks since boot (0 = unknown)."""
+
+    pid: int
+    host: str
+    boot: str
+    started: int
+    token: str
+
+    @classmethod
+    def me(cls) -> Holder:
+        """Name this process, with a token of its own for each journal that it opens."""
+        pid = os.getpid()
+        started = _start_ticks(pid) or 0
+        return cls(pid=pid, host=platform.node(), boot=_boot_id(), started=started, token=uuid.uuid4().hex)
+
+    def take(self) -> None:
+        """Mark this holder as living in this process."""
+        _live_tokens.add(self.token)
+
+    def leave(self) -> None:
+        """Undo ``take``."""
+        _live_tokens.discard(self.token)
+
+    def lives(self, *, heartbeat_age_s: float) -> bool:
+        """Say whether this holder, read from a journal, can still write."""
+        if self.host != platform.node():
+            return heartbeat_age_s < STALE_S
+        if self.boot != _boot_id():
+            return False
+        if self.pid == os.getpid():
+            return self.token in _live_tokens
+        return _is_running(self.pid, self.started)
+
+    def __str__(self) -> str:
+        return f"pid {self.pid} on {self.host}"
+
+
+def _boot_id() -> str:
+    try:
+        return _BOOT_ID.read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+def _stat_fields(pid: int) -> list[str] | None:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    # the command name in parentheses may hold blanks and parentheses itself
+    return text.rpartition(")")[2].split()
+
+
+def _start_ticks(pid: int) -> int | None:
+    fields = _stat_fields(pid)
+    return int(fields[19]) if fields else None
+
+
+def _is_running(pid: int, started: int) -> bool:
+    fields = _stat_fields(pid)
+    if fields is not None:
+        return fields[0] not in "ZX" and (started == 0 or int(fields[19]) == started)
+    if Path("/proc/self/stat").exists():
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -9,6 +9,13 @@ closing and holds the one shield of the program: a cancelled run still flushes a
         journal.append(entry)
 
 A little longer than most modules, because it is all that a running engine asks of its journal.
+
+Who waits for rows to become durable, and for how many of them.
+
+Example::
+
+    done = waiting.add(acknowledged + pending)      # then: await done.wait()
+    waiting.release(acknowledged)                   # after a commit; True while somebody still waits
 """
 
 from __future__ import annotations
@@ -28,10 +35,8 @@ from anyio.abc import TaskGroup, TaskStatus
 from bench.errors import DiskFull, JournalError
 from bench.journal.codec import micros, storable, to_json
 from bench.journal.commit import Statement, Store, Writable
-from bench.journal.file import NAME, Writing, create, examine, locate, open_reading, open_writing, reported
-from bench.journal.holder import HEARTBEAT_S
-from bench.journal.holding import Hold
-from bench.journal.migrations import migrate
+from bench.journal.file import NAME, Writing, create, examine, locate, migrate, open_reading, open_writing, reported
+from bench.journal.lease import Hold
 from bench.journal.queries import (
     READ,
     ended,
@@ -45,10 +50,36 @@ from bench.journal.queries import (
     read_spending,
     run_meta,
 )
-from bench.journal.rows import CorpusRow, Entry, Finished, JournalRow, Key, Resume, RunMeta, RunState, now
+from bench.journal.rows import HEARTBEAT_S, CorpusRow, Entry, Finished, JournalRow, Key, Resume, RunMeta, RunState, now
 from bench.journal.sql import blocks
-from bench.journal.waiting import Waiting
 from bench.model import Phase, Verdict
+
+
+class Waiting:
+    """Waiters by the count of durable rows that they wait for."""
+
+    def __init__(self) -> None:
+        self._waiters: list[tuple[int, Event]] = []
+
+    def add(self, count: int) -> Event:
+        """Wait for ``count`` durable rows: the event is set once there are as many."""
+        done = Event()
+        self._waiters.append((count, done))
+        return done
+
+    def release(self, acknowledged: int) -> bool:
+        """Let go who has what was waited for; True when somebody is left."""
+        for count, done in self._waiters:
+            if count <= acknowledged:
+                done.set()
+        self._waiters = [(count, done) for count, done in self._waiters if count > acknowledged]
+        return bool(self._waiters)
+
+    def release_all(self) -> None:
+        """Let go everybody: nothing will become durable any more."""
+        for _, done in self._waiters:
+            done.set()
+
 
 BOUND = 1000
 LINGER_S = 0.01

@@ -15,14 +15,12 @@ values, ``cells``, ``rules`` and ``fold`` many rows' Measurements; ``loss`` and 
 from __future__ import annotations
 
 from bench.metrics.api import measure, resolve, score
-from bench.metrics.cells import Pool
-from bench.metrics.compute import value, values
-from bench.metrics.facts import CorpusFacts, FoldRow, JobFacts, labels_of
-from bench.metrics.fold import DIMENSIONS, fold, item_metrics
+from bench.metrics.fold import DIMENSIONS, fold, item_metrics, value, values
+from bench.metrics.fold_input import CorpusFacts, FoldRow, JobFacts, Pool, labels_of
 from bench.metrics.pricing import cost, price_table
 from bench.metrics.protocol import Measure, Metric, MetricInfo
 from bench.metrics.registry import catalog, registry
-from bench.metrics.select import MetricSpec, dimension_name, evaluators_needed, open_metrics
+from bench.metrics.selection import MetricSpec, dimension_name, evaluators_needed, open_metrics
 
 __all__ = [
     "DIMENSIONS",

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from string import ascii_uppercase
 
-from bench.metrics.normal import normal_form
+from bench.metrics.text_normalization import normal_form
 from bench.structured import ticked
 
 LONGEST = 64 * 1024

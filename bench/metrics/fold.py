@@ -6,6 +6,12 @@ Example::
 
     found = fold(metrics, rows, by=("question_type",))
     found["accuracy"].n, found["accuracy"].breakdown["question_type"]["temporal"].value
+
+One row's vector of values: computed once, when its evaluate phase ends, and stored.
+
+Example::
+
+    values(metrics, row)       # {"hit_at_5": 1.0, "accuracy": None}
 """
 
 from __future__ import annotations
@@ -14,13 +20,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from bench.metrics.cells import Cell, Pool, by_label, has_dimension, poured
-from bench.metrics.epochs import Reducer, reduced
-from bench.metrics.facts import FoldRow, JobFacts
-from bench.metrics.protocol import Measure
-from bench.metrics.rules import MEAN, Folded, PerCorrect, Sample, Total
-from bench.metrics.spending import ALL_ROLES, ROLES_OF, WHOLE_JOB, cost_of
-from bench.model import Measurement, State
+from bench.errors import EvaluatorFailed
+from bench.metrics.aggregation import MEAN, Folded, PerCorrect, Sample, Total
+from bench.metrics.fold_input import Cell, FoldRow, JobFacts, Pool, Reducer, by_label, has_dimension, poured, reduced
+from bench.metrics.pricing import ALL_ROLES, ROLES_OF, WHOLE_JOB, cost_of
+from bench.metrics.protocol import LARGEST, Measure
+from bench.model import Measurement, Row, State
 from bench.stats import Tally
 
 NOT_APPLICABLE = "not_applicable"
@@ -263,3 +268,19 @@ def _method(metric: Measure, job: JobFacts) -> tuple[str | None, bool]:
     if metric.unit == "tokens":
         return job.token_methods.get(name.removeprefix("tokens_"), (None, False))
     return None, False
+
+
+def values(metrics: Sequence[Measure], row: Row) -> dict[str, float | None]:
+    """Every item metric's value of a row, None = does not apply.
+
+    Raises EvaluatorFailed where a metric gives NaN, infinity or more: an error of that item.
+    """
+    return {metric.name: value(metric, row) for metric in item_metrics(metrics)}
+
+
+def value(metric: Measure, row: Row) -> float | None:
+    """One metric's value of a row."""
+    found = metric.score(row)
+    if found is not None and not abs(found) <= LARGEST:
+        raise EvaluatorFailed(f"metric {metric.name} gave {found} for item {row.item_id}")
+    return found

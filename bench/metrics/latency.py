@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from bench.metrics.aggregation import FoldRule, Mean, Percentile, PerSecond, Spread
 from bench.metrics.protocol import Arithmetic, Entry, Parameter
-from bench.metrics.rules import FoldRule, Mean, Percentile, PerSecond, Spread
 from bench.model import Row
 
 Params = Mapping[str, object]

@@ -13,10 +13,9 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from bench.metrics.normal import as_text
 from bench.metrics.protocol import Arithmetic, Entry, Parameter
 from bench.metrics.text import Compare, compared
-from bench.metrics.words import OPTIONAL, is_beyond_latin, spaced, words
+from bench.metrics.text_normalization import OPTIONAL, as_text, is_beyond_latin, spaced, words
 from bench.model import Row
 
 _WORDS = re.compile(r"[a-z0-9]+")

@@ -13,10 +13,9 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from bench.metrics.normal import as_text, normal_form, several
 from bench.metrics.protocol import Arithmetic, Entry, Parameter
+from bench.metrics.text_normalization import as_text, normal_form, pairs, several
 from bench.metrics.verdicts import value_of
-from bench.metrics.words import pairs
 
 
 def cosine(a: Sequence[float], b: Sequence[float]) -> float:

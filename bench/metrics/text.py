@@ -14,18 +14,21 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from bench.metrics.normal import (
+from bench.metrics.aggregation import Mean
+from bench.metrics.protocol import Arithmetic, Entry, Parameter
+from bench.metrics.text_normalization import (
+    CUT,
     as_text,
+    comparable,
+    is_mark,
     locomo_stems,
     locomo_tokens,
     mem0_tokens,
     normal_form,
     several,
+    spaced,
     squad_tokens,
 )
-from bench.metrics.protocol import Arithmetic, Entry, Parameter
-from bench.metrics.rules import Mean
-from bench.metrics.words import CUT, comparable, is_mark, spaced
 from bench.model import Row
 
 Params = Mapping[str, object]

@@ -14,8 +14,8 @@ import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from bench.metrics.aggregation import MEAN, FoldRule, Macro
 from bench.metrics.protocol import Arithmetic, Entry, Parameter
-from bench.metrics.rules import MEAN, FoldRule, Macro
 from bench.model import SCORED_STATES, Row, State, Verdict
 
 Params = Mapping[str, object]

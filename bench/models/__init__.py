@@ -10,10 +10,9 @@ May be added here: a dialect, a built-in model. May not: anything that knows an 
 
 from __future__ import annotations
 
-from bench.models.answer import cleaned, no_answer
+from bench.models.factory import check_model, open_embedder, open_model
 from bench.models.names import resolve_name, variables
-from bench.models.opening import check_model, open_embedder, open_model
-from bench.models.usage import normalise
+from bench.models.reply import cleaned, no_answer, normalise
 
 __all__ = [
     "check_model", "cleaned", "no_answer", "normalise", "open_embedder", "open_model", "resolve_name", "variables",

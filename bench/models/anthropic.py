@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 
 from bench.errors import ConfigError
 from bench.model import Prompt
-from bench.models.answer import TOOL_CALL
 from bench.models.dialect import (
     SCHEMA_NAME,
     Reply,
@@ -15,11 +14,12 @@ from bench.models.dialect import (
     as_list,
     as_map,
     finish_of,
+    join_anthropic,
     refusal_or_error,
     said_in,
     text_or_none,
 )
-from bench.models.streams import join_anthropic
+from bench.models.reply import TOOL_CALL
 
 
 class Anthropic:

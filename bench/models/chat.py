@@ -4,6 +4,16 @@ What a model does not take is learnt once a run and left out from then on: a ref
 the token limit, a schema, a reply that is not streamed. `Completion.ignored` says what was requested and not in force.
 An empty answer that ended with ``stop`` is asked for once more; usage and cost of both count. What a content filter
 refuses is a reply with the finish ``refusal``, whether it came as a status or as a finish.
+
+JSON by schema from a judge: one repair request where its text is not the object that the schema asks for.
+
+Example::
+
+    judge = SchemaJudge(model)
+    completion = await judge.ask(prompt)                       # prompt.json_schema says what is wanted
+    verdict = Schema.of(prompt.json_schema).read(completion.text)  # a mapping, or None: the item is unscored
+
+Nothing is guessed from keywords: a text that is not exactly one object of the schema is no verdict.
 """
 
 from __future__ import annotations
@@ -15,15 +25,15 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Protocol
 
-from bench.config.modelsettings import merged
+from bench.config.model import merged
 from bench.errors import AuthError, Rejected
 from bench.http import Endpoint, Http, Metered, Request, Response
-from bench.model import ChatMessage, Completion, Prompt, Usage, count_tokens
-from bench.models import usage as usages
-from bench.models.answer import cleaned
-from bench.models.dialect import Dialect, Reply, Wish, error_of, refused_by_filter
+from bench.model import ChatMessage, Completion, Model, Prompt, Usage, count_tokens
+from bench.models import reply as usages
+from bench.models.dialect import Dialect, Reply, Wish, error_of, is_stream, read_events, refused_by_filter
 from bench.models.names import Target
-from bench.models.streams import is_stream, read_events
+from bench.models.reply import cleaned
+from bench.structured import Schema
 
 REFUSALS = ("-> 400", "-> 422", "the answer holds an error")
 SCHEMA_WORDS = ("response_format", "json_schema", "responseJsonSchema", "responseMimeType", "tool_choice", "tools")
@@ -237,3 +247,36 @@ def joined(first: Completion, second: Completion) -> Completion:
 
 def _sum(first: str | None, second: str | None) -> str | None:
     return None if first is None or second is None else str(Decimal(first) + Decimal(second))
+
+
+REPAIR = (
+    "That is not one JSON object that fits the schema. Reply again with that JSON object only, "
+    "no other text, no code fence. The schema:\n"
+)
+
+
+class SchemaJudge:
+    """A model as a judge: what it says is repaired once when it does not fit the prompt's schema."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    async def ask(self, prompt: Prompt) -> Completion:
+        """Give the model's answer, the repaired one if there had to be one, with what both cost."""
+        answer = await self._model.complete(prompt)
+        schema = prompt.json_schema
+        if schema is None or answer.finish in ("length", "refusal"):
+            return answer
+        if Schema.of(schema).read(answer.text) is not None:
+            return answer
+        return joined(answer, await self._model.complete(_repair(prompt, answer, schema)))
+
+
+def _repair(prompt: Prompt, answer: Completion, schema: Mapping[str, object]) -> Prompt:
+    said = ChatMessage(role="assistant", content=answer.text or "(nothing)")
+    request = ChatMessage(role="user", content=REPAIR + json.dumps(schema, ensure_ascii=False, sort_keys=True))
+    return replace(prompt, messages=(*prompt.messages, said, request))

@@ -17,11 +17,11 @@ from typing import Literal
 
 import anyio
 
-from bench.config.modelsettings import merged
+from bench.config.model import merged
 from bench.errors import CallError, MappingError, Rejected, Unavailable
 from bench.http import Endpoint, Http, Metered, Request, Response
 from bench.model import count_tokens
-from bench.models import usage as usages
+from bench.models import reply as usages
 from bench.models.chat import Price, priced
 from bench.models.dialect import Dialect
 from bench.models.names import Target

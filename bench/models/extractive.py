@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from bench.metrics.words import search_words
+from bench.metrics.text_normalization import search_words
 from bench.model import Completion, Prompt
-from bench.models.usage import estimate
+from bench.models.reply import estimate
 
 NAME = "builtin/extractive"
 NOTHING = "I don't know."

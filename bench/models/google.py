@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
 from bench.model import Prompt
-from bench.models.answer import TOOL_CALL
 from bench.models.dialect import (
     Reply,
     Wish,
@@ -14,11 +13,12 @@ from bench.models.dialect import (
     as_map,
     error_inside,
     finish_of,
+    join_google,
     refusal_or_error,
     text_or_none,
     vector,
 )
-from bench.models.streams import join_google
+from bench.models.reply import TOOL_CALL
 
 API = "v1beta"
 TOOL_FINISHES = ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS")

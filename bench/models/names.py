@@ -21,10 +21,9 @@ from bench.errors import ConfigError
 from bench.events import redactor
 
 if TYPE_CHECKING:
-    from bench.config.modelfile import ModelFile
-    from bench.config.modelsettings import ModelSettings
-    from bench.config.provider.sections import Auth
-    from bench.models.usage import DialectName
+    from bench.config.model import ModelFile, ModelSettings
+    from bench.config.provider_sections import Auth
+    from bench.models.reply import DialectName
     from bench.settings import Environment
 
 BUILTINS = ("builtin/extractive", "builtin/scripted")

@@ -8,7 +8,6 @@ from urllib.parse import quote
 
 from bench.errors import MappingError
 from bench.model import Prompt
-from bench.models.answer import TOOL_CALL
 from bench.models.dialect import (
     BROKEN,
     SCHEMA_NAME,
@@ -18,6 +17,7 @@ from bench.models.dialect import (
     as_map,
     error_inside,
     finish_of,
+    join_openai,
     refusal_or_error,
     said_in,
     shown,
@@ -25,7 +25,7 @@ from bench.models.dialect import (
     text_or_none,
     vector,
 )
-from bench.models.streams import join_openai
+from bench.models.reply import TOOL_CALL
 
 REASONING = ("reasoning_content", "reasoning", "reasoning_text", "thinking")
 """where servers put reasoning, apart from the text"""

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
-from bench.config.patterns import problem_of
+from bench.config.value_rules import problem_of
 from bench.errors import ConfigError, Rejected
 from bench.model import Completion, Prompt, Usage
-from bench.models.usage import estimate, normalise
+from bench.models.reply import estimate, normalise
 
 NAME = "builtin/scripted"
 VARIABLE = "MEMORYBENCH_SCRIPT"

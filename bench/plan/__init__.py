@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING
 from bench.rooms import CallableRoom, front
 
 if TYPE_CHECKING:
-    from bench.plan.estimating import Estimate, estimate
+    from bench.plan.build import make_plan
+    from bench.plan.cost_estimate import Estimate, estimate
     from bench.plan.identity import changes, digest
-    from bench.plan.making import make_plan
-    from bench.plan.shape import NONE, BenchmarkPlan, Job, Lane, Plan, ProviderPlan
+    from bench.plan.model import NONE, BenchmarkPlan, Job, Lane, Plan, ProviderPlan
 
 __all__ = [
     "NONE",
@@ -41,9 +41,9 @@ __all__ = [
 
 __getattr__ = front(
     __name__,
-    estimating="Estimate estimate",
+    build="make_plan",
+    cost_estimate="Estimate estimate",
     identity="changes digest",
-    making="make_plan",
-    shape="NONE BenchmarkPlan Job Lane Plan ProviderPlan",
+    model="BenchmarkPlan Job Lane NONE Plan ProviderPlan",
 )
 sys.modules[__name__].__class__ = CallableRoom

@@ -15,8 +15,8 @@ from decimal import Decimal
 from bench.config.run import RunRequest
 from bench.errors import UsageError
 from bench.model import Usage
-from bench.plan.prices import call_prices
-from bench.plan.shape import Lane, Plan
+from bench.plan.cost_estimate import call_prices
+from bench.plan.model import Lane, Plan
 
 ONE_TOKEN = Usage(input_tokens=1, output_tokens=1)
 

@@ -1,4 +1,12 @@
-"""What must be equal for two runs to measure the same thing: a tree, its digest, and a readable difference.
+"""The tree under a plan's digest: everything that can change a result, and nothing else.
+
+Example::
+
+    tree["benchmarks"]["locomo"]["dataset"]["sha256"], tree["settings"]["k"], tree["jobs"]
+
+Not in it: run id, range, folder, clock, concurrency, rates, time-outs, prices, secrets.
+
+What must be equal for two runs to measure the same thing: a tree, its digest, and a readable difference.
 
 Example::
 
@@ -12,6 +20,154 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 
 from bench import canonical
+from bench.config.model import ModelFile
+from bench.config.run import RunRequest
+from bench.config.value_rules import each_text
+from bench.evaluators import registry as evaluators
+from bench.metrics.protocol import canonical as canonical_metric
+from bench.plan.model import BenchmarkPlan, Lane, ProviderPlan
+from bench.plan.plugins import Installed
+from bench.plan.provider import filled, from_outside, told
+from bench.plan.scoring import Scoring
+from bench.settings import Environment, shown
+
+SCHEMA = "bench.plan/1"
+TOKEN_LIMITS = ("max_answer_tokens", "max_judge_tokens")
+
+
+def identity_of(
+    lanes: Sequence[Lane],
+    request: RunRequest,
+    environment: Environment,
+    files: Mapping[str, ModelFile],
+    installed: Installed,
+) -> dict[str, object]:
+    """Build the tree."""
+    benchmarks = {lane.benchmark.name: lane.benchmark for lane in lanes}
+    running = [lane for lane in lanes if lane.skipped is None]  # of what is skipped nothing need be set or known
+    providers = {lane.provider.label: lane.provider for lane in running}
+    models = {name for lane in running for name in lane.models}
+    return {
+        "schema": SCHEMA,
+        "benchmarks": {name: _benchmark(one, installed) for name, one in benchmarks.items()},
+        "providers": {label: _provider(one, environment, installed) for label, one in providers.items()},
+        "models": {name: _model(name, environment, files, installed) for name in sorted(models)},
+        "jobs": {job.key: _job(lane, job.answering, job.judge) for lane in lanes for job in lane.jobs},
+        "settings": {
+            "seed": request.seed,
+            "epochs": request.epochs,
+            "track": request.track,
+            "allow_code_execution": request.allow_code_execution,
+            "selection": _selection(request),
+            **{name: limit for name in TOKEN_LIMITS if (limit := getattr(request, name)) is not None},
+        },
+    }
+
+
+def _benchmark(one: BenchmarkPlan, installed: Installed) -> dict[str, object]:
+    config = one.config
+    return {
+        "version": config.version,
+        "config_sha256": one.config_sha256,
+        "dataset": {"sha256": one.dataset.sha256, "content_sha256": one.dataset.content_sha256},
+        "items": len(one.dataset),
+        "k": one.k,
+        "context_budget": one.context_budget,
+        "prompts": one.prompts.identity,
+        "method": config.evaluation.method,
+        "evaluators": list(one.scoring.names),
+        "code": {**one.scoring.code, **_distributions(one.scoring, installed)},
+        "metrics": {metric.name: metric.definition for metric in one.scoring.metrics},
+        "metric_entries": list(one.scoring.metric_entries),
+        "epochs_reducer": one.epochs_reducer,
+        "pack": None if one.pack is None else {"name": one.pack.id, "sha256": dict(one.pack.sha256)},
+        "selected": one.n_whole,
+        "marks": list(config.marks),
+        **({} if one.overlay is None else {"overlay": {"name": one.overlay.name, "sha256": one.overlay.sha256}}),
+    }
+
+
+def _distributions(scoring: Scoring, installed: Installed) -> dict[str, str]:
+    """Installed code that scores, by distribution."""
+    measured = {metric.name for metric in scoring.metrics}
+    return {
+        **installed.distributions("bench.evaluators", scoring.names, evaluators.canonical),
+        **installed.distributions("bench.metrics", measured, canonical_metric),
+    }
+
+
+def _provider(one: ProviderPlan, environment: Environment, installed: Installed) -> dict[str, object]:
+    config = one.config
+    base_url = config.base_url
+    return {
+        "name": config.name,
+        "type": config.type,
+        "config_sha256": config.sha256,
+        "set": each_text(one.overrides, shown),
+        "base_url": None if base_url is None else filled(base_url, environment),
+        **({"vars": variables} if (variables := told(config.vars, environment)) else {}),
+        **({"environment": others} if (others := from_outside(config, environment)) else {}),
+        "embedding": one.embedding,
+        "determinism": config.determinism,
+        "plugin": _of_adapter(config.adapter, installed),
+    }
+
+
+def _of_adapter(adapter: str | None, installed: Installed) -> dict[str, str] | None:
+    """Distribution and version of an installed plug-in."""
+    names = [point.name for point in installed.points["bench.providers"] if point.value == adapter]
+    return installed.distributions("bench.providers", names) or None
+
+
+def _model(
+    name: str, environment: Environment, files: Mapping[str, ModelFile], installed: Installed
+) -> dict[str, object]:
+    from bench.models.names import target
+    from bench.models.scripted import NAME, VARIABLE
+
+    if name == NAME:
+        return {"script_sha256": _file_digest(environment.get(VARIABLE))}
+    if name.startswith("builtin/"):
+        return {}
+    prefix = name.partition("/")[0]
+    if prefix not in files and prefix in installed.names("bench.models"):
+        return {"plugin": installed.distributions("bench.models", [prefix])}
+    place = target(name, environment, files)
+    settings = None if place.settings is None else each_text(place.settings.identity(), shown)
+    return {"base_url": shown(place.base_url), "dialect": place.dialect, "settings": settings}
+
+
+def _file_digest(path: str | None) -> str | None:
+    from hashlib import sha256
+    from pathlib import Path
+
+    return None if path is None else sha256(Path(path).read_bytes()).hexdigest()
+
+
+def _job(lane: Lane, answering: str, judge: str) -> dict[str, object]:
+    return {
+        "lane": lane.key,
+        "benchmark": lane.benchmark.name,
+        "provider": lane.provider.label,
+        "embedding": lane.provider.embedding,
+        "answering": answering,
+        "judge": judge,
+        "unit": lane.unit,
+        "level": lane.level,
+        "skipped": lane.skipped,
+    }
+
+
+def _selection(request: RunRequest) -> dict[str, object]:
+    return {
+        "items": list(request.items),
+        "items_of": list(request.items_of),
+        "question_type": list(request.question_type),
+        "sample": request.sample,
+        "per_type": request.per_type,
+        "limit": request.limit,
+    }
+
 
 ABSENT = "(absent)"
 SHOWN = 120

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from bench.journal import CorpusKind, CorpusRow, Event, Reader
-from bench.plan.record import read
+from bench.plan.job_record import read
 from bench.providers.names import BUILT_IN
 
 FORGOTTEN = "forgotten"

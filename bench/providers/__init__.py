@@ -14,7 +14,7 @@ without opening one, ``batching`` and ``scoping`` what the engine does for every
 
 from __future__ import annotations
 
-from bench.providers.opening import open_provider
+from bench.providers.factory import open_provider
 from bench.providers.protocol import (
     Assumes,
     Batching,

@@ -13,15 +13,15 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from bench.config.findings import did_you_mean
-from bench.config.provider.adapters import BUILT_INS
+from bench.config.file import did_you_mean
+from bench.config.provider_checks import BUILT_INS
 from bench.errors import ConfigError
 from bench.metrics.plugins import import_path
 from bench.providers.protocol import Capabilities, Provider, ProviderContext
 
 if TYPE_CHECKING:
+    from bench.config.file import ConfigModel
     from bench.config.provider import ProviderConfig
-    from bench.config.source import ConfigModel
 
 ProviderClass = Callable[["ProviderConfig", ProviderContext], Provider]
 
@@ -128,8 +128,7 @@ def local_of(config: ProviderConfig, model: type[LocalModel]) -> LocalModel:
     """
     from pydantic import ValidationError
 
-    from bench.config.findings import explain
-    from bench.config.source import Source
+    from bench.config.file import Source, explain
 
     try:
         return model.model_validate({key: value for key, value in config.local.items() if key != "durability"})

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from bench.config.provider.sections import Ingest
+from bench.config.provider_sections import Ingest
 from bench.model import CHARS_PER_TOKEN, Memory
 from bench.providers.protocol import Batching
 

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from bench.config.provider.hosting import Docker
+from bench.config.provider import Docker
 from bench.errors import CallError, ConfigError
 from bench.events import log, redact
 from bench.http import Endpoint, Request, Retry, Timeouts
 from bench.providers.protocol import ProviderContext
-from bench.settings.showing import shown
+from bench.settings import shown
 
 if TYPE_CHECKING:
     from bench.config.provider import ProviderConfig
@@ -105,7 +105,7 @@ class Compose:
     @classmethod
     def of(cls, config: ProviderConfig, settings: Docker, context: ProviderContext) -> Compose:
         """Resolve the address and the health check, which may be a path or a full URL."""
-        from bench.config.variables import find_variables
+        from bench.config.value_rules import find_variables
 
         base = context.environment.resolve(settings.base_url, where=config.place("docker", "base_url")).rstrip("/")
         health = context.environment.resolve(settings.healthcheck)

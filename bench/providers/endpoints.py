@@ -10,7 +10,7 @@ from bench.http import Endpoint, Feedback, Limits, Retry, Timeouts
 
 if TYPE_CHECKING:
     from bench.config.provider import ProviderConfig
-    from bench.config.provider.traffic import Limit
+    from bench.config.traffic import Limit
 
 Traffic = Literal["add", "search", "status", "manage"]
 """manage: set-up, clear and deletes; limited like add, counted apart"""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from bench.config.variables import find_variables
+from bench.config.value_rules import find_variables
 from bench.errors import ConfigError
 from bench.providers.adapters import (
     builtin_config,
@@ -30,7 +30,7 @@ from bench.providers.protocol import Capabilities
 if TYPE_CHECKING:
     from bench.config.catalog import Entry
     from bench.config.provider import ProviderConfig
-    from bench.config.provider.sections import ClientEmbeddings
+    from bench.config.provider_sections import ClientEmbeddings
     from bench.providers.rag.settings import RagLocal
 
 EMBEDS_ITSELF = "builtin"

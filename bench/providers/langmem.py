@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from langgraph.store.memory import InMemoryStore
 
-from bench.config.source import ConfigModel
+from bench.config.file import ConfigModel
 from bench.model import Found, Hit, Ingested, Memory, Query, Readiness, Space
 from bench.providers.adapters import local_of
 from bench.providers.embedding import Vectors

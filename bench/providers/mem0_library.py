@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from pydantic import Field
 
-from bench.config.source import ConfigModel
+from bench.config.file import ConfigModel
 from bench.errors import AuthError, CallError, RateLimited, Rejected, Unavailable
 from bench.events import redact
 from bench.model import Found, Hit, Ingested, Memory, Query, Readiness, Space

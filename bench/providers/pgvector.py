@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal, Self
 import psycopg
 from anyio import CancelScope, Lock, Semaphore
 
-from bench.config.source import ConfigModel
+from bench.config.file import ConfigModel
 from bench.errors import ConfigError
 from bench.model import Found, Hit, Ingested, Memory, Query, Readiness, Space
 from bench.providers.adapters import local_of

@@ -20,7 +20,7 @@ from urllib.parse import unquote, urlsplit
 
 import psycopg
 
-from bench.config.variables import find_variables
+from bench.config.value_rules import find_variables
 from bench.errors import AuthError, CallError, Rejected, Unavailable
 from bench.events import redact, redactor
 from bench.providers.protocol import ProviderContext

@@ -4,32 +4,42 @@
     draft.body.result_digest, draft.items
 
 Totals are folded from the very rows that the items file holds, by the arithmetic that verification uses.
+
+No secret stands in a receipt: what is one, and a last look at the bytes before they are signed.
+
+    learn_secrets(environment, workspace, ["mem0"])
+    refuse_secrets(draft)                            # raises Refused secret_in_receipt
+
+A secret is what a provider's config names as one, and every variable that is named like one, also in ``.env``.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from bench.errors import VerificationError
+from bench.errors import ConfigError, UsageError, VerificationError
+from bench.events import redactor
 from bench.journal import CorpusKind, Reader
 from bench.model import State
-from bench.plan.record import JobRecord
+from bench.plan.job_record import JobRecord
+from bench.providers.names import BUILT_IN
 from bench.receipt import schema
+from bench.receipt.base_model import emit, misfit_of, stamp
+from bench.receipt.checks import invariants
 from bench.receipt.digests import config_digest, result_digest
-from bench.receipt.facts import Facts, Upstream, bench_version, by_role
-from bench.receipt.folds import Corpora, Folds
-from bench.receipt.invariants import invariants
-from bench.receipt.items import ItemsWriter
-from bench.receipt.place import environment
-from bench.receipt.rows import item_rows
+from bench.receipt.items_file import ItemsWriter
+from bench.receipt.metadata import Facts, Upstream, bench_version, by_role, environment
 from bench.receipt.schema import Body, items_file_name
-from bench.receipt.wire import misfit_of, stamp
+from bench.receipt.totals import Corpora, Folds, item_rows
 from bench.report import JobReport
 from bench.report.fold import judge_notes
+from bench.settings import Environment
 
 
 class Refused(VerificationError):
@@ -207,3 +217,46 @@ async def _told(reader: Reader, record: JobRecord) -> Upstream:
             version = told if isinstance(told, str) else version
             upstream = above if isinstance(above, str) else upstream
     return Upstream(version=version, upstream=upstream)
+
+
+NAMED_LIKE_ONE = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIALS")
+SHORTEST = 6
+
+
+def learn_secrets(environment: Environment, workspace: Path | None, providers: Iterable[str]) -> None:
+    """Teach the redactor every secret that a run of these providers can have known."""
+    for name, value in environment.values.items():
+        if name.upper().endswith(NAMED_LIKE_ONE) and len(value) >= SHORTEST:
+            redactor.learn(value)
+    foreign = {provider.partition("@")[0] for provider in providers} - BUILT_IN.keys()  # those have no config
+    if workspace is not None and foreign:
+        for name in _named(workspace, foreign):
+            environment.secret(name)
+
+
+def _named(workspace: Path, providers: Iterable[str]) -> Iterator[str]:
+    """The secrets of some configs; none where a config is gone since the run."""
+    from bench.config.catalog import Catalog  # the models of a config take longer to load than a small run to sign
+    from bench.providers.facts import secrets
+
+    catalog = Catalog.load(workspace)
+    for provider in sorted(providers):
+        try:
+            yield from secrets(catalog.provider(provider))
+        except (ConfigError, UsageError):
+            continue
+
+
+def refuse_secrets(draft: Draft) -> None:
+    """Look through everything that would be written."""
+    for place, text in _texts(draft):
+        plain = text.replace('\\"', '"').replace("\\\\", "\\")  # a secret may hold what JSON escapes
+        if redactor.holds_secret(text) or redactor.holds_secret(plain):
+            raise Refused("secret_in_receipt", f"the value of a configured secret occurs in {place}")
+
+
+def _texts(draft: Draft) -> Iterator[tuple[str, str]]:
+    yield "the receipt", json.dumps(emit(draft.body), ensure_ascii=False)
+    with draft.items.open(encoding="utf-8") as file:
+        for number, line in enumerate(file, start=1):
+            yield f"line {number} of the items file", line

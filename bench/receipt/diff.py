@@ -16,11 +16,11 @@ from typing import BinaryIO
 from bench.canonical import JSON, parse_file
 from bench.errors import CanonicalError, UsageError, VerificationError
 from bench.plan.identity import changes
+from bench.receipt.base_model import Misfit, emit
 from bench.receipt.digests import config_tree
-from bench.receipt.items import ItemRow, Seal, read_items
-from bench.receipt.log.files import file_sha256
+from bench.receipt.items_file import ItemRow, Seal, read_items
+from bench.receipt.log_check import file_sha256
 from bench.receipt.schema import Receipt, read_receipt
-from bench.receipt.wire import Misfit, emit
 
 DIFFERS = 8
 SHOWN = 10

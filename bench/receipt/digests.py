@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench.canonical import JSON, digest
-from bench.receipt.schema import Benchmark, Body, MetricUse, ModelUse, PromptUse, Provider, Run, Score
-from bench.receipt.wire import emit
+from bench.receipt.base_model import emit
+from bench.receipt.schema import Body
+from bench.receipt.schema_results import Score
+from bench.receipt.schema_run import Benchmark, MetricUse, ModelUse, PromptUse, Provider, Run
 
 
 def config_digest(body: Body) -> str:

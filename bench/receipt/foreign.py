@@ -15,7 +15,7 @@ from bench.canonical import JSON, dumps, without
 from bench.errors import VerificationError
 from bench.receipt.findings import Finding, fail, ok, or_ok, skip, warn
 from bench.receipt.signature import ALGORITHM, FIELDS, decode, holds, signature_of
-from bench.receipt.trusted import TrustStore
+from bench.receipt.trust_store import TrustStore
 
 Profile = Literal["przm-p1", "przm-p2"]
 TOLERANCE = 1e-12

@@ -5,19 +5,35 @@
 
 Order: file, ``MEMORYBENCH_SIGNING_KEY_FILE``, ``MEMORYBENCH_SIGNING_KEY``, the only active key in the folder;
 for the log ``MEMORYBENCH_LOG_KEY_FILE`` comes first. None, or several to choose from, is an error with the names.
+
+Is there a key to sign with? Asked before a run that will be signed, since a run may last days.
+
+fingerprint = check_in_child(workspace, "default.key")     # raises with the refusal of ``bench sign``
+python -m bench.receipt.keyring < question.json           # the child, which alone reads the key
+
+Work that needs a private key, done in a child process, so that the process which runs providers never reads one.
+
+    answer = ask("bench.receipt.publish", {"runId": "r1", ...})     # in the runner
+    sys.exit(answer_with(function))                                     # in the child: stdin -> function -> stdout
+
+What the child refuses is raised again in the runner, with the same kind, words and hint.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import sys
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
-from bench.receipt.keyfiles import KeyRefused, SigningKey
-from bench.receipt.log.store import has_log
-from bench.receipt.trusted import FILE, Role, TrustStore
+from bench.errors import BenchError, UsageError
+from bench.receipt.log_store import has_log
+from bench.receipt.signature import KeyRefused, SigningKey
+from bench.receipt.trust_store import FILE, Role, TrustStore
 
 KEY_FILE = "MEMORYBENCH_SIGNING_KEY_FILE"
 KEY_TEXT = "MEMORYBENCH_SIGNING_KEY"
@@ -147,3 +163,63 @@ def ask_passphrase() -> bytes | None:
     import getpass
 
     return getpass.getpass("passphrase: ").encode() if sys.stderr.isatty() else None
+
+
+Words = Mapping[str, object]
+REFUSED = "refused"
+
+
+class ChildRefused(UsageError):
+    """What a child process refused to do; nothing was started."""
+
+    def __init__(self, kind: str, message: str, *, where: str | None, hint: str) -> None:
+        super().__init__(message, where=where, hint=hint)
+        self.kind = kind  # type: ignore[misc]
+
+
+def ask(module: str, question: Words) -> Words:
+    """Run ``python -m module`` on a question; raise ChildRefused with the child's own words."""
+    command = [sys.executable, "-m", module]
+    done = subprocess.run(  # noqa: S603 - ourselves
+        command, input=json.dumps(question), stdout=subprocess.PIPE, text=True, check=False
+    )
+    try:
+        answer: Words = json.loads(done.stdout)
+    except ValueError:
+        raise ChildRefused(
+            "internal", f"{module} ended with {done.returncode}", where=None, hint="see what it wrote above"
+        ) from None
+    refused = answer.get(REFUSED)
+    if refused is not None:
+        told = cast("Mapping[str, str]", refused)
+        raise ChildRefused(told["kind"], told["message"], where=told["where"], hint=told["hint"])
+    return answer
+
+
+def answer_with(work: Callable[[Words], Words]) -> int:
+    """Read the question on stdin, do the work, write the answer or the refusal on stdout."""
+    try:
+        answer = work(json.load(sys.stdin))
+    except BenchError as error:
+        words = {"kind": error.kind, "message": error.message, "where": error.where, "hint": error.hint}
+        answer = {REFUSED: words}
+    sys.stdout.write(json.dumps(answer) + "\n")
+    return 0
+
+
+def check_in_child(workspace: Path, key: str | None) -> str:
+    """The fingerprint of the key that ``bench sign`` would use; raise UsageError where it would refuse."""
+    question = {"workspace": str(workspace.resolve()), "key": key}
+    return str(ask("bench.receipt.keyring", question)["fingerprint"])
+
+
+def check(question: Words) -> Words:
+    """The child's work."""
+    ring = Keyring(workspace=Path(str(question["workspace"])), prompt=ask_passphrase)
+    named = question["key"]
+    key = ring.signing_key("receipt", None if named is None else Path(str(named)))
+    return {"fingerprint": key.public.fingerprint}
+
+
+if __name__ == "__main__":
+    sys.exit(answer_with(check))

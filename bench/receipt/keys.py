@@ -18,18 +18,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.canonical import dumps
-from bench.config.filenames import portable
+from bench.config.value_rules import portable
 from bench.errors import UsageError
-from bench.receipt.keyfiles import KeyRefused, SigningKey
+from bench.receipt.base_model import SEGMENT, emit
+from bench.receipt.files import changed, in_work_tree, is_ignored, write_atomically
 from bench.receipt.keyring import PUBLISHED, Keyring
-from bench.receipt.log.appending import append, refuse_altered
-from bench.receipt.log.entries import AnyEntry, KeyAdded, KeyRetired, KeyRevoked
-from bench.receipt.log.store import read_log
-from bench.receipt.signature import ALGORITHM, encode
-from bench.receipt.trusted import Role, TrustedKey, TrustStore
-from bench.receipt.wire import SEGMENT, emit
-from bench.receipt.worktree import changed, in_work_tree, is_ignored
-from bench.receipt.written import write_atomically
+from bench.receipt.log_store import AnyEntry, KeyAdded, KeyRetired, KeyRevoked, read_log
+from bench.receipt.public_log import append, refuse_altered
+from bench.receipt.signature import ALGORITHM, KeyRefused, SigningKey, encode
+from bench.receipt.trust_store import Role, TrustedKey, TrustStore
 
 PUBLIC = (Path("keys"), PUBLISHED)
 """what a step changes and everybody should have"""

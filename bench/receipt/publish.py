@@ -4,23 +4,46 @@
     published.index, published.fresh        # fresh = False: the same receipt was there already
 
 Each writes entries to the workspace's log under a log key and covers them with a new checkpoint.
+
+Announcing a run before its first call, by a child process, so that the runner never reads the log key.
+
+    index = announce_in_child(announcement_of(plan, meta))        # what bench run --publishable does
+    python -m bench.receipt.publish < announcement.json        # the child
+
+The config digests are those that the receipts of the run will carry.
 """
 
 from __future__ import annotations
 
 import shutil
+import sys
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.canonical import digest, parse_file, sha256_hex
 from bench.errors import CanonicalError, UsageError, VerificationError
+from bench.journal import RunMeta
+from bench.plan import Plan
+from bench.plan.job_record import read
+from bench.receipt.base_model import admit, commit_or_none, emit, stamp
 from bench.receipt.findings import Verdict
-from bench.receipt.keyring import PUBLISHED, Keyring
-from bench.receipt.log.appending import append
-from bench.receipt.log.entries import AnyEntry, ReceiptLogged, Retracted, RunAbandoned, RunStarted, Superseded
-from bench.receipt.log.store import RECEIPTS, has_log, read_log
-from bench.receipt.logplace import LogPlace
-from bench.receipt.schema import LogHead, Preregistration, items_file_name
+from bench.receipt.keyring import PUBLISHED, Keyring, Words, answer_with, ask, ask_passphrase
+from bench.receipt.log_store import (
+    RECEIPTS,
+    AnyEntry,
+    ReceiptLogged,
+    Retracted,
+    RunAbandoned,
+    RunStarted,
+    Superseded,
+    has_log,
+    read_log,
+)
+from bench.receipt.metadata import Facts
+from bench.receipt.public_log import LogPlace, append
+from bench.receipt.schema import items_file_name
+from bench.receipt.schema_run import LogHead, Preregistration
 from bench.receipt.verify import Outcome, Question, verify_file
 
 
@@ -235,3 +258,43 @@ def _refuse_unknown(folder: Path, receipt_id: str) -> None:
 def _refuse_empty(reason: str | None) -> None:
     if not (reason or "").strip():
         raise UsageError("a reason is missing", hint="--reason TEXT")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Announcement:
+    """What the log of a workspace will say of a run."""
+
+    workspace: Path
+    started: RunStarted
+
+
+def announcement_of(plan: Plan, meta: RunMeta) -> Announcement:
+    """What is to be announced of a planned run; ``meta`` is what its journal will hold."""
+    jobs = read(meta.extra)
+    started = RunStarted(
+        index=0,
+        at=stamp(datetime.now(UTC)),
+        run_id=meta.run_id,
+        plan_digest=plan.digest,
+        config_digests=tuple(sorted({digest(Facts(meta=meta, record=job).config_tree()) for job in jobs})),
+        items_planned=sum(job.n_repeats for job in jobs),
+        seed=plan.request.seed,
+        code_commit=commit_or_none(meta.code_state.get("commit")),
+    )
+    return Announcement(workspace=plan.workspace, started=started)
+
+
+def announce_in_child(announcement: Announcement) -> int:
+    """Append ``run-started`` in a child process; return its log index. Raises UsageError with the child's words."""
+    question = {"workspace": str(announcement.workspace.resolve()), "entry": emit(announcement.started)}
+    return int(str(ask("bench.receipt.publish", question)["logIndex"]))
+
+
+def append_started(told: Words) -> Words:
+    """The child's work."""
+    ring = Keyring(workspace=Path(str(told["workspace"])), prompt=ask_passphrase)
+    return {"logIndex": announce(ring, admit(RunStarted, told["entry"])).index}
+
+
+if __name__ == "__main__":
+    sys.exit(answer_with(append_started))

@@ -5,22 +5,174 @@
     findings = check.findings()
 
 Folds must agree to the last bit; a single row's value to 1e-12, since it may come from another machine's log2.
+
+The values of one metric over the rows of a job, and how they fold: the one arithmetic of signing and verifying.
+
+    tally.scored(1.0, [("question_type", "temporal")])
+    tally.fold("mean", pending=0)          # (value, value with failures as zero)
+
+Sums are ``math.fsum`` and so blind to the order of the rows.
+
+Reading metric definition ids: ``NAME[@K]/VERSION``.
+
+Example::
+
+    >>> read_definition("recall_any@10/1")
+    Definition(base='recall_any', k=10, version='1')
 """
 
 from __future__ import annotations
 
+import math
+import re
+from array import array
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from bench.errors import ConfigError
 from bench.metrics.protocol import Measure
 from bench.metrics.registry import registry
 from bench.model import FAILED_STATES, Row, State, Verdict
-from bench.receipt.definitions import read_definition
 from bench.receipt.findings import Finding, fail, ok, skip, warn
-from bench.receipt.items import ItemRow
-from bench.receipt.schema import Body, Label, Score
-from bench.receipt.tally import Places, Tally, dimensions
+from bench.receipt.items_file import ItemRow
+from bench.receipt.schema import Body
+from bench.receipt.schema_results import Label, Score
+
+NO_LABEL = "(none)"
+MACRO = "macro:"
+
+Place = tuple[str, str]
+"""A dimension and the label there."""
+
+
+class Tally:
+    """The values of one metric: all of them, and by label."""
+
+    def __init__(self) -> None:
+        self.values = array("d")
+        self.excluded = 0
+        self.failed = 0
+        self.labels: dict[tuple[str, str], array[float]] = {}
+        self.failed_labels: Counter[tuple[str, str]] = Counter()
+
+    def scored(self, value: float, places: list[tuple[str, str]]) -> None:
+        """Count a value, overall and under each label."""
+        self.values.append(value)
+        for place in places:
+            self.labels.setdefault(place, array("d")).append(value)
+
+    def lost(self, places: list[tuple[str, str]]) -> None:
+        """Count an item that failed."""
+        self.failed += 1
+        self.failed_labels.update(places)
+
+    def fold(self, aggregate: str, pending: int) -> tuple[float | None, float | None]:
+        """The value, and the value with failed and pending items as zero. ``other`` is folded by nobody here."""
+        if aggregate == "mean":
+            return mean(self.values), mean(self.values, len(self.values) + self.failed + pending)
+        if aggregate.startswith(MACRO):
+            dimension = aggregate.removeprefix(MACRO)
+            return self._macro(dimension, with_failed=False), self._macro(dimension, with_failed=True)
+        return None, None
+
+    def _macro(self, dimension: str, *, with_failed: bool) -> float | None:
+        found = {place for place in (*self.labels, *self.failed_labels) if place[0] == dimension}
+        means = []
+        for place in sorted(found):
+            values = self.labels.get(place, array("d"))
+            one = mean(values, len(values) + (self.failed_labels[place] if with_failed else 0))
+            if one is not None:
+                means.append(one)
+        return math.fsum(means) / len(means) if means else None
+
+    def labels_of(self, dimension: str) -> dict[str, Label]:
+        """Each label's own mean."""
+        return {
+            label: Label(value=mean(values), n=len(values))
+            for (found, label), values in sorted(self.labels.items())
+            if found == dimension
+        }
+
+
+def mean(values: array[float], divisor: int | None = None) -> float | None:
+    """fsum(values) / divisor, None when that is 0."""
+    divisor = len(values) if divisor is None else divisor
+    return math.fsum(values) / divisor if divisor else None
+
+
+def dimensions(breakdown: Iterable[str], aggregate: str) -> tuple[str, ...]:
+    """The dimensions under which a metric counts: those of its breakdown and of a macro mean."""
+    own = (aggregate.removeprefix(MACRO),) if aggregate.startswith(MACRO) else ()
+    return tuple(sorted({*breakdown, *own}))
+
+
+class Places:
+    """Where one row counts; metrics with the same dimensions share the answer."""
+
+    def __init__(self, labels: Mapping[str, str]) -> None:
+        self._labels = labels
+        self._known: dict[tuple[str, ...], list[Place]] = {}
+
+    def under(self, wanted: tuple[str, ...]) -> list[Place]:
+        """The row's label in each dimension."""
+        found = self._known.get(wanted)
+        if found is None:
+            found = [(dimension, self._labels.get(dimension, NO_LABEL)) for dimension in wanted]
+            self._known[wanted] = found
+        return found
+
+
+_DEFINITION = re.compile(r"(?P<base>[^@/\[]+)(?:@(?P<k>[0-9]{1,9}))?(?:\[(?P<options>[^\]/]*)\])?/(?P<version>.+)")
+_CUT_IN_NAME = re.compile(r".*_at_([0-9]{1,9})")
+
+RATES = frozenset({
+    "hit", "recall_any", "recall_fraction", "recall_all", "recall_capped", "precision", "retrieval_precision",
+    "retrieval_recall", "retrieval_f1", "retrieval_coverage", "ndcg", "map", "mrr", "exact_match", "contains_match",
+    "token_f1", "locomo_qa_score", "rouge_l", "bleu", "bleu_1", "bleu4_nltk_method1", "deletion_check",
+    "citation_accuracy", "accuracy", "accuracy_macro", "accuracy_by_question_type", "accuracy_by_category",
+    "accuracy_incl_adversarial", "accuracy_excl_adversarial", "correctness", "abstention_accuracy",
+    "over_abstention_rate", "faithfulness",
+})  # fmt: skip
+"""Base names whose values are shares, so that nothing outside 0..1 can be true."""
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A definition id, taken apart."""
+
+    base: str
+    k: int | None
+    options: Mapping[str, str]
+    version: str
+
+    @property
+    def is_rate(self) -> bool:
+        """Whether the value is a share."""
+        return self.base.partition(".")[0] in RATES
+
+
+def read_definition(text: str) -> Definition:
+    """Take a definition id apart; an id of another shape has no cut and its whole text as base."""
+    match = _DEFINITION.fullmatch(text)
+    if match is None:
+        return Definition(base=text, k=None, options={}, version="")
+    pairs = [option.partition("=") for option in (match["options"] or "").split(",") if option]
+    return Definition(
+        base=match["base"],
+        k=int(match["k"]) if match["k"] else None,
+        options={name: value for name, _, value in pairs},
+        version=match["version"],
+    )
+
+
+def cut_of(name: str, definition: Definition) -> int | None:
+    """The K of a metric, from its definition or (``mrr_at_10`` with ``mrr/1``) from its name."""
+    if definition.k is not None:
+        return definition.k
+    match = _CUT_IN_NAME.fullmatch(name)
+    return int(match.group(1)) if match else None
+
 
 ROW_TOLERANCE = 1e-12
 SHOWN = 10

@@ -19,26 +19,24 @@ from tempfile import TemporaryDirectory
 from bench.config.catalog import Catalog
 from bench.config.run import RunRequest
 from bench.engine import execute
-from bench.engine.codestate import CodeState
-from bench.engine.meta import run_meta
+from bench.engine.run_metadata import CodeState, run_meta
 from bench.errors import BenchError, UsageError
 from bench.journal import Reader
-from bench.journal.places import report_folder
+from bench.journal.paths import report_folder
 from bench.plan import Plan, make_plan
 from bench.plan.identity import changes
-from bench.plan.record import read
+from bench.plan.job_record import read
+from bench.receipt.base_model import stamp
 from bench.receipt.build import Order, build
 from bench.receipt.diff import DIFFERS, SHOWN, compare
 from bench.receipt.digests import config_tree
-from bench.receipt.facts import Facts
 from bench.receipt.findings import Verdict
-from bench.receipt.keyfiles import SigningKey
-from bench.receipt.place import environment as environment_of
+from bench.receipt.metadata import Facts
+from bench.receipt.metadata import environment as environment_of
 from bench.receipt.schema import Receipt, Signer, items_file_name
-from bench.receipt.sign import Request, Signed, sign_run
-from bench.receipt.ulid import new_ulid
+from bench.receipt.sign import Request, Signed, new_ulid, sign_run
+from bench.receipt.signature import SigningKey
 from bench.receipt.verify import Outcome, Question, verify_file
-from bench.receipt.wire import stamp
 from bench.report import fold
 from bench.settings import Environment
 

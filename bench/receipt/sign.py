@@ -5,6 +5,19 @@
 
 A job that the same key has signed as it is keeps its receipt: signing twice makes no second one. Signing is its own
 step, so that the process that runs providers holds no key.
+
+Whether a receipt that lies there already says the same: then a second sign of an unchanged job makes none.
+
+    earlier(folder.glob("*.json"), body, key)         # the file of the one that holds, None without one
+
+Two receipts of one job differ by more than their names only when something in the run has changed: a rescore, a retry,
+or answers put into the items file. What is never the same twice (id, hour, name of the items file) is left out.
+
+Receipt ids: 48 bits of milliseconds and 80 random bits in Crockford's base 32, so that they sort by time.
+
+Example::
+
+    new_ulid(datetime.now(UTC), secrets.token_bytes(10))     # "01JDQ3V5H0..."
 """
 
 from __future__ import annotations
@@ -12,29 +25,65 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench.canonical import JSON, parse_file
+from bench.canonical import JSON, parse_file, without
 from bench.errors import BenchError, CanonicalError, UsageError, VerificationError
 from bench.journal import Reader
-from bench.receipt.build import Order, Refused, build
-from bench.receipt.bulk import collecting_rarely
-from bench.receipt.earlier import earlier, items_of
+from bench.receipt.base_model import emit, stamp, tree
+from bench.receipt.build import Order, Refused, build, learn_secrets, refuse_secrets
 from bench.receipt.findings import Verdict
-from bench.receipt.keyfiles import SigningKey
+from bench.receipt.items_file import collecting_rarely
 from bench.receipt.publish import announcement
-from bench.receipt.secrecy import learn_secrets, refuse_secrets
-from bench.receipt.signature import sign
-from bench.receipt.stored import tree
-from bench.receipt.trusted import TrustStore
-from bench.receipt.ulid import new_ulid
+from bench.receipt.signature import SigningKey, sign
+from bench.receipt.trust_store import TrustStore
 from bench.receipt.verify import Question, verify_file
-from bench.receipt.wire import emit, stamp
 from bench.report import JobReport, Report, fold
 from bench.settings import Environment
+
+OWN = ("receiptId", "issuedAt", "signer", "signature")
+
+
+def earlier(files: Iterable[Path], body: Mapping[str, JSON], key: SigningKey) -> Path | None:
+    """The receipt by the same key, with its items file beside it, that states what ``body`` would."""
+    trust = Question(trust=TrustStore.pin([key.public]))
+    return next((path for path in sorted(files) if _states(path, body) and _holds(path, trust)), None)
+
+
+def items_of(path: Path) -> Path:
+    """The items file beside a receipt."""
+    return path.parent / str(tree(tree(parse_file(path)).get("perQuery")).get("file"))
+
+
+def _states(path: Path, body: Mapping[str, JSON]) -> bool:
+    try:
+        found = parse_file(path)
+    except (OSError, CanonicalError):
+        return False
+    return isinstance(found, dict) and _statement(found) == _statement(body)
+
+
+def _statement(document: Mapping[str, JSON]) -> dict[str, JSON]:
+    rows = document.get("perQuery")
+    kept = {name: value for name, value in document.items() if name not in OWN}
+    return {**kept, "perQuery": without(rows, "file") if isinstance(rows, dict) else rows}
+
+
+def _holds(path: Path, trust: Question) -> bool:
+    return items_of(path).is_file() and verify_file(path, trust).verdict is Verdict.VALID
+
+
+ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+LENGTH = 26
+
+
+def new_ulid(when: datetime, entropy: bytes) -> str:
+    """Spell a ULID; ``when`` is aware, ``entropy`` is 10 random bytes."""
+    number = int(when.timestamp() * 1000) << 80 | int.from_bytes(entropy, "big")
+    return "".join(ALPHABET[number >> shift & 31] for shift in range(5 * (LENGTH - 1), -1, -5))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,19 +6,213 @@ The signed bytes are the RFC 8785 form of the document without its top-level ``s
     verify_document(dumps(signed), public_key_pem)    # returns the parsed document, or raises with .code
 
 Nothing here knows what a receipt means, and the check is made over the document as it came.
+
+Ed25519 keys as they lie in files: PKCS#8 and SubjectPublicKeyInfo PEM, permissions, fingerprints.
+
+    key = SigningKey.load(Path("default.key"))
+    key.public.fingerprint        # "sha256:..." = openssl pkey -pubin -outform DER | sha256sum
+
+Every refusal is a :class:`KeyRefused` with a stable ``code``; no message ever holds key text.
 """
 
 from __future__ import annotations
 
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+    load_pem_public_key,
+)
 
-from bench.canonical import JSON, dumps, parse, without
-from bench.errors import VerificationError
-from bench.receipt.keyfiles import PublicKey, SigningKey
+from bench.canonical import JSON, dumps, parse, sha256_hex, without
+from bench.errors import UsageError, VerificationError
+
+Passphrase = Callable[[], bytes | None]
+"""Asked only when a private key is encrypted."""
+
+EXEMPT_FOLDER = Path("/run/secrets")  # mounted by the container engine, which sets the mode itself
+
+# The points of order 1, 2, 4 and 8 with their non-canonical spellings, sign bit cleared: a signature by such
+# a key says nothing, since some or all messages verify.
+_SMALL_ORDER = frozenset(
+    bytes.fromhex(text)
+    for text in (
+        "01" + "00" * 31,
+        "00" * 32,
+        "ec" + "ff" * 30 + "7f",
+        "ed" + "ff" * 30 + "7f",
+        "ee" + "ff" * 30 + "7f",
+        "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+        "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+    )
+)
+
+
+class KeyRefused(UsageError):
+    """A key that is not used: ``code`` and ``kind`` are the stable reason."""
+
+    def __init__(self, code: str, message: str, *, where: str | None = None, hint: str | None = None) -> None:
+        super().__init__(message, where=where, hint=hint or "bench keys new makes a key")
+        self.code = code
+        self.kind = code  # type: ignore[misc]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublicKey:
+    """An Ed25519 public key that is known not to be weak."""
+
+    raw: bytes
+
+    @classmethod
+    def from_pem(cls, pem: bytes, where: str | None = None) -> PublicKey:
+        """Read a SubjectPublicKeyInfo PEM; refuse other key types and small-order points."""
+        try:
+            key = load_pem_public_key(pem)
+        except (ValueError, UnsupportedAlgorithm) as error:
+            raise KeyRefused("key_unreadable", "this is not a PEM public key", where=where) from error
+        if not isinstance(key, Ed25519PublicKey):
+            raise KeyRefused("key_type", "the public key is not Ed25519", where=where)
+        return cls.from_raw(key.public_bytes(Encoding.Raw, PublicFormat.Raw), where)
+
+    @classmethod
+    def from_raw(cls, raw: bytes, where: str | None = None) -> PublicKey:
+        """Take the 32 bytes of a point; refuse the weak ones."""
+        if raw[:31] + bytes([raw[31] & 0x7F]) in _SMALL_ORDER:
+            raise KeyRefused("weak_public_key", "a point of small order signs everything", where=where)
+        return cls(raw=raw)
+
+    @classmethod
+    def load(cls, path: Path) -> PublicKey:
+        """Read a public key file."""
+        return cls.from_pem(_read(path), str(path))
+
+    @cached_property
+    def _key(self) -> Ed25519PublicKey:
+        return Ed25519PublicKey.from_public_bytes(self.raw)
+
+    @cached_property
+    def pem(self) -> str:
+        """The key as SubjectPublicKeyInfo PEM."""
+        return self._key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode("ascii")
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """``sha256:`` and the hash of the DER SubjectPublicKeyInfo."""
+        return "sha256:" + sha256_hex(self._key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo))
+
+    def verify(self, signature: bytes, message: bytes) -> None:
+        """Raise cryptography's InvalidSignature unless the signature is this key's."""
+        self._key.verify(signature, message)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SigningKey:
+    """An Ed25519 private key; has no repr so that it cannot slip into a log."""
+
+    _key: Ed25519PrivateKey
+
+    @classmethod
+    def generate(cls) -> SigningKey:
+        """Make a new key from the system's randomness."""
+        return cls(_key=Ed25519PrivateKey.generate())
+
+    @classmethod
+    def from_raw(cls, seed: bytes) -> SigningKey:
+        """Take the 32 bytes of RFC 8032's secret key."""
+        return cls(_key=Ed25519PrivateKey.from_private_bytes(seed))
+
+    @classmethod
+    def from_pem(cls, pem: bytes, *, where: str, passphrase: Passphrase | None = None) -> SigningKey:
+        """Read a PKCS#8 PEM, asking for the passphrase only when it is encrypted."""
+        _refuse_public(pem, where)
+        key = _private_key(pem, where, passphrase)
+        if not isinstance(key, Ed25519PrivateKey):
+            raise KeyRefused("key_type", "the private key is not Ed25519", where=where)
+        return cls(_key=key)
+
+    @classmethod
+    def load(cls, path: Path, passphrase: Passphrase | None = None) -> SigningKey:
+        """Read a private key file that only its owner may read."""
+        pem = _read(path)
+        _refuse_public(pem, str(path))
+        _refuse_open_permissions(path)
+        return cls.from_pem(pem, where=str(path), passphrase=passphrase)
+
+    @cached_property
+    def public(self) -> PublicKey:
+        """The public half."""
+        return PublicKey.from_raw(self._key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw))
+
+    def pem(self) -> bytes:
+        """The key as unencrypted PKCS#8 PEM."""
+        return self._key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+    def sign(self, message: bytes) -> bytes:
+        """Sign bytes to 64 bytes."""
+        return self._key.sign(message)
+
+
+def _private_key(pem: bytes, where: str, passphrase: Passphrase | None) -> object:
+    try:
+        return load_pem_private_key(pem, None)
+    except TypeError:
+        pass  # cryptography's way to say that the key is encrypted
+    except (ValueError, UnsupportedAlgorithm):
+        raise KeyRefused("key_unreadable", "this is not a PEM private key", where=where) from None
+    secret = passphrase() if passphrase else None
+    if not secret:
+        raise KeyRefused(
+            "key_unreadable",
+            "the private key is encrypted and no passphrase was given",
+            where=where,
+            hint="name a file in MEMORYBENCH_SIGNING_KEY_PASSPHRASE_FILE",
+        )
+    try:
+        return load_pem_private_key(pem, secret)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise KeyRefused("key_unreadable", "the passphrase does not open the private key", where=where) from None
+
+
+def _refuse_public(pem: bytes, where: str) -> None:
+    """Everybody may read a public key: to have its mode changed first would lead astray."""
+    if b"-----BEGIN PUBLIC KEY-----" in pem:
+        raise KeyRefused(
+            "key_unreadable",
+            "this is a public key, and only the private half signs",
+            where=where,
+            hint="name the private key, the NAME.key that bench keys new made, or leave --key out",
+        )
+
+
+def _refuse_open_permissions(path: Path) -> None:
+    mode = path.stat().st_mode & 0o777
+    if mode & 0o077 and not path.resolve().is_relative_to(EXEMPT_FOLDER):
+        raise KeyRefused(
+            "key_permissions",
+            f"group or others may read the private key (mode {mode:04o})",
+            where=str(path),
+            hint=f"chmod 600 {path}",
+        )
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        hint = "name a key file that can be read; bench keys new makes a key"
+        raise KeyRefused("key_unreadable", error.strerror or "cannot be read", where=str(path), hint=hint) from error
+
 
 ALGORITHM = "Ed25519"
 FIELDS = frozenset({"algorithm", "publicKeyFingerprint", "value"})

@@ -4,6 +4,12 @@
     outcome.verdict, [finding.code for finding in outcome.findings]
 
 Offline. A failed parse or schema stops the rest; from there on every finding is told, not only the first.
+
+Three files with which anybody checks a signature without this program.
+
+Example::
+
+    print(export(outcome, store, folder))     # the openssl command
 """
 
 from __future__ import annotations
@@ -14,16 +20,18 @@ from pathlib import Path
 from typing import Literal
 
 from bench.canonical import JSON, parse_file
-from bench.errors import CanonicalError, UsageError
+from bench.errors import CanonicalError, UsageError, VerificationError
 from bench.receipt import checks
+from bench.receipt.base_model import Misfit
+from bench.receipt.files import write_atomically
 from bench.receipt.findings import CHECKS, Finding, Verdict, fail, judge, ok, skip, worst
-from bench.receipt.foreign import Profile, check_foreign
-from bench.receipt.log.check import LogOutcome, check_log
-from bench.receipt.log.store import RECEIPTS, has_log, read_log
-from bench.receipt.logplace import LogPlace
+from bench.receipt.foreign import Profile, check_foreign, foreign_signed_bytes
+from bench.receipt.log_check import LogOutcome, check_log
+from bench.receipt.log_store import RECEIPTS, has_log, read_log
+from bench.receipt.public_log import LogPlace
 from bench.receipt.schema import Receipt, read_receipt
-from bench.receipt.trusted import TrustStore
-from bench.receipt.wire import Misfit
+from bench.receipt.signature import decode, signature_of, signed_bytes
+from bench.receipt.trust_store import TrustStore
 
 CHECKLIST = ("tagged_commit", "clean_tree", "container_image", "dataset_matches", "signature", "rerun_identical")
 ROWS = ".items.jsonl"
@@ -263,3 +271,36 @@ def _signature_answer(findings: Sequence[Finding]) -> Answer:
 def _text(document: object, name: str) -> str | None:
     value = document.get(name) if isinstance(document, dict) else None
     return value if isinstance(value, str) else None
+
+
+COMMAND = "openssl pkeyutl -verify -rawin -in canonical.bin -sigfile sig.bin -pubin -inkey pub.pem"
+
+
+def export(outcome: Outcome, question: Question, folder: Path) -> str:
+    """Write canonical.bin, sig.bin and pub.pem; return the command to run in that folder.
+
+    Raises VerificationError unless parse, schema and signature are ok.
+    """
+    key = _key(outcome, question.trust)
+    assert isinstance(outcome.document, dict)
+    if question.profile == "bench":
+        body = signed_bytes(outcome.document)
+    else:
+        body = foreign_signed_bytes(outcome.document, question.profile)
+    write_atomically(folder / "canonical.bin", body)
+    write_atomically(folder / "sig.bin", decode(signature_of(outcome.document).get("value")))
+    write_atomically(folder / "pub.pem", key.encode())
+    return COMMAND
+
+
+def _key(outcome: Outcome, store: TrustStore) -> str:
+    good = {finding.check for finding in outcome.findings if finding.status == "ok"}
+    bad = {finding.check for finding in outcome.findings if finding.status == "fail"}
+    known = store.find(outcome.fingerprint or "")
+    if known is None or not {"parse", "schema", "signature"} <= good - bad:
+        raise VerificationError(
+            "signature_invalid",
+            "nothing was exported: parse, schema and signature must be good, and the key known",
+            where=str(outcome.file),
+        )
+    return known.public_key

@@ -18,7 +18,7 @@ from __future__ import annotations
 import sys
 
 from bench.report.fold import IsolationProof, JobReport, Report, fold
-from bench.report.wire import results_json
+from bench.report.results_document import results_json
 from bench.rooms import CallableRoom
 
 __all__ = ["IsolationProof", "JobReport", "Report", "fold", "results_json"]

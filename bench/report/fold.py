@@ -16,18 +16,25 @@ from typing import Literal, cast
 from bench.errors import UsageError
 from bench.journal import Probe, Reader, RunState
 from bench.journal.records import FailedFor, HitCounts, Spent
+from bench.metrics.aggregation import ONE_CLUSTER
 from bench.metrics.fold import fold as fold_metrics
 from bench.metrics.overlay import GoldScores
-from bench.metrics.rules import ONE_CLUSTER
 from bench.model import FAILED_STATES, SCORED_STATES, Measurement, State
-from bench.plan.judges import JudgeCalibration, calibrations, missing_verdicts, related, useless_judge
+from bench.plan.job_record import JobRecord, read
 from bench.plan.leftover import NOT_CLEARED, still_true
-from bench.plan.ranges import gaps_of
-from bench.plan.record import JobRecord, read
-from bench.plan.validity import deciding, in_words, invalid_reasons
-from bench.report.answers import answer_notes
-from bench.report.gathering import Counts, gathered, job_facts, measures, size_notes, version_notes
-from bench.report.gold import gold_notes, gold_scores
+from bench.plan.model import gaps_of
+from bench.plan.validity import (
+    JudgeCalibration,
+    calibrations,
+    deciding,
+    in_words,
+    invalid_reasons,
+    missing_verdicts,
+    related,
+    useless_judge,
+)
+from bench.report.job_data import Counts, gathered, job_facts, measures, size_notes, version_notes
+from bench.report.job_notes import answer_notes, gold_notes, gold_scores
 from bench.report.replies import reply_notes
 from bench.report.searches import order_notes, partly_found, unmapped_notes
 

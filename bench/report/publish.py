@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import TextIO
 
 from bench.journal import Reader
-from bench.journal.places import report_folder
+from bench.journal.paths import report_folder
+from bench.report.export import rows_of
 from bench.report.fold import Report
 from bench.report.rendering import markdown
-from bench.report.rows import rows_of
+from bench.report.results_document import report_json
 from bench.report.tables import breakdown, matrix, overview
-from bench.report.wire import report_json
 
 
 async def publish(reader: Reader, report: Report, results: Path) -> Path:

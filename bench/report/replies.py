@@ -12,7 +12,7 @@ import re
 
 from bench.journal import Reader
 from bench.model import Phase
-from bench.plan.record import JobRecord
+from bench.plan.job_record import JobRecord
 
 NAMED_BY_USERS = frozenset({"azure"})
 """prefixes after which stands the name of a deployment, which its owner chose"""

@@ -14,13 +14,13 @@ from pathlib import Path
 
 from bench.errors import JournalError
 from bench.journal import Reader, RunState
-from bench.journal.paging import sampled_times
-from bench.journal.places import CHECKPOINTS, run_ids
+from bench.journal.pages import sampled_times
+from bench.journal.paths import CHECKPOINTS, run_ids
 from bench.journal.records import Spent
 from bench.journal.results_db import ItemResult, JobSummary, MetricSummary, ResultsDb
 from bench.metrics.latency import attempt_us
 from bench.model import Measurement, Phase, State
-from bench.plan.record import JobRecord
+from bench.plan.job_record import JobRecord
 from bench.report.fold import JobReport, Report, fold
 from bench.stats import percentile
 

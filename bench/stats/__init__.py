@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING
 from bench.rooms import front
 
 if TYPE_CHECKING:
-    from bench.stats.agreement import cohen_kappa, krippendorff_alpha
-    from bench.stats.comparing import Comparison, as_ratio, compare, compare_columns, compare_times
-    from bench.stats.correlation import kendall_tau_b, pearson, spearman
+    from bench.stats.comparison import Comparison, as_ratio, compare, compare_columns, compare_macro, compare_times
+    from bench.stats.correlation import cohen_kappa, kendall_tau_b, krippendorff_alpha, pearson, spearman
     from bench.stats.descriptive import by_cluster, mean, percentile, stderr, stderr_clustered
     from bench.stats.intervals import (
+        ORDER_STATISTIC_FROM,
+        bootstrap_interval,
         interval,
         interval_cluster,
         interval_macro,
@@ -29,12 +30,22 @@ if TYPE_CHECKING:
         interval_of,
         interval_t,
         interval_wilson,
+        percentile_interval,
     )
-    from bench.stats.macro import compare_macro
-    from bench.stats.maxt import EXACT_UP_TO, least_max_t, max_t
     from bench.stats.ratios import percentile_ratio
-    from bench.stats.resampling import ORDER_STATISTIC_FROM, bootstrap_interval, percentile_interval
-    from bench.stats.significance import McNemar, PairedT, SignFlip, holm, mcnemar, mde, paired_t, sign_flip
+    from bench.stats.significance import (
+        EXACT_UP_TO,
+        McNemar,
+        PairedT,
+        SignFlip,
+        holm,
+        least_max_t,
+        max_t,
+        mcnemar,
+        mde,
+        paired_t,
+        sign_flip,
+    )
     from bench.stats.tally import Heap, Strays, Sums, Tally, exact, exact_sum, rounded
 
 __all__ = [
@@ -87,15 +98,14 @@ __all__ = [
 
 __getattr__ = front(
     __name__,
-    agreement="cohen_kappa krippendorff_alpha",
-    comparing="Comparison as_ratio compare compare_columns compare_times",
-    correlation="kendall_tau_b pearson spearman",
+    comparison="Comparison as_ratio compare compare_columns compare_macro compare_times",
+    correlation="cohen_kappa kendall_tau_b krippendorff_alpha pearson spearman",
     descriptive="by_cluster mean percentile stderr stderr_clustered",
-    intervals="interval interval_cluster interval_macro interval_macro_of interval_of interval_t interval_wilson",
-    macro="compare_macro",
-    maxt="EXACT_UP_TO least_max_t max_t",
+    intervals=(
+        "ORDER_STATISTIC_FROM bootstrap_interval interval interval_cluster interval_macro "
+        "interval_macro_of interval_of interval_t interval_wilson percentile_interval"
+    ),
     ratios="percentile_ratio",
-    resampling="ORDER_STATISTIC_FROM bootstrap_interval percentile_interval",
-    significance="McNemar PairedT SignFlip holm mcnemar mde paired_t sign_flip",
+    significance="EXACT_UP_TO McNemar PairedT SignFlip holm least_max_t max_t mcnemar mde paired_t sign_flip",
     tally="Heap Strays Sums Tally exact exact_sum rounded",
 )

@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 from operator import gt, lt, sub
 
 from bench.model import Interval
-from bench.stats.comparing import Comparison, ratio, ratio_interval
+from bench.stats.comparison import Comparison, ratio, ratio_interval
 from bench.stats.correlation import pearson
 from bench.stats.descriptive import DEGENERATE, nearest_rank, percentile, stderr, stderr_clustered
 from bench.stats.distributions import normal_quantile, t_quantile, t_two_sided
-from bench.stats.resampling import RESAMPLES, percentile_interval
+from bench.stats.intervals import RESAMPLES, percentile_interval
 from bench.stats.significance import mde
 
 FEW = 20

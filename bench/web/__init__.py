@@ -4,7 +4,7 @@ Everything shown comes from journals and files; the pages are made of the same d
 Where things are: ``app`` puts the site together, ``guard`` decides who may ask what, ``views`` and its neighbours
 make documents, ``api`` and ``pages`` hand them out, ``service`` runs. Importing this package is cheap::
 
-    from bench.web.serving import Settings, open_site
+    from bench.web.app import Settings, open_site
 
     async with open_site(Settings(workspace=Path("."))) as site:
         site.url

@@ -19,9 +19,9 @@ from typing import Annotated, Literal, Union, cast, get_args, get_origin
 
 from pydantic import BaseModel
 
+from bench.config.file import fold
 from bench.config.provider import ProviderConfig
 from bench.config.run import MetricChoice, RunRequest
-from bench.config.source import fold
 from bench.errors import UsageError
 
 FORBIDDEN = frozenset({"sign", "shards", "allow_code_execution", "publishable", "download", "judge_calibration"})

@@ -1,22 +1,52 @@
-"""The site as one aiohttp application: guard first, then the API and the pages.
+"""Open a site: check the address and the token, take the workspace, listen, and close cleanly.
+
+Example::
+
+    async with open_site(Settings(workspace=Path("."), runs=True, port=0)) as site:
+        print(site.url, site.login)
+
+The site as one aiohttp application: guard first, then the API and the pages.
 
 Example::
 
     app = make_app(Site(workspace=Path("."), ...))
+
+What the first visitor would wait for is done when the site opens: imports, templates, the check of every config.
+
+Example::
+
+    tasks.start_soon(warm, workspace)
 """
 
 from __future__ import annotations
 
+import errno
+import ipaddress
+import os
+import signal
+import socket
 import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
 
+import anyio
+import anyio.to_thread
 from aiohttp import web
 
+from bench.errors import BenchError, UsageError
+from bench.events import close, log, redactor
+from bench.journal.paths import CHECKPOINTS
+from bench.settings import Environment
 from bench.web import api
-from bench.web.guard import Handler, add_headers, guard
+from bench.web.app_state import LOOPBACK, SITE, Site
+from bench.web.cache import Kept
 from bench.web.pages import routes as page_routes
-from bench.web.site import SITE, Site
+from bench.web.prometheus import Gauges
+from bench.web.security import Handler, Secret, add_headers, guard
+from bench.web.service import Orders, Service
 
 MAX_BODY = 2**20
 STATIC = Path(__file__).with_name("static")
@@ -48,3 +78,184 @@ async def measure(request: web.Request, handler: Handler) -> web.StreamResponse:
         route = resource.canonical if resource is not None else "none"
         request.app[SITE].gauges.seen(request.method, route, status, time.monotonic() - began)
     return response
+
+
+async def warm(workspace: Path) -> None:
+    """Do it in a thread that nobody waits for."""
+    await anyio.to_thread.run_sync(_warm, workspace, abandon_on_cancel=True)
+
+
+def _warm(workspace: Path) -> None:
+    import bench.receipt.verify
+    import bench.report.comparison_text  # noqa: F401
+    from bench.web import api as openapi
+    from bench.web.rendering import templates
+    from bench.web.workspace_documents import all_configs
+
+    for name in templates().list_templates():
+        templates().get_template(name)
+    openapi.document()
+    with suppress(BenchError):  # the page of configs says it
+        all_configs(workspace)
+
+
+TOKEN_VARIABLE = "MEMORYBENCH_TOKEN_FILE"  # noqa: S105  a name
+SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL")
+EXIT_SIGTERM = 143
+EXIT_SIGINT = 130
+LAST_PORT = 65_535
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the command line says."""
+
+    workspace: Path
+    environment: Environment = field(default_factory=Environment)
+    host: str = "127.0.0.1"
+    port: int = 3000
+    token_file: Path | None = None
+    runs: bool = False
+    """True = ``serve``: a service that also runs"""
+    max_runs: int = 1
+    run: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenSite:
+    """A site that listens."""
+
+    url: str
+    login: str
+    """the address with the token that logs a browser in; the plain one where no token is needed"""
+    secret: Secret | None
+    site: Site
+    recovered: tuple[str, ...] = ()
+
+
+@asynccontextmanager
+async def open_site(settings: Settings) -> AsyncIterator[OpenSite]:
+    """Listen as long as the block runs; leaving it pauses every run.
+
+    Raises:
+        UsageError: no port; an address beyond this machine without a named token file; inside a group: one taken.
+        Locked: another service has the workspace.
+    """
+    if not 0 <= settings.port <= LAST_PORT:
+        raise UsageError(
+            f"--port {settings.port}: there is no such port",
+            hint=f"--port goes from 1 to {LAST_PORT}; 0 chooses a free one",
+        )
+    secret = _secret(settings)
+    learn_secrets(settings.environment)
+    with ExitStack() as held:
+        orders = held.enter_context(Orders.open(settings.workspace)) if settings.runs else None
+        async with anyio.create_task_group() as tasks:
+            service = None
+            if orders is not None:
+                service = Service(
+                    workspace=settings.workspace,
+                    environment=settings.environment,
+                    orders=orders,
+                    tasks=tasks,
+                    max_runs=settings.max_runs,
+                )
+            site = Site(
+                workspace=settings.workspace,
+                environment=settings.environment,
+                kept=Kept(tasks),
+                gauges=Gauges(),
+                service=service,
+                secret=secret,
+                hosts=LOOPBACK | {settings.host.lower()},
+                any_address=_is_wildcard(settings.host),
+                run=settings.run,
+            )
+            runner = web.AppRunner(make_app(site), access_log=None, handle_signals=False, shutdown_timeout=0.2)
+            await runner.setup()
+            try:
+                port = await _listen(runner, settings)
+                recovered = tuple(await service.recover()) if service else ()
+                url = f"http://{_shown(settings.host)}:{port}"
+                tasks.start_soon(warm, settings.workspace)
+                login = f"{url}/login?token={secret.token}" if secret else f"{url}/"
+                yield OpenSite(url=url, login=login, secret=secret, site=site, recovered=recovered)
+            finally:
+                with anyio.CancelScope(shield=True):
+                    if service is not None:
+                        await service.close()
+                    await runner.cleanup()
+                tasks.cancel_scope.cancel()
+
+
+async def serve_until_signal(settings: Settings, tell: Callable[[OpenSite], None]) -> int:
+    """Serve until SIGINT or SIGTERM; returns the exit code."""
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async with open_site(settings) as site:
+            tell(site)
+            code = EXIT_SIGTERM
+            async for number in signals:
+                code = EXIT_SIGTERM if number == signal.SIGTERM else EXIT_SIGINT
+                break
+    if site.site.service is not None and site.site.service.stuck:
+        log().error("run_does_not_end", hint="its journal is as after a kill: the next start continues it")
+        close()
+        os._exit(code)  # its thread hears nothing, and the interpreter would wait for it
+    return code
+
+
+def learn_secrets(environment: Environment) -> None:
+    """Have every variable that is named like a secret redacted from all answers."""
+    for name, value in {**environment.values, **os.environ}.items():
+        if any(word in name.upper() for word in SECRET_WORDS) and len(value) >= 8 and not name.endswith("_FILE"):
+            redactor.learn(value)
+
+
+def _secret(settings: Settings) -> Secret | None:
+    named = settings.token_file or _named(settings.environment)
+    if named is not None:
+        return Secret.at(named)
+    if not is_loopback(settings.host):
+        raise UsageError(
+            f"{settings.host} can be reached from other machines: a token is needed",
+            hint=f"name a token file with --token-file or {TOKEN_VARIABLE}, or stay on 127.0.0.1",
+        )
+    return Secret.at(settings.workspace / CHECKPOINTS / ".token") if settings.runs else None
+
+
+def _named(environment: Environment) -> Path | None:
+    text = environment.get(TOKEN_VARIABLE)
+    return Path(text) if text else None
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is reached from this machine alone."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _is_wildcard(host: str) -> bool:
+    return host in ("0.0.0.0", "::", "")  # noqa: S104  compared, not bound
+
+
+def _shown(host: str) -> str:
+    if _is_wildcard(host):
+        return "127.0.0.1"
+    return f"[{host}]" if ":" in host else host
+
+
+async def _listen(runner: web.AppRunner, settings: Settings) -> int:
+    try:
+        await web.TCPSite(runner, settings.host, settings.port).start()
+    except OSError as error:
+        unknown = isinstance(error, socket.gaierror)  # its numbers are not the system's
+        why = error.strerror if unknown else os.strerror(error.errno or 0)
+        flag = "--host" if unknown or error.errno == errno.EADDRNOTAVAIL else "--port"
+        raise UsageError(
+            f"cannot listen on {settings.host}:{settings.port}: {why}", hint=f"choose another {flag}"
+        ) from error
+    return int(runner.addresses[0][1])

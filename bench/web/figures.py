@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
-from bench.web.charts import Measured, RowChart, Scatter, intervals, latencies, pace, scatter
-from bench.web.charts.pace import Steps
-from bench.web.kept import Json
+from bench.web.cache import Json
+from bench.web.charts import Measured, RowChart, Scatter, Steps, intervals, latencies, pace, scatter
 
 PHASES = ("search", "answer")
 """phases whose times are compared between jobs; those of a builtin reader say nothing"""

@@ -21,10 +21,10 @@ from aiohttp import web
 from bench.errors import BenchError
 from bench.events import redact
 from bench.journal import Reader, RunState
-from bench.plan.record import read
-from bench.web.kept import Json
-from bench.web.site import Site
-from bench.web.views import event_json, folder_of, progress_of
+from bench.plan.job_record import read
+from bench.web.app_state import Site
+from bench.web.cache import Json
+from bench.web.run_documents import event_json, folder_of, progress_of
 
 EVERY_S = 1.0
 RESTS = 5

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from bench import errors
-from bench.cli import helptext
+from bench.cli import app as helptext
 from bench.errors import BenchError, CallError
 from bench.receipt.findings import Verdict
 from docs.site.markdown import code, page, prose, table

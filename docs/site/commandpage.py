@@ -10,7 +10,7 @@ from typing import Literal, Union, get_args, get_origin
 
 from cyclopts import App, Argument
 
-from bench.cli import helptext
+from bench.cli import app as helptext
 from bench.cli.app import COMMANDS, LOOK, PROVE, READ, RUN, build
 from docs.site.markdown import code, page, prose, table
 

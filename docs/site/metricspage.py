@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from bench.evaluators.registry import catalog as evaluators
 from bench.metrics.protocol import Entry
 from bench.metrics.registry import FAMILIES, registry, with_cut
-from bench.receipt.definitions import read_definition
+from bench.receipt.recompute import read_definition
 from docs.site.markdown import code, page, prose, table
 
 LEAD = """\

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
-from bench.cli.schemas import schema_of
-from bench.journal.migrations import MIGRATIONS, VERSION
+from bench.cli.schema import schema_of
+from bench.journal.file import MIGRATIONS, VERSION
 from bench.journal.rows import CorpusKind, RunState
-from bench.metrics.loss import LossKind
+from bench.metrics.failure_reason import LossKind
 from bench.model import Phase, State
-from bench.report.rows import FIELDS, TEXT_FIELDS
+from bench.report.export import FIELDS, TEXT_FIELDS
 from docs.site.markdown import code, page, table
 
 LEAD = f"""\

@@ -290,7 +290,7 @@ def test_a_file_is_read_up_to_the_limit_and_no_further(tmp_path: Path, monkeypat
     path = tmp_path / "x.json"
     path.write_bytes(b"[1]")
     assert parse_file(path) == [1]
-    monkeypatch.setattr("bench.canonical.admission.MAX_BYTES", 3)
+    monkeypatch.setattr("bench.canonical.MAX_BYTES", 3)
     assert parse_file(path) == [1]
     path.write_bytes(b"[1] ")
     assert refused(lambda: parse_file(path)) == ("too_large", "", "more than the 3 bytes that are read")

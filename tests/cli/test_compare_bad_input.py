@@ -14,7 +14,7 @@ import anyio
 import pytest
 
 from bench.journal import RunState
-from bench.plan.record import MetricRecord
+from bench.plan.job_record import MetricRecord
 from tests.small_journal import RECORD, Job, made, measuring, record
 
 Bench = Callable[..., Any]

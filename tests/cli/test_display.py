@@ -15,11 +15,24 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from bench import stats
-from bench.cli import display, live
-from bench.cli.display import JsonDisplay, PlainDisplay, QuietDisplay, display_for, follow, seconds_text, totals_text
+from bench.cli import display
+from bench.cli import display as live
+from bench.cli.display import (
+    JsonDisplay,
+    LiveDisplay,
+    PlainDisplay,
+    QuietDisplay,
+    bar,
+    display_for,
+    follow,
+    heading,
+    row,
+    score_text,
+    seconds_text,
+    totals_text,
+)
 from bench.cli.global_flags import Globals, current
-from bench.cli.live import LiveDisplay, bar, heading, row, score_text
-from bench.cli.schemas import schema_of
+from bench.cli.schema import schema_of
 from bench.engine.progress import Count, JobProgress, LaneProgress, Progress
 from bench.engine.stopping import Stop
 from bench.model import Phase, State

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.cli import console, global_flags, helptext
+from bench.cli import app as helptext
+from bench.cli import console, global_flags
 from bench.errors import UsageError
 from bench.visible import visible
 

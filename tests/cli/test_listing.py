@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from bench.cli import listing
-from bench.cli.listing import KINDS, read_flags, tagged
-from bench.cli.look import list_
+from bench.cli import list as listing
+from bench.cli.list import KINDS, read_flags, tagged
+from bench.cli.workspace import list_
 from bench.errors import UsageError
 from bench.journal import RunState
 from tests.small_journal import Job, made, record

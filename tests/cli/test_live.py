@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.cli.live import bar
+from bench.cli.display import bar
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 

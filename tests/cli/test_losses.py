@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from bench.report.failureview import LONGEST_REASON, LONGEST_TEXT, SHOWN_ITEMS, SHOWN_REASONS
+from bench.report.failures import LONGEST_REASON, LONGEST_TEXT, SHOWN_ITEMS, SHOWN_REASONS
 from tests.small_journal import Job, made, record
 from tests.small_world import write_codes
 

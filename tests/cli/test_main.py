@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from bench import cli
-from bench.cli import app, global_flags, interrupts
+from bench.cli import app, global_flags
+from bench.cli import signals as interrupts
 from bench.errors import BenchError, CallError, ConfigError, DiskFull, Locked, UsageError, VerificationError
 from bench.events import redactor
 

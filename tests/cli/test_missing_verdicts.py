@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from bench.evaluators.calibration import answers
-from bench.evaluators.probes import Kind
-from bench.plan.judges import related
+from bench.evaluators.calibration import Kind, answers
+from bench.plan.validity import related
 from tests.cli.conftest import Bench
 
 GOOD = json.dumps({"correctness": 1, "faithfulness": 1, "reasoning": ""})

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bench.cli.scaffold import write_new
+from bench.cli.workspace import write_new
 from bench.config.provider import load_provider
 from bench.errors import DataError, UsageError
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from bench.engine.startup import Startup
+from bench.engine.run import Startup
 from bench.errors import UsageError
-from bench.receipt.log.store import read_log
+from bench.receipt.log_store import read_log
 
 Bench = Callable[..., Any]
 KEYED = """\

@@ -157,7 +157,7 @@ def test_a_plan_names_the_embedding_model_as_its_results_will(bench: Bench, tmp_
     from bench.config.catalog import Catalog
     from bench.config.run import RunRequest
     from bench.plan import make_plan
-    from bench.plan.record import records
+    from bench.plan.job_record import records
     from bench.settings import Rehearsal
 
     names = ("bm25", "vector", "mem0", "letta", "chroma")

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from bench.canonical import parse
-from bench.config.provider.traffic import ErrorRule
+from bench.config.traffic import ErrorRule
 from bench.errors import CanonicalError, Unavailable
 from bench.http import Response, Timings
-from bench.providers.declarative.bodyerrors import BodyErrors
+from bench.providers.declarative.response import BodyErrors
 from bench.visible import HIDDEN
 from tests.small_world import World
 

@@ -22,7 +22,7 @@ from bench.engine import Outcome, Progress, Silent, Stop, resumed_plan
 from bench.journal import Reader
 from bench.plan import Plan
 from bench.report import fold
-from bench.report.wire import report_json
+from bench.report.results_document import report_json
 from tests.small_world import World
 
 FLAGS: dict[str, Any] = {"providers": "faulty", "answering_model": "builtin/extractive", "concurrency": 1}

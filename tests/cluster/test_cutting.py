@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from bench.cluster.cutting import _cuts, cut
+from bench.cluster.coordinator import _cuts, cut
 from bench.errors import UsageError
 from tests.small_world import World
 

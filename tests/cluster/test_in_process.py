@@ -14,8 +14,8 @@ import anyio
 import pytest
 
 from bench.cli import run as command_line
-from bench.cluster.asking import workers
-from bench.cluster.dask import Cluster
+from bench.cluster.backend import Cluster
+from bench.cluster.round import workers
 from bench.cluster.worker import SCRATCH, about
 from bench.engine import Stop
 from bench.engine.run import PAUSE_FILE, SHARDS
@@ -83,7 +83,7 @@ async def test_a_cluster_is_asked_and_each_worker_answers_for_itself() -> None:
 
 async def test_what_a_task_says_is_heard_and_what_it_raises_is_told() -> None:
     def speak(text: str) -> str:
-        from bench.cluster.dask import Post
+        from bench.cluster.backend import Post
 
         post = Post.here("t")
         post.say(f"heard: {text}")
@@ -110,7 +110,7 @@ async def test_what_a_task_says_is_heard_and_what_it_raises_is_told() -> None:
 
 async def test_a_stop_reaches_a_task_that_listens() -> None:
     def wait(token: str) -> bool:
-        from bench.cluster.dask import Post
+        from bench.cluster.backend import Post
 
         post = Post.here(token)
         while not post.asked_to_stop(within_s=1):
@@ -162,7 +162,7 @@ def test_the_command_names_the_extra_too(
 
 
 async def test_where_nobody_answers_it_is_said_how_to_start_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    from bench.cluster import dask
+    from bench.cluster import backend as dask
 
     monkeypatch.setattr(dask, "CONNECT_S", 0.2)
     with socket.socket() as probe:

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.cluster.order import Shard
-from bench.cluster.packing import pack
-from bench.cluster.shelf import Shelf
+from bench.cluster.messages import Shard, pack
+from bench.cluster.progress import Shelf
 from bench.engine.run import SHARDS
 from bench.errors import JournalError
 from tests.small_world import World

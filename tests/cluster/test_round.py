@@ -12,13 +12,11 @@ from typing import Any, TypeVar, TypeVarTuple
 import pytest
 
 from bench.cluster import round as rounds
-from bench.cluster.cutting import cut
-from bench.cluster.fleet import Errand, ErrandState, Fleet
-from bench.cluster.order import Order, Refusal, Returned, Shard
-from bench.cluster.packing import pack
+from bench.cluster.backend import Errand, ErrandState, Fleet
+from bench.cluster.coordinator import cut
+from bench.cluster.messages import Gathered, Order, Refusal, Returned, Shard, Word, pack
+from bench.cluster.progress import Shelf
 from bench.cluster.round import Round
-from bench.cluster.saying import Gathered, Word
-from bench.cluster.shelf import Shelf
 from bench.cluster.worker import forget
 from bench.engine import Stop
 from bench.engine.run import SHARDS

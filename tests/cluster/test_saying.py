@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from pathlib import Path
 
-from bench.cluster.saying import Gathered, Word
+from bench.cluster.messages import Gathered, Word
 from bench.model import Phase, State
 from tests.small_world import World
 

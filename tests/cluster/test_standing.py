@@ -10,13 +10,13 @@ import anyio
 import pytest
 
 from bench.cli import run
-from bench.cli.runs import _shards_text
-from bench.cluster.standing import standing_of_run
+from bench.cli.status import _shards_text
+from bench.cluster.progress import standing_of_run
 from bench.cluster.worker import SCRATCH
 from bench.engine.run import SHARDS
 from bench.journal import Entry, Journal, Key, RunMeta, RunState
 from bench.model import Phase, State
-from bench.plan.record import dump
+from bench.plan.job_record import dump
 from tests.small_journal import Job, made, record
 
 RECORD = record("p")

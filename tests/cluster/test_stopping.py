@@ -11,8 +11,8 @@ import time
 import anyio
 import pytest
 
-from bench.cluster.cutting import cut
-from bench.cluster.order import Order
+from bench.cluster.coordinator import cut
+from bench.cluster.messages import Order
 from bench.engine import Stop
 from bench.engine.run import PAUSE_FILE
 from bench.errors import IdentityError, UsageError

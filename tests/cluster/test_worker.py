@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 import bench.version
-from bench.cluster.cutting import cut
-from bench.cluster.order import ONLY_HERE, Order, Refusal, Shard
-from bench.cluster.packing import pack
+from bench.cluster.coordinator import cut
+from bench.cluster.messages import ONLY_HERE, Order, Refusal, Shard, pack
 from bench.cluster.worker import (
     SCRATCH,
     WORKSPACE,

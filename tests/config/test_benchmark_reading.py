@@ -8,10 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from bench.config.benchmark import BenchmarkConfig, Deletion, Flatten, History, MatchOptions, Rendering
-from bench.config.benchmark.identity import config_sha256, identity_tree
+from bench.config.benchmark import (
+    BenchmarkConfig,
+    Deletion,
+    Flatten,
+    History,
+    MatchOptions,
+    Rendering,
+    config_sha256,
+    identity_tree,
+)
+from bench.config.benchmark_manifest import PLACES
 from bench.config.catalog import Catalog
-from bench.config.manifest import PLACES
 from bench.errors import ConfigError
 
 YAML = """\

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.config.benchmark import BenchmarkConfig
-from bench.config.benchmark.identity import config_sha256
+from bench.config.benchmark import BenchmarkConfig, config_sha256
 from bench.config.catalog import Catalog
-from bench.config.schemas import KINDS, json_schema
+from bench.config.json_schema import KINDS, json_schema
 from bench.errors import ConfigError, UsageError
 
 BASE = """

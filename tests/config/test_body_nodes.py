@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.config.jsonpath import compile_path
-from bench.config.provider.nodes import (
+from bench.config.provider_body import (
     ABSENT,
     AsJson,
+    Compiler,
     Constant,
     Each,
     Listed,
@@ -23,9 +24,10 @@ from bench.config.provider.nodes import (
     Reference,
     Scope,
     Text,
+    TreeError,
     as_text,
+    compile_tree,
 )
-from bench.config.provider.trees import Compiler, TreeError, compile_tree
 
 VALUES: dict[str, object] = {
     "k": 5,

@@ -8,15 +8,14 @@ from pathlib import Path
 import pytest
 from pydantic.alias_generators import to_camel
 
-from bench.cli.schemas import schema_of
-from bench.config.benchmark.identity import config_sha256
+from bench.cli.schema import schema_of
+from bench.config.benchmark import config_sha256
 from bench.config.catalog import Catalog, builtin_root
-from bench.config.findings import model_at
-from bench.config.modelfile import ModelFile
+from bench.config.file import ConfigModel, Source, load, model_at
+from bench.config.json_schema import KINDS, json_schema
+from bench.config.model import ModelFile
 from bench.config.provider import ProviderConfig, load_provider
 from bench.config.run import RunRequest
-from bench.config.schemas import KINDS, json_schema
-from bench.config.source import ConfigModel, Source, load
 from bench.errors import ConfigError
 
 ROOT = builtin_root()

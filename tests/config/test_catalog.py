@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.compat import StringIO
 
 from bench.config.catalog import Catalog, Entry, Kind, _glance, builtin_root
-from bench.config.source import Source
+from bench.config.file import Source
 from bench.errors import ConfigError, UsageError
 
 KINDS: tuple[Kind, ...] = ("benchmarks", "providers", "models", "runs")

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from bench.cli.schemas import Kind, schema_of
-from bench.config.described import Described, docstrings
-from bench.config.modelfile import ModelFile
-from bench.config.source import ConfigModel, fold
+from bench.cli.schema import Kind, schema_of
+from bench.config.file import ConfigModel, fold
+from bench.config.json_schema import Described, docstrings
+from bench.config.model import ModelFile
 
 
 class Root(ConfigModel):
@@ -41,7 +41,9 @@ def test_a_model_inherits_descriptions_and_may_give_its_own() -> None:
 
 
 def test_reading_a_config_reads_no_python_source() -> None:
-    script = "import sys, bench.config.provider, bench.config.benchmark; print('bench.config.described' in sys.modules)"
+    script = (
+        "import sys, bench.config.provider, bench.config.benchmark; print('bench.config.json_schema' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 

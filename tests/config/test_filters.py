@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.config.filters import FILTERS, DateText, iso, make_filter, render_turn, said, text_of, turn_object
+from bench.config.template import FILTERS, DateText, iso, make_filter, render_turn, said, text_of, turn_object
 from bench.model import Turn
 
 USER = Turn(id="1", text="hi\nthere", role="user")

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import AnyUrl, Field, field_validator, model_validator
 
-from bench.config.findings import did_you_mean, model_at, name_of, nearest, quote, spellings
-from bench.config.source import ConfigModel, Source, load
+from bench.config.file import ConfigModel, Source, did_you_mean, load, model_at, name_of, nearest, quote, spellings
 from bench.errors import ConfigError
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.config.modelfile import KNOWN_PREFIXES, ModelFile, read_model_file
+from bench.config.model import KNOWN_PREFIXES, ModelFile, read_model_file
 from bench.errors import ConfigError
 
 GOOD = "name: mine\ndialect: openai\nbase_url: http://127.0.0.1:8001/v1\n"

@@ -7,18 +7,32 @@ from typing import Annotated, Literal, Union, get_args, get_origin
 import pytest
 
 from bench.config.benchmark import BenchmarkFile, History, Rendering
-from bench.config.benchmark.judging import Evaluation, JudgePrompts
-from bench.config.benchmark.sections import Context, Data, EvidenceFields, Ingestion, QuestionDate, Runtime
-from bench.config.benchmark.terms import METHODS, UNIT_OF_MODE
-from bench.config.manifest import Manifest
-from bench.config.manifestparts import AddDeleteVerify, DeletionCheck, ExactMatch, LlmAsJudge, SessionBased, Simple
-from bench.config.modelfile import ModelFile
+from bench.config.benchmark_manifest import (
+    AddDeleteVerify,
+    DeletionCheck,
+    ExactMatch,
+    LlmAsJudge,
+    Manifest,
+    SessionBased,
+    Simple,
+)
+from bench.config.benchmark_sections import (
+    Context,
+    Data,
+    Evaluation,
+    EvidenceFields,
+    Ingestion,
+    JudgePrompts,
+    QuestionDate,
+    Runtime,
+)
+from bench.config.benchmark_terms import METHODS, UNIT_OF_MODE
+from bench.config.file import ConfigModel
+from bench.config.model import ModelFile
 from bench.config.provider import ProviderConfig
-from bench.config.provider.adapters import BUILT_INS
-from bench.config.provider.answers import Score
-from bench.config.provider.calls import Call, WaitBlock
-from bench.config.provider.sections import Auth, CapabilitiesConfig, Ingest, Scoping, Verified
-from bench.config.provider.terms import (
+from bench.config.provider_calls import Call, Score, WaitBlock
+from bench.config.provider_checks import BUILT_INS
+from bench.config.provider_sections import (
     ADD,
     CLEAR,
     DELETE,
@@ -31,10 +45,14 @@ from bench.config.provider.terms import (
     SEARCH,
     SETUP,
     WAIT,
+    Auth,
+    CapabilitiesConfig,
+    Ingest,
+    Scoping,
+    Verified,
 )
-from bench.config.provider.traffic import ErrorRule, Errors
 from bench.config.run import Operation
-from bench.config.source import ConfigModel
+from bench.config.traffic import ErrorRule, Errors
 
 CAPABILITIES = "add_memory retrieve_memory delete_memory update_memory list_memories"
 

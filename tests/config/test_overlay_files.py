@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from bench.config.catalog import Catalog
+from bench.config.file import Source
 from bench.config.overlay import DoubtedItem, read_overlay
-from bench.config.source import Source
 from bench.datasets import open_benchmark
 from bench.errors import BenchError, ConfigError
 from bench.metrics.overlay import Suspect
-from bench.plan.overlays import PlannedOverlay, overlay_of
+from bench.plan.model import PlannedOverlay, overlay_of
 from tests.config.test_benchmark_reading import YAML, Home
 
 GOOD = "benchmark: b\ndataset_sha256: 'ab'\nsource: ours\nitems:\n  - {id: q1, kind: wrong}\n"

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.config.benchmark.origin import Origin, merge
-from bench.config.source import MAX_BYTES, ConfigModel, Source, findings, fold, in_file_order, load, show
-from bench.config.variables import find_variables, texts
+from bench.config.benchmark_terms import Origin, merge
+from bench.config.file import MAX_BYTES, ConfigModel, Source, findings, fold, in_file_order, load, show
+from bench.config.value_rules import find_variables, texts
 from bench.errors import ConfigError
 
 TEXT = "camelKey:\n  snake_key: [1, {deep: 2}]\nother: 3\n"

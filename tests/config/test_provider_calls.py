@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from bench.config.file import Source
 from bench.config.provider import ProviderConfig, load_provider
-from bench.config.provider.answers import IdForm, SearchResponse
-from bench.config.provider.calls import Call, Part, VerifyCall, WaitBlock
-from bench.config.provider.checks import calls_of
-from bench.config.source import Source
+from bench.config.provider_calls import Call, IdForm, Part, SearchResponse, VerifyCall, WaitBlock
+from bench.config.provider_checks import calls_of
 from bench.errors import ConfigError
 
 FILE = """\

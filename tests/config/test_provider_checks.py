@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from bench.config.file import Source
 from bench.config.provider import ProviderConfig, load_provider
-from bench.config.provider.adapters import BUILT_INS
-from bench.config.source import Source
+from bench.config.provider_checks import BUILT_INS
 from bench.errors import ConfigError
 
 FILE = """\

@@ -10,12 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.config.provider import ProviderConfig, load_provider
-from bench.config.provider.hosting import Mcp
-from bench.config.provider.sections import Auth, CapabilitiesConfig, ClientEmbeddings, Scoping
-from bench.config.provider.terms import looks_like_key
-from bench.config.provider.traffic import ErrorRule, Limit
-from bench.config.source import ConfigModel, Source
+from bench.config.file import ConfigModel, Source
+from bench.config.provider import Mcp, ProviderConfig, load_provider
+from bench.config.provider_sections import Auth, CapabilitiesConfig, ClientEmbeddings, Scoping, looks_like_key
+from bench.config.traffic import ErrorRule, Limit
 from bench.errors import ConfigError
 from bench.providers import Capabilities
 

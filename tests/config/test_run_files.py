@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.config.file import Source, load
 from bench.config.run import Experiment, MetricChoice, Operation, RunRequest, new_run_id
-from bench.config.source import Source, load
 from bench.errors import ConfigError, UsageError
 from bench.model import Phase
 
@@ -212,8 +212,8 @@ def test_a_file_may_hold_every_flag_under_its_name() -> None:
     from dataclasses import fields
 
     from bench.cli.flags import RunFlags
+    from bench.config.file import keys_of
     from bench.config.run import NO_BREAKER
-    from bench.config.source import keys_of
 
     keys = {key for name, info in RunRequest.model_fields.items() for key in keys_of(name, info)} | set(NO_BREAKER)
     flags = {one.name.rstrip("_") for one in fields(RunFlags)} | {"answering_models", "judge_models"}

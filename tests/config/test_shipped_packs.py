@@ -11,7 +11,7 @@ from bench.config.benchmark import BenchmarkConfig
 from bench.config.catalog import Catalog
 from bench.errors import ConfigError
 from bench.evaluators import packs
-from bench.plan.benchmarks import pack_of, scoring_problems
+from bench.plan.benchmark import pack_of, scoring_problems
 from bench.plan.prompts import Prompts
 
 LONG = ["longmemeval", "longmemeval-m", "longmemeval-oracle"]

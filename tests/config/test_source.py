@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.config.file import ConfigModel, Source, load
 from bench.config.jsontext import parse_json
-from bench.config.source import ConfigModel, Source, load
 from bench.errors import ConfigError
 
 

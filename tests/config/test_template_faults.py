@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.config.templates import Template
+from bench.config.template import Template
 from bench.errors import ConfigError
 
 NAMES = ("question", "answer", "metadata.*")

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.config.templates import Template
-from bench.config.variables import find_variables
+from bench.config.template import Template
+from bench.config.value_rules import find_variables
 from bench.errors import ConfigError
 from bench.model import Turn
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from bench.config.file import Source
 from bench.config.provider import ProviderConfig, load_provider
-from bench.config.source import Source
 from bench.providers.adapters import builtin_config
 from bench.providers.doctor import DoctorReport, examine
 from tests.contract.running import context_for

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.evaluators.code import passes
+from bench.evaluators.deterministic import passes
 
 FOLDERS = ("demo", "rag-template", "legal-rag", "financial-rag", "code-rag")
 Row = dict[str, object]

@@ -17,8 +17,7 @@ import anyio
 from aiohttp import web
 
 from bench.config.benchmark import BenchmarkConfig
-from bench.datasets.download import Downloaded, Progress, download
-from bench.datasets.fetching import aiohttp_fetch
+from bench.datasets.download import Downloaded, Progress, aiohttp_fetch, download
 
 BODY = bytes(range(256)) * 4000
 SHA = hashlib.sha256(BODY).hexdigest()

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.datasets.arrays import DEEPEST
-from bench.datasets.rows import RowFile
+from bench.datasets.row_reader import DEEPEST, RowFile
 from bench.errors import BenchError, DataError
 from tests.datasets.conftest import Workspace
 

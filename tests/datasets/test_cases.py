@@ -9,8 +9,8 @@ import pytest
 
 from bench.config.catalog import Catalog
 from bench.datasets import open_benchmark
-from bench.datasets.describing import describe, item_lines, memory_lines
-from bench.datasets.validating import validate_benchmark
+from bench.datasets.dataset import describe, item_lines, memory_lines
+from bench.datasets.validation import validate_benchmark
 from bench.errors import BenchError, UnknownMetric
 
 CASES = [

@@ -17,10 +17,8 @@ import pytest
 
 from bench.config.catalog import Catalog
 from bench.datasets import download as module
-from bench.datasets.digests import Stamp, remembered_sha256
-from bench.datasets.download import origin_of
-from bench.datasets.fetching import Validators
-from bench.datasets.locks import locked
+from bench.datasets.data_file import Stamp, remembered_sha256
+from bench.datasets.download import Validators, locked, origin_of
 from bench.errors import DataError
 from tests.datasets.hub import BODY, SHA, left_beside, run, target_of
 

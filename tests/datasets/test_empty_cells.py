@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from bench.config.filters import iso
+from bench.config.template import iso
 from bench.datasets import Dataset
 from bench.errors import BenchError
 from tests.datasets.conftest import Workspace

@@ -11,10 +11,10 @@ import pytest
 from pydantic import AfterValidator, BaseModel
 
 from bench.config.benchmark import BenchmarkFile
-from bench.config.benchmark.terms import FieldPath
+from bench.config.benchmark_manifest import Manifest
+from bench.config.benchmark_terms import FieldPath
 from bench.config.catalog import Catalog
-from bench.config.manifest import Manifest
-from bench.datasets.validating import validate_benchmark
+from bench.datasets.validation import validate_benchmark
 from tests.datasets.conftest import Workspace
 
 IS_PATH = next(one for one in get_args(FieldPath) if isinstance(one, AfterValidator))

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.datasets.corpora import build
 from bench.datasets.evidence import repair
-from bench.datasets.history import RawSession
-from bench.datasets.place import RowPlace
-from bench.datasets.turns import RawTurn
+from bench.datasets.history import RawSession, RawTurn
+from bench.datasets.parser import build
+from bench.datasets.row import RowPlace
 from bench.errors import BenchError
 from bench.model import Evidence
 from tests.datasets.conftest import Workspace, row, turn

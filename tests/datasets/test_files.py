@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 from bench.config.catalog import Catalog
 from bench.datasets import Selection, open_benchmark
-from bench.datasets.digests import ContentDigest, canonical
-from bench.datasets.filerow import loads
+from bench.datasets.config_draft import new_benchmark
+from bench.datasets.data_file import ContentDigest, canonical
 from bench.datasets.index import IdTable
-from bench.datasets.rows import RowFile
-from bench.datasets.starting import new_benchmark
-from bench.datasets.validating import validate_benchmark
+from bench.datasets.row import loads
+from bench.datasets.row_reader import RowFile
+from bench.datasets.validation import validate_benchmark
 from bench.errors import UsageError
 from tests.datasets.conftest import Workspace
 

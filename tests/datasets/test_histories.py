@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from bench.config.filters import iso
+from bench.config.template import iso
+from bench.datasets.dataset import item_line
 from bench.datasets.dates import DateReader
-from bench.datasets.describing import item_line
 from bench.datasets.evidence import repair
 from bench.errors import BenchError
 from tests.datasets.conftest import CHAT, row, turn

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.datasets.cache import FEW, MANY_SHARE, SizedCache
-from bench.datasets.index import IdTable, RowIndex
-from bench.datasets.scan import Scanned
+from bench.datasets.index import FEW, MANY_SHARE, IdTable, RowIndex, SizedCache
+from bench.datasets.inspection import Scanned
 
 SIZES = st.lists(st.integers(0, 4), min_size=1, max_size=12)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from bench.config.catalog import Catalog
-from bench.datasets.validating import validate_benchmark
+from bench.datasets.validation import validate_benchmark
 from bench.errors import ConfigError
 from tests.datasets.conftest import Workspace
 

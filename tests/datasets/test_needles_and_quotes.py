@@ -11,7 +11,7 @@ import pytest
 
 from bench.config.catalog import Catalog
 from bench.datasets import Dataset, open_benchmark
-from bench.datasets.files import cache_path
+from bench.datasets.data_file import cache_path
 from bench.errors import DataError
 
 Row = dict[str, object]

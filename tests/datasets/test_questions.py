@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from bench.config.filters import iso
+from bench.config.template import iso
 from bench.datasets import Dataset
 from bench.errors import BenchError
 from bench.model import Item

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from bench.config.catalog import Catalog
-from bench.config.filters import iso
+from bench.config.template import iso
 from bench.datasets import Dataset, Selection, evidence_level, open_benchmark
-from bench.datasets.describing import describe
+from bench.datasets.dataset import describe
 from bench.errors import DataError
 
 

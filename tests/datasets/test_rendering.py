@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from bench.config.benchmark import BenchmarkConfig
 from bench.config.catalog import Catalog
-from bench.config.filters import iso
+from bench.config.template import iso
 from bench.datasets import Dataset, Selection, coverage_gaps, memories, ranks, require_coverage, stands_for
-from bench.datasets.coverage import Gap
+from bench.datasets.dataset import item_lines, memory_lines
 from bench.datasets.dates import DateReader
-from bench.datasets.describing import item_lines, memory_lines
+from bench.datasets.evidence import Gap
 from bench.datasets.memories import RenderedMemory
 from bench.errors import DataError, UsageError
 from bench.model import Corpus, Evidence, Item, Memory, Session, Turn

@@ -14,9 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.datasets.filerow import FileRow, FloatText, loads
-from bench.datasets.rows import Format, RowFile
-from bench.datasets.tables import EMPTY, without_empty_cells
+from bench.datasets.row import FileRow, FloatText, loads
+from bench.datasets.row_reader import EMPTY, Format, RowFile, without_empty_cells
 from bench.errors import DataError
 
 Row = Mapping[str, object]

@@ -11,8 +11,8 @@ import pytest
 from bench.config.benchmark import BenchmarkConfig
 from bench.config.catalog import Catalog
 from bench.config.jsonpath import compile_path
-from bench.datasets.starting import Started, first_row, guesses, new_benchmark
-from bench.datasets.validating import validate_benchmark
+from bench.datasets.config_draft import Started, first_row, guesses, new_benchmark
+from bench.datasets.validation import validate_benchmark
 from bench.errors import BenchError, DataError, UsageError
 from tests.datasets.conftest import Workspace
 

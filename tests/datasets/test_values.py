@@ -9,9 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.config.jsonpath import compile_path
-from bench.datasets.filerow import loads
-from bench.datasets.place import RowPlace
-from bench.datasets.values import choices_of, id_at, list_at, missing, name_of, scalar_text, text_at, texts_of, value_at
+from bench.datasets.row import (
+    RowPlace,
+    choices_of,
+    id_at,
+    list_at,
+    loads,
+    missing,
+    name_of,
+    scalar_text,
+    text_at,
+    texts_of,
+    value_at,
+)
 from bench.errors import DataError
 
 PLACE = RowPlace(file="d.jsonl", index=4, line=7)

@@ -28,10 +28,10 @@ from bench.cli import run
 
 PRELOADED = (
     "aiohttp",
-    "bench.cli.running",
+    "bench.cli.run_command",
     "bench.engine",
     "bench.engine.run",
-    "bench.plan.making",
+    "bench.plan.build",
     "bench.report.fold",
 )
 CLIENT = """\

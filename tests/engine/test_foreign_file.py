@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.engine.foreignfile import JSONL_HINT, TREC_HINT, ForeignRow, read_foreign
+from bench.engine.external_rows import JSONL_HINT, TREC_HINT, ForeignRow, read_foreign
 from bench.errors import DataError, UsageError
 
 

@@ -10,15 +10,14 @@ import pytest
 from bench.config.catalog import Catalog
 from bench.config.run import RunRequest
 from bench.datasets import Dataset
-from bench.engine.foreign import GIVEN, foreign_plan, score_foreign
-from bench.engine.foreignfile import ForeignRow, Hits
-from bench.engine.foreignhits import Known, found_of, known_name
+from bench.engine.external_results import GIVEN, Known, foreign_plan, found_of, known_name, score_foreign
+from bench.engine.external_rows import ForeignRow, Hits
 from bench.errors import DataError, UsageError
 from bench.journal import Reader, RunState
 from bench.journal.records import ItemRecord
 from bench.model import Phase, State
 from bench.plan import Plan
-from bench.plan.record import read
+from bench.plan.job_record import read
 from bench.report import fold
 from tests.small_world import World
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.datasets import RenderedMemory
+from bench.engine.anonymizer import Veil
 from bench.engine.isolation import (
     PROBE_K,
     START_CHARS,
@@ -23,7 +24,6 @@ from bench.engine.isolation import (
     start_of,
     strangers,
 )
-from bench.engine.opaque import Veil
 from bench.errors import Rejected, Unavailable
 from bench.model import Found, Hit, Memory, Query, Space
 

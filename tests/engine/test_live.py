@@ -12,10 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.engine.budget import Budget
-from bench.engine.errand import Errand
-from bench.engine.live import Failure, Ledger, Live, _times
 from bench.engine.progress import Progress
+from bench.engine.run_context import Budget, Errand, Failure, Ledger, Live, _times
 from bench.engine.stopping import Stop, Stopping
 from bench.errors import (
     AuthError,
@@ -36,7 +34,7 @@ from bench.errors import (
     Unsupported,
 )
 from bench.http import Http
-from bench.http.ledger import record
+from bench.http.call_log import record
 from bench.journal import Journal, RunMeta
 from bench.model import Call
 from tests.small_world import World

@@ -14,7 +14,7 @@ from bench.engine import execute, forked_plan, rescored_plan
 from bench.errors import IdentityError, JournalError
 from bench.journal import MergeOutcome, Reader, RunState, merge
 from bench.model import Phase, State
-from bench.plan.record import read
+from bench.plan.job_record import read
 from bench.report import fold
 from tests.small_world import World
 

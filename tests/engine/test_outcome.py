@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.engine.live import Failure
 from bench.engine.outcome import JobOutcome, Outcome, exit_code_of, job_outcomes, status_of
+from bench.engine.run_context import Failure
 from bench.engine.stopping import Stop
 from bench.journal import Entry, Journal, Key, Probe, RunMeta, RunState
 from bench.model import FAILED_STATES, Phase, State

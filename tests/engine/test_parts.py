@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.datasets import RenderedMemory
-from bench.engine.context import fill
-from bench.engine.handover import Handover
-from bench.engine.history import History, Step
+from bench.engine.anonymizer import Veil, opaque
+from bench.engine.corpus_state import History, Step
 from bench.engine.isolation import samples, shares_text, start_of
-from bench.engine.live import Failure
-from bench.engine.opaque import Veil, opaque
+from bench.engine.item_pipeline import fill
 from bench.engine.records import AnswerResult, SearchResult
+from bench.engine.run_context import Failure
 from bench.engine.stopping import Stop, Stopping
+from bench.engine.work_queue import Handover
 from bench.errors import AuthError, Unavailable
 from bench.journal import CorpusKind, CorpusRow, Entry, Key
 from bench.model import Hit, Memory, Phase, count_tokens

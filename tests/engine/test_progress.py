@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.engine.counting import Counting
 from bench.engine.progress import RATE_WINDOW_S, JobProgress, LaneProgress, Progress
-from bench.engine.todo import Todo
+from bench.engine.work_queue import Counting, Todo
 from bench.journal import CorpusKind, CorpusRow, Entry, Event, Finished, Journal, Key, Probe, RunMeta
 from bench.model import Phase, State, Verdict
 from bench.plan import Plan

@@ -10,16 +10,25 @@ from pathlib import Path
 
 import pytest
 
-from bench.engine import codestate, machine
-from bench.engine.codestate import CodeState, _ask
-from bench.engine.machine import code_tree_sha256, cpu_name, describe, lock_sha256, memory_bytes, packages
+from bench.engine import run_metadata as codestate
+from bench.engine import run_metadata as machine
+from bench.engine.run_metadata import (
+    CodeState,
+    _ask,
+    code_tree_sha256,
+    cpu_name,
+    describe,
+    lock_sha256,
+    memory_bytes,
+    packages,
+)
 from bench.settings import Environment
 
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkout of its own in which the package would lie."""
-    module = tmp_path / "bench/engine/codestate.py"
+    module = tmp_path / "bench/engine/run_metadata.py"
     module.parent.mkdir(parents=True)
     module.write_text("")
     monkeypatch.setattr(codestate, "__file__", str(module))
@@ -53,7 +62,7 @@ def test_a_tag_of_the_very_commit_is_told(checkout: Path) -> None:
     assert read().tag is None
 
 
-@pytest.mark.parametrize("name", ["bench/engine/codestate.py", "new.py", "configs/own.yaml"])
+@pytest.mark.parametrize("name", ["bench/engine/run_metadata.py", "new.py", "configs/own.yaml"])
 def test_a_file_that_was_changed_makes_it_dirty(checkout: Path, name: str) -> None:
     path = checkout / name
     path.parent.mkdir(exist_ok=True)

@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from bench.config.provider.sections import ClientEmbeddings
-from bench.engine.budget import Budget
-from bench.engine.errand import Errand
-from bench.engine.live import Live
+from bench.config.provider_sections import ClientEmbeddings
+from bench.engine.models import OwnPrice, embedding_options, open_readers
 from bench.engine.progress import Progress
-from bench.engine.readers import OwnPrice, embedding_options, open_readers
+from bench.engine.run_context import Budget, Errand, Live
 from bench.engine.stopping import Stopping
 from bench.errors import ConfigError
 from bench.http import Http

@@ -13,13 +13,12 @@ import pytest
 from bench.config.catalog import Catalog
 from bench.config.run import RunRequest
 from bench.engine import rescored_plan, resumed_plan
-from bench.engine.codestate import CodeState
-from bench.engine.meta import run_meta
+from bench.engine.run_metadata import CodeState, run_meta
 from bench.errors import BenchError, DataError, IdentityError, JournalError, Locked, UsageError
 from bench.journal import Journal, Reader, RunState
 from bench.model import State
-from bench.plan.making import ranges_of
-from bench.plan.ranges import covered, union_of
+from bench.plan.build import ranges_of
+from bench.plan.model import covered, union_of
 from tests.small_world import World
 
 SHOWS = "bench list runs shows the runs of this workspace"

@@ -9,12 +9,21 @@ from pathlib import Path
 import pytest
 
 from bench.datasets import RenderedMemory
-from bench.engine.live import Failure
-from bench.engine.mapping import mapped, query_of
-from bench.engine.opaque import Veil
-from bench.engine.oracle import Oracle
-from bench.engine.records import AnswerResult, SearchResult
-from bench.engine.scoring import LONGEST_LABEL, facts, failed_row, gold, labels, row_of, shown, unsupported_rows
+from bench.engine.anonymizer import Veil
+from bench.engine.records import (
+    LONGEST_LABEL,
+    AnswerResult,
+    SearchResult,
+    facts,
+    failed_row,
+    gold,
+    labels,
+    row_of,
+    shown,
+    unsupported_rows,
+)
+from bench.engine.run_context import Failure
+from bench.engine.search import Oracle, mapped, query_of
 from bench.journal import Key
 from bench.model import Call, Evidence, Found, Hit, Item, Memory, Phase, Query, Space, State, Usage, Verdict
 from bench.plan import Lane

@@ -9,7 +9,7 @@ import pytest
 
 from bench.config.catalog import Catalog
 from bench.engine import Outcome, execute, failed_items, forked_plan, rescored_plan
-from bench.engine.reusing import failed_phase, resting_on, stored_items
+from bench.engine.resume import failed_phase, resting_on, stored_items
 from bench.errors import IdentityError, UsageError
 from bench.journal import Entry, Key, Reader, RunState
 from bench.model import Phase, State

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench.evaluators import JudgePrompts
-from bench.evaluators.calibration import answers, calibrate, calls_needed
-from bench.evaluators.probes import PROBES, Kind
+from bench.evaluators.calibration import PROBES, Kind, answers, calibrate, calls_needed
 from bench.model import Completion, Prompt
 from tests.evaluators.judge_double import SaidBefore
 

@@ -10,7 +10,7 @@ import pytest
 
 from bench.errors import Unsupported
 from bench.evaluators import open_evaluator
-from bench.evaluators.code import code_of
+from bench.evaluators.deterministic import code_of
 from bench.model import Verdict
 from tests.evaluators.judge_double import item
 

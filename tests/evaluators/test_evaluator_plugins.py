@@ -8,7 +8,7 @@ import pytest
 
 from bench.errors import ConfigError, EvaluatorFailed
 from bench.evaluators import catalog, open_evaluator
-from bench.evaluators.builtin import BUILT_IN
+from bench.evaluators.registry import BUILT_IN
 from tests.distributions import install
 from tests.evaluators.judge_double import item
 

@@ -10,8 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from bench.evaluators import parse_verdict
-from bench.evaluators.jsonverdict import KEYS, objects
-from bench.evaluators.words import bare_word, value_of_word
+from bench.evaluators.judge_parsing import KEYS, objects
+from bench.evaluators.judge_prose import bare_word, value_of_word
 from bench.reasoning import without_reasoning
 
 RIGHT = ("yes", "correct", "right", "true", "pass", "passed")

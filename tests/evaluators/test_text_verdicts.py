@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bench.errors import ConfigError
 from bench.evaluators import Evaluator, is_refusal, open_evaluator, state_of
-from bench.evaluators.builtin import BUILT_IN
+from bench.evaluators.registry import BUILT_IN
 from bench.metrics import score
 from bench.model import Deletion, Hit, State, Verdict
 from tests.evaluators.judge_double import SaidBefore, item

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import anyio
 
+from bench.config.file import Source
 from bench.config.provider import load_provider
-from bench.config.source import Source
 from bench.http import Http
 from bench.model import Memory, Query, Space
 from bench.models import open_embedder

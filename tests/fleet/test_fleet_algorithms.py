@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.config.file import Source
 from bench.config.provider import ProviderConfig, load_provider
-from bench.config.source import Source
 from bench.errors import ConfigError
 from bench.http import recording
 from bench.model import Memory, Model, Query, Space
@@ -22,9 +22,8 @@ from bench.models import open_model
 from bench.providers import Counts, Deletes, Provider, ProviderContext, open_provider
 from bench.providers.aqrag import questions
 from bench.providers.doctor import examine
-from bench.providers.rag.chunking import SENTENCE, chunks, cut
+from bench.providers.rag.chunks import SENTENCE, bm25, chunks, cut, fused, ordered, weighted
 from bench.providers.rag.provider import Rag
-from bench.providers.rag.ranking import bm25, fused, ordered, weighted
 from bench.providers.rag.settings import Chunking
 from tests.contract.running import context_for
 from tests.fakes.embeddings import Embeddings, embedding

@@ -12,8 +12,8 @@ import pytest
 
 pytest.importorskip("mcp")
 
+from bench.config.file import Source
 from bench.config.provider import ProviderConfig, load_provider
-from bench.config.source import Source
 from bench.errors import ConfigError, Rejected
 from bench.model import Memory, Query, Space
 from bench.providers import merge_captures

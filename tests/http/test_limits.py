@@ -392,9 +392,9 @@ async def test_the_ledger_holds_the_calls_of_child_tasks_and_of_nobody_else(faul
 
 @pytest.mark.parametrize(("count", "refused"), [(1, False), (3, False), (9, True)])
 async def test_jitter_is_full_and_bounded(count: int, refused: bool) -> None:
-    from bench.http.backoff import wait_s
-    from bench.http.signals import AttemptFailed
-    from bench.http.trip import Trip
+    from bench.http.call_log import Trip
+    from bench.http.errors import AttemptFailed
+    from bench.http.retry import wait_s
 
     http, chance = Http(), random.Random(7)
     where = Endpoint(name="x", role="provider", retry=Retry(delay_s=2.0, max_delay_s=60.0))

@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 
 from bench.errors import AuthError, CallError, MappingError, QuotaError, RateLimited, Rejected, Unavailable
 from bench.http import Endpoint, Limits, Request, Response, Retry, Timeouts
-from bench.http.backoff import wait_s
-from bench.http.classify import of_body, of_silence, of_status
-from bench.http.gate import Gate
+from bench.http.adaptive_concurrency import Slots
+from bench.http.call_log import Trip
+from bench.http.errors import AttemptFailed, ClosedTooLong, Lost, NotSent, TooLarge, of_body, of_silence, of_status
 from bench.http.message import Stamps, Timings
-from bench.http.signals import AttemptFailed, ClosedTooLong, Lost, NotSent, TooLarge
-from bench.http.trip import Trip
-from bench.http.window import Slots
+from bench.http.rate_limiter import Gate
+from bench.http.retry import wait_s
 
 ENDPOINT = Endpoint(name="p.search", role="provider", key_variable="P_KEY")
 

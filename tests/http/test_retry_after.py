@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.http.retry_after import wait_of
+from bench.http.rate_limiter import wait_of
 
 NOW = 1_795_820_412.0
 

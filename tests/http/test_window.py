@@ -6,7 +6,7 @@ import anyio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.http.window import START, AdaptiveWindow, Slots
+from bench.http.adaptive_concurrency import START, AdaptiveWindow, Slots
 
 LATER = 1e9
 """an instant after every cut of these tests"""

@@ -12,8 +12,9 @@ from hypothesis import Phase as Stage
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.journal import Entry, ItemRecord, Journal, Key, Reader, ended
-from bench.journal.ended import EndedItem, ended_items
+from bench.journal import Entry, ItemRecord, Journal, Key, Reader
+from bench.journal import pages as ended
+from bench.journal.pages import EndedItem, ended_items
 from bench.model import Call, Phase, State, Verdict
 from tests.journal.journal_samples import CHAIN, START, meta
 from tests.laws import examples

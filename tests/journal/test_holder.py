@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.journal import holder as module
-from bench.journal.holder import STALE_S, Holder, _is_running, _start_ticks
+from bench.journal import rows as module
+from bench.journal.rows import STALE_S, Holder, _is_running, _start_ticks
 
 
 @pytest.fixture

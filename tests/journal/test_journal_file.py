@@ -13,9 +13,11 @@ import pytest
 from bench.errors import DiskFull, JournalError, Locked, UsageError
 from bench.journal import Journal, Reader, RunState
 from bench.journal.file import (
+    APPLICATION_ID,
     AUTOCHECKPOINT_PAGES,
     NAME,
     SHOWN_CHARS,
+    VERSION,
     connected,
     create,
     examine,
@@ -24,7 +26,6 @@ from bench.journal.file import (
     open_writing,
     reported,
 )
-from bench.journal.migrations import APPLICATION_ID, VERSION
 from tests.journal.journal_samples import meta, scored
 
 WRITABLE = "make the folder writable; nothing was changed"

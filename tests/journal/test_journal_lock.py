@@ -16,7 +16,7 @@ from anyio import to_thread
 
 from bench.errors import Locked
 from bench.journal import Journal, Reader, RunState
-from bench.journal.holder import Holder
+from bench.journal.rows import Holder
 from bench.model import State
 from tests.journal.journal_samples import items_of, meta, scored, states_of
 from tests.journal.test_journal_crash import running

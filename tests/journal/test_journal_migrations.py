@@ -9,8 +9,7 @@ import aiosqlite
 import pytest
 
 from bench.journal import Journal
-from bench.journal.file import open_reading
-from bench.journal.migrations import APPLICATION_ID, MIGRATIONS, VERSION, migrate
+from bench.journal.file import APPLICATION_ID, MIGRATIONS, VERSION, migrate, open_reading
 from tests.journal.journal_samples import items_of, meta, scored
 
 NEXT = {

@@ -16,8 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.errors import UsageError
-from bench.journal import Entry, Journal, Reader, paging
-from bench.journal.paging import (
+from bench.journal import Entry, Journal, Reader
+from bench.journal import pages as paging
+from bench.journal.pages import (
     STEPS,
     ItemPage,
     Wanted,

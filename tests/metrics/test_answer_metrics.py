@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bench import metrics
 from bench.errors import UnknownMetric
-from bench.metrics.citing import citations
+from bench.metrics.citation import citations
 from bench.model import Row, State, Usage, Verdict
 
 TEXT = st.text(alphabet="abcXYZ é.,;!?'- 12\n", max_size=30)

@@ -11,8 +11,7 @@ import pytest
 from bench import metrics
 from bench.errors import ConfigError, UnknownMetric
 from bench.metrics import MetricSpec, open_metrics
-from bench.metrics.names import canonical, near, or_list, split_cut
-from bench.metrics.protocol import Parameter
+from bench.metrics.protocol import Parameter, canonical, near, or_list, split_cut
 
 PLACE = "b.yaml:7:3"
 

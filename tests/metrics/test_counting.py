@@ -15,9 +15,19 @@ from hypothesis import strategies as st
 
 from bench import metrics
 from bench.metrics import CorpusFacts, FoldRow, JobFacts, Measure, Pool, fold, item_metrics, open_metrics
-from bench.metrics.cells import LONG, by_label, cluster_code, has_dimension, poured
-from bench.metrics.epochs import reduce, reduced, settled
-from bench.metrics.facts import NO_LABEL, all_labels_of, labels_of
+from bench.metrics.fold_input import (
+    LONG,
+    NO_LABEL,
+    all_labels_of,
+    by_label,
+    cluster_code,
+    has_dimension,
+    labels_of,
+    poured,
+    reduce,
+    reduced,
+    settled,
+)
 from bench.metrics.protocol import LARGEST
 from bench.model import FAILED_STATES, Measurement, State
 from tests.laws import examples

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.metrics.loss import LossFacts, LossKind, disagree, loss_of, tally
+from bench.metrics.failure_reason import LossFacts, LossKind, disagree, loss_of, tally
 from bench.metrics.overlay import Overlay, Suspect
 from bench.model import State, Verdict
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.metrics import CorpusFacts, FoldRow, JobFacts, Measure, Pool, fold, item_metrics, open_metrics
-from bench.metrics.rules import Macro
+from bench.metrics.aggregation import Macro
 
 STATES = st.sampled_from(["correct", "incorrect", "abstained", "unscored", "measured", "error", "not_ready", None])
 VALUES = st.tuples(*[st.one_of(st.none(), st.floats(0, 1))] * 3)

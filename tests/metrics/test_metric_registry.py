@@ -9,7 +9,7 @@ import pytest
 from bench import metrics
 from bench.errors import ConfigError, UnknownMetric
 from bench.metrics import Measure, open_metrics
-from bench.metrics.names import canonical
+from bench.metrics.protocol import canonical
 from bench.metrics.registry import FAMILIES, Registry
 
 

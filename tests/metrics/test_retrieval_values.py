@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import metrics
-from bench.metrics.ranking import Ranking, graded, slot_ids, without_repeats
+from bench.metrics.retrieval import Ranking, graded, slot_ids, without_repeats
 from bench.model import Row
 
 LOG3, LOG5 = math.log2(3), math.log2(5)

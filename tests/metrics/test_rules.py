@@ -15,11 +15,7 @@ from hypothesis import strategies as st
 from bench import stats
 from bench.errors import ConfigError, EvaluatorFailed
 from bench.metrics import FoldRow, Measure, fold, open_metrics
-from bench.metrics.compute import value as value_of_row
-from bench.metrics.plugged import from_plugin
-from bench.metrics.protocol import Metric
-from bench.metrics.registry import registry
-from bench.metrics.rules import (
+from bench.metrics.aggregation import (
     MEAN,
     Folded,
     FoldRule,
@@ -35,6 +31,9 @@ from bench.metrics.rules import (
     scaled,
     share,
 )
+from bench.metrics.fold import value as value_of_row
+from bench.metrics.protocol import Metric
+from bench.metrics.registry import from_plugin, registry
 from bench.model import Interval, Row
 from bench.stats import Tally
 from tests.laws import examples

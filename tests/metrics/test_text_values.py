@@ -12,10 +12,18 @@ from hypothesis import strategies as st
 from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 
 from bench import metrics
-from bench.metrics.citing import citations
-from bench.metrics.normal import as_text, locomo_tokens, mem0_tokens, normal_form, several, squad_tokens, stem
+from bench.metrics.citation import citations
 from bench.metrics.overlap import signature
 from bench.metrics.text import LOCOMO_TYPES, locomo_category, locomo_qa, occurs
+from bench.metrics.text_normalization import (
+    as_text,
+    locomo_tokens,
+    mem0_tokens,
+    normal_form,
+    several,
+    squad_tokens,
+    stem,
+)
 from bench.model import Row, Verdict
 
 

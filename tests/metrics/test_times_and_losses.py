@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from bench import metrics
 from bench.errors import ConfigError
 from bench.metrics import plugins
+from bench.metrics.failure_reason import LossFacts, LossKind, disagree, loss_of, tally
 from bench.metrics.latency import PARTS, attempt_us, phase_us, total_us
-from bench.metrics.loss import LossFacts, LossKind, disagree, loss_of, tally
 from bench.metrics.overlay import GoldScores, Overlay, Suspect
-from bench.metrics.spending import cost_of
+from bench.metrics.pricing import cost_of
 from bench.model import Row, State, Verdict
 
 ROW = Row(benchmark="b", corpus="c", item_id="i")

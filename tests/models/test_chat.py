@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bench.config.modelfile import ModelFile
+from bench.config.model import ModelFile
 from bench.errors import AuthError, ConfigError, MappingError, QuotaError, RateLimited, Rejected, Unavailable
 from bench.http import Http, recording
 from bench.model import ChatMessage, Completion, Model, Prompt, Usage

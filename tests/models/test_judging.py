@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.model import ChatMessage, Completion, Prompt, Usage
-from bench.models.judging import SchemaJudge
+from bench.models.chat import SchemaJudge
 from bench.structured import Schema
 
 SCHEMA = Schema(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.config.modelfile import ModelFile, read_model_file
+from bench.config.model import ModelFile, read_model_file
 from bench.errors import BenchError, ConfigError
 from bench.models import check_model, resolve_name, variables
 from bench.models.names import target

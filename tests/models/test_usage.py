@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.model import Usage, count_tokens
-from bench.models.usage import add, normalise, unreadable
+from bench.models.reply import add, normalise, unreadable
 
 COUNT = st.integers(0, 10**9)
 DIALECTS: tuple[Literal["openai", "anthropic", "google"], ...] = ("openai", "anthropic", "google")

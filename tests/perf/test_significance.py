@@ -10,9 +10,9 @@ import pytest
 import significance
 
 from bench.journal import Reader
-from bench.plan.record import read
+from bench.plan.job_record import read
 from bench.report.compare import compare_sides
-from bench.report.sides import load_side
+from bench.report.comparison_data import load_side
 from tests.small_journal import Job, made, record
 
 

@@ -10,7 +10,7 @@ from bench.config.catalog import Catalog
 from bench.config.provider import load_provider
 from bench.errors import ConfigError, UsageError
 from bench.plan import ProviderPlan
-from bench.plan.providers import KEYLESS, choose, embedded_by, load_named
+from bench.plan.provider import KEYLESS, choose, embedded_by, load_named
 from bench.providers.facts import embedding_model, inner_embedding
 from bench.settings import Environment
 from tests.small_world import World

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.plan import Estimate, estimate
-from bench.plan.estimating import ANSWER_TOKENS, JUDGE_TOKENS, PROMPT_TOKENS, EndpointEstimate
+from bench.plan.cost_estimate import ANSWER_TOKENS, JUDGE_TOKENS, PROMPT_TOKENS, EndpointEstimate
 from tests.small_world import PROVIDER, World
 
 EMBEDDER = "openai/text-embedding-3-small"

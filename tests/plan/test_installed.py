@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from bench.errors import ConfigError
-from bench.metrics.names import canonical
-from bench.plan.installed import GROUPS, Installed
+from bench.metrics.protocol import canonical
+from bench.plan.plugins import GROUPS, Installed
 from tests.distributions import install
 from tests.small_world import World
 

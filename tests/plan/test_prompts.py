@@ -9,7 +9,7 @@ import pytest
 from bench.config.catalog import Catalog
 from bench.errors import BenchError, ConfigError, UsageError
 from bench.evaluators.packs import Pack, generic_answer, load_pack
-from bench.plan.benchmarks import data_problems, pack_of
+from bench.plan.benchmark import data_problems, pack_of
 from bench.plan.prompts import Prompts, read_prompt
 from tests.small_world import World
 

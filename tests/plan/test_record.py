@@ -12,10 +12,19 @@ from bench.errors import ConfigError, DataError, JournalError
 from bench.evaluators import JudgePrompts
 from bench.evaluators.judged import FaithfulnessEvaluator, RubricEvaluator
 from bench.model import Phase
-from bench.plan.asking import judge_settings
-from bench.plan.joining import cuts_inside_range, joined
-from bench.plan.record import EXTRA_KEY, JobRecord, ModelNames, OverlayRecord, dump, read, records
-from bench.plan.shape import BUILT_IN_EMBEDDING
+from bench.plan.job_record import (
+    EXTRA_KEY,
+    JobRecord,
+    ModelNames,
+    OverlayRecord,
+    cuts_inside_range,
+    dump,
+    joined,
+    read,
+    records,
+)
+from bench.plan.model import BUILT_IN_EMBEDDING
+from bench.plan.scoring import judge_settings
 from tests.small_world import World
 
 OVERLAY = """

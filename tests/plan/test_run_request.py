@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from bench.config.file import Source, load
 from bench.config.run import RunRequest
-from bench.config.source import Source, load
 from bench.errors import ConfigError, UsageError
 
 

@@ -7,7 +7,7 @@ from hashlib import sha256
 import pytest
 
 from bench.errors import ConfigError, UsageError
-from bench.plan.benchmarks import scoring_problems
+from bench.plan.benchmark import scoring_problems
 from bench.plan.scoring import Later, Scoring
 from tests.small_world import World
 

@@ -13,7 +13,7 @@ from bench.config.run import RunRequest
 from bench.datasets import Dataset, open_benchmark
 from bench.errors import ConfigError
 from bench.plan import make_plan
-from bench.plan.benchmarks import data_problems
+from bench.plan.benchmark import data_problems
 from bench.settings import Environment
 
 ROWS: list[dict[str, object]] = [

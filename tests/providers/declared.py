@@ -9,8 +9,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.config.file import Source
 from bench.config.provider import ProviderConfig, load_provider
-from bench.config.source import Source
 from bench.model import Ingested, Memory, Query, Space
 from bench.providers import Provider, merge_captures
 from tests.contract.running import opened

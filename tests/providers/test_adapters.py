@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from bench.config.catalog import Catalog
+from bench.config.file import Source
 from bench.config.provider import ProviderConfig, load_provider
-from bench.config.source import Source
 from bench.errors import ConfigError
 from bench.model import Memory, Query, Space
 from bench.providers import adapters, facts
@@ -24,7 +24,7 @@ SPACE = Space(namespace="ns", run_id="r", benchmark="b", corpus="c")
 
 OWN = '''
 """A provider of forty lines: keeps lists in memory and finds by common words."""
-from bench.config.source import ConfigModel
+from bench.config.file import ConfigModel
 from bench.model import Found, Hit, Ingested, Readiness
 from bench.providers import Batching, Capabilities, Waiting
 from bench.providers.adapters import declared_capabilities, local_of

@@ -11,7 +11,7 @@ from bench.config.provider import ProviderConfig
 from bench.model import Memory
 from bench.providers import Batching
 from bench.providers.batching import batches, pieces, split_text, whole_id
-from bench.providers.scoping import namespace
+from bench.providers.namespaces import namespace
 from tests.providers.declared import declared
 
 contents = st.lists(st.text(max_size=40), max_size=12)

@@ -22,7 +22,7 @@ from bench.errors import (
     Unavailable,
 )
 from bench.model import Found, Hit
-from bench.providers.declarative.answer import as_ids
+from bench.providers.declarative.response import as_ids
 from bench.scalars import instant, number, whole
 from tests.providers.declared import playing
 

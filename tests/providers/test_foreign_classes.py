@@ -10,8 +10,8 @@ from pathlib import Path
 import anyio
 import pytest
 
+from bench.config.file import Source
 from bench.config.provider import ProviderConfig, load_provider
-from bench.config.source import Source
 from bench.errors import ConfigError, PluginFault
 from bench.model import Ingested, Memory, Query, Space
 from bench.providers import Provider

@@ -13,8 +13,8 @@ import pytest
 
 pytest.importorskip("mcp")
 
+from bench.config.file import Source
 from bench.config.provider import ProviderConfig, load_provider
-from bench.config.source import Source
 from bench.errors import ConfigError, Rejected, Unavailable
 from bench.http import recording
 from bench.model import Memory, Query, Space

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from bench.config.file import Source
 from bench.config.provider import ProviderConfig, load_provider
-from bench.config.source import Source
 from bench.errors import ConfigError
 
 GOOD = """\

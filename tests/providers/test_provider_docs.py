@@ -10,9 +10,10 @@ from typing import get_args
 import pytest
 from pydantic import BaseModel
 
-from bench.config.provider import ProviderConfig, load_provider, terms
-from bench.config.provider.answers import IdForm
-from bench.config.source import Source
+from bench.config import provider_sections as terms
+from bench.config.file import Source
+from bench.config.provider import ProviderConfig, load_provider
+from bench.config.provider_calls import IdForm
 from bench.providers.doctor import examine
 from tests.contract.running import context_for
 

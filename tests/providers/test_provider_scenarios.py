@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from bench.config.file import Source
 from bench.config.provider import ProviderConfig, load_provider
-from bench.config.source import Source
 from bench.errors import MappingError, Rejected, Unavailable
 from bench.http import recording
 from bench.model import Ingested, Memory, Query, Space

@@ -9,8 +9,8 @@ from typing import Literal
 
 import pytest
 
+from bench.config.file import Source
 from bench.config.provider import ProviderConfig, load_provider
-from bench.config.source import Source
 from bench.errors import ConfigError
 from bench.http import Http
 from bench.model import Memory, Query, Space

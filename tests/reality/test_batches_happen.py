@@ -49,7 +49,7 @@ async def test_an_add_carries_as_many_as_both_allow(
 
 
 def test_the_plan_shows_the_batch_and_counts_its_calls(tmp_path: Path) -> None:
-    from bench.plan.estimating import batch_of, estimate
+    from bench.plan.cost_estimate import batch_of, estimate
 
     world = World.make(tmp_path, "http://127.0.0.1:9", corpora=2, items=10, sessions=10)
     batching(world, SILENT, 4)

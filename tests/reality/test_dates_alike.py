@@ -7,9 +7,9 @@ import json
 import pytest
 
 from bench.journal import Reader
+from bench.report.comparability import like_for_like
+from bench.report.comparison_data import load_side
 from bench.report.fold import fold
-from bench.report.likeforlike import like_for_like
-from bench.report.sides import load_side
 from tests.reality.conftest import WorldOn
 from tests.reality.memory_stub import MemoryStub
 from tests.small_world import BENCHMARK, World

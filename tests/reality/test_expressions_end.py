@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.errors import ConfigError
-from bench.evaluators.parsing import parse_verdict
+from bench.evaluators.judge_parsing import parse_verdict
 from bench.metrics.choices import chosen_index
 from bench.models.scripted import Scripted
 

@@ -9,10 +9,10 @@ import anyio
 import pytest
 
 from bench.journal import Reader
-from bench.journal.paging import sampled_times
+from bench.journal.pages import sampled_times
 from bench.model import Phase
-from bench.plan.record import read
-from bench.providers.builtin.work import measured, working
+from bench.plan.job_record import read
+from bench.providers.builtin.store import measured, working
 from tests.small_world import World
 
 Worlds = Callable[..., World]

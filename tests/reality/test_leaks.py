@@ -8,9 +8,8 @@ from typing import Any
 import anyio
 import pytest
 
-from bench.engine.isolation import FirstWrite
-from bench.engine.opaque import Veil
-from bench.engine.ownership import MOST_KEYS, Ownership, Place
+from bench.engine.anonymizer import Veil
+from bench.engine.isolation import MOST_KEYS, FirstWrite, Ownership, Place
 from bench.journal import Reader
 from bench.model import Hit, Memory
 from bench.report import fold, results_json

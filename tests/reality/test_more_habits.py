@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from bench.evaluators.prose import read_prose
+from bench.evaluators.judge_prose import read_prose
 from bench.metrics.choices import chosen_index
 from bench.model import Completion
-from bench.models.answer import cleaned
+from bench.models.reply import cleaned
 from tests.reality.chat_stub import Reply, completion
 from tests.reality.test_answers import Job, Serve, job, serve, workspace
 

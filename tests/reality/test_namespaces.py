@@ -8,10 +8,10 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from bench.engine.opaque import opaque
-from bench.engine.sweeping import sweep
+from bench.engine.anonymizer import opaque
+from bench.engine.cleanup import sweep
 from bench.journal import RunState, merge
-from bench.providers.scoping import namespace
+from bench.providers.namespaces import namespace
 from tests.small_world import World
 
 Worlds = Callable[..., World]

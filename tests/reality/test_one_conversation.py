@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from bench.cli.live import score_text
+from bench.cli.display import score_text
 from bench.engine.progress import JobProgress
 from bench.journal import Reader
-from bench.metrics.rules import ONE_CLUSTER
+from bench.metrics.aggregation import ONE_CLUSTER
 from bench.model import Interval
 from bench.report.fold import JobReport, fold
+from bench.report.results_document import report_json
 from bench.report.tables import overview
-from bench.report.wire import report_json
 from tests.small_journal import Job, made, measuring, record
 
 METRICS = ("accuracy", "ndcg_at_10", "accuracy_macro", "latency_p95", "latency")

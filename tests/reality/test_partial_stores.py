@@ -6,7 +6,7 @@ from aiohttp import web
 
 from bench.engine import Outcome
 from bench.journal import Reader
-from bench.plan.estimating import estimate
+from bench.plan.cost_estimate import estimate
 from bench.report.fold import fold
 from tests.reality.conftest import WorldOn
 from tests.reality.memory_stub import MemoryStub

@@ -16,8 +16,7 @@ from bench.http import Http
 from bench.journal import Reader
 from bench.model import QUERY_CUT, Query
 from bench.providers.doctor import DoctorReport, examine
-from bench.providers.protocol import Capabilities, ProviderContext
-from bench.providers.query_limits import within_limits
+from bench.providers.protocol import Capabilities, ProviderContext, within_limits
 from bench.report.fold import fold
 from tests.reality.conftest import WorldOn
 from tests.reality.memory_stub import MemoryStub

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from bench.config.patterns import LONGEST_TEXT, problem_of
+from bench.config.value_rules import LONGEST_TEXT, problem_of
 from bench.errors import ConfigError
 from bench.model import Memory
 from tests.providers.declared import declared, playing

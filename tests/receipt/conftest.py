@@ -8,9 +8,9 @@ from types import ModuleType
 import pytest
 
 import tests.receipt.receipt_making as receipt_making
-from bench.receipt.keyfiles import SigningKey
 from bench.receipt.keyring import Keyring
 from bench.receipt.keys import new_key
+from bench.receipt.signature import SigningKey
 from tests.receipt.receipt_making import Desk
 
 

@@ -17,13 +17,12 @@ from bench.config.run import RunRequest
 from bench.engine import execute
 from bench.plan import make_plan
 from bench.receipt import merkle
+from bench.receipt.base_model import admit
 from bench.receipt.digests import config_digest, result_digest
-from bench.receipt.keyfiles import SigningKey
 from bench.receipt.schema import Body
-from bench.receipt.signature import sign
-from bench.receipt.trusted import DEFAULT_ORIGIN, TrustedKey, TrustStore
+from bench.receipt.signature import SigningKey, sign
+from bench.receipt.trust_store import DEFAULT_ORIGIN, TrustedKey, TrustStore
 from bench.receipt.verify import Outcome, Question, verify_file
-from bench.receipt.wire import admit
 from bench.settings import Environment
 
 Json = dict[str, Any]
@@ -236,7 +235,7 @@ class Desk:
     def verify(self, path: Path, **question: Any) -> Outcome:
         asked = Question(**{"trust": self.store(), **question})
         if asked.log is not None:
-            from bench.receipt.logplace import LogPlace
+            from bench.receipt.public_log import LogPlace
 
             return verify_file(path, asked, LogPlace.open(asked.log, asked.trust))
         return verify_file(path, asked)

@@ -13,14 +13,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tests.receipt.receipt_making as make
-from bench.receipt.definitions import RATES, Definition, cut_of, read_definition
+from bench.receipt.base_model import admit
+from bench.receipt.checks import invariants
 from bench.receipt.findings import Finding, Verdict, fail, judge, ok, or_ok, skip, warn, worst
-from bench.receipt.invariants import invariants
-from bench.receipt.items import ItemRow
-from bench.receipt.recompute import Recompute, rebuilt
-from bench.receipt.schema import Body, Score
-from bench.receipt.tally import Places, Tally, dimensions, mean
-from bench.receipt.wire import admit
+from bench.receipt.items_file import ItemRow
+from bench.receipt.recompute import (
+    RATES,
+    Definition,
+    Places,
+    Recompute,
+    Tally,
+    cut_of,
+    dimensions,
+    mean,
+    read_definition,
+    rebuilt,
+)
+from bench.receipt.schema import Body
+from bench.receipt.schema_results import Score
 
 Json = dict[str, Any]
 

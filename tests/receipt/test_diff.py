@@ -12,7 +12,7 @@ import tests.receipt.receipt_making as make
 from bench.cli import run as command_line
 from bench.errors import UsageError, VerificationError
 from bench.receipt.diff import Difference, diff, load
-from bench.receipt.keyfiles import SigningKey
+from bench.receipt.signature import SigningKey
 from tests.receipt.receipt_making import Desk
 
 Json = dict[str, Any]

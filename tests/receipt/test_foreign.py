@@ -11,8 +11,8 @@ import pytest
 from bench.canonical import parse, sha256_hex
 from bench.receipt.findings import Verdict
 from bench.receipt.foreign import foreign_signed_bytes
-from bench.receipt.keyfiles import PublicKey
-from bench.receipt.trusted import TrustStore
+from bench.receipt.signature import PublicKey
+from bench.receipt.trust_store import TrustStore
 from bench.receipt.verify import Outcome, Question, verify_file
 
 FILES = [

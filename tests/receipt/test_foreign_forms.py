@@ -9,13 +9,11 @@ from typing import Any
 import pytest
 
 import tests.receipt.receipt_making as make
-from bench.receipt.export import export
 from bench.receipt.findings import Verdict
 from bench.receipt.foreign import check_foreign, foreign_signed_bytes, scores_of, subject_of
-from bench.receipt.keyfiles import SigningKey
-from bench.receipt.signature import encode
-from bench.receipt.trusted import TrustedKey, TrustStore
-from bench.receipt.verify import Outcome, Question, verify_file
+from bench.receipt.signature import SigningKey, encode
+from bench.receipt.trust_store import TrustedKey, TrustStore
+from bench.receipt.verify import Outcome, Question, export, verify_file
 
 Json = dict[str, Any]
 KEY = SigningKey.from_raw(bytes(range(32)))

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from bench.receipt.findings import Verdict
-from bench.receipt.keyfiles import PublicKey
-from bench.receipt.log.check import check_log
-from bench.receipt.log.store import read_log
-from bench.receipt.trusted import TrustStore
+from bench.receipt.log_check import check_log
+from bench.receipt.log_store import read_log
+from bench.receipt.signature import PublicKey
+from bench.receipt.trust_store import TrustStore
 from bench.receipt.verify import Outcome, Question, verify_file
 
 GOLDEN = Path(__file__).parent / "golden"

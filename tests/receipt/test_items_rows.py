@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import tests.receipt.receipt_making as make
 from bench.canonical import dumps, sha256_hex
 from bench.receipt import merkle
-from bench.receipt.items import ItemsWriter, ReadLine, Seal, read_items
+from bench.receipt.items_file import ItemsWriter, ReadLine, Seal, read_items
 
 Json = dict[str, Any]
 HEX = "ab" * 32
@@ -227,7 +227,7 @@ def test_verify_names_the_line_of_each_such_fault(desk: Any, change: Callable[[b
 
 
 def test_a_line_without_end_is_cut_where_a_line_may_not_be_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bench.receipt.items.MAX_LINE", 40)
+    monkeypatch.setattr("bench.receipt.items_file.MAX_LINE", 40)
     lines = read(GOOD_LINE)
     assert {line.problem for line in lines[:-1]} == {"the line does not end with LF, or is too long"}
     assert len(lines) == -(-len(GOOD_LINE) // 40)

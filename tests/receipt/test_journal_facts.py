@@ -11,18 +11,15 @@ import pytest
 
 from bench.canonical import digest
 from bench.evaluators.packs import generic_answer
-from bench.http.window import CEILING
+from bench.http.adaptive_concurrency import CEILING
 from bench.journal import Resume, RunMeta
 from bench.journal.records import Spent
 from bench.model import Interval, Measurement, Usage
-from bench.plan.record import JobRecord, MetricRecord, ModelNames
+from bench.plan.job_record import JobRecord, MetricRecord, ModelNames
 from bench.receipt import schema
-from bench.receipt.facts import Facts, Upstream, by_role
-from bench.receipt.folds import Corpora, Folds, times
-from bench.receipt.place import environment
-from bench.receipt.rows import JournalRow, in_micros
-from bench.receipt.stored import integer, text_or_none, tree
-from bench.receipt.wire import emit
+from bench.receipt.base_model import emit, integer, text_or_none, tree
+from bench.receipt.metadata import Facts, Upstream, by_role, environment
+from bench.receipt.totals import Corpora, Folds, JournalRow, in_micros, times
 
 HEX = "ab" * 32
 PROOF = schema.IsolationProof(probed=0, passed=0, failed=0)

@@ -19,15 +19,13 @@ from cryptography.hazmat.primitives.serialization import (
 
 from bench.canonical import dumps
 from bench.errors import UsageError
-from bench.receipt.keyfiles import KeyRefused, PublicKey, SigningKey
 from bench.receipt.keyring import Keyring
 from bench.receipt.keys import list_keys, new_key, revoke, rotate
-from bench.receipt.log.appending import append
-from bench.receipt.log.check import check_log
-from bench.receipt.log.entries import KeyAdded, KeyRetired, KeyRevoked
-from bench.receipt.log.store import read_log
-from bench.receipt.signature import decode, holds
-from bench.receipt.trusted import TrustStore
+from bench.receipt.log_check import check_log
+from bench.receipt.log_store import KeyAdded, KeyRetired, KeyRevoked, read_log
+from bench.receipt.public_log import append
+from bench.receipt.signature import KeyRefused, PublicKey, SigningKey, decode, holds
+from bench.receipt.trust_store import TrustStore
 
 AT = "2026-11-01T00:00:00Z"
 

@@ -13,16 +13,24 @@ import pytest
 
 from bench.errors import BenchError, UsageError, VerificationError
 from bench.receipt.findings import Verdict
-from bench.receipt.keyfiles import KeyRefused, PublicKey, SigningKey
 from bench.receipt.keyring import Keyring
 from bench.receipt.keys import new_key
-from bench.receipt.log.appending import append
-from bench.receipt.log.check import check_log
-from bench.receipt.log.entries import RunAbandoned, RunStarted, read_entry, write_entry
-from bench.receipt.log.note import Checkpoint, key_id, read_note, write_checkpoint
-from bench.receipt.log.store import read_log
+from bench.receipt.log_check import check_log
+from bench.receipt.log_store import (
+    Checkpoint,
+    RunAbandoned,
+    RunStarted,
+    key_id,
+    read_entry,
+    read_log,
+    read_note,
+    write_checkpoint,
+    write_entry,
+)
+from bench.receipt.public_log import append
 from bench.receipt.publish import NotPublishable, abandon, announce, announcement, publish, retract
-from bench.receipt.trusted import TrustStore
+from bench.receipt.signature import KeyRefused, PublicKey, SigningKey
+from bench.receipt.trust_store import TrustStore
 
 AT = "2026-11-02T00:00:00Z"
 HEX = "ab" * 32

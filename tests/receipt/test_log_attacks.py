@@ -14,23 +14,24 @@ import tests.receipt.receipt_making as make
 from bench.canonical import digest, dumps, sha256_hex
 from bench.errors import UsageError, VerificationError
 from bench.receipt.findings import Verdict
-from bench.receipt.keyfiles import KeyRefused, SigningKey
 from bench.receipt.keyring import Keyring
 from bench.receipt.keys import new_key, revoke, rotate
-from bench.receipt.log.appending import append
-from bench.receipt.log.check import check_log
-from bench.receipt.log.entries import (
+from bench.receipt.log_check import check_log
+from bench.receipt.log_store import (
     AnyEntry,
+    Checkpoint,
     KeyAdded,
     ReceiptLogged,
     RunAbandoned,
     RunStarted,
     Superseded,
+    read_log,
+    write_checkpoint,
     write_entry,
 )
-from bench.receipt.log.note import Checkpoint, write_checkpoint
-from bench.receipt.log.store import read_log
+from bench.receipt.public_log import append
 from bench.receipt.publish import NotPublishable, abandon, announce, announcement, publish, retract
+from bench.receipt.signature import KeyRefused, SigningKey
 
 AT, HEX = "2026-11-02T00:00:00Z", "ab" * 32
 OTHER_ID = make.RECEIPT_ID[:-1] + "1"

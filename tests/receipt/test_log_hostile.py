@@ -12,14 +12,12 @@ from hypothesis import strategies as st
 
 from bench.errors import BenchError, VerificationError
 from bench.receipt.findings import Verdict
-from bench.receipt.keyfiles import KeyRefused, SigningKey
 from bench.receipt.keyring import Keyring
-from bench.receipt.log.appending import append
-from bench.receipt.log.check import check_log
-from bench.receipt.log.entries import KeyAdded, RunAbandoned
-from bench.receipt.log.note import Checkpoint, read_note, write_checkpoint
-from bench.receipt.log.store import read_log
+from bench.receipt.log_check import check_log
+from bench.receipt.log_store import Checkpoint, KeyAdded, RunAbandoned, read_log, read_note, write_checkpoint
+from bench.receipt.public_log import append
 from bench.receipt.publish import publish, retract
+from bench.receipt.signature import KeyRefused, SigningKey
 from tests.laws import examples
 
 AT = "2026-11-02T00:00:00Z"

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from bench.canonical import dumps
 from bench.errors import VerificationError
-from bench.receipt.keyfiles import SigningKey
-from bench.receipt.log.entries import read_entry, write_entry
-from bench.receipt.log.note import MAX_NOTE, Checkpoint, key_id, read_note, write_checkpoint
+from bench.receipt.log_store import MAX_NOTE, Checkpoint, key_id, read_entry, read_note, write_checkpoint, write_entry
+from bench.receipt.signature import SigningKey
 
 Json = dict[str, Any]
 AT, HEX, ULID = "2026-11-02T00:00:00Z", "ab" * 32, "01HZZZZZZZZZZZZZZZZZZZZZZ0"

@@ -15,9 +15,8 @@ import tests.receipt.receipt_making as make
 from bench.canonical import dumps, parse
 from bench.errors import BenchError
 from bench.receipt.findings import Verdict
-from bench.receipt.keyfiles import PublicKey, SigningKey
-from bench.receipt.signature import decode, encode, sign, signed_bytes, verify_document
-from bench.receipt.trusted import TrustStore
+from bench.receipt.signature import PublicKey, SigningKey, decode, encode, sign, signed_bytes, verify_document
+from bench.receipt.trust_store import TrustStore
 
 KEY = SigningKey.from_raw(bytes(range(32)))
 OTHER = SigningKey.from_raw(bytes(range(1, 33)))

@@ -15,7 +15,7 @@ import tests.receipt.test_outsider as outsider
 import tests.receipt.test_schema_fields as fields
 from bench.canonical import dumps
 from bench.receipt.signature import sign
-from bench.receipt.trusted import TrustStore
+from bench.receipt.trust_store import TrustStore
 from bench.receipt.verify import Question, verify_file
 from tests.receipt.test_page import PAGE, Driven, needs_browser
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import tests.receipt.receipt_making as make
+from bench.receipt.base_model import Misfit, admit, emit
 from bench.receipt.schema import SignedReceipt, read_receipt
-from bench.receipt.wire import Misfit, admit, emit
 
 HEX = "ab" * 32
 OTHER_ID = "01HZZZZZZZZZZZZZZZZZZZZZZ9"

@@ -13,23 +13,20 @@ import pytest
 from bench.config.catalog import Catalog
 from bench.config.run import RunRequest
 from bench.engine import execute
-from bench.engine.codestate import CodeState
-from bench.engine.meta import run_meta
+from bench.engine.run_metadata import CodeState, run_meta
 from bench.errors import Locked, UsageError
 from bench.events import redactor
 from bench.journal import Entry, Journal, Key, Reader, merge
 from bench.model import Phase, State
 from bench.plan import make_plan
-from bench.receipt.announcing import announce_in_child, announcement_of
-from bench.receipt.build import Order, refusal
+from bench.receipt.build import Order, learn_secrets, refusal
 from bench.receipt.diff import diff, load
 from bench.receipt.findings import Verdict
 from bench.receipt.keyring import Keyring
-from bench.receipt.log.check import check_log
-from bench.receipt.log.store import read_log
-from bench.receipt.publish import publish
+from bench.receipt.log_check import check_log
+from bench.receipt.log_store import read_log
+from bench.receipt.publish import announce_in_child, announcement_of, publish
 from bench.receipt.reproduce import CannotReproduce, NotVerified, Setting, reproduce
-from bench.receipt.secrecy import learn_secrets
 from bench.receipt.sign import Request, SignOutcome, sign_run
 from bench.receipt.verify import Question, verify_file
 from bench.report import fold
@@ -214,7 +211,7 @@ async def test_a_rerun_of_an_exact_receipt_is_the_same_and_can_be_signed(ring: K
     publish(made.file, ring, at=AT)
     publish(found.signed.file, ring, at=AT)
     place = ring.workspace / "results" / "published"
-    from bench.receipt.logplace import LogPlace
+    from bench.receipt.public_log import LogPlace
 
     question = Question(trust=ring.trusted(), log=place)
     outcome = verify_file(made.file, question, LogPlace.open(place, question.trust))

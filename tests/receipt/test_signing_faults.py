@@ -18,20 +18,18 @@ import tests.receipt.receipt_making as make
 from bench.errors import VerificationError
 from bench.events import redactor
 from bench.journal import Reader, RunMeta
-from bench.receipt.announcing import announcement_of
-from bench.receipt.build import Draft, Order, Refused, build, refusal
-from bench.receipt.items import ItemsWriter
+from bench.receipt.base_model import admit, commit_or_none
+from bench.receipt.build import Draft, Order, Refused, build, learn_secrets, refusal, refuse_secrets
+from bench.receipt.items_file import ItemsWriter
 from bench.receipt.keyring import Keyring
-from bench.receipt.log.check import check_log
-from bench.receipt.log.store import read_log
-from bench.receipt.place import environment
+from bench.receipt.log_check import check_log
+from bench.receipt.log_store import read_log
+from bench.receipt.metadata import environment
+from bench.receipt.publish import announcement_of
 from bench.receipt.schema import Body
-from bench.receipt.secrecy import learn_secrets, refuse_secrets
 from bench.receipt.sign import Request, _verify_own, sign_run
 from bench.receipt.signature import sign
-from bench.receipt.stored import commit_or_none
-from bench.receipt.trusted import TrustStore
-from bench.receipt.wire import admit
+from bench.receipt.trust_store import TrustStore
 from bench.report import fold
 from bench.settings import Environment
 from tests.receipt.receipt_making import run_demo
@@ -55,8 +53,7 @@ def test_only_a_whole_hash_names_a_commit(declared: object, told: bool) -> None:
 async def test_a_run_of_an_image_that_declares_half_a_commit_is_announced_and_signed(ring: Keyring) -> None:
     from bench.config.catalog import Catalog
     from bench.config.run import RunRequest
-    from bench.engine.codestate import CodeState
-    from bench.engine.meta import run_meta
+    from bench.engine.run_metadata import CodeState, run_meta
     from bench.plan import make_plan
 
     around = Environment.load(ring.workspace)

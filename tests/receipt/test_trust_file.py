@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.receipt.keyfiles import KeyRefused, SigningKey
-from bench.receipt.trusted import DEFAULT_ORIGIN, Decision, TrustedKey, TrustStore
+from bench.receipt.signature import KeyRefused, SigningKey
+from bench.receipt.trust_store import DEFAULT_ORIGIN, Decision, TrustedKey, TrustStore
 
 Json = dict[str, Any]
 KEYS = [SigningKey.from_raw(bytes([n]) * 32).public for n in (1, 2, 3)]

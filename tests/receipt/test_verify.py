@@ -12,11 +12,10 @@ import pytest
 
 from bench.canonical import dumps
 from bench.errors import UsageError, VerificationError
-from bench.receipt.export import export
 from bench.receipt.findings import Verdict
-from bench.receipt.keyfiles import SigningKey
-from bench.receipt.trusted import TrustStore
-from bench.receipt.verify import Question, verify
+from bench.receipt.signature import SigningKey
+from bench.receipt.trust_store import TrustStore
+from bench.receipt.verify import Question, export, verify
 
 
 def test_a_good_receipt_is_valid_and_every_check_was_made(desk: Any) -> None:

@@ -14,8 +14,8 @@ from bench.cli import run as command_line
 from bench.errors import UsageError
 from bench.receipt.findings import CHECKS, Verdict
 from bench.receipt.keyring import Keyring
-from bench.receipt.log.appending import append
-from bench.receipt.log.entries import RunAbandoned
+from bench.receipt.log_store import RunAbandoned
+from bench.receipt.public_log import append
 from bench.receipt.verify import CHECKLIST, Question, verify
 
 Call = Callable[..., tuple[int, list[str]]]
@@ -141,9 +141,9 @@ SCORES: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("changes", "line"), SCORES)
 def test_a_score_is_shown_with_everything_that_qualifies_it(changes: dict[str, Any], line: str) -> None:
-    from bench.cli.verifying import _scores
+    from bench.cli.verify import _scores
+    from bench.receipt.base_model import admit
     from bench.receipt.schema import Receipt
-    from bench.receipt.wire import admit
 
     document = make.body(make.default_rows())
     document["scores"]["deterministic"] = {}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bench.receipt.written import named, naming, write_atomically
+from bench.receipt.files import named, naming, write_atomically
 
 
 def test_a_file_is_made_with_its_folders_and_replaced_whole(tmp_path: Path) -> None:

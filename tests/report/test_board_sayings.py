@@ -12,7 +12,7 @@ import pytest
 
 from bench.journal import RunState
 from bench.model import Phase, State
-from bench.plan.record import ModelNames
+from bench.plan.job_record import ModelNames
 from bench.report.leaderboard import Place, board_csv, board_grids, board_json, load_board, saying, tables_of
 from bench.report.summary import rebuild
 from tests.small_journal import measuring, record

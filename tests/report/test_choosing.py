@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from bench.errors import UsageError
-from bench.plan.record import ModelNames
-from bench.report.choosing import Target, chosen_targets, newest_targets, sides_of
-from bench.report.sides import Side
+from bench.plan.job_record import ModelNames
+from bench.report.comparison_data import Side, Target, chosen_targets, newest_targets, sides_of
 from bench.report.summary import rebuild
 from tests.small_journal import Job, made, record
 

@@ -12,13 +12,11 @@ import pytest
 from bench import stats
 from bench.errors import UsageError
 from bench.journal import RunState
-from bench.plan.record import MetricRecord, ModelNames
-from bench.report.choosing import Target, sides_of
+from bench.plan.job_record import MetricRecord, ModelNames
 from bench.report.compare import compare_sides
-from bench.report.compareview import comparison_json, comparison_markdown
-from bench.report.comparison import Comparisons, PairComparison
-from bench.report.regression import gated
-from bench.report.verdicts import conclusion
+from bench.report.comparison import Comparisons, PairComparison, conclusion, gated
+from bench.report.comparison_data import Target, sides_of
+from bench.report.comparison_text import comparison_json, comparison_markdown
 from tests.small_journal import RECORD, Job, made, record
 
 NAMES = [f"q{n:03d}" for n in range(60)]

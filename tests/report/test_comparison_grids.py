@@ -11,16 +11,13 @@ import pytest
 
 from bench.errors import UsageError
 from bench.model import Interval, State, Verdict
-from bench.plan.record import ModelNames
-from bench.report.choosing import Target, chosen_targets, sides_of
+from bench.plan.job_record import ModelNames
 from bench.report.compare import compare_sides
-from bench.report.compareview import HEAD, comparison_grids, comparison_json, comparison_markdown, conclusions
-from bench.report.comparison import Comparisons, Row
-from bench.report.headlines import headlines, shown_metrics
-from bench.report.regression import gated
-from bench.report.sides import Side, judge_noise
+from bench.report.comparison import Comparisons, Row, conclusion, gated
+from bench.report.comparison_data import Side, Target, chosen_targets, judge_noise, sides_of
+from bench.report.comparison_tests import headlines, shown_metrics
+from bench.report.comparison_text import HEAD, comparison_grids, comparison_json, comparison_markdown, conclusions
 from bench.report.summary import rebuild
-from bench.report.verdicts import conclusion
 from bench.stats import Comparison
 from tests.small_journal import Job, made, measuring, record
 from tests.told_journal import Told, told

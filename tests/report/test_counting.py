@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from bench.journal import Entry, Event, Key, Probe, Reader, RunState, merge
 from bench.model import SCORED_STATES, Measurement, Phase, State
-from bench.plan.record import JobRecord
-from bench.report.choosing import Target, sides_of
+from bench.plan.job_record import JobRecord
+from bench.report.comparison_data import Target, sides_of
 from bench.report.fold import JobReport, Report, fold
 from tests.laws import examples
 from tests.small_journal import measuring, record

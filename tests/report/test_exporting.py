@@ -18,10 +18,19 @@ from bench.errors import UsageError
 from bench.journal import Reader
 from bench.metrics import score
 from bench.model import Phase, State, Verdict
-from bench.plan.record import JobRecord, ModelNames, read
+from bench.plan.job_record import JobRecord, ModelNames, read
 from bench.report import export, fold
-from bench.report.export import FLAT, encoded, export_parquet, export_rows, export_trec, named
-from bench.report.rows import FIELDS, TEXT_FIELDS, rows_of
+from bench.report.export import (
+    FIELDS,
+    FLAT,
+    TEXT_FIELDS,
+    encoded,
+    export_parquet,
+    export_rows,
+    export_trec,
+    named,
+    rows_of,
+)
 from tests.small_journal import measuring, record
 from tests.told_journal import Told, call, told
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.report.fitting import GAP, fitted
-from bench.report.tables import Grid
+from bench.report.tables import GAP, Grid, fitted
 
 CELLS = st.text("ab0.", min_size=1, max_size=20)
 

@@ -11,9 +11,9 @@ import pytest
 
 from bench.journal import CorpusKind, CorpusRow, Entry, Journal, Key, Reader, RunMeta
 from bench.model import Measurement, Phase, State
-from bench.plan.record import JobRecord, dump
+from bench.plan.job_record import JobRecord, dump
 from bench.report.fold import Report, fold
-from bench.report.wire import results_json
+from bench.report.results_document import results_json
 from tests.small_journal import measuring, record
 
 NAMES = ("hit_at_10", "avg_retrieval_score", "accuracy", "accuracy_excl_adversarial")

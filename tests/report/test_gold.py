@@ -8,10 +8,10 @@ from pathlib import Path
 from bench.journal import Reader
 from bench.metrics.overlay import GoldScores
 from bench.model import State
-from bench.plan.record import OverlayRecord
+from bench.plan.job_record import OverlayRecord
 from bench.report import fold, results_json
 from bench.report.fold import JobReport
-from bench.report.gold import gold_notes
+from bench.report.job_notes import gold_notes
 from tests.small_journal import measuring, record
 from tests.told_journal import Told, told
 

@@ -10,9 +10,9 @@ import pytest
 
 from bench.journal import CorpusKind, CorpusRow, Journal, Reader, RunState
 from bench.model import Call, Measurement, State
-from bench.plan.record import JobRecord
+from bench.plan.job_record import JobRecord
 from bench.report.fold import JobReport, fold
-from bench.report.gathering import Counts, job_facts, measures
+from bench.report.job_data import Counts, job_facts, measures
 from tests.small_journal import measuring, record
 from tests.told_journal import AT, Told, call, rows_of, told
 

@@ -16,19 +16,17 @@ from hypothesis import strategies as st
 from bench.journal import RunState
 from bench.journal.results_db import JobSummary, MetricSummary
 from bench.metrics import open_metrics
-from bench.metrics.facts import labels_of
+from bench.metrics.fold_input import labels_of
 from bench.model import Measurement
-from bench.report import rowtests
-from bench.report.choosing import _together
+from bench.report import comparison_tests as rowtests
+from bench.report.comparability import like_for_like
 from bench.report.compare import compare_sides
-from bench.report.compareview import comparison_grids, comparison_json
-from bench.report.comparison import PairComparison
+from bench.report.comparison import PairComparison, gated
+from bench.report.comparison_data import Side, _together
+from bench.report.comparison_tests import LEVEL, Pairs
+from bench.report.comparison_text import comparison_grids, comparison_json
 from bench.report.fold import IsolationProof, JobReport, Report
 from bench.report.leaderboard import VIEWS, Place, board_csv, board_grids, board_json, saying, tables_of
-from bench.report.likeforlike import like_for_like
-from bench.report.regression import gated
-from bench.report.rowtests import LEVEL, Pairs
-from bench.report.sides import Side
 from bench.report.tables import matrix, overview
 from tests.small_journal import measuring, record
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.errors import UsageError
-from bench.plan.record import ModelNames
+from bench.plan.job_record import ModelNames
 from bench.report.leaderboard import VIEWS, board_csv, board_grids, board_json, load_board, saying, tables_of
 from bench.report.summary import rebuild
 from tests.small_journal import Job, made, measuring, record

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from bench.journal import RunState
-from bench.plan.record import ModelNames
-from bench.report.choosing import Target, sides_of
+from bench.plan.job_record import ModelNames
+from bench.report.comparability import LikeForLike, like_for_like, shown
 from bench.report.compare import compare_sides
-from bench.report.likeforlike import LikeForLike, like_for_like, shown
-from bench.report.sides import Side
+from bench.report.comparison_data import Side, Target, sides_of
 from tests.small_journal import RECORD, Job, made, measuring, record
 
 VALUES: Mapping[str, float] = {f"q{at}": float(at % 2) for at in range(10)}

@@ -10,12 +10,10 @@ import pytest
 
 from bench.config.run import RunRequest
 from bench.journal import Resume, RunMeta
-from bench.report.choosing import Target, sides_of
 from bench.report.compare import compare_sides
-from bench.report.compareview import comparison_grids, comparison_json, conclusions
 from bench.report.comparison import Comparisons
-from bench.report.load import load_of
-from bench.report.sides import Side
+from bench.report.comparison_data import Side, Target, load_of, sides_of
+from bench.report.comparison_text import comparison_grids, comparison_json, conclusions
 from tests.small_journal import Job, made, measuring, record
 from tests.told_journal import AT
 

@@ -10,11 +10,10 @@ import pytest
 
 from bench.errors import UsageError
 from bench.journal import Reader
-from bench.metrics.loss import LossKind
+from bench.metrics.failure_reason import LossKind
 from bench.model import State, Verdict
-from bench.plan.record import ModelNames, OverlayRecord
-from bench.report.failures import Losses, lost_items
-from bench.report.failureview import SHOWN_ITEMS, losses_grids, losses_json
+from bench.plan.job_record import ModelNames, OverlayRecord
+from bench.report.failures import SHOWN_ITEMS, Losses, losses_grids, losses_json, lost_items
 from bench.report.fold import fold
 from tests.small_journal import record
 from tests.told_journal import RIGHT, WRONG, Told, told

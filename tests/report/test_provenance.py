@@ -11,9 +11,9 @@ import pytest
 
 from bench.journal import CorpusKind, CorpusRow, Journal, Reader, RunState
 from bench.model import Call, Phase, Usage
-from bench.plan.record import JobRecord, ModelNames
+from bench.plan.job_record import JobRecord, ModelNames
 from bench.report.fold import fold
-from bench.report.wire import results_json
+from bench.report.results_document import results_json
 from tests.small_journal import measuring, record
 from tests.told_journal import AT, Told, call, told
 

@@ -10,11 +10,11 @@ import pytest
 
 from bench.errors import UsageError
 from bench.metrics import open_metrics
-from bench.report import rowtests
-from bench.report.choosing import Target, sides_of
+from bench.report import comparison_tests as rowtests
 from bench.report.compare import compare_sides
 from bench.report.comparison import PairComparison
-from bench.report.rowtests import Pairs, can_be_paired, is_time
+from bench.report.comparison_data import Target, sides_of
+from bench.report.comparison_tests import Pairs, can_be_paired, is_time
 from tests.small_journal import Job, made, measuring, record
 
 ITEMS = [f"q{at:03d}" for at in range(240)]

@@ -14,11 +14,10 @@ from bench.errors import JournalError
 from bench.journal import Journal, Reader, RunState
 from bench.model import Phase, State
 from bench.report import fold
-from bench.report.progress import standing
 from bench.report.publish import publish, replace_lines, replace_text
-from bench.report.runs import list_runs
+from bench.report.results_document import report_json
+from bench.report.status import list_runs, standing
 from bench.report.summary import FILE, rebuild, remember
-from bench.report.wire import report_json
 from tests.small_journal import measuring, record
 from tests.told_journal import AT, Told, call, told
 

@@ -16,13 +16,12 @@ from bench.journal import RunState
 from bench.journal.records import Spent
 from bench.metrics.overlay import GoldScores
 from bench.model import Interval, Measurement, State, Usage
-from bench.plan.record import ModelNames, OverlayRecord
+from bench.plan.job_record import ModelNames, OverlayRecord
 from bench.report.fold import IsolationProof, JobReport, Report
-from bench.report.page import grids_page, results_page
 from bench.report.publish import report_markdown
-from bench.report.rendering import CSV_HEAD, csv_text, markdown
+from bench.report.rendering import CSV_HEAD, csv_text, grids_page, markdown, results_page
+from bench.report.results_document import done_job, metric_json, report_json, results_json
 from bench.report.tables import Grid, breakdown, job_texts, matrix, number, overview, safe_row, with_interval
-from bench.report.wire import done_job, metric_json, report_json, results_json
 from bench.visible import HIDDEN
 from tests.small_journal import measuring, record
 

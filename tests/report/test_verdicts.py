@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from bench.journal import Event
-from bench.report.choosing import Target, sides_of
 from bench.report.compare import compare_sides
-from bench.report.compareview import comparison_grids, comparison_json, conclusions
-from bench.report.comparison import Comparisons, Row
-from bench.report.verdicts import amount, conclusion, finding_of, p_text, verdict_of
+from bench.report.comparison import Comparisons, Row, amount, conclusion, finding_of, p_text, verdict_of
+from bench.report.comparison_data import Target, sides_of
+from bench.report.comparison_text import comparison_grids, comparison_json, conclusions
 from bench.stats import Comparison
 from tests.small_journal import Job, made, record
 
@@ -131,7 +130,7 @@ async def test_a_correction_that_matters_is_told_beside_the_plain_p(tmp_path: Pa
 
 
 async def test_the_noise_of_a_calibrated_judge_is_appended(tmp_path: Path) -> None:
-    from bench.plan.record import ModelNames
+    from bench.plan.job_record import ModelNames
 
     models = ModelNames(embedding=None, answering="acme/m1", judge="acme/j")
     changes = {"models": models, "evaluators": ("llm-judge",)}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.journal import Reader
-from bench.plan.record import read
+from bench.plan.job_record import read
 from tests.scenarios.program import bench
 from tests.small_world import World
 

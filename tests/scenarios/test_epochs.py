@@ -14,8 +14,7 @@ from bench.engine.progress import Progress
 from bench.journal import RunState
 from bench.journal.results_db import ResultsDb
 from bench.model import FAILED_STATES, State
-from bench.report.progress import standing
-from bench.report.runs import list_runs
+from bench.report.status import list_runs, standing
 from bench.report.summary import FILE, rebuild
 from tests.scenarios.program import bench
 from tests.small_world import World

@@ -20,14 +20,14 @@ from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 
 from bench.config.benchmark import BenchmarkFile
+from bench.config.benchmark_manifest import Manifest
 from bench.config.catalog import Catalog
-from bench.config.manifest import Manifest
+from bench.config.file import keys_of
 from bench.config.run import RunRequest
-from bench.config.source import keys_of
-from bench.datasets.describing import describe, item_lines, memory_lines
+from bench.datasets.dataset import describe, item_lines, memory_lines
 from bench.errors import BenchError
 from bench.plan import make_plan
-from bench.plan.record import records
+from bench.plan.job_record import records
 from bench.settings import Environment
 from tests.datasets.test_every_named_path import paths_of
 from tests.scenarios.program import bench

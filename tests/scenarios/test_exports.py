@@ -14,7 +14,7 @@ import pytest
 
 from bench.journal import Entry, Journal, Key, RunMeta, RunState
 from bench.model import Phase, State, Verdict
-from bench.plan.record import dump
+from bench.plan.job_record import dump
 from tests.scenarios.program import PEAK, clean, told
 from tests.small_journal import record
 

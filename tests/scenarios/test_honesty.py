@@ -13,8 +13,8 @@ from bench.errors import IdentityError
 from bench.journal import Reader, RunState
 from bench.model import State
 from bench.report import fold
+from bench.report.results_document import results_json
 from bench.report.tables import overview
-from bench.report.wire import results_json
 from tests.scenarios.left import forgetful_in, receipt_of
 from tests.scenarios.program import bench
 from tests.small_world import WAITING, World
@@ -385,7 +385,7 @@ async def reported(world: World, run_id: str) -> tuple[dict[str, Any], list[str]
 async def searches(world: World, run_id: str) -> list[dict[str, object]]:
     """What every search of the one job came to."""
     from bench.model import Phase
-    from bench.plan.record import read
+    from bench.plan.job_record import read
 
     async with Reader.open(world.workspace / "checkpoints" / run_id) as reader:
         (job,) = read(reader.meta.extra)

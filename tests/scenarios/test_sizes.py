@@ -12,7 +12,7 @@ import pytest
 
 from bench.journal import Entry, Journal, Key, RunMeta, RunState
 from bench.model import Phase, State
-from bench.plan.record import dump
+from bench.plan.job_record import dump
 from tests.scenarios.program import PEAK, clean, told
 from tests.small_journal import record
 from tests.small_world import World

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.settings.showing import is_secret, shown, without_password
+from bench.settings import is_secret, shown, without_password
 
 H = "[redacted]"
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bench import stats
 from bench.model import Interval
 from bench.stats import Comparison
-from bench.stats.comparing import ratio, ratio_interval
+from bench.stats.comparison import ratio, ratio_interval
 
 Side = Mapping[str, float | None]
 

@@ -10,7 +10,7 @@ from itertools import product
 import pytest
 
 from bench import stats
-from bench.stats import maxt
+from bench.stats import significance as maxt
 
 
 def by_definition(rows: Sequence[Sequence[float]]) -> list[float]:

@@ -185,7 +185,7 @@ def test_clusters_that_differ_widen_the_interval_of_a_median() -> None:
 
 @pytest.mark.parametrize("p", [10, 50, 90])
 def test_a_weighted_rank_is_that_of_the_clusters_written_out(p: float) -> None:
-    from bench.stats.resampling import _weighted_rank
+    from bench.stats.intervals import _weighted_rank
 
     rng = random.Random(p)
     pairs = sorted((rng.choice([1.0, 2.0, 3.0, 5.0, 8.0]), rng.randrange(4)) for _ in range(30))

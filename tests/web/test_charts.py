@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.web.charts import Measured, frontier, intervals, latencies, pace, scatter
-from bench.web.charts.frontier import NARROW, _box, _meet
-from bench.web.charts.scales import from_zero, nice_top, over
-from bench.web.times import EDGES, histogram, spread
+from bench.web.charts import NARROW, Measured, _box, _meet, frontier, intervals, latencies, pace, scatter
+from bench.web.formatting import from_zero, nice_top, over
+from bench.web.run_documents import EDGES, histogram, spread
 
 POSITIVE = st.floats(min_value=1e-6, max_value=1e9)
 

@@ -12,7 +12,7 @@ import pytest
 
 from bench.journal import Event, Journal, RunState
 from bench.model import Phase, State, Verdict
-from bench.plan.record import ModelNames, OverlayRecord
+from bench.plan.job_record import ModelNames, OverlayRecord
 from bench.report.summary import rebuild
 from tests.small_journal import measuring, record
 from tests.small_world import PROVIDER

@@ -9,7 +9,7 @@ import pytest
 
 from bench.web.charts import RowChart, Scatter
 from bench.web.figures import board_charts, jobs_of, run_charts, shown_metric, type_chart
-from bench.web.times import spread
+from bench.web.run_documents import spread
 
 Json = dict[str, Any]
 

@@ -10,9 +10,9 @@ import pytest
 
 from bench.journal import Event
 from bench.model import Phase, State, Verdict
-from bench.plan.record import ModelNames
+from bench.plan.job_record import ModelNames
 from bench.report.summary import rebuild
-from bench.web.ids import slug_of
+from bench.web.errors import slug_of
 from tests.small_journal import measuring, record
 from tests.told_journal import Told, call, told
 from tests.web.test_pages import checked

@@ -12,8 +12,8 @@ import anyio
 import pytest
 
 from bench.errors import UsageError
-from bench.web import openapi
-from bench.web.serving import Settings, open_site
+from bench.web import api as openapi
+from bench.web.app import Settings, open_site
 from tests.small_journal import record
 from tests.told_journal import Told, told
 from tests.web.workspaces import Visit, visiting

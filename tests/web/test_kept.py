@@ -10,10 +10,9 @@ import anyio
 import pytest
 
 from bench.errors import BenchError, JournalError, UsageError
-from bench.web.apart import NICE, apart, aside, read, told
-from bench.web.comparisons import comparison_of
-from bench.web.kept import MOST, SMALL_ITEMS, Json, Kept, stamp_of
-from bench.web.reports import document_of
+from bench.web.cache import MOST, NICE, SMALL_ITEMS, Json, Kept, apart, aside, read, stamp_of, told
+from bench.web.comparison_documents import comparison_of
+from bench.web.run_documents import document_of
 
 ONE, TWO = ((1, 1),), ((2, 2),)
 

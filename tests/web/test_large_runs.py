@@ -10,7 +10,10 @@ import pytest
 
 from bench.journal import Journal, RunState
 from bench.model import State
-from bench.web import apart, kept, receiptviews, reports
+from bench.web import cache as apart
+from bench.web import cache as kept
+from bench.web import run_documents as reports
+from bench.web import workspace_documents as receiptviews
 from tests.small_journal import record
 from tests.told_journal import Told, rows_of, told
 from tests.web.workspaces import Visit, visiting

@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from bench.errors import Locked
-from bench.web.orders import Order, Orders
+from bench.web.service import Order, Orders
 from tests.small_world import World
 from tests.web.workspaces import ServiceProcess, run_demo, visiting
 

@@ -15,8 +15,7 @@ from bench.errors import BenchError, UsageError
 from bench.journal import Journal, Reader, RunState
 from bench.settings import Environment
 from bench.web.admission import admit
-from bench.web.orders import Order, Orders
-from bench.web.service import Service
+from bench.web.service import Order, Orders, Service
 from tests.small_journal import record
 from tests.small_world import World
 from tests.told_journal import Told, told
@@ -161,7 +160,7 @@ async def test_a_cancelled_run_is_stopped_and_says_so(tmp_path: Path, slow: dict
 
 
 async def test_a_run_of_another_process_is_paused_and_never_resumed_here(tmp_path: Path) -> None:
-    from bench.web.faults import Refused
+    from bench.web.errors import Refused
 
     folder = await told(tmp_path, "r1", [(record("x"), [Told(item="q1")])], state=RunState.PAUSED)
     async with serving(tmp_path) as service, Journal.resume(folder) as journal:

@@ -12,9 +12,8 @@ import pytest
 
 from bench.errors import Locked, UsageError
 from bench.settings import Environment
-from bench.web import openapi
-from bench.web.serving import OpenSite, Settings, open_site, serve_until_signal
-from bench.web.warming import warm
+from bench.web import api as openapi
+from bench.web.app import OpenSite, Settings, open_site, serve_until_signal, warm
 from tests.small_journal import record
 from tests.told_journal import Told, told
 
@@ -34,7 +33,7 @@ async def test_a_signal_ends_a_site_with_its_code(tmp_path: Path, number: signal
 
 
 async def test_a_service_tells_its_login_and_what_it_goes_on_with(tmp_path: Path) -> None:
-    from bench.web.orders import Order, Orders
+    from bench.web.service import Order, Orders
 
     with Orders.open(tmp_path) as orders:
         orders.add(Order(run_id="later", request={"benchmarks": ["nope"]}))
@@ -82,7 +81,7 @@ async def test_what_a_first_visitor_would_wait_for_is_done_whatever_the_configs(
     broken.write_text("x: [")
     await warm(tmp_path)
     await warm(tmp_path / "nowhere")
-    assert {"bench.receipt.verify", "bench.report.compareview"} <= sys.modules.keys()
+    assert {"bench.receipt.verify", "bench.report.comparison_text"} <= sys.modules.keys()
     assert openapi.document.cache_info().currsize == 1
 
 

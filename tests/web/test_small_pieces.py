@@ -17,18 +17,16 @@ from bench.errors import BenchError, ConfigError, DiskFull, IdentityError, Journ
 from bench.metrics.latency import attempt_us
 from bench.settings import Environment
 from bench.visible import HIDDEN, visible
-from bench.web import text
+from bench.web import formatting as text
 from bench.web.admission import admit
-from bench.web.charts import Measured, intervals, latencies, pace, scatter
-from bench.web.charts.frontier import LABEL_CHARS
-from bench.web.charts.scales import from_zero, nice_top, over, plain
-from bench.web.faults import Busy, NotFound, Refused, status_of
-from bench.web.ids import BadId, check_path, item_of, run_id, slug_of
-from bench.web.kept import SMALL_ITEMS, patience, stamp_of
-from bench.web.render import query_of
-from bench.web.serving import is_loopback, learn_secrets
-from bench.web.times import PARTS, histogram, spread
-from bench.web.tokens import SHORTEST, Secret, same
+from bench.web.app import is_loopback, learn_secrets
+from bench.web.cache import SMALL_ITEMS, patience, stamp_of
+from bench.web.charts import LABEL_CHARS, Measured, intervals, latencies, pace, scatter
+from bench.web.errors import BadId, Busy, NotFound, Refused, check_path, item_of, run_id, slug_of, status_of
+from bench.web.formatting import from_zero, nice_top, over, plain
+from bench.web.rendering import query_of
+from bench.web.run_documents import PARTS, histogram, spread
+from bench.web.security import SHORTEST, Secret, same
 
 # ------------------------------------------------------------------------------ ids
 

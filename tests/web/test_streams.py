@@ -17,7 +17,7 @@ import pytest
 from bench.journal import Event, Journal, Reader, RunState
 from bench.model import State
 from bench.web import stream as streaming
-from bench.web.site import Site
+from bench.web.app_state import Site
 from tests.small_journal import record
 from tests.told_journal import Told, rows_of, told
 from tests.web.workspaces import Visit, visiting

@@ -26,7 +26,7 @@ import aiohttp
 from yarl import URL
 
 from bench.settings import Environment
-from bench.web.serving import OpenSite, Settings, open_site
+from bench.web.app import OpenSite, Settings, open_site
 
 
 @dataclass

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench.model import Hit, Query, Space
-from bench.providers.builtin.face import BuiltIn
+from bench.providers.builtin.base import BuiltIn
 from bench.providers.builtin.store import Store
 
 

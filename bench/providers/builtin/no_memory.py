@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench.model import Found, Hit, Ingested, Memory, Query, Space
-from bench.providers.builtin.face import BuiltIn
-from bench.providers.builtin.store import Store
-from bench.providers.builtin.work import measured
+from bench.providers.builtin.base import BuiltIn
+from bench.providers.builtin.store import Store, measured
 
 
 class NoMemory(BuiltIn):

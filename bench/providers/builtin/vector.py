@@ -13,7 +13,7 @@ from operator import mul
 from typing import TYPE_CHECKING
 
 from bench.model import Hit, Ingested, Memory, Query, Space
-from bench.providers.builtin.face import BuiltIn
+from bench.providers.builtin.base import BuiltIn
 from bench.providers.builtin.store import Store, Stored
 from bench.providers.embedding import Vectors, normalised
 from bench.providers.protocol import ProviderContext

@@ -4,22 +4,37 @@ Example::
 
     reading = HitReading.of(config.endpoints.search.response, "search.response")
     reading.read(answer, space)            # [Hit(id="m1", content="...", score=0.71, source_ids=("a7",)), ...]
+
+Asking: one search, or pages of it, cut to k.
+
+Example::
+
+    found = await Searching.of(wire, config, config.endpoints.search, shape, None).search(space, query)
+    found.requested, found.returned, len(found.hits)            # 10, 30, 10
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from bench.config.provider.answers import SearchResponse
-from bench.model import Hit, Space
-from bench.providers.declarative.answer import Answer, Field, as_ids, compact, kind_of
-from bench.providers.declarative.request import Wire
+from bench.config.provider_calls import SearchCall, SearchResponse
+from bench.model import UNREADABLE, Found, Hit, Query, Space
+from bench.providers.adapters import declared_capabilities
+from bench.providers.declarative.request import Wire, Wired
+from bench.providers.declarative.response import Answer, Field, as_ids, compact, kind_of
 from bench.providers.declarative.sources import Marks, Sent, Sources
+from bench.providers.declarative.variables import Shape, of_space
+from bench.providers.embedding import Vectors
+from bench.providers.protocol import Capabilities, within_limits
 from bench.scalars import instant, number
+
+if TYPE_CHECKING:
+    from bench.config.provider import ProviderConfig
+
 
 SHOWN_VALUE = 100
 """characters of a value that does not fit"""
@@ -242,3 +257,76 @@ def _chunk(part: object) -> str:
     if isinstance(part, dict):
         return compact(next((part[key] for key in ("content", "text", "chunk") if part.get(key)), part))
     return compact(part)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Searching:
+    """``endpoints.search``, compiled."""
+
+    call: Wired
+    reading: HitReading
+    shape: Shape
+    vectors: Vectors | None
+    constants: Mapping[str, str]
+    capabilities: Capabilities
+    cursor: tuple[Field, str] | None
+    """path of the next page's cursor and the query parameter that carries it"""
+    max_pages: int
+    ids: bool
+
+    @classmethod
+    def of(
+        cls, wire: Wire, config: ProviderConfig, search: SearchCall, shape: Shape, vectors: Vectors | None
+    ) -> Searching:
+        """Compile the search of a config."""
+        page = search.page
+        return cls(
+            call=wire.call("search", search, traffic="search", judged="search"),
+            reading=HitReading.of(search.response, "search.response", wire=wire, threaded=shape.threaded),
+            shape=shape,
+            vectors=vectors,
+            constants=wire.constants,
+            capabilities=declared_capabilities(config),
+            cursor=(Field.at("search.page.cursor", page.cursor), page.param) if page else None,
+            max_pages=page.max_pages if page else 1,
+            ids=config.capabilities.ids and search.response.id_from != "none",
+        )
+
+    async def search(self, space: Space, query: Query) -> Found:
+        """Give at most k hits; ``returned`` counts what came before the cut."""
+        sent, flags = within_limits(query, self.capabilities)
+        embedding = query.embedding or (await self.vectors.query(query.text) if self.vectors else None)
+        values = of_space(space, self.constants, threaded=self.shape.threaded)
+        values |= self.shape.query(sent, embedding=embedding)
+        hits, unreadable = await self._pages(space, values, sent.k)
+        unmapped = sum(not hit.source_ids for hit in hits)
+        return Found(
+            hits=tuple(hits[: query.k]),
+            requested=sent.k,
+            returned=len(hits),
+            unmapped=unmapped,
+            ids_available=self.ids and (self.reading.sources.declared or unmapped < len(hits) or not hits),
+            flags=(*flags, *([UNREADABLE] if unreadable else [])),
+        )
+
+    async def _pages(self, space: Space, values: Mapping[str, object], k: int) -> tuple[list[Hit], bool]:
+        """All hits up to k and whether a score or date of them could not be read."""
+        hits: list[Hit] = []
+        unreadable = False
+        extra: tuple[tuple[str, str], ...] = ()
+        for _ in range(self.max_pages):
+            answer = await self.call.send(values, extra)
+            page = self.reading.read(answer, space) if answer.ok else Page(())
+            hits += page.hits
+            unreadable = unreadable or page.unreadable
+            cursor = self._next(answer)
+            if self.cursor is None or cursor is None or len(hits) >= k:
+                break
+            extra = ((self.cursor[1], cursor),)
+        return hits, unreadable
+
+    def _next(self, answer: Answer) -> str | None:
+        if self.cursor is None or not answer.ok:
+            return None
+        found = self.cursor[0].path.all(answer.tree)
+        return compact(found[0]) if found and found[0] not in (None, "", False) else None

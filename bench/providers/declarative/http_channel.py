@@ -12,14 +12,13 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from bench.config.provider.nodes import JsonLines
-from bench.config.provider.sections import Auth
+from bench.config.provider_body import JsonLines
+from bench.config.provider_sections import Auth
 from bench.errors import ConfigError
 from bench.events import redactor
 from bench.http import Http, Request
-from bench.providers.declarative.answer import Answer
-from bench.providers.declarative.bodyerrors import BodyErrors
 from bench.providers.declarative.request import Filled, Wired
+from bench.providers.declarative.response import Answer, BodyErrors
 from bench.providers.protocol import ProviderContext
 
 if TYPE_CHECKING:

@@ -23,20 +23,18 @@ from mcp import MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.types import CallToolResult, TextContent
 
-from bench.config.findings import did_you_mean
-from bench.config.provider.checks import calls_of
-from bench.config.provider.hosting import Mcp
+from bench.config.file import did_you_mean
+from bench.config.provider import Mcp
+from bench.config.provider_checks import calls_of
 from bench.errors import CA_HINT, CallError, ConfigError, MappingError, Rejected, Unavailable, is_distrusted
 from bench.events import redact
 from bench.http import Http, Response, Timings
-from bench.http.classify import of_status
-from bench.providers.declarative.answer import Answer
-from bench.providers.declarative.bodyerrors import BodyErrors
-from bench.providers.declarative.mcp_session import Gone, Session, root_of
+from bench.http.errors import of_status
+from bench.providers.declarative.mcp_session import Gone, Noise, Session, root_of
 from bench.providers.declarative.request import Filled, Wired
-from bench.providers.declarative.stdio_noise import Noise
+from bench.providers.declarative.response import Answer, BodyErrors
 from bench.providers.protocol import ProviderContext
-from bench.settings.showing import shown
+from bench.settings import shown
 
 if TYPE_CHECKING:
     from bench.config.provider import ProviderConfig

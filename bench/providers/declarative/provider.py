@@ -16,21 +16,18 @@ from bench.errors import ConfigError
 from bench.model import Found, Hit, Ingested, Memory, Query, Readiness, Space
 from bench.providers.adapters import declared_capabilities
 from bench.providers.batching import cut_as
-from bench.providers.declarative.answer import Field, compact
-from bench.providers.declarative.clearing import Clearing
-from bench.providers.declarative.hits import HitReading
-from bench.providers.declarative.ingesting import Adding, Reading, run_steps
-from bench.providers.declarative.preparing import Preparing
+from bench.providers.declarative.hits import HitReading, Searching
+from bench.providers.declarative.ingest import Adding, Reading, run_steps
+from bench.providers.declarative.lifecycle import Clearing, Preparing, Watch, counted, waiting_of
 from bench.providers.declarative.request import Wire, Wired
-from bench.providers.declarative.searching import Searching
+from bench.providers.declarative.response import Field, compact
 from bench.providers.declarative.variables import Shape, of_space
-from bench.providers.declarative.waiting import Watch, counted, waiting_of
 from bench.providers.embedding import Vectors
 from bench.providers.protocol import Batching, Capabilities, Durability, OnUnknown, ProviderContext, merge_captures
 
 if TYPE_CHECKING:
     from bench.config.provider import ProviderConfig
-    from bench.config.provider.calls import Call, Endpoints
+    from bench.config.provider_calls import Call, Endpoints
 
 
 class Declarative:

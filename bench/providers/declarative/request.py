@@ -5,38 +5,96 @@
     wire = Wire.of(config, context)
     add = wire.call("add", config.endpoints.add, traffic="add")
     answer = await add.send({"runTag": "ns", "content": "Ana lives in Lisbon."})
+
+``endpoints.health``: the first call of a run waits until the service has loaded; 503 means not yet.
+
+It is asked when something is first needed and not when the provider is opened, so that a service that is down fails
+its own corpora and no other provider's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 from urllib.parse import quote
 
-from bench.config.provider.calls import Call, Part
-from bench.config.provider.nodes import ABSENT, Missing, Node, Scope, Text, as_text
-from bench.config.provider.trees import Compiler
-from bench.errors import ConfigError, MappingError
+import anyio
+
+from bench.config.provider_body import ABSENT, Compiler, Missing, Node, Scope, Text, as_text
+from bench.config.provider_calls import Call, Part
+from bench.errors import ConfigError, MappingError, Unavailable
 from bench.http import Endpoint
 from bench.http import Part as HttpPart
 from bench.http.message import SAFE_TO_REPEAT
-from bench.providers.declarative.answer import WHOLE, Answer, Field, compact
-from bench.providers.declarative.bodyerrors import Judged
-from bench.providers.declarative.health import Health
+from bench.providers.declarative.response import WHOLE, Answer, Field, Judged, compact
 from bench.providers.endpoints import Traffic, endpoints_of
 from bench.providers.protocol import ProviderContext
 from bench.settings import VARIABLE
-from bench.values import dataclass
+from bench.values import dataclass as value_dataclass
 
 if TYPE_CHECKING:
     from bench.config.provider import ProviderConfig
+    from bench.config.provider_calls import HealthCall
+
+
+LOADING = 503
+FIRST_PAUSE_S = 0.2
+LONGEST_PAUSE_S = 2.0
+
+
+@dataclass(slots=True)
+class Health:
+    """Whether the service has said that it is ready."""
+
+    call: Wired
+    value: Field | None
+    timeout_s: float
+    passed: bool = False
+    lock: anyio.Lock = field(default_factory=anyio.Lock)
+    """keeps true that one caller asks and the others wait for its answer"""
+
+    @classmethod
+    def of(cls, wire: Wire, health: HealthCall) -> Health:
+        """Compile the call."""
+        return cls(
+            call=wire.call("health", health, traffic="status", ok=(LOADING,)),
+            value=Field.at("health.value", health.value) if health.value else None,
+            timeout_s=health.ready_timeout_s,
+        )
+
+    async def wait(self) -> None:
+        """Return once the service is ready.
+
+        Raises:
+            Unavailable: it still says 503 at the end of the time.
+        """
+        async with self.lock:
+            if not self.passed:
+                await self._ask()
+                self.passed = True
+
+    async def _ask(self) -> None:
+        pause_s = FIRST_PAUSE_S
+        with anyio.move_on_after(self.timeout_s):
+            while True:
+                answer = await self.call.exchange({})
+                if answer.status != LOADING:
+                    if self.value is not None:
+                        answer.one(self.value)
+                    return
+                await anyio.sleep(pause_s)
+                pause_s = min(pause_s * 1.5, LONGEST_PAUSE_S)
+        name = self.call.endpoint.name.rpartition(".")[0]
+        raise Unavailable(f"{name} answers {LOADING} for {self.timeout_s:g} s", hint="is it still loading?")
+
 
 DOTS = frozenset({".", ".."})
 KEPT_IN_PATHS = "/%:@!$&'()*+,;=~?"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_dataclass(frozen=True, slots=True, kw_only=True)
 class Filled:
     """A call with its variables filled in."""
 
@@ -61,7 +119,7 @@ class Channel(Protocol):
         ...
 
 
-@dataclass(slots=True)
+@value_dataclass(slots=True)
 class Wire:
     """What all calls of one provider share."""
 
@@ -127,7 +185,7 @@ Form = Mapping[str, tuple[Node, Node | None, str | None]]
 """multipart field -> content, file name, content type"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_dataclass(frozen=True, slots=True, kw_only=True)
 class Wired:
     """One compiled call."""
 

@@ -12,13 +12,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 
 from bench.config.jsonpath import Path, compile_path
-from bench.config.patterns import LONGEST_TEXT
-from bench.config.provider.answers import IdForm, SearchResponse
-from bench.config.provider.nodes import Node, Scope, Text
-from bench.config.provider.trees import Compiler
+from bench.config.provider_body import Compiler, Node, Scope, Text
+from bench.config.provider_calls import IdForm, SearchResponse
+from bench.config.value_rules import LONGEST_TEXT
 from bench.model import Hit, Space
-from bench.providers.declarative.answer import Answer, as_ids, compact
 from bench.providers.declarative.request import Wire
+from bench.providers.declarative.response import Answer, as_ids, compact
 from bench.providers.declarative.variables import BENCH_ID, HASHES, known_ids, of_space
 from bench.values import dataclass
 

@@ -15,10 +15,9 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from bench.providers.doctor.examination import Examination
+from bench.providers.doctor.examination import Check, DoctorReport, Examination
 from bench.providers.doctor.questions import QUESTIONS
-from bench.providers.doctor.report import Check, DoctorReport
-from bench.providers.opening import open_provider
+from bench.providers.factory import open_provider
 from bench.providers.protocol import ProviderContext
 
 if TYPE_CHECKING:

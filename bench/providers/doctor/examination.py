@@ -1,4 +1,7 @@
-"""The namespaces of an examination, and what every question needs: fill one, wait for it, search it."""
+"""The namespaces of an examination, and what every question needs: fill one, wait for it, search it.
+
+What an examination found: one answer a question, and whether all of them are good.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import anyio
 
@@ -15,12 +18,62 @@ from bench.errors import BenchError, CallError, NotReady, Unavailable
 from bench.events import redact
 from bench.model import Found, Hit, Ingested, Memory, Query, Space
 from bench.providers.batching import batches, cut_as, pieces
-from bench.providers.doctor.report import Check, Outcome
+from bench.providers.namespaces import namespace
 from bench.providers.protocol import Counts, Finishes, Prepares, Provider, merge_captures, merge_ingested
-from bench.providers.scoping import namespace
 
 if TYPE_CHECKING:
     from bench.config.provider import ProviderConfig
+
+
+Outcome = Literal["pass", "fail", "skip"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One question and its answer."""
+
+    name: str
+    outcome: Outcome
+    detail: str = ""
+    latency_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoctorReport:
+    """The answers in order."""
+
+    provider: str
+    version: str
+    checks: tuple[Check, ...]
+    refused: bool = False
+    """the provider refuses the key, or the plan is used up: nobody can say whether the rest would pass"""
+    hung: Check | None = None
+    """the question to which no answer came in time"""
+    address: str = ""
+    """where the service is; empty for one without an address"""
+
+    @property
+    def ok(self) -> bool:
+        """True when no check failed; a skipped one says why."""
+        return all(check.outcome != "fail" for check in self.checks)
+
+    def as_json(self) -> dict[str, object]:
+        """The tree of ``bench doctor --json``."""
+        return {
+            "provider": self.provider,
+            "version": self.version,
+            "ok": self.ok,
+            "checks": [
+                {
+                    "name": check.name,
+                    "outcome": check.outcome,
+                    "detail": check.detail,
+                    "latency_ms": round(check.latency_ms, 3),
+                }
+                for check in self.checks
+            ],
+        }
+
 
 FACTS = (
     ("Ana moved to Lisbon in May because of a new job at a harbour office.", datetime(2023, 5, 8, 13, 56, tzinfo=UTC)),

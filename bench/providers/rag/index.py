@@ -5,15 +5,29 @@ Example::
     await index.put("ns", [Piece(id="m1#0", memory="m1", text="Ana lives in Lisbon.", vector=(0.6, 0.8))])
     likeness = await index.alike("ns", (1.0, 0.0))
     likeness.chunks["m1#0"]                                     # 0.6
+
+The index in this process: a file of JSON lines a namespace, read once, searched exactly.
+
+A line is a piece, or the memories that were forgotten; the last line of an id counts, so that writing a batch again
+after a crash is harmless. A torn last line is what a crash leaves: it is not read.
 """
 
 from __future__ import annotations
 
+import base64
+import json
+import os
+from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import asdict, dataclass, field, replace
+from operator import mul
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import quote
 
-from bench.providers.embedding import Vector
+import anyio.to_thread
+
+from bench.providers.embedding import Vector, normalised
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,3 +85,147 @@ class Index(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+READ_NAMESPACES = 4
+"""namespaces that stay in memory"""
+
+
+@dataclass(slots=True)
+class Held:
+    """One namespace in memory."""
+
+    pieces: dict[str, Piece] = field(default_factory=dict)
+    vectors: dict[str, array[float]] = field(default_factory=dict)
+    questions: dict[str, list[array[float]]] = field(default_factory=dict)
+
+    def take(self, piece: Piece) -> None:
+        self.pieces[piece.id] = replace(piece, vector=(), question_vectors=())
+        self.vectors[piece.id] = array("f", normalised(piece.vector))
+        self.questions[piece.id] = [array("f", normalised(vector)) for vector in piece.question_vectors]
+
+    def drop(self, memories: Sequence[str]) -> None:
+        for key in [key for key, piece in self.pieces.items() if piece.memory in memories]:
+            del self.pieces[key], self.vectors[key], self.questions[key]
+
+
+class Files:
+    """Files below a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._held: dict[str, Held] = {}
+
+    def path(self, namespace: str) -> Path:
+        """The file of a namespace, wherever its name would lead."""
+        return self._folder / f"{quote(namespace, safe='')}.jsonl"
+
+    async def put(self, namespace: str, pieces: Sequence[Piece]) -> None:
+        """Append a batch durably."""
+        held = await self._read(namespace)
+        await self._append(namespace, [_packed(piece) for piece in pieces])
+        for piece in pieces:
+            held.take(piece)
+
+    async def pieces(self, namespace: str) -> Mapping[str, Piece]:
+        """Every piece in the order of writing."""
+        return (await self._read(namespace)).pieces
+
+    async def alike(self, namespace: str, vector: Vector) -> Likeness:
+        """Cosines of everything."""
+        held = await self._read(namespace)
+        wanted = array("f", normalised(vector))
+        return Likeness(
+            chunks={key: sum(map(mul, wanted, one)) for key, one in held.vectors.items()},
+            questions={
+                key: max(sum(map(mul, wanted, one)) for one in vectors)
+                for key, vectors in held.questions.items()
+                if vectors
+            },
+        )
+
+    async def forget(self, namespace: str, memories: Sequence[str]) -> None:
+        """Remove the pieces of some memories."""
+        if not self.path(namespace).exists():
+            return
+        held = await self._read(namespace)
+        await self._append(namespace, [{"forget": list(memories)}])
+        held.drop(memories)
+
+    async def clear(self, namespace: str) -> int:
+        """Delete the file."""
+        count = len((await self._read(namespace)).pieces)
+        self._held.pop(namespace, None)
+        self.path(namespace).unlink(missing_ok=True)
+        return count
+
+    async def close(self) -> None:
+        """Nothing is open between calls."""
+        self._held.clear()
+
+    async def _append(self, namespace: str, rows: Sequence[Mapping[str, object]]) -> None:
+        text = "".join(json.dumps(row, ensure_ascii=True, separators=(",", ":")) + "\n" for row in rows)
+        await anyio.to_thread.run_sync(_write, self.path(namespace), text)
+
+    async def _read(self, namespace: str) -> Held:
+        held = self._held.pop(namespace, None)
+        if held is None:
+            held = Held()
+            for row in await anyio.to_thread.run_sync(_rows, self.path(namespace)):
+                if "forget" in row:
+                    held.drop(row["forget"])
+                else:
+                    held.take(_unpacked(row))
+        self._held[namespace] = held
+        while len(self._held) > READ_NAMESPACES:
+            del self._held[next(iter(self._held))]
+        return held
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a+b") as file:
+        end = file.seek(0, os.SEEK_END)
+        if end:
+            file.seek(end - 1)
+            if file.read(1) != b"\n":  # a crash tore the last line: leave it alone on its own line
+                file.write(b"\n")
+        file.write(text.encode())
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    """The lines that can be read; they are ours, so their types are known."""
+    if not path.exists():
+        return []
+    found: list[dict[str, Any]] = []
+    for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
+        try:
+            found.append(json.loads(line))
+        except ValueError:
+            continue
+    return found
+
+
+def _packed(piece: Piece) -> dict[str, object]:
+    row = asdict(piece)
+    row["vector"] = _pack(piece.vector)
+    row["question_vectors"] = [_pack(vector) for vector in piece.question_vectors]
+    return row
+
+
+def _unpacked(row: dict[str, Any]) -> Piece:
+    lists = {name: tuple(row[name]) for name in ("questions", "flags")}
+    vectors = {"vector": _unpack(row["vector"]), "question_vectors": tuple(map(_unpack, row["question_vectors"]))}
+    return Piece(**{**row, **lists, **vectors})
+
+
+def _pack(vector: Vector) -> str:
+    return base64.b64encode(array("f", vector).tobytes()).decode()
+
+
+def _unpack(text: str) -> Vector:
+    found = array("f")
+    found.frombytes(base64.b64decode(text))
+    return tuple(found)

@@ -21,10 +21,8 @@ from bench.model import Found, Hit, Ingested, Memory, Model, Query, Readiness, S
 from bench.providers.adapters import local_of
 from bench.providers.embedding import Vectors
 from bench.providers.protocol import Durability, ProviderContext, Waiting
-from bench.providers.rag.chunking import chunks
-from bench.providers.rag.files import Files
-from bench.providers.rag.index import Index, Likeness, Piece
-from bench.providers.rag.ranking import bm25, fused, ordered, scaled, weighted
+from bench.providers.rag.chunks import bm25, chunks, fused, ordered, scaled, weighted
+from bench.providers.rag.index import Files, Index, Likeness, Piece
 from bench.providers.rag.settings import RagLocal
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import Literal, Self
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
 
-from bench.config.source import ConfigModel
+from bench.config.file import ConfigModel
 
 
 class Database(ConfigModel):

@@ -9,11 +9,8 @@ Pure values from the derived database, for the command line and the web pages al
 
 from __future__ import annotations
 
-from bench.report.leaderboard.documents import board_csv, board_json
-from bench.report.leaderboard.grids import board_grids
-from bench.report.leaderboard.places import Place, load_board
-from bench.report.leaderboard.saying import saying
-from bench.report.leaderboard.views import VIEWS, Standing, Table, tables_of
+from bench.report.leaderboard.standings import VIEWS, Place, Standing, Table, load_board, saying, tables_of
+from bench.report.leaderboard.tables import board_csv, board_grids, board_json
 
 __all__ = [
     "VIEWS",

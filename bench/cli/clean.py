@@ -1,0 +1,291 @@
+"""``bench clean``: what runs left at providers, and runs that nobody needs any more.
+
+It lists first and does nothing without ``--yes``. No run is deleted when one of them is refused beforehand; a provider
+that is away then keeps its own run alone. With ``--orphans`` no run goes, and each is cleared for itself.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import anyio
+from cyclopts import Parameter
+
+from bench.cli import console
+from bench.cli.flags import Many
+from bench.cli.global_flags import current
+from bench.cli.status import folder_of
+from bench.errors import BenchError, JournalError, Locked, UsageError
+from bench.journal import Reader
+from bench.journal.paths import CHECKPOINTS, public_logs, run_ids
+
+if TYPE_CHECKING:
+    from bench.plan.leftover import Leftover
+    from bench.settings import Environment
+
+
+def clean(
+    run_id: str | None = None,
+    /,
+    *,
+    older_than: str | None = None,
+    orphans: Annotated[bool, Parameter(negative=())] = False,
+    moved: Many = None,
+    forget: Many = None,
+    yes: Annotated[bool, Parameter(name=["--yes", "-y"], negative=())] = False,
+) -> int:
+    """Delete old runs; lists their sizes first and asks for --yes. A run with left namespaces clears them first.
+
+    Parameters
+    ----------
+    run_id
+        One run.
+    older_than
+        Runs whose journal was not written for that long, for example 30d or 12h.
+    orphans
+        Only clear the namespaces that stopped runs left at providers; delete no run.
+    moved
+        Providers that are the same service at another address: clear what was left there at the new one.
+    forget
+        Providers that are gone for good: give up what was left there; the journal, where it stays (``--orphans``), says
+        so, and that it was not cleared. Without ``--orphans`` it is deleted, and nothing keeps that.
+    yes
+        Really do it.
+    """
+    workspace = current.get().workspace
+    found = [_cleanable(folder) for folder in _chosen(workspace, run_id, older_than, orphans=orphans)]
+    if orphans:
+        found = [one for one in found if one.namespaces and not one.running]
+    services = Services(moved=_names(moved), forgotten=_names(forget))
+    services.refuse_unknown(found)
+    if not current.get().json:
+        for one in found:
+            console.line(one.as_line())
+    if not found:
+        console.note("nothing to clean")
+    else:
+        work = Work(workspace=workspace, environment=_environment(workspace), services=services, orphans=orphans)
+        if not yes:
+            _foretell(work, found)
+            console.note("nothing was changed; add --yes to do it" if orphans else _before_deleting(found))
+        elif orphans:
+            _each(found, partial(_clear, work))
+        else:
+            _delete_all(work, found)
+    if current.get().json:  # what is said to be done is done
+        console.json_value({"done": yes, "runs": [one.as_json() for one in found]})
+    return 0
+
+
+def _environment(workspace: Path) -> Environment:
+    from bench.settings import Environment
+
+    return Environment.load(workspace, current.get().env_file)
+
+
+def _names(given: Sequence[str] | None) -> frozenset[str]:
+    return frozenset(name for text in given or () for name in text.split(","))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """What a user knows of providers and no journal can."""
+
+    moved: frozenset[str]
+    forgotten: frozenset[str]
+
+    def refuse_unknown(self, found: Sequence[Cleanable]) -> None:
+        """Refuse a name at which none of the runs left anything, and one that is said to be both."""
+        both = self.moved & self.forgotten
+        if both:
+            raise UsageError(f"--moved and --forget both name {min(both)}", hint="a service moved or is gone")
+        left = [one for run in found for one in run.left]
+        for name in sorted(self.moved | self.forgotten):
+            if not any(one.is_at((name,)) for one in left):
+                places = sorted({one.provider for one in left})
+                flag = "moved" if name in self.moved else "forget"
+                hint = f"left at: {', '.join(places)}" if places else "nothing is left at any provider"
+                raise UsageError(f"--{flag} {name}: nothing was left there", hint=hint)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What is the same for every run that is cleaned."""
+
+    workspace: Path
+    environment: Environment
+    services: Services
+    orphans: bool
+    """the runs stay"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cleanable:
+    """A run that can go, and what goes with it."""
+
+    folder: Path
+    size: int
+    """bytes"""
+    left: Sequence[Leftover]
+    """at providers; nothing also where the journal cannot tell any more"""
+    readable: bool
+    """the journal can tell what is left"""
+    holder: str | None
+    """the live process that writes it"""
+
+    @property
+    def running(self) -> bool:
+        return self.holder is not None
+
+    @property
+    def namespaces(self) -> int:
+        return sum(len(one.attempts) for one in self.left)
+
+    def as_json(self) -> dict[str, object]:
+        known = self.namespaces if self.readable else None
+        return {"run_id": self.folder.name, "bytes": self.size, "namespaces": known, "running": self.running}
+
+    def as_line(self) -> str:
+        return f"{self.folder.name}  {self.size / 1e6:.1f} MB, {self.standing}"
+
+    @property
+    def standing(self) -> str:
+        """What is left, in words."""
+        where = ", ".join(sorted({one.provider for one in self.left})) or "providers"
+        known = f"{self.namespaces} namespaces left at {where}"
+        return known if self.readable else "what it left at providers is not known"
+
+
+def _cleanable(folder: Path) -> Cleanable:
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    try:
+        holder, left = anyio.run(_held_and_left, folder)
+    except JournalError as problem:
+        fault = problem.message.removesuffix("; it was left as it is")  # it may be deleted in the next line
+        console.note(f"{folder.name}: {fault}")
+        return Cleanable(folder=folder, size=size, left=[], readable=False, holder=None)
+    return Cleanable(folder=folder, size=size, left=left, readable=True, holder=holder)
+
+
+async def _held_and_left(folder: Path) -> tuple[str | None, list[Leftover]]:
+    from bench.plan.leftover import leftovers
+
+    async with Reader.open(folder) as reader:
+        return (await reader.status()).holder, await leftovers(reader)
+
+
+def _chosen(workspace: Path, run_id: str | None, older_than: str | None, *, orphans: bool) -> list[Path]:
+    if run_id is None and older_than is None and not orphans:
+        raise UsageError("which runs?", hint="bench clean RUN_ID, --older-than 30d, or --orphans")
+    if run_id is not None:
+        return [_own(workspace, run_id)]
+    folders = [workspace / CHECKPOINTS / name for name in run_ids(workspace)]
+    if older_than is None:
+        return folders
+    before = datetime.now(UTC) - _span(older_than)
+    return [path for path in folders if (path / "journal.sqlite").stat().st_mtime < before.timestamp()]
+
+
+def _own(workspace: Path, run_id: str) -> Path:
+    """A run of this workspace: what lies around a copied journal is never deleted with it."""
+    folder = folder_of(run_id)
+    if folder.resolve().parent != (workspace / CHECKPOINTS).resolve():
+        raise UsageError(f"{run_id} is no run of this workspace", hint="delete a copied journal yourself")
+    return folder
+
+
+def _span(text: str) -> timedelta:
+    units = {"d": "days", "h": "hours", "m": "minutes"}
+    found = re.fullmatch(r"([0-9]{1,5})([dhm])", text)
+    if found is None:
+        raise UsageError(f"--older-than {text}: expected a span such as 30d or 12h")
+    return timedelta(**{units[found[2]]: int(found[1])})
+
+
+def _before_deleting(found: Sequence[Cleanable]) -> str:
+    runs, them = ("the run", "it") if len(found) == 1 else (f"all {len(found)} runs", "them")
+    kept = f"; --orphans clears the namespaces and keeps {them}" if any(one.namespaces for one in found) else ""
+    return f"nothing was changed; --yes deletes {runs}: journal, report and receipts{kept}"
+
+
+def _foretell(work: Work, found: Sequence[Cleanable]) -> None:
+    """What would be given up, and what refuses to go; nothing is sent."""
+    for one in found:
+        name = one.folder.name
+        given_up = sum(len(left.attempts) for left in one.left if left.is_at(work.services.forgotten))
+        if given_up:
+            kept = "the journal keeps that" if work.orphans else "nothing keeps that, for the journal is deleted"
+            console.note(f"{name}: {given_up} namespaces would be given up, which are not cleared; {kept}")
+        try:
+            _refuse(work, one)
+        except BenchError as problem:
+            console.note(f"{name}: --yes would be refused: {problem}\n  hint: {problem.hint}")
+
+
+def _refuse(work: Work, one: Cleanable) -> None:
+    """Refuse a run that is written by a live process, or whose providers are others by now."""
+    from bench.engine.cleanup import sweepable
+
+    if public_logs(one.folder):
+        raise UsageError(f"{one.folder} holds a public log", hint="move the log to a place of its own first")
+    if one.running:
+        raise Locked(f"run {one.folder.name} is held by {one.holder}", hint=f"bench pause {one.folder.name} first")
+    if one.namespaces:
+        said = partial(sweepable, moved=work.services.moved, forgotten=work.services.forgotten, orphans=work.orphans)
+        anyio.run(said, work.workspace, one.folder, work.environment)
+
+
+def _delete_all(work: Work, found: Sequence[Cleanable]) -> None:
+    """None is touched when one of them is refused; a provider that is away then keeps its own run alone."""
+    for one in found:
+        _refuse(work, one)
+
+    def deleted(one: Cleanable) -> None:
+        _clear(work, one)
+        shutil.rmtree(one.folder)
+        report = work.workspace / "results" / one.folder.name
+        if public_logs(report):
+            console.note(f"{one.folder.name}: {report} holds a public log and was kept")
+        else:
+            shutil.rmtree(report, ignore_errors=True)
+        console.note(f"{one.folder.name}: deleted")
+
+    _each(found, deleted)
+
+
+def _each(found: Sequence[Cleanable], act: Callable[[Cleanable], None]) -> None:
+    """Do it for every run; then say what is left of which and why, the first problem as the error."""
+    problems = []
+    for one in found:
+        try:
+            act(one)
+        except BenchError as problem:
+            if len(found) > 1:
+                problem.message = f"{one.folder.name}: {_cleanable(one.folder).standing}: {problem.message}"
+            problems.append(problem)
+    for other in problems[1:]:
+        console.note(f"{other}\n  hint: {other.hint}")
+    if problems:
+        raise problems[0]
+
+
+def _clear(work: Work, one: Cleanable) -> None:
+    from bench.engine.cleanup import forget, sweep
+
+    if not one.namespaces:
+        return
+    name = one.folder.name
+    given_up = anyio.run(forget, one.folder, work.services.forgotten)
+    if given_up:
+        console.note(f"{name}: gave up {given_up} namespaces, which were not cleared")
+    if given_up < one.namespaces:
+        moved = work.services.moved
+        swept = partial(sweep, work.workspace, one.folder, work.environment, moved=moved, orphans=work.orphans)
+        console.note(f"{name}: cleared {anyio.run(swept)} namespaces")

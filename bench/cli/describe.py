@@ -1,0 +1,176 @@
+"""``bench describe``: what a benchmark, provider, metric or run is, and what a run would ask or ingest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import anyio
+from cyclopts import Parameter
+
+from bench.cli import console
+from bench.cli.flags import SelectionFlags, given
+from bench.cli.global_flags import current
+from bench.config.catalog import Catalog
+from bench.errors import UsageError
+
+if TYPE_CHECKING:
+    from bench.datasets import Selection
+
+Switch = Annotated[bool, Parameter(negative=())]
+
+
+def describe(
+    name: str,
+    *,
+    memories: Switch = False,
+    selection: SelectionFlags | None = None,
+) -> int:
+    """What a benchmark, provider, metric or run is, what its numbers mean and what it needs.
+
+    With --items: JSON lines of what a run would ask, of the items that are named or of all.
+
+    Parameters
+    ----------
+    name
+        A name of bench list.
+    memories
+        JSON lines: what a run would ingest.
+    """
+    chosen = selection or SelectionFlags()
+    if memories or chosen.items is not None:
+        _stream(name, replace(chosen, items=chosen.items or None), memories=memories)
+        return 0
+    found = _described(name)
+    if current.get().json:
+        console.json_value(found)
+    else:
+        _show(found)
+    return 0
+
+
+def _stream(name: str, flags: SelectionFlags, *, memories: bool) -> None:
+    from bench.datasets import open_benchmark
+    from bench.datasets.dataset import item_lines, memory_lines
+
+    catalog = Catalog.load(current.get().workspace)
+    dataset = open_benchmark(catalog.benchmark(name), catalog.workspace)
+    lines = memory_lines if memories else item_lines
+    for line in lines(dataset, selection_of(flags)):
+        console.json_line(line)
+
+
+def selection_of(flags: SelectionFlags) -> Selection:
+    """The selection flags as a selection; raise UsageError for a malformed shard."""
+    from bench.config.run import RunRequest
+    from bench.datasets import Selection
+    from bench.plan.benchmark import filters_of
+
+    request = RunRequest.combine(None, given(flags))
+    filters = filters_of(request)
+    shard = tuple(int(part) for part in request.shard.split("/")) if request.shard else None
+    return Selection(
+        start=request.start,
+        end=request.end,
+        shard=(shard[0], shard[1]) if shard else None,
+        items=filters.items,
+        items_of=filters.items_of,
+        question_types=filters.question_types,
+        sample=filters.sample,
+        per_type=filters.per_type,
+        seed=filters.seed,
+        limit=filters.limit,
+    )
+
+
+def _described(name: str) -> Mapping[str, object]:
+    """The first of benchmark, provider, run and metric that has the name."""
+    from bench.journal.paths import run_ids
+
+    catalog = Catalog.load(current.get().workspace)
+    if any(entry.answers_to(name) for entry in catalog.benchmarks()):
+        from bench.datasets import open_benchmark
+        from bench.datasets.dataset import describe as describe_dataset
+
+        return describe_dataset(open_benchmark(catalog.benchmark(name), catalog.workspace))
+    if (provider := _provider(catalog, name)) is not None:
+        return provider
+    if name in run_ids(catalog.workspace):
+        return _run(catalog.workspace, name)
+    return _metric(catalog, name)
+
+
+def _provider(catalog: Catalog, name: str) -> Mapping[str, object] | None:
+    from bench.plan.provider import embedded_by, load_named
+    from bench.providers.facts import described
+    from bench.settings import Environment, Rehearsal
+
+    try:
+        config = load_named(catalog, name)
+    except UsageError:
+        return None
+    known = Environment.load(catalog.workspace, current.get().env_file)
+    ahead = Rehearsal(values=known.values, dotenv=known.dotenv)
+    return described(config, embedding=embedded_by(config, ahead))
+
+
+def _run(workspace: Path, name: str) -> Mapping[str, object]:
+    from bench.journal import Reader
+    from bench.journal.paths import find_run
+
+    async def read() -> dict[str, object]:
+        async with Reader.open(find_run(workspace, name)) as reader:
+            meta, events = reader.meta, await reader.events()
+            return {
+                "run_id": meta.run_id,
+                "created_at": meta.created_at.isoformat(),
+                "plan_digest": meta.plan_digest,
+                "request": dict(meta.request),
+                "identity": dict(meta.identity),
+                "ranges": [list(part) for part in meta.ranges],
+                "versions": dict(meta.versions),
+                "code_state": dict(meta.code_state),
+                "notes": meta.extra.get("notes", []),
+                "judge_calibration": [dict(one.data) for _, one in events if one.kind == "judge_calibration"],
+                "resumes": [{"at": one.at.isoformat(), **one.data} for one in reader.resumes],
+            }
+
+    return anyio.run(read)
+
+
+def _metric(catalog: Catalog, name: str) -> Mapping[str, object]:
+    from dataclasses import asdict
+    from difflib import get_close_matches
+
+    from bench.errors import UnknownMetric
+    from bench.metrics import resolve
+    from bench.providers.names import BUILT_IN
+
+    try:
+        return asdict(resolve(name))
+    except UnknownMetric as problem:
+        known = [*BUILT_IN, *(entry.name for entry in (*catalog.benchmarks(), *catalog.providers()))]
+        near = get_close_matches(name, known, n=1)
+        hint = f'did you mean "{near[0]}"?' if near else "bench list shows what there is"
+        raise UsageError(f'nothing is called "{name}"', hint=hint) from problem
+
+
+def _show(found: Mapping[str, object]) -> None:
+    width = max(map(len, found))
+    for key, value in found.items():
+        if value in (None, [], (), {}, ""):
+            continue
+        if isinstance(value, Mapping):
+            console.line(f"{key}:")
+            for name, inner in value.items():
+                console.line(f"  {name}: {_text(inner)}")
+        else:
+            console.line(f"{key:<{width}}  {_text(value)}")
+
+
+def _text(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(_text(one) for one in value)
+    return console.dump(value) if isinstance(value, Mapping) else str(value)

@@ -1,0 +1,255 @@
+"""``bench list``: what there is. Its plain form must be quick, so it reads its few flags itself and glances at files.
+
+``bench list`` shows benchmarks and providers; ``bench list runs --json`` one kind as JSON.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench.cli import console
+from bench.cli.global_flags import current
+from bench.errors import UsageError
+
+if TYPE_CHECKING:
+    from bench.config.catalog import Catalog, Entry
+
+KINDS = ("benchmarks", "providers", "metrics", "evaluators", "models", "runs")
+USAGE = f"bench list [{'|'.join(KINDS)}] [--tags T] [--json]"
+KEY = r"(?:^[ \t]+|[{,][ \t]*)(?:%s)\s*:\s*[\"']?([^\"'#,}\n]+?)[\"']?\s*(?:[#,}].*)?$"
+"""a key of a block, or of a map in braces"""
+DATA_PATH = re.compile(KEY % "localPath|local_path", re.MULTILINE)
+LOCAL_PATH = re.compile(KEY % "path", re.MULTILINE)
+EXTENDS = re.compile(r"^extends\s*:\s*(\S+)", re.MULTILINE)
+DATA_FILE = re.compile(r'"data_file"\s*:\s*"([^"]+)"')
+GAP = 2
+
+Rows = list[dict[str, object]]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the kinds that were asked for; returns the exit code.
+
+    Raises:
+        UsageError: an unknown kind or flag.
+    """
+    kinds, tags = read_flags(arguments)
+    shown = kinds or ["benchmarks", "providers"]
+    found = {kind: tagged(LISTERS[kind](current.get().workspace), tags) for kind in shown}
+    if current.get().json:
+        console.json_value(found)
+        return 0
+    for kind, rows in found.items():
+        show(kind, rows)
+    return 0
+
+
+def read_flags(arguments: Sequence[str]) -> tuple[list[str], frozenset[str]]:
+    """Kinds and tags; ``--providers`` is accepted for ``providers``."""
+    kinds: list[str] = []
+    tags: set[str] = set()
+    tokens = list(arguments)
+    while tokens:
+        token = tokens.pop(0)
+        if token.partition("=")[0] == "--tags":
+            words = [token.partition("=")[2] or _next_word(tokens)]
+            while tokens and not tokens[0].startswith("-") and tokens[0] not in KINDS:
+                words.append(tokens.pop(0))
+            named = {tag for word in words for tag in word.split(",") if tag}
+            if not named:
+                raise UsageError("--tags needs a value", hint=USAGE)
+            tags |= named
+        elif token.removeprefix("--") in KINDS:
+            kinds.append(token.removeprefix("--"))
+        else:
+            raise UsageError(f'list: unknown "{token}"', hint=USAGE)
+    return kinds, frozenset(tags)
+
+
+def _next_word(tokens: list[str]) -> str:
+    return tokens.pop(0) if tokens and not tokens[0].startswith("-") else ""
+
+
+def tagged(rows: Rows, tags: frozenset[str]) -> Rows:
+    """The rows that carry every tag."""
+    return [row for row in rows if tags <= set(row.get("tags", ()))]  # type: ignore[call-overload]
+
+
+def show(kind: str, rows: Rows) -> None:
+    """Print one kind as aligned columns; texts are cut to the width of the terminal."""
+    console.line(f"{kind} ({len(rows)})")
+    columns = COLUMNS[kind]
+    cells = [[_cell(row.get(name)) for name in columns] for row in rows]
+    widths = [max((len(row[index]) for row in cells), default=0) for index in range(len(columns))]
+    room = console.width() - 2
+    for row in cells:
+        text = (" " * GAP).join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        console.line(f"  {text if len(text) <= room else text[: room - 1] + '…'}")
+    console.line()
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, list | tuple):
+        return ", ".join(str(one) for one in value)
+    if isinstance(value, Mapping):
+        return " ".join(str(one) for one in value.values())
+    return " ".join(str(value).split())
+
+
+COLUMNS = {
+    "benchmarks": ("name", "state", "description"),
+    "providers": ("name", "kind", "description"),
+    "metrics": ("name", "definition", "description"),
+    "evaluators": ("name", "description"),
+    "models": ("name", "description"),
+    "runs": ("run_id", "state", "benchmarks", "providers", "created_at"),
+}
+
+
+# ------------------------------------------------------------------------ kinds
+
+
+def _catalog(workspace: Path) -> Catalog:
+    from bench.config.catalog import Catalog
+
+    return Catalog.load(workspace)
+
+
+def benchmarks(workspace: Path) -> Rows:
+    """Benchmarks with what a run still needs of them."""
+    catalog = _catalog(workspace)
+    entries = [entry for entry in catalog.benchmarks() if not entry.shadowed]
+    by_name = {entry.name: entry for entry in entries}
+    problems = {entry.name: _problem(entry) for entry in entries}
+    return [
+        {
+            "name": entry.name,
+            "displayName": entry.display_name or entry.name,
+            "description": problems[entry.name] or entry.description,
+            "aliases": list(entry.aliases),
+            "tags": list(entry.tags),
+            "state": "broken" if problems[entry.name] else _data_state(entry, by_name, catalog.roots),
+            "builtin": entry.builtin,
+            "path": str(entry.path),
+        }
+        for entry in entries
+    ]
+
+
+def _problem(entry: Entry) -> str | None:
+    """Why a file of the workspace cannot be read; the shipped ones can."""
+    if entry.problem or entry.builtin:
+        return entry.problem
+    from bench.config.file import Source
+    from bench.errors import ConfigError
+
+    try:
+        Source.read(entry.path)
+    except ConfigError as problem:
+        return str(problem)
+    return None
+
+
+def _data_state(entry: Entry, by_name: Mapping[str, Entry], roots: Sequence[Path]) -> str:
+    """``ready`` when the data file is there, else ``needs download``; a glance, ``describe`` is exact."""
+    text = entry.path.read_text(encoding="utf-8", errors="replace")
+    places = [entry.path.parent, *roots]
+    if found := DATA_FILE.search(text):
+        return "ready" if any((place / found[1]).is_file() for place in places) else "data missing"
+    match = DATA_PATH.search(text) or LOCAL_PATH.search(text)
+    parent = EXTENDS.search(text)
+    if match is None and parent is not None and parent[1] in by_name:
+        others = {name: one for name, one in by_name.items() if one is not entry}
+        return _data_state(by_name[parent[1]], others, roots)
+    if match is not None and any((place / match[1]).is_file() for place in places):
+        return "ready"
+    return "needs download"
+
+
+def providers(workspace: Path) -> Rows:
+    """Providers; with ``--json`` each config is read in full for its capabilities and the variables it needs."""
+    entries = [entry for entry in _catalog(workspace).providers() if not entry.shadowed]
+    if current.get().json:
+        from bench.providers.facts import listing
+
+        return [dict(row) for row in listing(entries)]
+    from bench.providers.names import BUILT_IN
+
+    built_in: Rows = [
+        {"name": name, "kind": "built-in", "description": text, "tags": ["built-in"]} for name, text in BUILT_IN.items()
+    ]
+    files: Rows = [
+        {
+            "name": entry.name,
+            "kind": "broken" if problem else "config",
+            "description": problem or entry.description or entry.display_name,
+            "tags": list(entry.tags),
+        }
+        for entry in entries
+        if entry.name not in BUILT_IN
+        for problem in [_problem(entry)]
+    ]
+    return [*built_in, *files]
+
+
+def metrics(workspace: Path) -> Rows:
+    """Every registered metric with its definition id."""
+    from bench.metrics import catalog
+
+    return [
+        {
+            "name": one.name,
+            "definition": one.definition,
+            "aliases": list(one.aliases),
+            "category": one.category,
+            "unit": one.unit,
+            "lower_is_better": one.lower_is_better,
+            "description": one.summary,
+        }
+        for one in catalog()
+    ]
+
+
+def evaluators(workspace: Path) -> Rows:
+    """Every evaluator that a config may name as its method."""
+    from bench.evaluators import catalog
+
+    return [{"name": name, "description": text} for name, text in catalog().items()]
+
+
+def models(workspace: Path) -> Rows:
+    """Known model prefixes and the files of ``configs/models``."""
+    from bench.models.names import BUILTINS, prefixes
+
+    known: Rows = [{"name": name, "description": "built in, no key"} for name in BUILTINS]
+    known += [{"name": f"{prefix}/MODEL", "description": text} for prefix, text in prefixes().items()]
+    own: Rows = [
+        {"name": f"{entry.name}/", "description": _problem(entry) or entry.description, "path": str(entry.path)}
+        for entry in _catalog(workspace).models()
+        if not entry.shadowed
+    ]
+    return [*known, *own]
+
+
+def runs(workspace: Path) -> Rows:
+    """The runs of the workspace, newest first."""
+    import anyio
+
+    from bench.report.status import list_runs
+
+    return [dict(row) for row in anyio.run(list_runs, workspace)]
+
+
+LISTERS: dict[str, Callable[[Path], Rows]] = {
+    "benchmarks": benchmarks,
+    "providers": providers,
+    "metrics": metrics,
+    "evaluators": evaluators,
+    "models": models,
+    "runs": runs,
+}

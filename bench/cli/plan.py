@@ -1,0 +1,151 @@
+"""``bench plan``: what a run would do, cost and take, with each setting and where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+from bench.cli import console
+from bench.cli.flags import RunFlags, given
+from bench.cli.global_flags import current
+from bench.config.run import RunRequest
+from bench.plan import Lane, Plan
+from bench.plan.cost_estimate import Estimate, batch_of, estimate
+
+
+def show_plan(plan: Plan, flags: RunFlags, *, unset: Sequence[str] = ()) -> None:
+    """Print the plan as tables or JSON; ``unset`` are the variables that a run would still need."""
+    found = estimate(plan)
+    if current.get().json:
+        console.json_value(_json(plan, found, flags, unset))
+        return
+    _jobs(plan)
+    _traffic(found)
+    _settings(plan, flags)
+    least = "" if found.least_s is None else f", at least {_seconds(found.least_s)}"
+    console.line(f"items {found.items}, calls {found.calls}{least}")
+    console.line(_cost_text(found))
+    console.line(f"plan digest {plan.digest}")
+    for text in plan.notes:
+        console.line(f"note: {text}")
+    if unset:
+        console.line(f"note: not set, bench run needs {', '.join(unset)}")
+
+
+def _cost_text(found: Estimate) -> str:
+    """The most the known prices come to, and who has none."""
+    known = sum((one.cost_usd for one in found.endpoints if one.cost_usd is not None), Decimal(0))
+    unknown = [one.endpoint for one in found.endpoints if one.cost_usd is None]
+    beside = f", beside what these cost, whose prices are not known: {', '.join(unknown)}" if unknown else ""
+    return f"cost at most USD {known}{beside}"
+
+
+def _in_turn(lane: Lane) -> str:
+    return ", one corpus at a time (scoping single)" if lane.provider.config.scoping.single else ""
+
+
+def _jobs(plan: Plan) -> None:
+    rows = [
+        (
+            lane.benchmark.name,
+            lane.provider.label,
+            job.answering,
+            job.judge,
+            lane.provider.embedded_by or "-",
+            str(lane.benchmark.n_selected),
+            lane.skipped or f"k={lane.benchmark.k}, one memory a {lane.unit}{_batch_text(lane)}{_in_turn(lane)}",
+        )
+        for lane in plan.lanes
+        for job in lane.jobs
+    ]
+    head = ("benchmark", "provider", "answering", "judge", "embedding", "items", "how")
+    console.table(head, rows, title="jobs", right=(5,))
+
+
+def _batch_text(lane: Lane) -> str:
+    """How many memories an add carries; a built-in makes no calls."""
+    return "" if lane.provider.built_in is not None else f", {batch_of(lane)} per add"
+
+
+def _traffic(found: Estimate) -> None:
+    rows = [
+        (
+            one.endpoint,
+            str(one.calls),
+            str(one.tokens_in or "-"),
+            str(one.tokens_out or "-"),
+            "unknown" if one.cost_usd is None else str(one.cost_usd),
+            "-" if one.rate_per_s is None else f"{one.rate_per_s:g}/s",
+            _seconds(one.least_s),
+        )
+        for one in found.endpoints
+    ]
+    head = ("endpoint", "calls", "tokens in", "tokens out", "USD", "limit", "at least")
+    console.table(head, rows, title="traffic", right=tuple(range(1, 7)))
+
+
+def _seconds(time_s: float | None) -> str:
+    """A time as a person reads it; nothing is known where nothing is limited."""
+    if time_s is None:
+        return "-"
+    return f"{time_s:.0f} s" if time_s >= 10 or time_s == 0 else f"{time_s:.2g} s"
+
+
+def _settings(plan: Plan, flags: RunFlags) -> None:
+    rows = [(name, value, origin) for name, value, origin in settings(plan, flags)]
+    console.table(("setting", "value", "from"), rows, title="settings")
+
+
+def settings(plan: Plan, flags: RunFlags) -> list[tuple[str, str, str]]:
+    """Each setting of the run with where it comes from: flag, run file, or default."""
+    on_line = given(flags)
+    found = []
+    for name in RunRequest.model_fields:
+        value = getattr(plan.request, name)
+        origin = "flag" if name in on_line else "run file" if name in plan.request.model_fields_set else "default"
+        if origin != "default" or value not in (None, (), {}, False):
+            found.append((name, " ".join(map(str, value)) if isinstance(value, tuple) else str(value), origin))
+    return found
+
+
+def _json(plan: Plan, found: Estimate, flags: RunFlags, unset: Sequence[str]) -> dict[str, object]:
+    return {
+        "plan_digest": plan.digest,
+        "items": found.items,
+        "corpora": found.corpora,
+        "calls": found.calls,
+        "cost_usd": None if found.cost_usd is None else str(found.cost_usd),
+        "least_s": found.least_s,
+        "jobs": [
+            {
+                "benchmark": lane.benchmark.name,
+                "provider": lane.provider.label,
+                "models": {
+                    "embedding": lane.provider.embedded_by,
+                    "answering": None if job.answering == "none" else job.answering,
+                    "judge": None if job.judge == "none" else job.judge,
+                },
+                "n_planned": lane.benchmark.n_selected,
+                "k": lane.benchmark.k,
+                "batch": None if lane.provider.built_in is not None else batch_of(lane),
+                "skipped": lane.skipped,
+            }
+            for lane in plan.lanes
+            for job in lane.jobs
+        ],
+        "endpoints": [
+            {
+                "endpoint": one.endpoint,
+                "calls": one.calls,
+                "tokens_in": one.tokens_in,
+                "tokens_out": one.tokens_out,
+                "cost_usd": None if one.cost_usd is None else str(one.cost_usd),
+                "rate_per_s": one.rate_per_s,
+                "least_s": one.least_s,
+            }
+            for one in found.endpoints
+        ],
+        "settings": [{"name": name, "value": value, "from": origin} for name, value, origin in settings(plan, flags)],
+        "notes": list(plan.notes),
+        "unset": list(unset),
+    }

@@ -1,0 +1,104 @@
+"""``bench publish`` and ``bench log``: what is public, and whether it still holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cyclopts import App
+
+from bench.cli import console
+from bench.cli.global_flags import current
+from bench.cli.receipts import keyring, now
+from bench.cli.verify import show_log
+from bench.errors import UsageError
+
+if TYPE_CHECKING:
+    from bench.receipt.publish import Published
+
+
+def publish(
+    receipt: Path | None = None,
+    *,
+    supersedes: str | None = None,
+    retract: str | None = None,
+    reason: str | None = None,
+) -> int:
+    """Append a receipt to the public log, or take one back. Nothing is ever deleted.
+
+    Parameters
+    ----------
+    receipt
+        A valid receipt of kind run, its items file beside it.
+    supersedes
+        Id of the published receipt whose place it takes.
+    retract
+        Id of a published receipt to take back.
+    reason
+        Why, for --supersedes and --retract.
+    """
+    from bench.receipt.publish import publish as publish_receipt
+    from bench.receipt.publish import retract as take_back
+
+    ring, at = keyring(), now()
+    if (receipt is None) is (retract is None):
+        raise UsageError("name a receipt to publish, or --retract ID", hint="bench publish RECEIPT.json")
+    if retract is not None:
+        done = take_back(retract, ring, reason=reason, at=at)
+    else:
+        assert receipt is not None
+        done = publish_receipt(receipt, ring, at=at, supersedes=supersedes, reason=reason)
+    return show_place(done)
+
+
+log_app = App(name="log", help="Check the public log, or abandon a registered run.")
+
+
+@log_app.command(name="verify")
+def log_verify(folder: Path | None = None, *, since: Path | None = None) -> int:
+    """Check a public log: every line, root, signature, past and file. Exit 0, 3 (log key not trusted) or 5.
+
+    Parameters
+    ----------
+    folder
+        The log's folder. Default: results/published of the workspace.
+    since
+        A checkpoint file that you kept.
+    """
+    from bench.receipt.keyring import PUBLISHED
+    from bench.receipt.log_check import check_log
+    from bench.receipt.log_store import read_log
+
+    ring = keyring()
+    outcome = check_log(read_log(folder or ring.workspace / PUBLISHED), ring.trusted(), since)
+    if current.get().json:
+        console.json_value(outcome.value())
+    else:
+        show_log(outcome)
+    return outcome.verdict.exit_code
+
+
+@log_app.command(name="abandon")
+def log_abandon(run_id: str, *, reason: str | None = None) -> int:
+    """Say publicly that an announced run was given up.
+
+    Parameters
+    ----------
+    run_id
+        The announced run.
+    reason
+        Why.
+    """
+    from bench.receipt.publish import abandon
+
+    done = abandon(run_id, keyring(), reason=reason, at=now())
+    return show_place(done)
+
+
+def show_place(done: Published) -> int:
+    """Where an entry stands in the log."""
+    if current.get().json:
+        console.json_value({"logIndex": done.index, "fresh": done.fresh, "log": str(done.folder)})
+    else:
+        console.line(f"{'logged' if done.fresh else 'already'} at index {done.index} of {done.folder}")
+    return 0

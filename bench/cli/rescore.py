@@ -1,0 +1,158 @@
+"""``bench retry``, ``rescore``, ``fork``: a run's stored work used again, so that nothing is paid twice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import anyio
+from cyclopts import Parameter
+
+from bench.cli import console
+from bench.cli.flags import Many, RunFlags, given
+from bench.cli.global_flags import current
+from bench.cli.run_command import asked, carry_out, surroundings
+from bench.errors import UsageError
+from bench.journal.paths import find_run
+from bench.model import Phase
+
+if TYPE_CHECKING:
+    from bench.engine.run_context import Errand
+    from bench.plan import Plan
+
+
+FOR_ANSWERS = ("answering_model", "answer_prompt", "context_budget", "max_answer_tokens")
+"""flags that make other answers"""
+
+
+def retry(
+    run_id: str,
+    /,
+    *,
+    phase: Literal["ingest", "index", "search", "answer", "evaluate"] | None = None,
+    items: Many = None,
+    concurrency: str | None = None,
+) -> int:
+    """Ask again what ended as an error or was not ready, and nothing else; wrong answers are never asked again.
+
+    Parameters
+    ----------
+    phase
+        Only items that failed in this phase.
+    items
+        Only these item ids; one that did not fail is refused.
+    concurrency
+        Requests in flight, or auto.
+    """
+    from bench.engine import resumed_plan
+    from bench.engine.resume import failed_items
+    from bench.engine.run_context import Errand
+
+    catalog, environment = surroundings()
+    flags = given(RunFlags(concurrency=concurrency))
+
+    async def planned() -> tuple[Path, Plan, frozenset[str]]:
+        folder, plan = await resumed_plan(run_id, catalog=catalog, flags=flags, environment=environment)
+        asked = tuple(name for text in items or () for name in text.split(","))
+        failed = await failed_items(folder, items=asked)
+        sound = next((name for name in asked if name not in failed), None)
+        if sound is not None:
+            raise UsageError(
+                f'item "{sound}" of run {run_id} did not fail',
+                hint="only error and not_ready are tried again; bench failures shows them",
+            )
+        return folder, plan, await failed_items(folder, phase=Phase(phase), items=asked) if phase else failed
+
+    folder, plan, chosen = anyio.run(planned)
+    if not chosen:
+        return _nothing_to_retry(folder)
+    return carry_out(plan, environment, resume=folder, errand=Errand(only=chosen))
+
+
+def _nothing_to_retry(folder: Path) -> int:
+    from bench.report.status import standing
+
+    text = "nothing to retry: no item of these ended as an error or was not ready"
+    console.note(text)
+    if current.get().json:
+        found = anyio.run(standing, folder)
+        cost = {"cost_usd": found["cost_usd"], "cost_unknown_calls": found.get("cost_unknown_calls", 0)}
+        done = {"event": "done", "run_id": found["run_id"], "status": found["state"], "exit_code": 0, "message": text}
+        console.json_line({**done, "jobs": [], **cost, "resume": None})
+    return 0
+
+
+def rescore(
+    run_id: str,
+    /,
+    *,
+    judge_model: Many = None,
+    judge_prompt: Many = None,
+    evaluators: Many = None,
+    metrics: Many = None,
+) -> int:
+    """Judge or measure the stored answers anew, in the same run: no provider is called, old verdicts stay.
+
+    Parameters
+    ----------
+    judge_model
+        Another judge.
+    judge_prompt
+        File or text; TYPE=FILE for one question type.
+    evaluators
+        Evaluators instead of the benchmark's own.
+    metrics
+        Replace the list of metrics.
+    """
+    from bench.engine.resume import rescored_plan
+
+    catalog, environment = surroundings()
+    named = {"judge_model": judge_model, "judge_prompt": judge_prompt, "evaluators": evaluators, "metrics": metrics}
+    flags = {name: value for name, value in named.items() if value is not None}
+
+    async def planned() -> tuple[Path, Plan, Errand]:
+        return await rescored_plan(run_id, catalog=catalog, flags=flags, environment=environment)
+
+    folder, plan, errand = anyio.run(planned)
+    return carry_out(plan, environment, resume=folder, errand=errand)
+
+
+def fork(
+    run_id: str,
+    /,
+    *,
+    from_: Annotated[Literal["answer", "evaluate"], Parameter(name="--from")],
+    flags: RunFlags | None = None,
+) -> int:
+    """A new run that begins with the stored search results (--from answer) or answers (--from evaluate) of another.
+
+    No provider is called: an item of which the other run has no such result stays pending.
+
+    Parameters
+    ----------
+    from_
+        The first phase that is done anew.
+    """
+    from bench.engine.resume import forked_plan, stored_items
+
+    catalog, environment = surroundings()
+    start, found = Phase(from_), asked(catalog, flags or RunFlags())
+    wrong = next((name for name in FOR_ANSWERS if name in found), None)
+    if start is Phase.EVALUATE and wrong is not None:
+        text = f"--{wrong.replace('_', '-')} changes answers, and --from evaluate keeps them"
+        raise UsageError(text, hint="use --from answer")
+    if "cluster" in found:
+        raise UsageError("a fork runs in one process", hint="leave --cluster out")
+
+    async def planned() -> tuple[Plan, Errand]:
+        plan, errand = await forked_plan(run_id, start, catalog=catalog, flags=found, environment=environment)
+        only = await stored_items(find_run(catalog.workspace, run_id), start)
+        if not only:
+            what = "answer" if start is Phase.EVALUATE else "search result"
+            raise UsageError(f"run {run_id} has no stored {what}", hint="bench run makes a run of its own")
+        alone = plan.request.model_copy(update={"cluster": None, "shards": None})
+        return replace(plan, request=alone), replace(errand, only=only)
+
+    plan, errand = anyio.run(planned)
+    return carry_out(plan, environment, resume=None, errand=errand)

@@ -1,0 +1,379 @@
+"""``bench run``, ``eval``, ``resume``, ``plan``: flags -> plan -> engine -> report. Nothing else lives here.
+
+What a run's end brings: the tables, the ``done`` event, the signature, the user's own command.
+
+How a run comes to its end is not here: see :mod:`bench.cli.run_command`.
+
+``--min-score METRIC=V``: a quality gate for CI; a gate on a number that is not there is missed too.
+
+Example::
+
+    check_gates(plan)                   # UsageError before anything is called
+    missed_gates(plan, report)          # a line for each job below its gate
+"""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+
+from bench.cli import console
+from bench.cli import signals as interrupts
+from bench.cli.flags import RunFlags, given
+from bench.cli.global_flags import command, current
+from bench.errors import ConfigError, DiskFull, UsageError, is_disk_full
+
+if TYPE_CHECKING:
+    from bench.config.catalog import Catalog
+    from bench.config.run import RunRequest
+    from bench.engine import Outcome
+    from bench.engine.run_context import Errand
+    from bench.journal import RunMeta
+    from bench.plan import Plan
+    from bench.report import Report
+    from bench.settings import Environment
+
+
+def show(outcome: Outcome, report: Report, folder: Path) -> None:
+    from bench.cli.results import show_grids
+    from bench.report.tables import matrix, overview
+
+    if outcome.message:
+        console.note(outcome.message if outcome.status == "complete" else f"{outcome.status}: {outcome.message}")
+    show_grids([*overview(report, width=console.width()), *matrix(report, width=console.width())])
+    if outcome.cost_usd != "0" or outcome.unknown_costs:
+        unknown = f" (at least: {outcome.unknown_costs} calls without a known price)" if outcome.unknown_costs else ""
+        console.note(f"cost USD {outcome.cost_usd}{unknown}")
+    console.line(f"results: {folder}")
+    console.note(_next_step(outcome))
+
+
+def _next_step(outcome: Outcome) -> str:
+    if outcome.resume is not None:
+        return f"next: {command(outcome.resume)}"
+    return f"next: {command(f'bench results {outcome.run_id}')}"
+
+
+def done_event(outcome: Outcome, report: Report, code: int) -> dict[str, object]:
+    from bench.report.results_document import done_job
+
+    return {
+        "event": "done",
+        "run_id": outcome.run_id,
+        "status": str(outcome.status),
+        "exit_code": code,
+        "message": outcome.message,
+        "jobs": [done_job(job) for job in report.jobs],
+        "cost_usd": outcome.cost_usd,
+        "cost_unknown_calls": outcome.unknown_costs,
+        "resume": command(outcome.resume) if outcome.resume else None,
+    }
+
+
+def sign(plan: Plan, outcome: Outcome) -> int:
+    """Sign in a child process: the process that runs providers never reads the signing key."""
+    words = [sys.executable, "-m", "bench", "--workspace", str(plan.workspace), "sign", outcome.run_id]
+    if plan.request.key:
+        words += ["--key", plan.request.key]
+    return subprocess.run(words, stdout=_spoken_by_others(), check=False).returncode  # noqa: S603  our own program
+
+
+def _spoken_by_others() -> int | None:
+    """Where a child process prints: with ``--json`` our stdout holds events only."""
+    return sys.stderr.fileno() if current.get().json else None
+
+
+def on_end(plan: Plan, outcome: Outcome, code: int) -> None:
+    """Start ``--on-end`` with the run's id and exit code in its environment; its failure is told, no more."""
+    import os
+
+    if plan.request.on_end is None:
+        return
+    variables = {**os.environ, "BENCH_RUN_ID": outcome.run_id, "BENCH_EXIT_CODE": str(code)}
+    words: Sequence[str] = shlex.split(plan.request.on_end)
+    try:
+        done = subprocess.run(words, env=variables, stdout=_spoken_by_others(), check=False)  # noqa: S603  the user's own
+    except OSError as error:
+        console.note(f"--on-end: {words[0]}: {error.strerror}")
+        return
+    if done.returncode:
+        console.note(f"--on-end: {words[0]} ended with {done.returncode}")
+
+
+def check_gates(plan: Plan) -> None:
+    """A gate on a metric that nobody computes, or without a number, is said before anything is called."""
+    known = {_first_name(metric.name) for lane in plan.lanes for metric in lane.benchmark.scoring.metrics}
+    for name, wanted in plan.request.min_score.items():
+        if _first_name(name) not in known:
+            raise UsageError(f"--min-score {name}: no benchmark of this run computes it", hint="add it with --metrics")
+        if not _is_number(wanted):
+            raise UsageError(f"--min-score {name}={wanted}: expected a number")
+
+
+def _is_number(wanted: object) -> bool:
+    """No value is below NaN: such a gate would hold whatever comes."""
+    try:
+        return isfinite(float(str(wanted)))
+    except ValueError:
+        return False
+
+
+def _first_name(metric: str) -> str:
+    """The name under which all spellings of a metric are one; a plug-in beside a config has only its own."""
+    from bench.errors import UnknownMetric
+    from bench.metrics import resolve
+
+    try:
+        return resolve(metric).name
+    except UnknownMetric:
+        return metric
+
+
+def missed_gates(plan: Plan, report: Report) -> list[str]:
+    """Which ``--min-score`` gates are missed; a gate on a number that is not there is missed too."""
+    missed = []
+    for name, wanted in plan.request.min_score.items():
+        metric = _first_name(name)
+        for job in report.jobs:
+            named = {_first_name(one): measured for one, measured in job.metrics.items()}
+            found = named.get(metric) if job.valid else None
+            value = found.value if found is not None else None
+            if value is None or value < float(str(wanted)):
+                who = f"{job.record.benchmark} x {job.record.provider}"
+                missed.append(f"gate missed: {who}: {metric} = {value}, at least {wanted} wanted")
+    return missed
+
+
+GATE_FAILED = 4
+
+
+def run(*, flags: RunFlags | None = None) -> int:
+    """Measure providers on benchmarks; with no flag the embedded demo with the key-less built-ins."""
+    flags = flags or RunFlags()
+    if flags.resume is not None:
+        return resume(flags.resume, flags=flags)
+    from bench.plan import make_plan
+
+    catalog, environment = surroundings()
+    request = _request(catalog, flags)
+    if request.download:
+        _fetch(catalog, request)
+    planned = make_plan(catalog, request, _for_planning(environment, request.cluster))
+    return carry_out(planned, environment, resume=None)
+
+
+def eval_(benchmark: str | None = None, provider: str | None = None, /, *, flags: RunFlags | None = None) -> int:
+    """The same as run; BENCHMARK and PROVIDER may stand without a flag."""
+    return run(flags=_named(flags or RunFlags(), benchmark, provider))
+
+
+def resume(run_id: str, /, *, flags: RunFlags | None = None) -> int:
+    """Go on with a run: its plan is in its journal, run-time flags may change."""
+    from bench.engine import resumed_plan
+    from bench.journal import Reader
+    from bench.journal.paths import find_run
+
+    catalog, environment = surroundings()
+    found = asked(catalog, flags or RunFlags())
+
+    async def planned() -> tuple[Path, Plan]:
+        async with Reader.open(find_run(catalog.workspace, run_id)) as reader:
+            cluster = found.get("cluster", reader.meta.request.get("cluster"))
+        ahead = _for_planning(environment, cluster)
+        return await resumed_plan(run_id, catalog=catalog, flags=found, environment=ahead)
+
+    folder, plan = anyio.run(planned)
+    return carry_out(plan, environment, resume=folder)
+
+
+def plan(benchmark: str | None = None, provider: str | None = None, /, *, flags: RunFlags | None = None) -> int:
+    """What a run would do: items, calls, tokens, cost, least possible time. Calls nothing."""
+    from bench.cli.plan import show_plan
+    from bench.plan import make_plan
+    from bench.providers.facts import needs
+    from bench.settings import Rehearsal
+
+    flags = _named(flags or RunFlags(), benchmark, provider)
+    catalog, environment = surroundings()
+    ahead = Rehearsal(values=environment.values, dotenv=environment.dotenv)
+    made = make_plan(catalog, _request(catalog, flags), ahead)
+    for lane in made.lanes:
+        for name in needs(lane.provider.config):
+            ahead.ensure(name, user=lane.provider.label)
+    show_plan(made, flags, unset=ahead.absent)
+    return 0
+
+
+# --------------------------------------------------------------------------- parts
+
+
+def surroundings() -> tuple[Catalog, Environment]:
+    """The configs and variables of the workspace; logs go where the global flags say."""
+    from bench import events
+    from bench.config.catalog import Catalog
+    from bench.settings import Environment
+
+    flags = current.get()
+    events.configure(verbose=flags.verbose, quiet=flags.quiet, log_file=flags.log_file)
+    environment = Environment.load(flags.workspace, flags.env_file)
+    if environment.dotenv is not None:
+        console.note(f"variables from {environment.dotenv} (they override nothing)")
+    return Catalog.load(flags.workspace), environment
+
+
+def _named(flags: RunFlags, benchmark: str | None, provider: str | None) -> RunFlags:
+    """BENCHMARK and PROVIDER without a flag stand for the flags of their names, which cannot be given too."""
+    if benchmark is None:
+        return flags
+    if flags.benchmarks is not None or (provider and flags.providers is not None):
+        raise UsageError(f"{benchmark} and --benchmarks or --providers say the same thing", hint="give one of them")
+    return replace(flags, benchmarks=[benchmark], providers=[provider] if provider else flags.providers)
+
+
+def _for_planning(environment: Environment, cluster: object) -> Environment:
+    """The workers of a cluster elsewhere have the secrets, so this process needs none."""
+    if cluster is None or str(cluster).startswith("local:"):
+        return environment
+    from bench.settings import Rehearsal
+
+    return Rehearsal(values=environment.values, dotenv=environment.dotenv)
+
+
+def asked(catalog: Catalog, flags: RunFlags) -> dict[str, object]:
+    """The flags that were given, laid over those of the run file.
+
+    Raises:
+        UsageError, ConfigError: a list flag without a value; no such file, or what stands in it.
+    """
+    from bench.config.file import Source, load
+    from bench.config.run import RunRequest
+    from bench.plan.cost_estimate import unknown_names
+
+    if flags.config is None:
+        return given(flags)
+    path = flags.config if flags.config.is_file() else _run_file(catalog, str(flags.config))
+    source = Source.read(path)
+    request = load(source, RunRequest)
+    for name, problem in unknown_names(catalog, request.prices, [entry.name for entry in catalog.models()]):
+        raise ConfigError(problem.message, where=source.place(("prices", name)), hint=problem.hint)
+    return request.model_dump(exclude_unset=True) | given(flags)
+
+
+def _request(catalog: Catalog, flags: RunFlags) -> RunRequest:
+    from bench.config.run import RunRequest
+
+    return RunRequest.combine(None, asked(catalog, flags))
+
+
+def _run_file(catalog: Catalog, name: str) -> Path:
+    if "/" in name or name.endswith((".yaml", ".yml")):
+        there = ", ".join(entry.name for entry in catalog.runs() if not entry.shadowed) or "none"
+        own = catalog.workspace / "configs" / "runs"
+        raise UsageError(
+            f"--config {name}: no such file",
+            hint=f"give a path, or a name: run files in {own} and the shipped ones are {there}",
+        )
+    return catalog.find("runs", name).path
+
+
+def _fetch(catalog: Catalog, request: RunRequest) -> None:
+    """Download what is missing of the benchmarks of a request."""
+    from bench.cli.workspace import download_benchmark
+
+    for name in request.benchmarks:
+        download_benchmark(catalog, name, source=None)
+
+
+def carry_out(plan: Plan, environment: Environment, *, resume: Path | None, errand: Errand | None = None) -> int:
+    """Run the plan, write and show the report, and say what to do next."""
+    again = "give the command again" if resume is None else command(f"bench resume {resume.name}")
+    interrupts.stage("nothing was called yet", hint=again)
+    check_gates(plan)
+    if plan.request.sign:
+        _check_key(plan)
+    outcome, report, folder = anyio.run(_execute, plan, environment, resume, errand)
+    failed_gates = missed_gates(plan, report)
+    code = outcome.exit_code or (GATE_FAILED if failed_gates else 0)
+    if current.get().json:
+        console.json_line(done_event(outcome, report, code))
+    else:
+        show(outcome, report, folder)
+    for text in failed_gates:
+        console.note(text)
+    if plan.request.sign and code == 0:
+        code = sign(plan, outcome)
+    on_end(plan, outcome, code)
+    return code
+
+
+def _check_key(plan: Plan) -> None:
+    """No run is paid for that cannot be signed; a child process reads the key, as it does to sign."""
+    from bench.receipt.keyring import check_in_child
+
+    console.note(f"to be signed by {check_in_child(plan.workspace, plan.request.key)}")
+
+
+def _announce(plan: Plan, meta: RunMeta) -> None:
+    """Write ``run-started`` to the public log before the first call; a child process reads the log key."""
+    from bench.receipt.publish import announce_in_child, announcement_of
+
+    index = announce_in_child(announcement_of(plan, meta))
+    console.note(f"announced in the public log at index {index}")
+
+
+async def _execute(
+    plan: Plan, environment: Environment, resume: Path | None, errand: Errand | None
+) -> tuple[Outcome, Report, Path]:
+    from bench import events
+    from bench.cli.display import display_for, follow
+    from bench.engine import execute
+    from bench.engine.run import results_folder
+    from bench.journal import Reader
+    from bench.report import fold
+    from bench.report.publish import publish
+    from bench.report.summary import remember
+
+    display = display_for(current.get())
+    for text in plan.notes:
+        console.note(text)
+    announce = partial(_announce, plan) if plan.request.publishable and resume is None else None
+    async with follow(display):
+        if plan.request.cluster is not None and errand is None:
+            from bench.cluster import execute_on_cluster
+
+            outcome = await execute_on_cluster(
+                plan, environment=environment, observer=display, resume=resume, announce=announce
+            )
+        else:
+            outcome = await execute(
+                plan, environment=environment, observer=display, resume=resume, errand=errand, announce=announce
+            )
+    interrupts.listen()
+    left = f"run {outcome.run_id} is {outcome.status}, its report was being written"
+    interrupts.stage(left, hint=command(outcome.resume or f"bench results {outcome.run_id}"))
+    safe = 0
+    try:
+        async with Reader.open(outcome.folder) as reader:
+            safe = sum((await reader.counts()).values())
+            report = await fold(reader)
+            folder = await publish(reader, report, results_folder(plan))
+            await remember(reader, report, plan.workspace / "results")
+    except (OSError, DiskFull) as error:
+        if not isinstance(error, DiskFull) and not is_disk_full(error):
+            raise
+        # the run's own words would be lost with its report
+        text = outcome.message if "safe" in outcome.message else f"the disk is full; {safe} phases safe"
+        raise DiskFull(
+            text, hint=f"make room, then {command(outcome.resume or f'bench results {outcome.run_id}')}"
+        ) from error
+    events.close()
+    return outcome, report, folder

@@ -1,0 +1,162 @@
+"""``bench status``, ``pause``, ``merge``: runs as things to look after."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, cast
+
+import anyio
+from cyclopts import Parameter
+
+from bench.cli import console
+from bench.cli.global_flags import command, current
+from bench.errors import UsageError
+from bench.journal import Reader
+from bench.journal.paths import CHECKPOINTS, find_run, run_ids
+
+WATCH_EVERY_S = 1.0
+ENDED = frozenset({"complete", "partial", "failed", "stopped", "paused", "interrupted"})
+
+
+def status(run_id: str | None = None, *, watch: Annotated[bool, Parameter(negative=())] = False) -> int:
+    """How far a run is; without RUN_ID the newest one. Also reads a live run of another process.
+
+    Parameters
+    ----------
+    run_id
+        A run of this workspace, or a path to a journal.
+    watch
+        Show it again each second until it ends.
+    """
+    workspace = current.get().workspace
+    name = run_id or next(iter(run_ids(workspace)), None)
+    if name is None:
+        raise UsageError("this workspace has no run yet", hint="bench run starts one")
+    folder = find_run(workspace, name)
+    while True:
+        found = anyio.run(_standing, folder)
+        if current.get().json:
+            (console.json_line if watch else console.json_value)(found)
+        else:
+            _show(found)
+        if not watch or found["state"] in ENDED:
+            return 0
+        time.sleep(WATCH_EVERY_S)
+
+
+async def _standing(folder: Path) -> dict[str, object]:
+    """A run whose shards are elsewhere has few rows of its own."""
+    from bench.engine.run import SHARDS
+
+    if (folder / SHARDS).is_dir():
+        from bench.cluster.progress import standing_of_run
+
+        return await standing_of_run(folder)
+    from bench.report.status import standing
+
+    return await standing(folder)
+
+
+def _show(found: Mapping[str, object]) -> None:
+    total, completed, failed = (cast("int", found[name]) for name in ("total", "completed", "failed"))
+    console.line(f"run        {found['run_id']}")
+    holder = f" by {found['holder']}" if found.get("holder") else ""
+    console.line(f"state      {found['state']}{holder}" + (f" ({found['reason']})" if found["reason"] else ""))
+    open_items = total - completed - failed
+    console.line(f"items      {completed} ended well, {failed} failed, {open_items} open, {total} in all")
+    if "shards" in found:
+        console.line(f"shards     {_shards_text(cast('Mapping[str, int]', found['shards']))}")
+    phases = cast("Mapping[str, Mapping[str, int]]", found["phases"])
+    for name, counts in phases.items():
+        console.line(f"{name:<10} " + ", ".join(f"{outcome} {count}" for outcome, count in counts.items()))
+    if found["oldest_request_s"] is not None:
+        console.line(f"oldest     {found['oldest_request_s']:.0f} s in flight")
+    unknown = found.get("cost_unknown_calls")
+    least = f" (at least: {unknown} calls without a known price)" if unknown else ""
+    console.line(f"cost       USD {found['cost_usd']}{least}")
+    if found["state"] not in ("complete", "running"):
+        resuming = command(f"bench run --resume {found['run_id']}")
+        console.line(f"next       {resuming}")
+
+
+def _shards_text(shards: Mapping[str, int]) -> str:
+    elsewhere = shards["count"] - shards["back"] - shards["here"]
+    text = f"{shards['back']} of {shards['count']} back, {shards['here']} at work on this machine"
+    return f"{text}, {elsewhere} elsewhere or not begun: counted when they are back" if elsewhere else text
+
+
+def pause(run_id: str, /) -> int:
+    """Ask a live run to stop cleanly: it ends what is in flight and exits 3."""
+    from bench.engine.run import PAUSE_FILE
+
+    folder = folder_of(run_id)
+    found = anyio.run(_status_of, folder)
+    if found != "running":
+        console.note(f"run {run_id} is {found}: nothing to pause")
+    else:
+        (folder / PAUSE_FILE).touch()
+        console.note(f"asked run {run_id} to pause; bench status {run_id} --watch shows when it has")
+    if current.get().json:
+        console.json_value({"run_id": run_id, "state": found, "asked": found == "running"})
+    return 0
+
+
+async def _status_of(folder: Path) -> str:
+    async with Reader.open(folder) as reader:
+        return str((await reader.status()).state)
+
+
+def folder_of(run_id: str) -> Path:
+    """The folder of a run that is named by its id, its folder or its journal."""
+    found = find_run(current.get().workspace, run_id)
+    return found if found.is_dir() else found.parent
+
+
+def merge(
+    sources: Annotated[list[str], Parameter(negative=())],
+    /,
+    *,
+    into: str,
+) -> int:
+    """Join runs of one plan: ranges of other machines, copied here as folders or files.
+
+    Parameters
+    ----------
+    sources
+        Run ids, run folders or journal files.
+    into
+        Name of the new run.
+    """
+    from bench.config.value_rules import check_run_id
+    from bench.journal import merge as merge_journals
+    from bench.report import fold
+    from bench.report.publish import publish
+    from bench.report.summary import remember
+
+    workspace = current.get().workspace
+    try:
+        check_run_id(into)
+    except ValueError as problem:
+        raise UsageError(f"--into {into}: {problem}") from None
+    target = workspace / CHECKPOINTS / into
+    if target.exists():
+        raise UsageError(f"run {into} exists already", hint="choose another name")
+    paths = [find_run(workspace, name) for name in sources]
+
+    async def joined() -> tuple[Path, list[list[int]]]:
+        outcome = await merge_journals(paths, target, run_id=into)
+        async with Reader.open(target) as reader:
+            report = await fold(reader)
+            await remember(reader, report, workspace / "results")
+            return await publish(reader, report, workspace / "results"), [list(gap) for gap in outcome.gaps]
+
+    folder, missing = anyio.run(joined)
+    for first, last in missing:
+        console.note(f"gap: nobody ran items {first} to {last}")
+    if current.get().json:
+        console.json_value({"run_id": into, "results": str(folder), "gaps": missing})
+    else:
+        console.line(f"results: {folder}")
+    return 0

@@ -1,0 +1,200 @@
+"""``bench validate``: every kind of config, told apart by its folder or its keys, each problem with its place.
+
+A missing environment variable or extra is a note here and an error in ``run``::
+
+    report = check_all(catalog, [Path("configs/providers/x.yaml")], environment)
+    report.problems, report.notes
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from bench.config.catalog import Catalog
+from bench.config.file import Source, load, show
+from bench.errors import BenchError, ConfigError, UsageError
+from bench.settings import Environment
+
+Kind = Literal["benchmarks", "providers", "models", "runs"]
+KINDS: tuple[Kind, ...] = ("benchmarks", "providers", "models", "runs")
+SUFFIXES = (".yaml", ".yml", ".json")
+KEYS: tuple[tuple[Kind, frozenset[str]], ...] = (
+    ("benchmarks", frozenset({"manifest_version", "schema", "data"})),
+    ("providers", frozenset({"endpoints", "adapter", "mcp"})),
+    ("models", frozenset({"dialect"})),
+    ("runs", frozenset({"benchmarks", "providers"})),
+)
+
+
+@dataclass(slots=True)
+class Checked:
+    """What was found over all files."""
+
+    checked: int = 0
+    problems: list[BenchError] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, object]:
+        """The document of ``bench validate --json``."""
+        return {
+            "checked": self.checked,
+            "errors": [
+                {"kind": one.kind, "message": one.message, "where": one.where, "hint": one.hint}
+                for one in self.problems
+            ],
+            "notes": self.notes,
+        }
+
+
+def check_all(catalog: Catalog, paths: Sequence[Path], environment: Environment) -> Checked:
+    """Check the given files or folders, or every config that the catalog knows.
+
+    Raises:
+        UsageError: a path is not there.
+    """
+    found = Checked()
+    chosen = list(_given(catalog.workspace, paths)) if paths else list(_known(catalog))
+    for kind, path in chosen:
+        found.checked += 1
+        try:
+            resolved = kind or _kind_of(path)
+            for problem, note in CHECKS[resolved](catalog, path, environment):
+                found.problems += [problem] if problem else []
+                found.notes += [note] if note else []
+        except BenchError as error:
+            found.problems += error.problems if isinstance(error, ConfigError) and error.problems else [error]
+    return found
+
+
+def _known(catalog: Catalog) -> Iterator[tuple[Kind | None, Path]]:
+    for kind in KINDS:
+        for entry in catalog.entries(kind):
+            yield kind, entry.path
+
+
+def _given(workspace: Path, paths: Iterable[Path]) -> Iterator[tuple[Kind | None, Path]]:
+    """Paths start where the user is; what is not there is looked for in the workspace."""
+    for named in paths:
+        path = named if named.exists() else workspace / named
+        if not path.exists():
+            raise UsageError(f"{named}: no such file or folder", hint="name a config file, or a folder of them")
+        files = [path] if path.is_file() else sorted(one for one in path.rglob("*") if one.suffix in SUFFIXES)
+        for file in files:
+            if file.stem.endswith(".compose"):  # stands beside a provider and is Docker's
+                continue
+            kind = _kind_by_folder(file)
+            if path.is_file() or kind is not None:
+                yield kind, file
+
+
+def _kind_by_folder(path: Path) -> Kind | None:
+    """``configs/KIND/...``; a json file below benchmarks counts only as a manifest or a config of that folder."""
+    folders = [parent.name for parent in path.resolve().parents]
+    for kind in KINDS:
+        nested = folders[:3] if kind == "benchmarks" and path.name == "manifest.json" else folders[:2]
+        if kind in nested[:-1] and nested[nested.index(kind) + 1] == "configs":
+            return kind
+    return None
+
+
+def _kind_of(path: Path) -> Kind:
+    tree = Source.read(path).tree
+    keys = set(tree) if isinstance(tree, dict) else set()
+    for kind, telling in KEYS:
+        if keys & telling:
+            return kind
+    raise ConfigError(
+        "this is no config of a known kind",
+        where=str(path),
+        hint="a benchmark has schema or manifest_version, a provider endpoints or adapter, a model dialect",
+    )
+
+
+Finding = tuple[BenchError | None, str | None]
+
+
+def _benchmark(catalog: Catalog, path: Path, environment: Environment) -> Iterator[Finding]:
+    from bench.datasets.validation import validate_benchmark
+    from bench.metrics import names, resolve
+    from bench.plan.benchmark import data_problems, scoring_problems
+    from bench.plan.scoring import written_metric_problems
+
+    found = validate_benchmark(path, catalog, check_metric=resolve, known_metrics=names())
+    yield from ((error, None) for error in found.errors)
+    yield from ((None, _noted(path, note)) for note in found.notes)
+    told = {error.where for error in found.errors}
+    if found.name is None:  # the file is no config as it stands
+        yield from ((error, None) for error in written_metric_problems(path) if error.where not in told)
+        return
+    config = catalog.read_benchmark(path)
+    told |= {
+        config.place("metrics", at)
+        for at in range(len(config.metrics))
+        if config.place("metrics", at, "evaluator") in told
+    }
+    problems = scoring_problems(config, catalog.workspace)
+    yield from ((error, None) for error in problems if error.where not in told)
+    if found.dataset is not None and not found.errors and not problems:
+        yield from ((error, None) for error in data_problems(found.dataset, catalog.workspace))
+
+
+def _noted(path: Path, note: str) -> str:
+    """A note with its file; one that begins with a place in this file needs no other."""
+    return note if note.startswith(f"{show(path)}:") else f"{path}: {note}"
+
+
+def _provider(catalog: Catalog, path: Path, environment: Environment) -> Iterator[Finding]:
+    from bench.config.provider import load_provider
+    from bench.providers.adapters import provider_class
+    from bench.providers.facts import variables
+
+    config = load_provider(path)
+    if config.adapter is not None:
+        try:
+            provider_class(config)
+        except ConfigError as error:
+            missing_extra = error.hint.startswith("its extra is not installed")
+            yield (None, f"{path}: {error.hint}") if missing_extra else (error, None)
+    yield from ((None, _noted(path, warning)) for warning in config.warnings)
+    for name, needed in variables(config).items():
+        if needed and not (environment.get(name) or environment.get(f"{name}_FILE")):
+            yield None, f"{path}: the environment variable {name} is not set; a run needs it"
+
+
+def _model(catalog: Catalog, path: Path, environment: Environment) -> Iterator[Finding]:
+    from bench.config.model import read_model_file
+
+    read_model_file(path)
+    yield None, None
+
+
+def _run(catalog: Catalog, path: Path, environment: Environment) -> Iterator[Finding]:
+    from bench.config.run import RunRequest
+    from bench.plan.cost_estimate import unknown_names
+    from bench.plan.provider import load_named
+
+    source = Source.read(path)
+    request = load(source, RunRequest)
+    looks: list[tuple[str, Callable[[str], object], Sequence[str]]] = [
+        ("benchmarks", lambda name: catalog.find("benchmarks", name), request.benchmarks),
+        ("providers", lambda label: load_named(catalog, label.partition("@")[0]), request.providers),
+    ]
+    for key, look, names in looks:
+        for name in names:
+            try:
+                look(name)
+            except UsageError as error:
+                yield ConfigError(error.message, where=source.place((key,)), hint=error.hint), None
+    for name, problem in unknown_names(catalog, request.prices, [entry.name for entry in catalog.models()]):
+        yield ConfigError(problem.message, where=source.place(("prices", name)), hint=problem.hint), None
+
+
+CHECKS: dict[Kind, Callable[[Catalog, Path, Environment], Iterator[Finding]]] = {
+    "benchmarks": _benchmark,
+    "providers": _provider,
+    "models": _model,
+    "runs": _run,
+}

@@ -1,0 +1,202 @@
+"""``bench verify``: the verdict over each receipt and log, and in words what the receipt is about.
+
+Nothing is decided here: the receipt room returns outcomes, this module prints them. All of a receipt's text is hostile:
+it stays on its own line, and scores stand only below a VALID one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from bench.cli import console
+from bench.cli.global_flags import current
+from bench.cli.receipts import Many, existing, keyring, trust
+from bench.errors import UsageError
+
+if TYPE_CHECKING:
+    from bench.receipt.findings import Finding
+    from bench.receipt.log_check import LogOutcome
+    from bench.receipt.schema import Body, Receipt
+    from bench.receipt.schema_results import Score
+    from bench.receipt.verify import Outcome, Question, Verification
+
+SIGNATURE = {
+    "yes": "good: the holder of the key stated exactly these bytes",
+    "no": "bad: not made by this key over these bytes",
+    "unknown": "not judged",
+}
+
+
+def verify(
+    *receipts: Path,
+    trusted: Path | None = None,
+    pubkey: Annotated[list[Path] | None, Many] = None,
+    items: Path | None = None,
+    dataset: Path | None = None,
+    log: Path | None = None,
+    policy: Literal["default", "strict"] = "default",
+    profile: Literal["bench", "przm-p1", "przm-p2"] = "bench",
+    export: Path | None = None,
+) -> int:
+    """Check receipts offline. Exit 0 valid, 3 untrusted key, 4 superseded or retracted, 5 invalid, 7 policy, 2 usage.
+
+    Parameters
+    ----------
+    receipts
+        Receipt files; a folder stands for each *.json in it and, with a log in it, for that log.
+    trusted
+        Trusted keys. Default: keys/trusted.json of the workspace.
+    pubkey
+        Trust exactly these public keys for this call.
+    items
+        The items file, when it does not lie beside the receipt.
+    dataset
+        The dataset file, to be compared by its bytes.
+    log
+        Folder of the public log. Default: results/published of the workspace.
+    policy
+        strict: every warning fails.
+    profile
+        przm-p1 or przm-p2: a receipt of the original system.
+    export
+        Write canonical.bin, sig.bin and pub.pem here and print the openssl command.
+    """
+    from bench.receipt.verify import Question
+    from bench.receipt.verify import verify as verify_all
+
+    if not receipts:
+        raise UsageError("no receipt was named", hint="bench verify RECEIPT.json, or a folder of receipts")
+    question = Question(
+        trust=trust(trusted, pubkey or ()),
+        items=existing(items),
+        dataset=existing(dataset),
+        log=log or (None if pubkey else keyring().log_folder),
+        policy=policy,
+        profile=profile,
+    )
+    found = verify_all(receipts, question)
+    _show(found)
+    if export is not None:
+        _export(found, question, export)
+    return found.verdict.exit_code
+
+
+def _export(found: Verification, question: Question, folder: Path) -> None:
+    from bench.receipt.verify import export
+
+    if len(found.outcomes) != 1:
+        raise UsageError("--export takes one receipt", hint="name a single receipt file")
+    command = export(found.outcomes[0], question, folder)
+    say = console.note if current.get().json else console.line
+    say(f"cd {folder} && {command}")
+
+
+# ------------------------------------------------------------------------- printing
+
+
+def _show(found: Verification) -> None:
+    if current.get().json:
+        console.json_value(found.value())
+        return
+    for outcome in found.outcomes:
+        show_outcome(outcome)
+    for checked in found.logs:
+        show_log(checked)
+
+
+def show_outcome(outcome: Outcome) -> None:
+    """The verdict, what it is about, what was found and, only below VALID, the scores."""
+    from bench.receipt.foreign import scores_of, subject_of
+
+    unchecked = f"  NOT CHECKED: {'; '.join(outcome.unchecked)}" if outcome.unchecked else ""
+    _say(f"{outcome.verdict}  {outcome.file}{unchecked}")
+    believed = outcome.verdict == "VALID"
+    if outcome.receipt is not None:
+        _say_all(_subject(outcome.receipt, "measured" if believed else "claims"))
+    elif outcome.foreign is not None:
+        _say_all(f"  {name:9} {text}" for name, text in subject_of(outcome.foreign))
+    if outcome.fingerprint:
+        _say(f"  {'key':9} {outcome.fingerprint}")
+        _say(f"  {'signature':9} {SIGNATURE[outcome.checklist['signature']]}")
+    show_findings(outcome.findings)
+    if believed and outcome.receipt is not None:
+        recomputed = any((finding.check, finding.status) == ("recompute", "ok") for finding in outcome.findings)
+        _say_all(_scores(outcome.receipt, recomputed=recomputed))
+    elif believed and outcome.foreign is not None:
+        _say_all(f"    {name} = {value:.6g}" for name, value in scores_of(outcome.foreign).items())
+    answers = ", ".join(f"{name} {answer}" for name, answer in outcome.checklist.items())
+    _say(f"  defensible: {'yes' if outcome.defensible else 'no'} ({answers})")
+
+
+def show_findings(findings: Sequence[Finding]) -> None:
+    """Every failure and warning, a line each."""
+    for finding in findings:
+        if finding.status in ("fail", "warn"):
+            _say(f"  {finding.status}  {finding.check}  {finding.code}: {finding.detail}")
+
+
+def show_log(outcome: LogOutcome) -> None:
+    """The verdict over a log."""
+    _say(f"{outcome.verdict}  {outcome.folder}: log of {outcome.size} entries, root {outcome.root_hash}")
+    show_findings(outcome.findings)
+
+
+def _say(text: str) -> None:
+    """One line, whatever the text holds: a name with a line break must not look like a verdict of ours."""
+    console.line(text.replace("\n", "\\x0a"))
+
+
+def _say_all(lines: Iterator[str]) -> None:
+    for text in lines:
+        _say(text)
+
+
+# ------------------------------------------------------------------ a receipt in words
+
+
+def _subject(receipt: Receipt, word: str) -> Iterator[str]:
+    """What was measured, with which models, when, and how much of it ended."""
+    benchmark, provider, counts = receipt.benchmark, receipt.provider, receipt.counts
+    split = f" ({benchmark.split})" if benchmark.split else ""
+    yield f"  {word:9} {benchmark.name} {benchmark.version}{split} x {provider.name} {provider.version}"
+    yield f"  {'models':9} {_models(receipt)}"
+    yield f"  {'ran':9} {receipt.ran_at} to {receipt.finished_at}, run {receipt.run.run_id} (the signer's own word)"
+    failed = counts.by_state.error + counts.by_state.not_ready
+    kind = "whole run" if receipt.kind == "run" else "part of a run"
+    epochs = receipt.run.epochs
+    each = f", each of {counts.planned // epochs} items {epochs} times" if epochs > 1 else ""
+    yield f"  {'items':9} {counts.planned} planned{each}, {failed} failed, {counts.pending} pending ({kind})"
+
+
+def _models(body: Body) -> str:
+    used = [f"{model.role} {'/'.join(filter(None, (model.provider, model.requested)))}" for model in body.models]
+    return ", ".join(used) or "none"
+
+
+def _scores(receipt: Receipt, *, recomputed: bool) -> Iterator[str]:
+    """Every score on a line, those that a model judged apart from those that anybody can recompute."""
+    word = "" if recomputed else ", NOT RECOMPUTED: the signer's own word"
+    groups = (
+        (f"judged by a model{word}", receipt.scores.judged),
+        (f"deterministic{word or ', recomputed from the rows'}", receipt.scores.deterministic),
+    )
+    width = max((len(name) for _, group in groups for name in group), default=0)
+    for title, group in groups:
+        if group:
+            yield f"  {title}"
+        for name, score in group.items():
+            yield f"    {name:{width}} = {_value(score)}"
+
+
+def _value(score: Score) -> str:
+    if score.value is None:
+        return f"none (n {score.n}, {score.definition})"
+    interval = score.interval
+    shown = f"{score.value:.4f}"
+    if interval is not None:
+        shown += f" [{interval.low:.4f}, {interval.high:.4f}]"
+    if score.n_failed and score.value_failures_as_zero is not None:
+        shown += f", {score.value_failures_as_zero:.4f} with {score.n_failed} failed as zero"
+    return f"{shown} (n {score.n}, {score.definition})"

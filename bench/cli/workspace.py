@@ -1,0 +1,290 @@
+"""``bench list``, ``validate``, ``schema``, ``new``, ``download``: what lies in the workspace; nothing is called.
+
+``bench new``: a commented, valid config to start from. Nothing is ever overwritten.
+
+Example::
+
+    made = write_new("provider", "mine", data=None, workspace=Path("."))
+    made.path, made.guesses             # configs/providers/mine.yaml, ()
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import anyio
+from cyclopts import Parameter
+
+from bench.cli import console
+from bench.cli import list as listing
+from bench.cli.flags import Many
+from bench.cli.global_flags import command, current
+from bench.errors import UsageError
+
+if TYPE_CHECKING:
+    from bench.config.catalog import Catalog
+    from bench.datasets.download import Downloaded
+
+
+def list_(
+    kind: Literal["benchmarks", "providers", "metrics", "evaluators", "models", "runs"] | None = None,
+    *,
+    tags: Many = None,
+) -> int:
+    """Benchmarks, providers, metrics, evaluators, models or runs.
+
+    Parameters
+    ----------
+    kind
+        What to list; without it benchmarks and providers.
+    tags
+        Only entries with all of these tags.
+    """
+    return listing.main([*([kind] if kind else []), *(["--tags", ",".join(tags)] if tags else [])])
+
+
+def validate(paths: list[Path] | None = None, /) -> int:
+    """Check configs and the data they name; without PATH every config of the workspace and the shipped ones.
+
+    Parameters
+    ----------
+    paths
+        Config files, or folders of them.
+    """
+    from bench.cli.validate import check_all
+    from bench.settings import Environment
+
+    environment = Environment.load(current.get().workspace, current.get().env_file)
+    report = check_all(_catalog(), paths or [], environment)
+    if current.get().json:
+        console.json_value(report.as_json())
+    else:
+        for problem in report.problems:
+            console.note(f"error: {problem}\nhint: {problem.hint}")
+        for note in report.notes:
+            console.note(f"note: {note}")
+        console.line(f"{report.checked} configs checked, {len(report.problems)} with errors")
+    return 2 if report.problems else 0
+
+
+def schema(kind: Literal["benchmark", "manifest", "provider", "run", "receipt", "event"], /) -> int:
+    """JSON Schema of a file kind: editors complete and check YAML with it."""
+    from bench.cli.schema import editors_schema
+
+    console.json_value(editors_schema(kind))
+    return 0
+
+
+def new(
+    kind: Literal["provider", "benchmark"],
+    name: str,
+    /,
+    *,
+    from_: Annotated[Path | None, Parameter(name="--from")] = None,
+) -> int:
+    """A commented, valid config to start from, in configs/ of the workspace.
+
+    Parameters
+    ----------
+    kind
+        provider or benchmark.
+    name
+        Its name: lower case, digits, dots and dashes.
+    from_
+        Data file whose fields are guessed (benchmark).
+    """
+
+    made = write_new(kind, name, data=from_, workspace=current.get().workspace)
+    next_step = command(f"bench validate {made.path}")
+    if current.get().json:
+        console.json_value(
+            {"path": str(made.path), "guesses": list(made.guesses), "unmapped": list(made.unmapped), "next": next_step}
+        )
+    else:
+        console.line(str(made.path))
+        for text in made.guesses:
+            console.note(f"guessed: {text}; correct it in the file")
+        for text in made.unmapped:
+            console.note(f"not mapped: {text}")
+        console.note(f"next: {next_step}")
+    return 0
+
+
+def download(benchmark: str, /, *, from_: Annotated[str | None, Parameter(name="--from")] = None) -> int:
+    """Fetch a benchmark's data, checked against its sha256; an interrupted download resumes.
+
+    Parameters
+    ----------
+    benchmark
+        A name of bench list.
+    from_
+        A file or URL to take it from instead.
+    """
+    from bench import events
+
+    events.configure(verbose=current.get().verbose, log_file=current.get().log_file)
+    found = download_benchmark(_catalog(), benchmark, source=from_)
+    if current.get().json:
+        facts = {"state": found.state, "path": str(found.path), "bytes": found.size, "sha256": found.sha256}
+        console.json_value({"benchmark": benchmark, **facts})
+    return 0
+
+
+def download_benchmark(catalog: Catalog, name: str, *, source: str | None) -> Downloaded:
+    """Bring one dataset to its place, or say that it is there already."""
+    from bench.datasets.download import aiohttp_fetch
+    from bench.datasets.download import download as bring
+    from bench.settings import Environment
+
+    environment = Environment.load(catalog.workspace, current.get().env_file)
+    config = catalog.benchmark(name)
+
+    async def brought() -> Downloaded:
+        import aiohttp
+
+        async with aiohttp.ClientSession(trust_env=True) as session:
+            fetch = aiohttp_fetch(session)
+            return await bring(
+                config, catalog.workspace, fetch=fetch, environment=environment.get, source=source, progress=_Progress()
+            )
+
+    console.note(f"{name}: licence {config.license or 'unknown'}, from {source or config.source or config.data.path}")
+    found = anyio.run(brought)
+    say = console.note if current.get().json else console.line
+    say(f"{name}: {found.state}, {found.path} ({found.size:,} bytes, sha256 {found.sha256})")
+    return found
+
+
+class _Progress:
+    """A line on stderr for each tenth of a download."""
+
+    def __init__(self) -> None:
+        self._tenth = -1
+
+    def __call__(self, done: int, total: int | None) -> None:
+        tenth = done * 10 // total if total else done // 100_000_000
+        if tenth != self._tenth:
+            self._tenth = tenth
+            console.note(f"{done:,} of {total:,} bytes" if total else f"{done:,} bytes")
+
+
+def completion(shell: Literal["bash", "zsh", "fish"], /) -> int:
+    """Shell completion: eval the output, or put it where your shell looks."""
+    from bench.cli.app import build
+
+    console.raw(build().generate_completion(shell=shell, prog_name="bench"))
+    return 0
+
+
+def _catalog() -> Catalog:
+    from bench.config.catalog import Catalog
+
+    return Catalog.load(current.get().workspace)
+
+
+LONGEST_VARIABLE = 40
+NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+
+PROVIDER = """# A memory system behind HTTP: what is sent, and where the answers stand. See docs/add-a-provider.md
+apiVersion: bench/v1
+name: {quoted}
+displayName: {quoted}
+description: One sentence about it
+type: hosted
+
+connection:
+  baseUrl: "${{{variable}_URL:-http://127.0.0.1:8080}}"
+  timeout: 30000                  # ms, one attempt
+
+auth:
+  type: bearer                    # or token, apikey, basic, query, none
+  envVar: {variable}_API_KEY      # the name of the variable, never the key
+  optional: true
+
+endpoints:
+  add:
+    method: POST
+    path: /memories
+    body:
+      content: "$.content"
+      namespace: "$.runTag"
+      id: "$.id"
+      when: {{$omit_if_null: "$.when"}}
+      metadata: "$.metadata"
+  search:
+    method: POST
+    path: /search
+    body: {{query: "$.query", namespace: "$.runTag", limit: "$.k"}}
+    response:
+      results: "$.results"
+      contentField: "$.content"
+      scoreField: "$.score"
+      id_from: [{{metadata: bench_id}}, {{field: "$.id"}}]
+      when: "$.when"                # the date that comes back; without it each hit gets that of its memory
+  clear:
+    method: DELETE
+    path: /namespaces/${{runTag}}
+    treat_as_ok: [404]
+
+# Without a status call readiness is seen by searching for something that was written. With one:
+# wait:
+#   request: {{method: GET, path: "/jobs/${{jobId}}"}}
+#   until: {{"$.status": [done]}}
+#   fail_on: {{"$.status": [failed]}}
+wait: sentinel
+
+limits:
+  add: {{concurrency: 4}}
+  search: {{concurrency: 8}}
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """Where the new config lies, and what of it was guessed without a sign in the data."""
+
+    path: Path
+    guesses: tuple[str, ...] = ()
+    unmapped: tuple[str, ...] = ()
+    """what the data has and the new config does not read"""
+
+
+def write_new(kind: Literal["provider", "benchmark"], name: str, *, data: Path | None, workspace: Path) -> Written:
+    """Write the files.
+
+    Raises:
+        UsageError: a bad name, data for a provider, or a file that is there already.
+        DataError: DATA cannot be read.
+    """
+    if not NAME.fullmatch(name):
+        raise UsageError(f'"{name}" is no name', hint="lower case letters, digits, dots, dashes and underscores")
+    from bench.datasets.config_guess import quoted
+
+    guesses: tuple[str, ...] = ()
+    unmapped: tuple[str, ...] = ()
+    if kind == "provider" and data is not None:
+        raise UsageError("--from takes the data of a benchmark", hint="leave it out for a provider")
+    if kind == "provider":
+        text = PROVIDER.format(quoted=quoted(name), variable=_variable(name))
+        files = [(workspace / "configs" / "providers" / f"{name}.yaml", text)]
+    else:
+        from bench.datasets.config_draft import new_benchmark
+
+        started = new_benchmark(name, data, workspace)
+        files, guesses, unmapped = list(started.files), started.guesses, started.unmapped
+    for path, _ in files:
+        if path.exists():
+            raise UsageError(f"{path} exists already", hint="choose another name, or move it away")
+    for path, text in files:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return Written(path=files[0][0], guesses=guesses, unmapped=unmapped)
+
+
+def _variable(name: str) -> str:
+    """The beginning of a provider's variables: a letter first, and short enough for a name."""
+    words = re.sub(r"[^A-Z0-9]", "_", name.upper())[:LONGEST_VARIABLE]
+    return words if words[0].isalpha() else f"P_{words}"

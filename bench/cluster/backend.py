@@ -1,0 +1,310 @@
+"""The one module that knows dask.distributed: a cluster seen by the coordinator, and seen by a task on a worker.
+
+Example::
+
+    async with Cluster.open("local:4", token="r1") as cluster:
+        task = cluster.submit(function, order, name="r1.1of4")
+        while task.state == "pending": ...
+
+    post = Post.here("r1")          # inside a task
+    post.say("..."), post.asked_to_stop(within_s=1)
+
+dask is only half typed: what it gives is checked here, once.
+
+What is asked of a cluster: hand an order out, look how it stands, watch the workers, ask all to stop.
+
+Example::
+
+    errand = fleet.submit(run_shard, order, name="r1.1of4-7f", near=())
+    while errand.state == "pending": ...
+    returned = await errand.result()
+
+:class:`bench.cluster.backend.Cluster` is one. Whatever else runs a function somewhere is one with these methods.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import CancelledError
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar, TypeVarTuple, cast
+
+import anyio
+
+from bench.cluster.messages import Order, Returned
+from bench.errors import UsageError
+
+if TYPE_CHECKING:
+    from distributed import Client, Event, Future, Worker
+
+
+A = TypeVarTuple("A")
+T = TypeVar("T")
+
+ErrandState = Literal["pending", "finished", "error", "cancelled"]
+
+
+class Errand(Protocol):
+    """One order that is out."""
+
+    @property
+    def state(self) -> ErrandState:
+        """How it stands now."""
+        ...
+
+    async def result(self) -> Returned | None:
+        """What a finished one gave; None when that was lost on its way."""
+        ...
+
+    async def error(self) -> str:
+        """Why it is in error."""
+        ...
+
+    async def cancel(self) -> None:
+        """Let it go."""
+        ...
+
+
+class Fleet(Protocol):
+    """The workers, and the way to them."""
+
+    @property
+    def address(self) -> str:
+        """What people know it by."""
+        ...
+
+    @property
+    def alive(self) -> bool:
+        """Orders can be handed out and taken in."""
+        ...
+
+    async def slots(self) -> Mapping[str, int]:
+        """How many orders each worker can carry out at once, by its address; empty when no worker is there."""
+        ...
+
+    def submit(
+        self, function: Callable[[Order], Returned], order: Order, /, *, name: str, near: Sequence[str]
+    ) -> Errand:
+        """Hand an order out, if possible to one of the workers ``near``."""
+        ...
+
+    async def ask(
+        self, function: Callable[[*A], Awaitable[T]], *arguments: *A, within_s: float
+    ) -> Mapping[str, T | BaseException]:
+        """Call a function on every worker at once, beside its orders; gives what came of it by address."""
+        ...
+
+    async def stop(self) -> None:
+        """Ask every order to stop, also those that begin later."""
+        ...
+
+    async def drop(self, worker: str) -> None:
+        """Take a worker out; what it had is run elsewhere."""
+        ...
+
+
+S = TypeVar("S")
+
+CONNECT_S = 3
+TCP_S = 12
+"""a peer that acknowledges nothing for so long is gone"""
+SETTINGS = {"distributed.comm.timeouts.connect": f"{CONNECT_S}s", "distributed.comm.timeouts.tcp": f"{TCP_S}s"}
+LOCAL = re.compile(r"local:([1-9]\d*)")
+REMOTE = re.compile(r"(tcp|tls)://[^\s:/]+:\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Task(Generic[T]):
+    """One call somewhere in the cluster."""
+
+    _future: Future[T]
+
+    @property
+    def state(self) -> ErrandState:
+        """How it stands; dask itself runs it again when its worker is lost, also one whose result was still there."""
+        status = self._future.status
+        return "pending" if status == "lost" or status is None else status
+
+    async def result(self) -> T | None:
+        """What a finished task gave; None when its worker or the scheduler went away with it."""
+        try:
+            return await cast("Awaitable[T]", self._future.result())
+        except (OSError, CancelledError):
+            return None
+
+    async def error(self) -> str:
+        """Why a task is in error: every worker that had it died, or it raised what it should not."""
+        from distributed import KilledWorker
+
+        raised: BaseException = await self._future.exception()
+        if isinstance(raised, KilledWorker):
+            return f"every worker that had it died, the last was {raised.last_worker.address}"
+        return f"{type(raised).__name__}: {raised}"
+
+    async def cancel(self) -> None:
+        """Let it go: it is not started, or its worker sees that nobody waits for it."""
+        await self._future.cancel()
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """The coordinator's end."""
+
+    address: str
+    _client: Client
+    _stop: Event
+    _topic: str
+
+    @staticmethod
+    @asynccontextmanager
+    async def open(address: str, *, token: str) -> AsyncIterator[Cluster]:
+        """Connect to a scheduler, or start ``local:N`` workers on this machine for as long as the block runs.
+
+        Raises:
+            UsageError: the extra is not installed, the address is none, or nobody answers there.
+        """
+        local = LOCAL.fullmatch(address)
+        if local is None and not REMOTE.fullmatch(address):
+            raise UsageError(f"--cluster {address}: expected tcp://HOST:PORT, tls://HOST:PORT or local:N")
+        try:
+            import dask
+            from distributed import Client, Event
+        except ModuleNotFoundError:
+            raise UsageError(
+                "--cluster needs the extra [cluster]", hint="pip install 'memorybench[cluster]', also on the workers"
+            ) from None
+        # whatever matters is told in our own words
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+        with dask.config.set(SETTINGS):
+            async with _scheduler(address, local) as place:
+                try:
+                    client = await Client(place, asynchronous=True, set_as_default=False, timeout=CONNECT_S)
+                except OSError:
+                    raise UsageError(
+                        f"--cluster {address}: no dask scheduler answers there within {CONNECT_S} s",
+                        hint="start one with: dask scheduler, and workers with: dask worker ADDRESS --nthreads 1",
+                    ) from None
+                async with client:
+                    yield Cluster(address, client, Event(_stop_name(token), client=client), _topic(token))
+
+    @property
+    def alive(self) -> bool:
+        """The scheduler is connected."""
+        return bool(self._client.status == "running")
+
+    async def slots(self) -> dict[str, int]:
+        """How many tasks each worker can run at once, by address; empty when the scheduler does not answer."""
+        try:
+            found: dict[str, int] = await self._client.nthreads()
+        except OSError:
+            return {}
+        return found
+
+    async def ask(
+        self, function: Callable[[*A], Awaitable[T]], *arguments: *A, within_s: float
+    ) -> dict[str, T | BaseException]:
+        """Call a function on every worker at once, beside its tasks; gives what came of it by address."""
+        silent = TimeoutError(f"no answer within {within_s:.0f} s")
+        found: dict[str, T | BaseException] = dict.fromkeys(await self.slots(), silent)
+
+        async def ask(worker: str) -> None:
+            with anyio.move_on_after(within_s):
+                found.update(await self._client.run(function, *arguments, workers=[worker], on_error="return"))
+
+        async with anyio.create_task_group() as asking:
+            for worker in list(found):
+                asking.start_soon(ask, worker)
+        return found
+
+    def submit(self, function: Callable[[S], T], argument: S, *, name: str, near: Sequence[str]) -> Task[T]:
+        """Hand a task out, if possible to one of the workers ``near``."""
+        return Task(
+            self._client.submit(
+                function, argument, key=name, pure=False, workers=list(near) or None, allow_other_workers=bool(near)
+            )
+        )
+
+    def listen(self, heard: Callable[[str], None]) -> None:
+        """Call ``heard`` with everything that tasks say from now on."""
+
+        def hear(event: tuple[float, str]) -> None:
+            heard(event[1])
+
+        self._client.subscribe_topic(self._topic, hear)
+
+    async def stop(self) -> None:
+        """Ask every task to stop, also those that begin later."""
+        await self._stop.set()
+
+    async def drop(self, worker: str) -> None:
+        """Take a worker out of the cluster; what it had is run elsewhere."""
+        with anyio.move_on_after(CONNECT_S):
+            # retire_workers would wait for the worker to answer
+            scheduler: Any = self._client.scheduler  # an open set of calls
+            await scheduler.unregister(address=worker, close=True, stimulus_id=f"bench-{uuid.uuid4().hex}")
+
+
+@asynccontextmanager
+async def _scheduler(address: str, local: re.Match[str] | None) -> AsyncIterator[str]:
+    """The address of a scheduler; that of a local cluster lives as long as the block."""
+    if local is None:
+        yield address
+        return
+    from distributed import LocalCluster
+
+    async with LocalCluster(
+        n_workers=int(local[1]),
+        threads_per_worker=1,
+        memory_limit=0,
+        dashboard_address=None,
+        silence_logs=logging.CRITICAL,
+        preload=["bench.cluster.worker"],
+        asynchronous=True,
+    ) as cluster:
+        yield cluster.scheduler_address
+
+
+def _stop_name(token: str) -> str:
+    return f"bench-stop-{token}"
+
+
+def _topic(token: str) -> str:
+    return f"bench-word-{token}"
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """A task's end: its line to the coordinator."""
+
+    address: str
+    """of the worker"""
+    _worker: Worker
+    _task: str
+    _stop: Event
+    _topic: str
+
+    @staticmethod
+    def here(token: str) -> Post:
+        """The post of the task that calls this."""
+        from distributed import Event, get_client, get_worker
+
+        worker = get_worker()
+        stop = Event(_stop_name(token), client=get_client())
+        return Post(worker.address, worker, str(worker.get_current_task()), stop, _topic(token))
+
+    def say(self, text: str) -> None:
+        """Send a text to whoever listens; never waits."""
+        self._worker.log_event(self._topic, text)
+
+    def asked_to_stop(self, *, within_s: float) -> bool:
+        """Wait so long for the stop event; also true when the scheduler is gone or has dropped the task."""
+        try:
+            asked: bool = self._stop.wait(timeout=within_s)
+        except OSError:
+            return True
+        task = self._worker.state.tasks.get(self._task)
+        return asked or task is None or task.state == "cancelled"

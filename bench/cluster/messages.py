@@ -1,0 +1,358 @@
+"""What travels between the coordinator and a worker: an order out, what came of it back. Never a secret.
+
+Example::
+
+    order = Order(shard=Shard(number=2, count=4, start=26, end=50), run_id="r1", ...)
+    order.name          # "r1.2of4"
+
+A shard's run folder on its way: the journal, and of a half-done one also what its built-in providers have stored.
+
+Example::
+
+    pack(folder, whole=False)           # on the worker: Pack(journal=b"...", stores=b"...")
+    pack.lay_down(folder)               # on the next one
+
+What a running shard says of itself each second, and all of it together as the progress of one run.
+
+Example::
+
+    post.say(Word.of(order, worker, progress).text)             # on the worker
+    gathered.hear(Word.read(text))                              # at the coordinator: a display polls ``gathered``
+"""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+
+import zstandard
+from pydantic import TypeAdapter
+
+from bench.engine.progress import Count, JobProgress, LaneProgress, Progress, Scores
+from bench.errors import BenchError, JournalError
+from bench.journal.paths import JOURNAL
+from bench.model import Phase, State
+from bench.plan import Plan
+from bench.settings import Environment
+from bench.version import __version__
+
+STORES = "stores"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pack:
+    """Both parts compressed with zstd."""
+
+    journal: bytes
+    stores: bytes | None = None
+    """a tar file, without which an ingested corpus would be lost; None once nothing of it is needed"""
+
+    def lay_down(self, folder: Path) -> None:
+        """Make the run folder from it."""
+        folder.mkdir(parents=True)
+        if self.stores is not None:
+            with tarfile.open(fileobj=io.BytesIO(zstandard.decompress(self.stores))) as archive:
+                archive.extractall(folder, filter="data")
+        (folder / JOURNAL).write_bytes(zstandard.decompress(self.journal))
+
+
+def pack(folder: Path, *, whole: bool) -> Pack:
+    """Pack a run folder that nobody writes to; of a ``whole`` shard only the journal is needed."""
+    path = folder / JOURNAL
+    wal = path.with_name(f"{path.name}-wal")
+    if wal.exists() and wal.stat().st_size:
+        raise JournalError("the journal is still open in another program", where=str(path), hint="close that program")
+    return Pack(journal=zstandard.compress(path.read_bytes()), stores=None if whole else _stores(folder / STORES))
+
+
+def _stores(folder: Path) -> bytes | None:
+    if not folder.is_dir():
+        return None
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        archive.add(folder, arcname=STORES)
+    return zstandard.compress(buffer.getvalue())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Word:
+    """The counters of one attempt at one shard."""
+
+    shard: int
+    attempt: str
+    """a shard that is run again begins anew, and what the lost attempt has spent stays spent"""
+    worker: str
+    phases: Mapping[str, Mapping[Phase, tuple[int, int, int]]] = field(default_factory=dict)
+    """lane -> phase -> total, done, failed"""
+    states: Mapping[str, Mapping[State, int]] = field(default_factory=dict)
+    """by job"""
+    scores: Mapping[str, Mapping[str, Scores]] = field(default_factory=dict)
+    """job -> corpus -> count, sum, sum of squares"""
+    cost_usd: Decimal = Decimal(0)
+    earlier_usd: Decimal = Decimal(0)
+    """the part of it that earlier attempts left in the journal that this one continues"""
+    unknown_costs: int = 0
+    rate_limited: int = 0
+    calls: int = 0
+    in_flight: int = 0
+    oldest_s: float | None = None
+    rate_per_s: float = 0.0
+
+    @classmethod
+    def of(cls, shard: int, attempt: str, worker: str, progress: Progress | None) -> Word:
+        """Copy the counters; without them the word only says that the attempt lives."""
+        if progress is None:
+            return cls(shard=shard, attempt=attempt, worker=worker)
+        lanes, jobs = progress.lanes, progress.jobs
+        return cls(
+            shard=shard,
+            attempt=attempt,
+            worker=worker,
+            phases={
+                key: {phase: (one.total, one.done, one.failed) for phase, one in lane.phases.items()}
+                for key, lane in lanes.items()
+            },
+            states={key: dict(job.states) for key, job in jobs.items()},
+            scores={key: dict(job.scores) for key, job in jobs.items()},
+            cost_usd=progress.cost_usd,
+            earlier_usd=progress.earlier_usd,
+            unknown_costs=progress.unknown_costs,
+            rate_limited=progress.rate_limited,
+            calls=progress.calls,
+            in_flight=progress.in_flight,
+            oldest_s=progress.oldest_s,
+            rate_per_s=progress.rate_per_s,
+        )
+
+    @property
+    def text(self) -> str:
+        """As JSON."""
+        return _words().dump_json(self).decode()
+
+    @staticmethod
+    def read(text: str) -> Word:
+        return _words().validate_json(text)
+
+
+@cache
+def _words() -> TypeAdapter[Word]:
+    return TypeAdapter(Word)
+
+
+class Gathered(Progress):
+    """The progress of a run whose shards are elsewhere."""
+
+    def __init__(self, plan: Plan, run_id: str) -> None:
+        super().__init__()
+        self.run_id = run_id
+        self._attempts: dict[tuple[int, str], Word] = {}
+        self._latest: dict[int, Word] = {}
+        self._heard: dict[int, float] = {}
+        for lane in plan.lanes:
+            self.lanes[lane.key] = LaneProgress(lane.key)
+            for job in lane.jobs:
+                self.jobs[job.key] = JobProgress.of(lane, job)
+
+    def hear(self, word: Word) -> None:
+        """Take what a shard says now in place of what this attempt said before."""
+        self._attempts[word.shard, word.attempt] = word
+        self._latest[word.shard] = word
+        self._heard[word.shard] = time.monotonic()
+        self._add_up()
+
+    def took_back(self, shard: int) -> None:
+        """A shard is no longer out: nothing of it is in flight, and its silence means nothing."""
+        self._heard.pop(shard, None)
+
+    def silent_s(self, shard: int) -> float:
+        """How long a shard that began to speak has said nothing; 0 for one that waits for its turn."""
+        heard = self._heard.get(shard)
+        return 0.0 if heard is None else time.monotonic() - heard
+
+    def worker_of(self, shard: int) -> str:
+        """Who had it last, as far as it said."""
+        word = self._latest.get(shard)
+        return "no worker yet" if word is None else word.worker
+
+    @property
+    def in_flight(self) -> int:
+        return sum(word.in_flight for word in self._out)
+
+    @property
+    def oldest_s(self) -> float | None:
+        return max((word.oldest_s for word in self._out if word.oldest_s is not None), default=None)
+
+    @property
+    def rate_per_s(self) -> float:
+        return sum(word.rate_per_s for word in self._out)
+
+    @property
+    def _out(self) -> list[Word]:
+        return [word for number, word in self._latest.items() if number in self._heard]
+
+    def _add_up(self) -> None:
+        latest, every = self._latest.values(), self._attempts.values()
+        for key, lane in self.lanes.items():
+            lane.phases = {phase: _summed(word.phases.get(key, {}).get(phase) for word in latest) for phase in Phase}
+        for key, job in self.jobs.items():
+            job.states = Counter()
+            for word in latest:
+                job.states.update(word.states.get(key, {}))
+            job.scores = _joined([word.scores.get(key, {}) for word in latest])
+        self.cost_usd = sum(map(self._cost_of, self._latest.values()), Decimal(0))
+        self.unknown_costs = sum(word.unknown_costs for word in every)
+        self.rate_limited = sum(word.rate_limited for word in every)
+        self.calls = sum(word.calls for word in every)
+
+    def _cost_of(self, latest: Word) -> Decimal:
+        """Add up the attempts at a shard, each of which begins anew or continues the journal of an earlier one."""
+        attempts = [word for word in self._attempts.values() if word.shard == latest.shard]
+        return max(latest.cost_usd, sum((word.cost_usd - word.earlier_usd for word in attempts), Decimal(0)))
+
+
+def _joined(parts: Iterable[Mapping[str, Scores]]) -> dict[str, Scores]:
+    """Add up what the shards scored in each corpus."""
+    found: dict[str, Scores] = {}
+    for part in parts:
+        for corpus, more in part.items():
+            n, total, squares = found.get(corpus, (0, 0.0, 0.0))
+            found[corpus] = (n + more[0], total + more[1], squares + more[2])
+    return found
+
+
+def _summed(counts: Iterable[tuple[int, int, int] | None]) -> Count:
+    known = [one for one in counts if one is not None]
+    total, done, failed = (sum(column) for column in zip(*known, strict=True)) if known else (0, 0, 0)
+    return Count(total=total, done=done, failed=failed)
+
+
+ONLY_HERE = frozenset(
+    {
+        "cluster", "shards", "shard", "run_id", "output", "on_end", "sign", "key", "download", "publishable",
+        "min_score", "max_time", "judge_calibration",
+    }
+)  # fmt: skip
+"""flags that are the coordinator's business"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shard:
+    """One range of the run's items."""
+
+    number: int
+    """from 1"""
+    count: int
+    start: int
+    """1-based position"""
+    end: int
+    """inclusive"""
+
+    def __str__(self) -> str:
+        return f"{self.number}of{self.count}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """One shard to carry out."""
+
+    shard: Shard
+    run_id: str
+    """of the whole run"""
+    version: str
+    """of bench: the worker's must be the same"""
+    request: Mapping[str, object]
+    """the flags of the shard, as plain data"""
+    digest: str
+    """of the plan"""
+    identity: Mapping[str, object]
+    """the tree under the digest, so that a worker can say in what it differs"""
+    workspace: str
+    """the coordinator's; a worker that has no such folder uses its own"""
+    env_file: str | None
+    """only the path: used where there is such a file"""
+    share: float
+    """of every rate limit"""
+    token: str
+    """names the stop event and the topic of this coordinator"""
+    pack: Pack | None = None
+    """what an earlier worker left half done"""
+    phases: int = 0
+    """rows in its journal"""
+
+    @classmethod
+    def of(
+        cls,
+        plan: Plan,
+        shard: Shard,
+        *,
+        environment: Environment,
+        share: float,
+        left_usd: float | None,
+        token: str,
+    ) -> Order:
+        """Order one shard of a plan; ``left_usd`` = what of the run's budget is left."""
+        request, run_id = plan.request, plan.request.run_id
+        assert run_id is not None
+        flags = request.model_dump(mode="json", exclude_unset=True, exclude=set(ONLY_HERE))
+        calibrates = shard.number == 1 and (request.judge_calibration or request.publishable)
+        flags |= {"start": shard.start, "end": shard.end, "judge_calibration": calibrates, "max_cost": left_usd}
+        named = environment.dotenv
+        return cls(
+            shard=shard,
+            run_id=run_id,
+            version=__version__,
+            request=flags,
+            digest=plan.digest,
+            identity=plan.identity,
+            workspace=str(plan.workspace.resolve()),
+            # a worker's own workspace has its own .env; only a file that was named goes with the order
+            env_file=None if named is None or named == plan.workspace / ".env" else str(named.resolve()),
+            share=share,
+            token=token,
+        )
+
+    @property
+    def name(self) -> str:
+        """A shard is a run of its own; each fresh start of it has this name and something random."""
+        return f"{self.run_id}.{self.shard}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why a worker does not carry out an order."""
+
+    kind: str
+    message: str
+    hint: str
+    worker: str
+    exit_code: int
+
+    @classmethod
+    def of(cls, error: BenchError, worker: str) -> Refusal:
+        """An error as plain data, since not every exception survives the way."""
+        return cls(kind=error.kind, message=str(error), hint=error.hint, worker=worker, exit_code=error.exit_code)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Returned:
+    """What came of an order."""
+
+    pack: Pack | None
+    """None when nothing was begun"""
+    word: Word | None = None
+    """the counters at the end"""
+    whole: bool = False
+    """the shard came to its end"""
+    stop: str | None = None
+    """why the engine was stopped, if it was"""
+    stopped: Mapping[str, str] = field(default_factory=dict)
+    """job key -> why it takes no more work"""
+    message: str = ""
+    refusal: Refusal | None = None

@@ -1,0 +1,178 @@
+"""How far a cluster's run is before its shards are merged: what came back, and what is at work on this machine.
+
+Example::
+
+    found = await standing_of_run(Path("checkpoints/r1"))
+    found["completed"], found["shards"]         # 40, {"count": 4, "back": 1, "here": 2}
+
+What works on another machine tells only its coordinator; it is counted here when it has come back.
+
+The coordinator's shelf: the journals that came back, one file a shard, until the run is whole.
+
+Example::
+
+    shelf = Shelf(folder)
+    await shelf.put(shard, returned.pack)
+    done = await shelf.is_done(shard, plan)
+    await shelf.merge_into(meta)            # the run's own journal from all of them
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import cast
+
+import anyio.to_thread
+import zstandard
+
+from bench.cluster.messages import Pack, Shard
+from bench.cluster.worker import SCRATCH
+from bench.engine.run import SHARDS
+from bench.journal import Reader, RunMeta, RunState, merge
+from bench.journal.paths import CHECKPOINTS, JOURNAL
+from bench.model import FAILED_STATES
+from bench.plan import Plan
+from bench.report.status import standing
+
+_DRAFT = "merged"
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """The folder of shards in a run's folder; as long as it is there the run belongs to a cluster."""
+
+    run: Path
+
+    @property
+    def folder(self) -> Path:
+        return self.run / SHARDS
+
+    @property
+    def is_there(self) -> bool:
+        return self.folder.is_dir()
+
+    def path(self, shard: Shard) -> Path:
+        """Where a shard's journal lies."""
+        return self.folder / f"{shard}.sqlite"
+
+    async def put(self, shard: Shard, pack: Pack) -> None:
+        """Store what came back in place of what came earlier, durable when this returns."""
+        await anyio.to_thread.run_sync(self._put, shard, pack)
+
+    def _put(self, shard: Shard, pack: Pack) -> None:
+        stores = self._stores(shard)
+        if pack.stores is None:
+            stores.unlink(missing_ok=True)
+        else:
+            self._write(stores, pack.stores)
+        self._write(self.path(shard), zstandard.decompress(pack.journal))
+
+    def _stores(self, shard: Shard) -> Path:
+        return self.folder / f"{shard}.stores.tar.zst"
+
+    def _write(self, path: Path, content: bytes) -> None:
+        draft = self.folder / f".{uuid.uuid4().hex}"
+        with draft.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        _place(draft, path)
+
+    async def take(self, shard: Shard) -> tuple[Pack | None, int]:
+        """A half-done shard for a worker to go on with, and how many rows its journal has."""
+        path, stores = self.path(shard), self._stores(shard)
+        if not path.exists():
+            return None, 0
+        async with Reader.open(path) as reader:
+            phases = sum((await reader.counts()).values())
+        journal = await anyio.to_thread.run_sync(lambda: zstandard.compress(path.read_bytes()))
+        return Pack(journal=journal, stores=stores.read_bytes() if stores.exists() else None), phases
+
+    async def is_done(self, shard: Shard, plan: Plan) -> bool:
+        """The shard came to its end and nothing of it failed."""
+        if not self.path(shard).exists():
+            return False
+        async with Reader.open(self.path(shard)) as reader:
+            state = (await reader.status()).state
+            failed = [await reader.states(job.key) for job in plan.jobs]
+        return state in (RunState.COMPLETE, RunState.PARTIAL) and not any(FAILED_STATES & set(one) for one in failed)
+
+    async def merge_into(self, meta: RunMeta) -> None:
+        """Make the run's journal anew from what is on the shelf; an empty shelf leaves it as it is."""
+        sources = sorted(self.folder.glob("*.sqlite"))
+        if not sources:
+            return
+        draft = self.run / _DRAFT
+        shutil.rmtree(draft, ignore_errors=True)
+        await merge(sources, draft, run_id=meta.run_id, request=meta.request)
+        _place(draft / JOURNAL, self.run / JOURNAL)
+        shutil.rmtree(draft)
+
+    def clear(self) -> None:
+        """The run is whole: its own journal has everything."""
+        shutil.rmtree(self.folder)
+
+
+def _place(new: Path, path: Path) -> None:
+    """Put a file in the place of another, and of what SQLite left beside that for its readers; it holds nothing."""
+    for beside in ("-wal", "-shm"):
+        path.with_name(f"{path.name}{beside}").unlink(missing_ok=True)
+    new.replace(path)
+
+
+Standing = Mapping[str, object]
+
+
+async def standing_of_run(run: Path) -> dict[str, object]:
+    """The run's own document of ``bench status --json`` with the counts of every shard that can be seen from here."""
+    own = await standing(run)
+    async with Reader.open(run) as reader:
+        count = reader.meta.request["shards"]
+    back = {path.stem: path for path in Shelf(run).folder.glob("*of*.sqlite")}
+    here = _at_work(run)
+    furthest = []
+    for name in {**back, **here}:
+        seen = [await standing(path) for path in (back.get(name), *here.get(name, ())) if path is not None]
+        furthest.append(max(seen, key=_ended))
+    shards = {"count": count, "back": len(back), "here": len(here.keys() - back.keys())}
+    if sum(map(_ended, furthest)) < _ended(own):
+        return {**own, "shards": shards}
+    return {**own, **_added(own, furthest), "shards": shards}
+
+
+def _at_work(run: Path) -> dict[str, list[Path]]:
+    """The journals of shards that a worker of this machine keeps in the run's workspace, by shard."""
+    found: dict[str, list[Path]] = {}
+    for path in sorted((run.parent / SCRATCH / CHECKPOINTS).glob(f"{run.name}.*of*-*/{JOURNAL}")):
+        name = path.parent.name.removeprefix(f"{run.name}.").rpartition("-")[0]
+        found.setdefault(name, []).append(path)
+    return found
+
+
+def _ended(one: Standing) -> int:
+    return cast("int", one["completed"]) + cast("int", one["failed"])
+
+
+def _added(own: Standing, shards: Sequence[Standing]) -> dict[str, object]:
+    ended = sum(map(_ended, shards))
+    failed = sum(cast("int", one["failed"]) for one in shards)
+    phases: dict[str, Counter[str]] = {}
+    for one in shards:
+        for phase, counts in cast("Mapping[str, Mapping[str, int]]", one["phases"]).items():
+            phases.setdefault(phase, Counter()).update(counts)
+    oldest = [cast("float", one["oldest_request_s"]) for one in shards if one["oldest_request_s"] is not None]
+    return {
+        "completed": ended - failed,
+        "failed": failed,
+        "in_progress": cast("int", own["total"]) - ended if own["state"] == "running" else 0,
+        "phases": {name: dict(counts) for name, counts in phases.items()},
+        "oldest_request_s": max(oldest, default=None),
+        "cost_usd": format(sum((Decimal(str(one["cost_usd"])) for one in shards), Decimal(0)), "f"),
+    }

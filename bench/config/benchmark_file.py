@@ -1,0 +1,410 @@
+"""From a file to a `BenchmarkConfig`: dialect, extends, prompts of files, and every check that needs no data.
+
+::
+
+    config = read_benchmark(Path("configs/benchmarks/demo.yaml"), find=catalog_path)
+    config.notes        # what a reader should know
+
+What a benchmark config must hold beyond the types of its fields, and what its reader should know.
+
+::
+
+    problems_of(config)     # [ConfigError('demo.yaml:1:1: name "demo2" must equal the file name "demo"')]
+    notes_of(config)        # ('runtime.checkpointing: false has no effect: a run always has its journal',)
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path, PurePath
+
+from bench.config.benchmark import BenchmarkConfig, BenchmarkFile
+from bench.config.benchmark_manifest import PLACES, LlmAsJudge, Manifest
+from bench.config.benchmark_terms import Origin
+from bench.config.file import Source, did_you_mean, in_file_order, load
+from bench.config.jsontext import TreePath
+from bench.config.template import Template
+from bench.errors import ConfigError
+
+ANSWERLESS = frozenset({"none", "deletion-check", "mcq", "rubric"})
+SESSION_NAMES = ("date", "sessionDate", "session", "turns", "metadata.*")
+ANSWER_NAMES = ("question", "questionDate", "retrievedContext", "choices", "speakerA", "speakerB")
+JUDGE_NAMES = ("question", "answer", "response", "questionType", "questionDate", "rubric", "evidence")
+_SHOWS_CHOICES = re.compile(r"(?<!\$)\$\{\s*choices\b")
+SUFFIXES = {".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv"}
+
+
+def problems_of(config: BenchmarkConfig) -> list[ConfigError]:
+    """Every finding, in no special order."""
+    checks = (_name, _schema, _context, _format, _evaluation, _types, _abstention, _gold, _templates)
+    found = [(config.place(*path), text, hint) for check in checks for path, text, hint in check(config)]
+    return [ConfigError(text, where=where, hint=hint) for where, text, hint in found]
+
+
+Finding = tuple[TreePath, str, str]
+
+
+def _name(config: BenchmarkConfig) -> Iterator[Finding]:
+    if config.origin is None:
+        return
+    path = config.origin.path
+    expected = path.parent.name if path.name == "manifest.json" else path.stem
+    is_manifest = path.name == "manifest.json"
+    if config.name != expected and (is_manifest or path.parent.name == "benchmarks"):
+        kind = "folder" if is_manifest else "file"
+        yield ("name",), f'name "{config.name}" must equal the {kind} name "{expected}"', "rename one of the two"
+
+
+def _schema(config: BenchmarkConfig) -> Iterator[Finding]:
+    schema = config.fields
+    if schema.questions is None:
+        if schema.question is None:
+            yield ("schema",), 'missing field "question" in schema', "name the field that holds the question"
+        if schema.answer is None and config.evaluation.method not in ANSWERLESS:
+            words = '"expected_answer_field" in query' if config.fields_by_name else '"answer" in schema'
+            yield ("schema",), f"missing field {words}", "name the field that holds the answer"
+    items = schema.context.item_schema
+    if items is not None and items.content is None and items.text is None:
+        path = ("schema", "context", "itemSchema")
+        yield path, 'itemSchema needs "content" or "text"', "name the field that holds what was said"
+    if schema.context.type == "string" and (items or schema.context.date_field):
+        yield ("schema", "context", "type"), "a context of type string has no turns and no dates", "use array or object"
+
+
+OF_LISTS, OF_KEYS = ("date_field", "session_id_field"), ("session_pattern", "date_pattern")
+
+
+def _context(config: BenchmarkConfig) -> Iterator[Finding]:
+    """Sessions in a list have lists of dates and ids beside it, sessions under keys have them in their keys."""
+    kind = config.fields.context.type
+    unread = {"array": OF_KEYS, "object": OF_LISTS, "string": (*OF_LISTS[1:], *OF_KEYS)}[kind]
+    for name in unread:
+        path = ("schema", "context", name)
+        if config.says(*path):
+            text = f"{config.written(*path)} is not read: {KINDS[kind]}"
+            yield path, text, "take it out"
+
+
+KINDS = {
+    "array": "the sessions are a list, not keys",
+    "object": "ids and dates of sessions are in their keys",
+    "string": "the history is one text",
+}
+
+
+def _format(config: BenchmarkConfig) -> Iterator[Finding]:
+    data = config.data
+    name = data.local_path or data.path
+    if data.format is None and PurePath(name).suffix.lower() not in SUFFIXES:
+        hint = "add format: json, jsonl or csv"
+        if PurePath(name).suffix.lower() in (".parquet", ".pq"):
+            hint = "parquet is not read: convert it to jsonl, see Shapes of data in docs/add-a-benchmark.md"
+        yield ("data",), f'cannot tell the format of "{name}"', hint
+
+
+def _evaluation(config: BenchmarkConfig) -> Iterator[Finding]:
+    evaluation = config.evaluation
+    if (evaluation.method == "custom") != (evaluation.custom_evaluator is not None):
+        text = "method custom and customEvaluator need each other"
+        yield ("evaluation", "method"), text, "customEvaluator: ./file.py:Class"
+    fields = config.fields
+    if evaluation.method == "mcq" and not config.has_choices:
+        yield ("schema",), 'method mcq needs "choices" in schema', "name the field that holds the choices"
+    if evaluation.method == "mcq" and fields.choice_answer is None:
+        yield ("schema",), 'method mcq needs "choiceAnswer" in schema', "name the field that holds the right choice"
+    yield from _prompts_without_choices(config)
+    if evaluation.method == "deletion-check" and config.deletion is None:
+        text = "deletion-check needs the strategy add-delete-verify"
+        yield ("evaluation", "method"), text, "see docs/add-a-benchmark.md"
+    if evaluation.pack is not None and "@" not in evaluation.pack:
+        yield ("evaluation", "pack"), f'pack "{evaluation.pack}" has no version', "write NAME@VERSION"
+
+
+def _prompts_without_choices(config: BenchmarkConfig) -> Iterator[Finding]:
+    """A model cannot choose among options that it is not shown."""
+    prompts = config.evaluation.answer_prompt
+    named: list[tuple[tuple[str, ...], str]] = [(("default",), prompts.default or "")]
+    named += [(("byQuestionType", kind), text) for kind, text in prompts.by_question_type.items()]
+    for path, text in named if config.evaluation.method == "mcq" else ():
+        if text and not _SHOWS_CHOICES.search(text):
+            problem = "method mcq needs ${choices} in the answer prompt: the model is not shown the options"
+            yield ("evaluation", "answerPrompt", *path), problem, "add a line with ${choices} to the prompt"
+
+
+def _types(config: BenchmarkConfig) -> Iterator[Finding]:
+    known = {kind.name for kind in config.question_types} or set(config.categories.values())
+    if not known:
+        return
+    for group, members in config.groups.items():
+        for index, name in enumerate(members):
+            if name not in known:
+                text = f'group "{group}" names the unknown type "{name}"{did_you_mean(name, known)}'
+                yield ("groups", group, index), text, f"types: {', '.join(sorted(known))}"
+    for index, name in enumerate(config.abstention.question_types):
+        if name not in known:
+            text = f'abstention names the unknown type "{name}"{did_you_mean(name, known)}'
+            yield ("abstention", "questionTypes", index), text, f"types: {', '.join(sorted(known))}"
+
+
+_MEAN_ANSWERABLE = frozenset((
+    "answerable", "isanswerable", "answered", "isanswered", "hasanswer", "hasanswers", "hasananswer", "containsanswer",
+    "canbeanswered", "cananswer", "possible", "ispossible", "answerpossible", "answerexists", "answeravailable",
+    "isanswerpresent", "answerpresent", "ispresent", "answerincontext", "solvable", "issolvable",
+))  # fmt: skip
+"""names of flags, without case and marks, that are true where there is an answer"""
+
+
+def _abstention(config: BenchmarkConfig) -> Iterator[Finding]:
+    """A flag that says by its name that there is an answer is never taken for one that says there is none."""
+    rule = config.abstention
+    if rule.field is None:
+        if rule.equals is not None:
+            yield ("abstention", "equals"), "abstention.equals needs abstention.field", "name the field of the value"
+        return
+    last = re.split(r"[.\[\]'\"]+", rule.field.rstrip("]'\""))[-1]
+    if rule.equals is None and re.sub(r"[^a-z]", "", last.lower()) in _MEAN_ANSWERABLE:
+        text = f'abstention.field "{rule.field}" is true where there is an answer, by its name'
+        yield ("abstention", "field"), text, "write abstention: {field: ..., equals: false}, or equals: true to insist"
+
+
+def _gold(config: BenchmarkConfig) -> Iterator[Finding]:
+    """A gold field never goes to a provider, and children of a row have ids of their own."""
+    fields, evidence = config.fields, config.evidence
+    named = (fields.answer, fields.choice_answer, fields.rubric, evidence.session_ids_field, evidence.turn_ids_field)
+    gold = {path for paths in named for path in ((paths,) if isinstance(paths, str) else paths or ())}
+    for index, name in enumerate(config.memory_metadata):
+        if name in gold:
+            text = f'metadata_fields names "{name}", which holds the answer or its evidence'
+            yield ("memory_metadata", index), text, "leave it out: memories would carry it to the provider"
+    for index, name in enumerate(config.flatten.promote_fields if config.flatten else ()):
+        if name == "id":
+            text = 'promote_fields names "id": children are called ROW_0, ROW_1 and so on'
+            yield ("flatten", "promote_fields", index), text, "leave it out"
+
+
+def _templates(config: BenchmarkConfig) -> Iterator[Finding]:
+    for path, text, names in templates_of(config):
+        try:
+            Template.parse(text, names)
+        except ConfigError as error:
+            yield path, error.message, error.hint
+
+
+def templates_of(config: BenchmarkConfig) -> Iterator[tuple[TreePath, str, tuple[str, ...]]]:
+    """Every template of a config with its place and the names it may use."""
+    template = config.ingestion.preprocessing.format_template
+    if template is not None:
+        yield ("ingestion", "preprocessing", "formatTemplate"), template, SESSION_NAMES
+    answer, judge = config.evaluation.answer_prompt, config.evaluation.judge_prompts
+    answer_names = (*ANSWER_NAMES, *answer.prompt_fields)
+    sections = (("answerPrompt", answer.default, answer.by_question_type, answer_names),
+                ("judgePrompts", judge.default, judge.by_question_type, JUDGE_NAMES))  # fmt: skip
+    for section, default, by_type, names in sections:
+        if default is not None:
+            yield ("evaluation", section, "default"), default, names
+        for name, text in by_type.items():
+            yield ("evaluation", section, "byQuestionType", name), text, names
+    if judge.abstention is not None:
+        yield ("evaluation", "judgePrompts", "abstention"), judge.abstention, JUDGE_NAMES
+
+
+def notes_of(config: BenchmarkConfig) -> tuple[str, ...]:
+    """What stops nothing and should be known."""
+    return tuple(text for check in (_runtime_notes, _data_notes, _prompt_notes) for text in check(config))
+
+
+def _runtime_notes(config: BenchmarkConfig) -> Iterator[str]:
+    for key in ("checkpointing", "resumable"):
+        if not getattr(config.runtime, key):
+            yield f"runtime.{key}: false has no effect: a run always has its journal"
+    if config.runtime.checkpoint_granularity != "item":
+        yield "runtime.checkpointGranularity has no effect: a run keeps every phase of every item"
+    if config.ingestion.preprocessing.escape_html:
+        yield "preprocessing.escapeHtml changes the stored text, answers may stop matching: the run is marked altered"
+    if config.history.mode != "full":
+        yield f"mode {config.history.mode} is for development: the run is marked reduced_history and not publishable"
+
+
+def _data_notes(config: BenchmarkConfig) -> Iterator[str]:
+    data = config.data
+    if data.type == "local":
+        return
+    if data.sha256 is None:
+        yield "data.sha256 is not recorded: the file cannot be checked, a result is not publishable"
+    pinned = data.revision is not None and len(data.revision) == 40 and set(data.revision) <= set("0123456789abcdef")
+    if data.type == "huggingface" and data.revision is not None and not pinned:
+        yield f'data.revision "{data.revision}" is a branch, not a commit: it may change'
+
+
+def _prompt_notes(config: BenchmarkConfig) -> Iterator[str]:
+    prompts = config.evaluation.judge_prompts
+    if prompts.source == "paper" and config.evaluation.pack is None:
+        yield "judgePrompts.source is paper, without a pack: the prompts count as custom (fidelity: custom)"
+    for kind in config.question_types:
+        wanted = kind.evaluation_prompt
+        if wanted != "default" and wanted not in prompts.by_question_type and kind.name not in prompts.by_question_type:
+            yield f'evaluationPrompt "{wanted}" of {kind.name} is not in judgePrompts.byQuestionType: default is used'
+
+
+Find = Callable[[str], Path | None]
+"""benchmark name -> its file, for ``extends``"""
+
+MAX_EXTENDS = 10
+
+
+def read_benchmark(path: Path, *, find: Find, workspace: Path | None = None) -> BenchmarkConfig:
+    """Read one benchmark file of either dialect; ConfigError with every finding of the file."""
+    origin = Origin(sources=_chain(path, find))
+    is_manifest = _is_manifest(origin.sources[0])
+    if any(_is_manifest(source) != is_manifest for source in origin.sources):
+        raise ConfigError(
+            "a manifest and a YAML benchmark cannot extend each other",
+            where=origin.place(("extends",)),
+            hint="extend a benchmark of the same dialect",
+        )
+    config, problems = _from_manifest(origin) if is_manifest else _from_yaml(origin, workspace)
+    problems += problems_of(config)
+    if problems:
+        raise ConfigError.of(in_file_order(problems))
+    config._notes = notes_of(config)
+    return config
+
+
+def _is_manifest(source: Source) -> bool:
+    return "manifest_version" in source.tree or source.path.name == "manifest.json"
+
+
+def _chain(path: Path, find: Find) -> tuple[Source, ...]:
+    """The file and what it extends, nearest first."""
+    sources = [Source.read(path)]
+    while (name := sources[-1].tree.get("extends")) is not None:
+        parent = find(name) if isinstance(name, str) else None
+        where = sources[-1].place(("extends",))
+        if parent is None:
+            text = f'extends "{name}", which no benchmark is called'
+            raise ConfigError(text, where=where, hint="bench list benchmarks shows the known ones")
+        if any(source.path.resolve() == parent.resolve() for source in sources) or len(sources) > MAX_EXTENDS:
+            raise ConfigError(f'extends "{name}" in a circle', where=where, hint="break the circle")
+        sources.append(Source.read(parent))
+    return tuple(sources)
+
+
+def _merged(origin: Origin) -> Source:
+    """One source with the merged tree, whose places are those of the nearest file."""
+    if len(origin.sources) == 1:
+        return origin.sources[0]
+    tree = origin.tree() | _own(origin.sources[0])
+    return _Merged(path=origin.path, tree=tree, places=origin.sources[0].places, origin=origin)
+
+
+def _own(child: Source) -> dict[str, object]:
+    """What is never inherited: aliases."""
+    return {"aliases": child.tree.get("aliases") or []}
+
+
+class _Merged(Source):
+    """A source of several files: a place is asked of the file that has the key."""
+
+    __slots__ = ("origin",)
+    origin: Origin
+
+    def __init__(self, *, path: Path, tree: Mapping[str, object], places: object, origin: Origin) -> None:
+        super().__init__(path=path, tree=tree)
+        object.__setattr__(self, "origin", origin)
+
+    def place(self, path: TreePath) -> str:
+        return self.origin.place(path)
+
+
+def _from_yaml(origin: Origin, workspace: Path | None) -> tuple[BenchmarkConfig, list[ConfigError]]:
+    """The config, and the prompt files that are not there; their ``@file`` stands as it is written."""
+    file = load(_merged(origin), BenchmarkFile)
+    values = file.model_dump(by_alias=True)
+    problems = _insert_prompts(values["evaluation"], origin, workspace)
+    _home_of_data(values, origin)
+    config = BenchmarkConfig.model_validate(values)
+    config._origin = origin
+    return config, problems
+
+
+def _home_of_data(values: dict[str, object], origin: Origin) -> None:
+    """The cache place carries the name of the config that says what to fetch, so children share the file."""
+    data = values["data"]
+    assert isinstance(data, dict)
+    if data["localPath"] is not None:
+        return
+    if data["type"] == "local":
+        data["localPath"] = data["path"]
+        return
+    owner = origin.source_of(("data", "file") if data["file"] else ("data", "path"))
+    name = Path(str(data["file"] or data["path"])).name
+    data["localPath"] = f"datasets/{owner.tree.get('name', owner.path.stem)}/{name}"
+
+
+_PROMPTS: tuple[TreePath, ...] = (
+    ("answerPrompt", "default"),
+    ("answerPrompt", "byQuestionType"),
+    ("judgePrompts", "default"),
+    ("judgePrompts", "byQuestionType"),
+    ("judgePrompts", "abstention"),
+)
+
+
+def _insert_prompts(evaluation: object, origin: Origin, workspace: Path | None) -> list[ConfigError]:
+    """Replace each ``@file`` by the file's text."""
+    problems: list[ConfigError] = []
+    for section, key in _PROMPTS:
+        holder = evaluation[section]  # type: ignore[index]
+        entries = holder[key] if isinstance(holder[key], dict) else holder
+        for name in list(entries) if isinstance(holder[key], dict) else [key]:
+            text = entries[name]
+            path: TreePath = ("evaluation", section, key) if entries is holder else ("evaluation", section, key, name)
+            if isinstance(text, str) and text.startswith("@"):
+                try:
+                    entries[name] = _file_text(text[1:].strip(), path, origin, workspace)
+                except ConfigError as error:
+                    problems.append(error)
+    return problems
+
+
+def _file_text(name: str, path: TreePath, origin: Origin, workspace: Path | None) -> str:
+    folders = [origin.folder_of(path), *([workspace] if workspace else [])]
+    found = next((folder / name for folder in folders if (folder / name).is_file()), None)
+    if found is None:
+        looked = " and ".join(str(folder) for folder in folders)
+        raise ConfigError(f'the file "{name}" is not there', where=origin.place(path), hint=f"looked in {looked}")
+    try:
+        return found.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f'cannot read "{name}": {error}', where=origin.place(path), hint="save it as UTF-8"
+        ) from error
+
+
+def _from_manifest(origin: Origin) -> tuple[BenchmarkConfig, list[ConfigError]]:
+    manifest = load(_merged(origin), Manifest)
+    problems: list[ConfigError] = []
+    try:
+        instructions = _instructions(manifest, origin)
+    except ConfigError as error:
+        instructions, problems = {}, [error]
+    config = BenchmarkConfig.model_validate(manifest.as_benchmark(instructions))
+    config._origin = Origin(sources=origin.sources, aliases=PLACES)
+    return config, problems
+
+
+def _instructions(manifest: Manifest, origin: Origin) -> dict[str, str]:
+    """Read the type_instructions_file beside the manifest: a map of type to instruction."""
+    if not isinstance(manifest.evaluation, LlmAsJudge) or manifest.evaluation.type_instructions_file is None:
+        return {}
+    path: TreePath = ("evaluation", "type_instructions_file")
+    text = _file_text(manifest.evaluation.type_instructions_file, path, origin, None)
+    try:
+        values = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"the instructions are no JSON: {error}", where=origin.place(path), hint="mend it") from error
+    if not isinstance(values, dict) or not all(isinstance(value, str) for value in values.values()):
+        raise ConfigError("the instructions must map a type to a text", where=origin.place(path), hint="mend the file")
+    return values

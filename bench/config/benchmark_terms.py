@@ -1,0 +1,207 @@
+"""The words that benchmark configs may use as values, and the types that check single values.
+
+::
+
+    Segment        # a name that is safe as a file and a run id: demo, locomo-turns
+    FieldPath      # "$.content", or a bare field name
+
+Which file said what: the sources of a config, the file itself first, then what it extends.
+
+::
+
+    origin = Origin(sources=(child, parent))
+    origin.tree()                          # child merged over parent
+    origin.place(("data", "path"))         # the parent's line, when only it has the key
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from bench.config.file import Source, fold
+from bench.config.jsonpath import compile_path
+from bench.config.jsontext import TreePath
+from bench.config.value_rules import SEGMENT, portable, problem_of
+from bench.errors import ConfigError
+
+
+def _segment(value: str) -> str:
+    if not SEGMENT.fullmatch(value):
+        raise ValueError(f'"{value}" is no safe name: letters, digits, ".", "_" and "-", at most 100')
+    return portable(value)
+
+
+def _field_path(value: str) -> str:
+    try:
+        compile_path(value, bare=True)
+    except ConfigError as error:
+        raise ValueError(error.message) from error
+    return value
+
+
+def _pattern(value: str) -> str:
+    problem = problem_of(value, groups=None)
+    if problem is not None:
+        raise ValueError(f'"{value}" {problem}')
+    return value
+
+
+def _zone(value: str) -> str:
+    from zoneinfo import ZoneInfo
+
+    try:
+        ZoneInfo(value)
+    except (KeyError, ValueError, OSError) as error:
+        raise ValueError(f'"{value}" is no time zone of the IANA database') from error
+    return value
+
+
+def _date_format(value: str) -> str:
+    try:
+        datetime.strptime("", value)
+    except ValueError as error:
+        if "directive" in str(error) or "stray" in str(error):
+            raise ValueError(f'"{value}" is no format of strptime: {error}') from error
+    return value
+
+
+def _digest(value: str) -> str:
+    if not re.fullmatch(r"[0-9a-fA-F]{64}", value):
+        raise ValueError("a SHA-256 is 64 hexadecimal digits")
+    return value.lower()
+
+
+def _python_class(value: str) -> str:
+    if value.split(":")[0].endswith((".ts", ".js", ".mjs", ".tsx")):
+        raise ValueError(f'"{value}": an evaluator is a Python class, written ./file.py:Class')
+    if ":" not in value:
+        raise ValueError(f'"{value}" names no class; write ./file.py:Class')
+    return value
+
+
+Segment = Annotated[str, AfterValidator(_segment)]
+FieldPath = Annotated[str, AfterValidator(_field_path)]
+FieldPaths = FieldPath | Annotated[tuple[FieldPath, ...], Field(min_length=1)]
+"""one path, or several whose values are all taken"""
+Pattern = Annotated[str, AfterValidator(_pattern)]
+Zone = Annotated[str, AfterValidator(_zone)]
+DateFormat = Annotated[str, AfterValidator(_date_format)]
+Sha256 = Annotated[str, AfterValidator(_digest)]
+PythonClass = Annotated[str, AfterValidator(_python_class)]
+Positive = Annotated[int, Field(ge=1, le=2**31 - 1)]
+Milliseconds = Annotated[int, Field(ge=0)]
+Temperature = Annotated[float, Field(ge=0)]
+
+Format = Literal["json", "jsonl", "csv"]
+Unit = Literal["session", "turn", "corpus"]
+Parser = Literal["direct", "dialog_refs", "exact_text"]
+Mode = Literal["session-based", "incremental", "bulk"]
+Granularity = Literal["auto", "turn", "session", "memory"]
+Capability = Literal["add_memory", "retrieve_memory", "delete_memory", "update_memory", "list_memories"]
+METHODS = (
+    "exact-match",
+    "contains",
+    "token-f1",
+    "locomo-f1",
+    "semantic-similarity",
+    "llm-judge",
+    "rubric",
+    "mcq",
+    "faithfulness",
+    "code-correctness",
+    "deletion-check",
+    "custom",
+    "none",
+)
+PLUG_INS = "bench.evaluators"
+"""entry points whose names are methods too"""
+
+
+def _known_method(name: str) -> str:
+    """A method of our own, or the name of an installed evaluator."""
+    if name in METHODS or name in {point.name for point in entry_points(group=PLUG_INS)}:
+        return name
+    listed = ", ".join(f"'{method}'" for method in METHODS)
+    raise PydanticCustomError("literal_error", "Input should be {expected}", {"expected": listed})
+
+
+Method = Annotated[str, AfterValidator(_known_method), WithJsonSchema({"type": "string", "examples": list(METHODS)})]
+
+UNIT_OF_MODE: dict[Mode, Unit] = {"session-based": "session", "incremental": "turn", "bulk": "corpus"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """The chain of files behind one config; ``aliases`` maps a model path to the dialect's own."""
+
+    sources: tuple[Source, ...]
+    aliases: Mapping[TreePath, TreePath] = field(default_factory=dict)
+
+    @property
+    def path(self) -> Path:
+        """The file that the config is known by."""
+        return self.sources[0].path
+
+    @property
+    def folder(self) -> Path:
+        """The folder beside which files are looked for first."""
+        return self.path.parent
+
+    def tree(self) -> dict[str, object]:
+        """Every file merged, the nearest last."""
+        merged: dict[str, object] = {}
+        for source in reversed(self.sources):
+            merged = merge(merged, source.tree)
+        return merged
+
+    def place(self, path: TreePath) -> str:
+        """``file:line:column`` of a key, in the nearest file that has it."""
+        path = self.spelt(path)
+        return self.source_of(path).place(path)
+
+    def written(self, path: TreePath) -> str:
+        """The key with dots, as the file that has it writes it."""
+        path = self.spelt(path)
+        return ".".join(map(str, self.source_of(path).locate(path)))
+
+    def says(self, path: TreePath) -> bool:
+        """True when one of the files has the key itself."""
+        path = self.spelt(path)
+        return len(self.source_of(path).locate(path)) == len(path)
+
+    def folder_of(self, path: TreePath) -> Path:
+        """The folder of the file that gave a value."""
+        return self.source_of(self.spelt(path)).path.parent
+
+    def source_of(self, path: TreePath) -> Source:
+        """The nearest file that goes farthest along the path."""
+        return max(self.sources, key=lambda source: len(source.locate(path)))
+
+    def spelt(self, path: TreePath) -> TreePath:
+        """The path as the dialect of the files spells it."""
+        for end in range(len(path), 0, -1):
+            if path[:end] in self.aliases:
+                return self.aliases[path[:end]] + path[end:]
+        return path
+
+
+def merge(base: Mapping[str, object], over: Mapping[str, object]) -> dict[str, object]:
+    """Deep-merge: maps merge, lists and scalars replace, null removes; either spelling of a key counts."""
+    merged = dict(base)
+    for key, value in over.items():
+        known = key if key in merged else next((old for old in merged if fold(old) == fold(key)), key)
+        old = merged.pop(known, None)
+        if isinstance(value, Mapping):
+            merged[key] = merge(old if isinstance(old, Mapping) else {}, value)
+        elif value is not None or known not in base:
+            merged[key] = value
+    return merged

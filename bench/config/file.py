@@ -1,0 +1,417 @@
+"""A config file with the place of every key, and the loader that turns it into a typed model.
+
+All findings of a file come at once, each with ``file:line:column`` and the nearest known name::
+
+    class Query(ConfigModel):
+        question_field: str
+        retrieval_limit: int = 10
+
+    query = load(Source.read(Path("query.yaml")), Query)
+    # query.yaml:2:1: unknown field "retreivalLimit"; did you mean "retrievalLimit"?
+
+The words for what pydantic found: which field, what is wrong, the nearest known name.
+
+::
+
+    explain(source, Manifest, {"type": "extra_forbidden", "loc": ("query", "retreival_limit"), ...})
+    # ConfigError: manifest.json:23:5: unknown field "retreival_limit" in query; did you mean "retrieval_limit"?
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import types
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal, Self, TypeVar, Union, get_args, get_origin
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic.alias_generators import to_camel
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from bench.config.jsontext import Places, TreePath, parse_json, shortened
+from bench.errors import ConfigError
+
+MAX_BYTES = 2_000_000
+BOTH_SPELLINGS = "both_spellings"
+"""kind of the finding that a field is given twice; its context names both keys"""
+_PLACE = re.compile(r"(.+):(\d+):(\d+)", re.DOTALL)
+
+
+class ConfigModel(BaseModel):
+    """A closed, frozen piece of config. Each key may be camelCase or snake_case, never both at once."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        serialize_by_alias=False,
+        allow_inf_nan=False,
+        defer_build=True,
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_spelling(cls, value: object) -> object:
+        """Refuse a field that is given in both spellings, or by its inner name."""
+        if not isinstance(value, Mapping):
+            return value
+        for name, info in cls.model_fields.items():
+            if name in value and name not in keys_of(name, info):
+                text = 'unknown field "{name}"; it is called "{alias}"'
+                raise PydanticCustomError(BOTH_SPELLINGS, text, {"alias": info.alias, "name": name})
+            same = [key for key in keys_of(name, info) if key in value]
+            if len(same) > 1:
+                text = '"{alias}" and "{name}" are the same field'
+                raise PydanticCustomError(BOTH_SPELLINGS, text, {"alias": same[0], "name": same[1]})
+        return value
+
+
+def keys_of(name: str, info: FieldInfo) -> list[str]:
+    """Every key by which a file may give a field, the preferred one first; its inner name is none where it differs."""
+    if isinstance(info.validation_alias, AliasChoices):
+        return list(dict.fromkeys((*map(str, info.validation_alias.choices), name)))
+    renamed = info.alias_priority == 2 and info.alias != name
+    return [info.alias or name] if renamed else list(dict.fromkeys((info.alias or name, name)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """The tree of one file and where each of its keys stands."""
+
+    path: Path
+    tree: Mapping[str, object]
+    places: Places = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read YAML or JSON (by suffix), UTF-8; ConfigError for anything that is no map of keys."""
+        return cls.parse(_read_text(path), path)
+
+    @classmethod
+    def parse(cls, text: str, path: Path) -> Self:
+        """Read the text as if it stood in ``path``."""
+        label = show(path)
+        tree, places = parse_json(text, label) if path.suffix == ".json" else _parse_yaml(text, label)
+        if not isinstance(tree, dict):
+            raise ConfigError("a config must be a map of keys", where=f"{label}:1:1", hint="see bench schema")
+        return cls(path=path, tree=tree, places=places)
+
+    @property
+    def label(self) -> str:
+        """The path as errors show it: relative to the working folder where that is shorter."""
+        return show(self.path)
+
+    def place(self, path: TreePath) -> str:
+        """Give ``file:line:column`` of the key, or of the nearest enclosing key that the file has."""
+        line, column = self.places.get(self.locate(path), (1, 1))
+        return f"{self.label}:{line}:{column}"
+
+    def locate(self, path: TreePath) -> TreePath:
+        """Follow the path as far as the file goes; a key may be spelt the other way."""
+        node: object = self.tree
+        found: TreePath = ()
+        for part in path:
+            key = _key_of(node, part)
+            if key is None:
+                continue
+            node = node[key]  # type: ignore[index]
+            found = (*found, key)
+        return found
+
+
+def _key_of(node: object, part: str | int) -> str | int | None:
+    """The part as the node spells it; None where it is not there (a union tag, an absent key)."""
+    if isinstance(node, list):
+        return part if isinstance(part, int) and 0 <= part < len(node) else None
+    if not isinstance(node, Mapping):
+        return None
+    if part in node:
+        return str(part)
+    return next((key for key in node if fold(key) == fold(str(part))), None)
+
+
+def fold(key: str) -> str:
+    """One form for both spellings of a key."""
+    return key.replace("_", "").lower()
+
+
+def show(path: Path) -> str:
+    """A path as errors print it."""
+    try:
+        return str(path.resolve().relative_to(Path.cwd()))
+    except (ValueError, OSError):
+        return str(path)
+
+
+def _read_text(path: Path) -> str:
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"cannot read the file: {error.strerror}", where=show(path), hint="check the path") from error
+    if len(raw) > MAX_BYTES:
+        raise ConfigError(
+            f"a config of {len(raw):,} bytes", where=show(path), hint=f"configs are at most {MAX_BYTES:,} bytes"
+        )
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"not UTF-8 at byte {error.start}", where=show(path), hint="save it as UTF-8") from error
+
+
+def _parse_yaml(text: str, label: str) -> tuple[object, Places]:
+    from bench.config.yamltext import parse_yaml  # ruamel.yaml takes 150 ms to import, JSON files need none of it
+
+    return parse_yaml(text, label)
+
+
+Model = TypeVar("Model", bound=ConfigModel)
+
+
+def load(source: Source, model: type[Model]) -> Model:
+    """Validate the whole file; raise one ConfigError that holds every finding, in file order."""
+    try:
+        return model.model_validate(source.tree)
+    except ValidationError as error:
+        raise ConfigError.of(findings(source, model, error)) from None
+
+
+def findings(source: Source, model: type[ConfigModel], error: ValidationError) -> list[ConfigError]:
+    """Turn pydantic's errors into ours, in the order of the file, each text once."""
+
+    def line_and_column(details: ErrorDetails) -> tuple[int, int]:
+        return source.places.get(key_of(source, details), (1, 1))
+
+    details = [entry for entry in error.errors() if not _other_branch(source, entry, error.errors())]
+    problems = [explain(source, model, entry) for entry in sorted(details, key=line_and_column)]
+    return list({str(problem): problem for problem in problems}.values())
+
+
+def in_file_order(problems: Iterable[ConfigError]) -> list[ConfigError]:
+    """The findings of several checks as a reader meets them, line by line; those without a place come last."""
+
+    def place(error: ConfigError) -> tuple[bool, str, int, int]:
+        found = _PLACE.fullmatch(error.where or "")
+        return (False, found[1], int(found[2]), int(found[3])) if found else (True, error.where or "", 0, 0)
+
+    return sorted(problems, key=place)
+
+
+def _other_branch(source: Source, entry: ErrorDetails, every: list[ErrorDetails]) -> bool:
+    """True for "no text" said of a map that another branch of the union read farther."""
+    stem = entry["loc"][:-1]
+    if not stem or source.locate(tuple(entry["loc"])) != source.locate(tuple(stem)):
+        return False
+    farther = (other["loc"] for other in every if len(other["loc"]) > len(entry["loc"]))
+    return entry["type"].endswith("_type") and any(loc[: len(stem)] == stem for loc in farther)
+
+
+_WANTED = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "int_parsing_size": "a smaller whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "finite_number": "a finite number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "dict_type": "a map of keys",
+    "mapping_type": "a map of keys",
+    "model_type": "a map of keys",
+    "model_attributes_type": "a map of keys",
+    "url_parsing": "a URL",
+}
+
+
+def nearest(name: str, known: Iterable[str], *, n: int = 1) -> list[str]:
+    """The closest known names, best first; none when nothing is near."""
+    lowered = {candidate.lower(): candidate for candidate in sorted(known)}
+    return [lowered[match] for match in difflib.get_close_matches(name.lower(), lowered, n=n, cutoff=0.6)]
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The sentence part with the nearest name, or nothing."""
+    near = nearest(name, known)
+    return f'; did you mean "{near[0]}"?' if near else ""
+
+
+def explain(source: Source, model: type[ConfigModel], error: ErrorDetails) -> ConfigError:
+    """Word one finding with the place of its key."""
+    path = source.locate(tuple(error["loc"]))
+    where = source.place(key_of(source, error))
+    match error["type"]:
+        case "extra_forbidden":
+            return _unknown(model_at(model, tuple(error["loc"])[:-1]), path, where)
+        case "missing":
+            return _missing(model, path, str(error["loc"][-1]), where)
+        case "literal_error" | "enum":
+            return _not_one_of(path, error, where)
+        case "union_tag_invalid" | "union_tag_not_found":
+            return _wrong_tag(source, path, error)
+        case kind if kind in _WANTED:
+            return _wrong_type(path, _WANTED[kind], error["input"], where)
+        case _:
+            return _other(path, error, where)
+
+
+def key_of(source: Source, error: ErrorDetails) -> TreePath:
+    """The key that a finding is about; of two spellings of one field the second in the file."""
+    path = source.locate(tuple(error["loc"]))
+    spelt = [(*path, str(key)) for key in error.get("ctx", {}).values()] if error["type"] == BOTH_SPELLINGS else []
+    return max((one for one in spelt if one in source.places), key=source.places.__getitem__, default=path)
+
+
+def name_of(path: TreePath) -> str:
+    """A path as people write it: ``metrics[1].name``."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text or "the file"
+
+
+def quote(value: object) -> str:
+    """A value as the file would show it, at most 100 characters."""
+    return shortened(f'"{value}"' if isinstance(value, str) else _literal(value))
+
+
+def _literal(value: object) -> str:
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, Mapping):
+        return "a map of keys"
+    return "a list" if isinstance(value, list | tuple) else str(value)
+
+
+def _unknown(owner: type[BaseModel] | None, path: TreePath, where: str) -> ConfigError:
+    key = str(path[-1])
+    inside = f" in {name_of(path[:-1])}" if len(path) > 1 else ""
+    known = spellings(owner) if owner else []
+    listed = ", ".join(_preferred(owner)) if owner else ""
+    hint = f"known fields: {listed}" if listed else "remove the field"
+    return ConfigError(f'unknown field "{key}"{inside}{did_you_mean(key, known)}', where=where, hint=hint)
+
+
+def _missing(model: type[ConfigModel], path: TreePath, key: str, where: str) -> ConfigError:
+    inside = f" in {name_of(path)}" if path else ""
+    return ConfigError(f'missing field "{key}"{inside}', where=where, hint=f"add {key}")
+
+
+def _not_one_of(path: TreePath, error: ErrorDetails, where: str) -> ConfigError:
+    expected = str(error.get("ctx", {}).get("expected", ""))
+    options = [part.strip().strip("'") for part in expected.replace(" or ", ", ").split(",")]
+    listed = " or ".join(f'"{option}"' for option in options)
+    value = error["input"]
+    guess = did_you_mean(value, options) if isinstance(value, str) and len(options) > 1 else ""
+    return ConfigError(
+        f"{name_of(path)} must be {listed}, not {quote(value)}{guess}", where=where, hint=f"write {listed}"
+    )
+
+
+def _wrong_tag(source: Source, path: TreePath, error: ErrorDetails) -> ConfigError:
+    context = error.get("ctx", {})
+    key = str(context.get("discriminator", "")).strip("'")
+    if error["type"] == "union_tag_not_found":
+        return ConfigError(f'missing field "{key}" in {name_of(path)}', where=source.place(path), hint=f"add {key}")
+    options = [part.strip().strip("'") for part in str(context.get("expected_tags", "")).split(",")]
+    tag = str(context.get("tag", ""))
+    listed = " or ".join(f'"{option}"' for option in options)
+    text = f"{name_of((*path, key))} must be {listed}, not {quote(tag)}{did_you_mean(tag, options)}"
+    return ConfigError(text, where=source.place((*path, key)), hint=f"write {listed}")
+
+
+def about_flag(error: ErrorDetails) -> str:
+    """Word one finding about a flag, which has no place in a file: ``--limit must be greater than ..., not 0``."""
+    flag = f"--{str(error['loc'][0]).replace('_', '-')}" if error["loc"] else "flags"
+    if error["type"] in ("value_error", "assertion_error"):
+        return f"{flag}: {_plain(error['msg'])}"
+    if error["type"] == "extra_forbidden":
+        return f"there is no {flag}"
+    if error["type"] == "string_pattern_mismatch":
+        return f"{flag}: {quote(error['input'])} cannot be read"
+    wanted = _WANTED.get(error["type"])
+    said = _plain(error["msg"]) if wanted is None else f"must be {wanted}"
+    return f"{flag} {said}, not {quote(error['input'])}"
+
+
+def _plain(message: str) -> str:
+    """pydantic's sentence in our words."""
+    text = message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    return re.sub(r"^(Input|String|Value|List|Tuple|Dictionary) should", "must", text)
+
+
+def _wrong_type(path: TreePath, wanted: str, value: object, where: str) -> ConfigError:
+    quoted = wanted == "text" and isinstance(value, int | float)
+    hint = f'put it in quotes: "{_literal(value)}"' if quoted else f"write {wanted}"
+    return ConfigError(f"{name_of(path)} must be {wanted}, not {quote(value)}", where=where, hint=hint)
+
+
+def _other(path: TreePath, error: ErrorDetails, where: str) -> ConfigError:
+    text = _plain(error["msg"])
+    if error["type"] not in ("value_error", BOTH_SPELLINGS):
+        return ConfigError(
+            f"{name_of(path)} {text}, not {quote(error['input'])}", where=where, hint="correct the value"
+        )
+    return ConfigError(f"{name_of(path)}: {text}" if path else text, where=where, hint="correct the value")
+
+
+def spellings(model: type[BaseModel]) -> list[str]:
+    """Every accepted key of a model, in each of its spellings."""
+    return [key for name, info in model.model_fields.items() for key in keys_of(name, info)]
+
+
+def _preferred(model: type[BaseModel]) -> list[str]:
+    return [info.alias or name for name, info in model.model_fields.items()]
+
+
+def model_at(model: type[BaseModel], path: TreePath) -> type[BaseModel] | None:
+    """The model that reads the map at ``path``, which may hold union tags; None where keys are free."""
+    current: list[object] = [model]
+    for part in path:
+        chosen = [found for option in current for found in _models(option) if str(part) in _tags(found)]
+        current = [*chosen] or [step for option in current for step in _step(option, part)]
+    return next((found for option in current for found in _models(option)), None)
+
+
+def _tags(model: type[BaseModel]) -> set[str]:
+    """What a union calls this member: its class name, or the value of its discriminator."""
+    literals = (info.annotation for info in model.model_fields.values() if get_origin(info.annotation) is Literal)
+    return {model.__name__, *(str(value) for literal in literals for value in get_args(literal))}
+
+
+def _step(annotation: object, part: str | int) -> list[object]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return _field_of(annotation, str(part))
+    arguments = get_args(annotation)
+    if options := _options(annotation):
+        return [step for option in options for step in _step(option, part)]
+    if not arguments:
+        return []
+    return [arguments[0] if isinstance(part, int) else arguments[-1]]
+
+
+def _options(annotation: object) -> tuple[object, ...]:
+    """The members of a union, or what Annotated wraps; nothing for anything else."""
+    arguments = get_args(annotation)
+    if get_origin(annotation) is Annotated:
+        return arguments[:1]
+    return arguments if get_origin(annotation) in (Union, types.UnionType) else ()
+
+
+def _models(annotation: object) -> Iterable[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for option in _options(annotation):
+        yield from _models(option)
+
+
+def _field_of(model: type[BaseModel], key: str) -> list[object]:
+    return [info.annotation for name, info in model.model_fields.items() if key in keys_of(name, info)]

@@ -1,0 +1,90 @@
+"""JSON Schemas of config files, so that editors complete and check them.
+
+::
+
+    json_schema("benchmark")["properties"]["data"]
+
+JSON Schemas whose fields carry the docstrings that stand below them in the source.
+
+The source is read when a schema is asked for, never when a model is made: a run starts without it::
+
+    BenchmarkFile.model_json_schema(schema_generator=Described)["properties"]["name"]["description"]
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from collections.abc import Iterator, Mapping
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
+
+if TYPE_CHECKING:
+    from bench.config.file import ConfigModel
+
+
+Kind = Literal["benchmark", "manifest"]
+KINDS: tuple[Kind, ...] = ("benchmark", "manifest")
+
+
+def json_schema(kind: Kind) -> dict[str, object]:
+    """The schema of one kind of file (draft 2020-12); keys as the seeds spell them."""
+
+    schema = _model(kind).model_json_schema(by_alias=True, schema_generator=Described)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _model(kind: Kind) -> type[ConfigModel]:
+    if kind == "manifest":
+        from bench.config.benchmark_manifest import Manifest
+
+        return Manifest
+    from bench.config.benchmark import BenchmarkFile
+
+    return BenchmarkFile
+
+
+FOREIGN = frozenset({"builtins", "pydantic.main"})
+
+
+class Described(GenerateJsonSchema):
+    """Pydantic's own schema with a description for every documented field."""
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
+        """The schema of one model; a description that a field was given by hand stays."""
+        made = super().model_schema(schema)
+        model: type[BaseModel] = schema["cls"]
+        texts = docstrings(model)
+        for name, field in model.model_fields.items():
+            shown = made.get("properties", {}).get(field.alias or name)
+            if shown is not None and name in texts:
+                shown.setdefault("description", texts[name])
+        return made
+
+
+def docstrings(kind: type) -> dict[str, str]:
+    """What stands below each field of a class and of those it extends, by field name; only classes of ours."""
+    texts: dict[str, str] = {}
+    for cls in reversed(kind.__mro__):
+        if cls.__module__ not in FOREIGN:
+            texts |= _of_module(cls.__module__).get(cls.__qualname__, {})
+    return texts
+
+
+@cache
+def _of_module(name: str) -> Mapping[str, Mapping[str, str]]:
+    tree = ast.parse(inspect.getsource(sys.modules[name]))
+    return {node.name: dict(_of_class(node)) for node in tree.body if isinstance(node, ast.ClassDef)}
+
+
+def _of_class(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    for field, text in pairwise(node.body):
+        match field, text:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(doc))):
+                yield name, inspect.cleandoc(doc)

@@ -1,0 +1,218 @@
+"""A model endpoint of one's own: ``configs/models/NAME.yaml``.
+
+Example::
+
+    apiVersion: bench/v1
+    name: vllm
+    dialect: openai
+    base_url: "${VLLM_URL:-http://127.0.0.1:8001/v1}"
+    auth: {type: bearer, envVar: VLLM_API_KEY, optional: true}
+    limits: {rpm: 600, concurrency: 16}
+    models: {qwen3-8b: {context: 32768, body: {chat_template_kwargs: {enable_thinking: false}}}}
+
+``vllm/qwen3-8b`` is then a model name. A file whose name is a known prefix (``openai``) only adds to it. A run file has
+the same settings under ``models:``, by full name; they win over the file's.
+
+What is special about one model: its context, how it replies, and extra fields of its requests.
+
+Example::
+
+    refused_field({"model": "x"})                                 # "model"
+    merged({"a": {"b": 1}}, {"a": {"c": 2}})                      # {"a": {"b": 1, "c": 2}}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, PositiveInt, field_validator
+
+from bench.config.file import ConfigModel, Source, load
+from bench.config.provider_sections import Auth, HttpUrl
+from bench.config.traffic import Feedback, Limit
+from bench.config.value_rules import LowerName, find_variables
+from bench.errors import ConfigError, UsageError
+
+RESERVED: Mapping[str, str] = {
+    **dict.fromkeys(("model", "deployment"), "the model is the name that is used"),
+    **dict.fromkeys(
+        (
+            "messages",
+            "prompt",
+            "input",
+            "contents",
+            "requests",
+            "content",
+            "system",
+            "systeminstruction",
+            "instructions",
+        ),
+        "the prompt is the benchmark's",
+    ),
+    **dict.fromkeys(("stream", "streamoptions"), "use stream: true beside body"),
+    **dict.fromkeys(
+        ("maxtokens", "maxcompletiontokens", "maxoutputtokens"), "use --max-answer-tokens or --max-judge-tokens"
+    ),
+    **dict.fromkeys(("temperature",), "use evaluation.answeringModel.temperature of the benchmark"),
+    **dict.fromkeys(("seed",), "use --seed"),
+    **dict.fromkeys(("n", "candidatecount", "bestof"), "one reply is read"),
+    **dict.fromkeys(
+        ("tools", "toolchoice", "toolconfig", "functions", "functioncall"), "a reply that calls a tool is no answer"
+    ),
+    **dict.fromkeys(("responseformat", "responsemimetype", "responsejsonschema", "responseschema"), "judges set it"),
+    **dict.fromkeys(("dimensions", "outputdimensionality", "encodingformat"), "use client_embeddings of the provider"),
+}
+"""a field as it is folded -> why it is refused, or what to use"""
+SETTINGS = ("generationconfig", "options")
+"""objects whose fields count as fields of the request"""
+
+
+class ModelSettings(ConfigModel):
+    """What is special about one model."""
+
+    context: PositiveInt | None = None
+    """tokens its prompt and answer may have together; what does not fit is cut from the retrieved context"""
+    fixed_temperature: bool = False
+    """it refuses a temperature, so none is sent"""
+    body: Mapping[str, object] = Field(default_factory=dict)
+    """extra fields of each request, part of the plan; ``model``, ``messages`` and the like are refused"""
+    stream: bool = False
+    """it only streams its replies"""
+    batch: PositiveInt | None = None
+    """texts that it embeds in one request, at most"""
+
+    @field_validator("body")
+    @classmethod
+    def _only_extras(cls, value: Mapping[str, object]) -> Mapping[str, object]:
+        found = refused_field(value)
+        if found is not None:
+            raise ValueError(f'"{found[0]}" cannot be set in body: {found[1]}')
+        variable = next(iter(find_variables(value)), None)
+        if variable is not None:
+            raise ValueError(
+                f"${{{variable.name}}} cannot be used in body: the plan holds its values as they are written"
+            )
+        return value
+
+    def identity(self) -> dict[str, object]:
+        """Return what can change a result; how a reply or a batch is transferred cannot."""
+        return self.model_dump(mode="json", include={"context", "fixed_temperature"}) | (
+            {"body": dict(self.body)} if self.body else {}
+        )
+
+
+def refused_field(body: Mapping[str, object]) -> tuple[str, str] | None:
+    """Return the first field that cannot be set with its reason; None when all can."""
+    for name, value in body.items():
+        folded = str(name).replace("_", "").replace("-", "").lower()
+        if folded in RESERVED:
+            return str(name), RESERVED[folded]
+        inner = refused_field(value) if folded in SETTINGS and isinstance(value, Mapping) else None
+        if inner is not None:
+            return f"{name}.{inner[0]}", inner[1]
+    return None
+
+
+def merged(body: Mapping[str, object], extra: Mapping[str, object]) -> dict[str, object]:
+    """Lay extra fields over a request, objects field by field."""
+    found = dict(body)
+    for name, value in extra.items():
+        known = found.get(name)
+        both = isinstance(known, Mapping) and isinstance(value, Mapping)
+        found[name] = merged(known, value) if both else value  # type: ignore[arg-type]
+    return found
+
+
+Dialect = Literal["openai", "anthropic", "google"]
+KNOWN_PREFIXES = ("openai", "anthropic", "google", "openrouter", "groq", "ollama", "azure")
+BUILTIN = "builtin"
+
+
+class ModelLimit(Limit):
+    """The limiter of each role at this endpoint."""
+
+    feedback: Feedback | None = None
+    """names of the headers that tell how much is left"""
+
+
+class ModelFile(ConfigModel):
+    """One endpoint and the models behind it."""
+
+    api_version: Literal["bench/v1"] = "bench/v1"
+    """of this dialect"""
+    name: LowerName
+    """the prefix; equals the file's name"""
+    description: str = ""
+    """one sentence"""
+    dialect: Dialect | None = None
+    """which API it speaks; required unless the name is a known prefix"""
+    base_url: HttpUrl | None = None
+    """up to and including the version segment, as the vendor's clients take it"""
+    auth: Auth | None = None
+    """how a call says who asks; none where it is left out"""
+    limits: ModelLimit = ModelLimit()
+    """one limiter for each role"""
+    timeout_s: Annotated[float, Field(gt=0, le=86_400)] | None = None
+    """one attempt; default 60"""
+    models: dict[str, ModelSettings] = Field(default_factory=dict)
+    """the vendor's name of a model -> what is special about it"""
+
+    @property
+    def adds_to_known(self) -> bool:
+        """The file adds limits and settings to a prefix that is known without it."""
+        return self.name in KNOWN_PREFIXES
+
+
+def read_model_file(path: Path) -> ModelFile:
+    """Read one file.
+
+    Raises:
+        ConfigError: anything is wrong with it, each finding with its place.
+    """
+    source = Source.read(path)
+    model = load(source, ModelFile)
+    problems = list(_problems(source, model))
+    if problems:
+        raise ConfigError.of(problems)
+    return model
+
+
+def with_settings(files: Mapping[str, ModelFile], settings: Mapping[str, ModelSettings]) -> dict[str, ModelFile]:
+    """Lay the settings of a run, by full name, over the files.
+
+    Raises:
+        UsageError: a name without an endpoint of its own.
+    """
+    found = dict(files)
+    for name, own in settings.items():
+        prefix, _, model = name.partition("/")
+        file = found.get(prefix) or (ModelFile(name=prefix) if prefix in KNOWN_PREFIXES and model else None)
+        if file is None:
+            known = ", ".join(sorted({*KNOWN_PREFIXES, *files}))
+            raise UsageError(
+                f'models: "{name}" has no endpoint that settings apply to',
+                hint=f"write PREFIX/MODEL; prefixes: {known}",
+            )
+        base = file.models.get(model, ModelSettings())
+        laid = base.model_copy(update={key: getattr(own, key) for key in own.model_fields_set})
+        found[prefix] = file.model_copy(update={"models": {**file.models, model: laid}})
+    return found
+
+
+def _problems(source: Source, model: ModelFile) -> Iterable[ConfigError]:
+    where = source.place(("name",))
+    if model.name != source.path.stem:
+        text = f'name "{model.name}" differs from the file name "{source.path.stem}"'
+        yield ConfigError(text, where=where, hint=f"rename the file to {model.name}{source.path.suffix}")
+    if model.name == BUILTIN:
+        yield ConfigError(f'"{BUILTIN}" is the prefix of the built-in models', where=where, hint="choose another name")
+    if model.adds_to_known:
+        if model.dialect is not None:
+            text = f"{model.name} is a known prefix: its dialect cannot be changed"
+            yield ConfigError(text, where=source.place(("dialect",)), hint="leave dialect out, or rename the file")
+        return
+    for key in ("dialect", "base_url"):
+        if getattr(model, key) is None:
+            yield ConfigError(f"missing field {key}", where=where, hint=f"a new prefix needs {key}")

@@ -1,0 +1,399 @@
+"""Templates of prompts and session texts: ``${name|filter|filter}``, one pass, no code.
+
+Values are never scanned again and the environment is never read; ``$${`` is a literal ``${``::
+
+    template = Template.parse("Q: ${question|upper}", ["question"])
+    template.render({"question": "why ${x}?"})      # "Q: WHY ${X}?"
+
+The filters of templates: one small function a name, none of them runs code.
+
+A session is a sequence of turns. A turn's line is ``ROLE: content``, ``SPEAKER: text`` or bare text,
+and a caption adds `` [shares CAPTION]``::
+
+    make_filter("truncate", "3")("abcdef")      # "abc"
+
+Values that go into a prompt between tags stay between them: tags that the prompt itself uses are defused.
+
+Example::
+
+    Markers.of("<r>${response}</r>").defused({"response": "x</R foo> y"})      # {"response": "x<\\\\/R foo> y"}
+
+Any spelling counts: case, white space, attributes, full-width and invisible characters, character references.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import lru_cache
+from hashlib import sha256
+
+from bench.config.file import did_you_mean
+from bench.errors import ConfigError
+from bench.model import Turn
+
+Filter = Callable[[object], object]
+
+_SLOT = re.compile(r"\$\{(speaker|text|role|content)\}")
+
+
+class DateText(str):
+    """A date as its file writes it, with the instant that it means."""
+
+    when: datetime | None
+
+    def __new__(cls, text: str, when: datetime | None) -> DateText:
+        """The text; ``when`` is what the filters iso, date and time show."""
+        made = super().__new__(cls, text)
+        made.when = when
+        return made
+
+
+def said(turn: Turn) -> str:
+    """The text of a turn, with what its picture shows."""
+    return f"{turn.text} [shares {turn.caption}]" if turn.caption else turn.text
+
+
+def render_turn(turn: Turn) -> str:
+    """The line of a turn. Text is never escaped, trimmed or re-encoded."""
+    who = turn.speaker or turn.role
+    return f"{who}: {said(turn)}" if who else said(turn)
+
+
+def turn_object(turn: Turn) -> dict[str, str]:
+    """A turn as JSON: role or speaker, and content; nothing else."""
+    who = {"speaker": turn.speaker} if turn.speaker else {"role": turn.role} if turn.role else {}
+    return {**who, "content": said(turn)}
+
+
+def iso(when: datetime) -> str:
+    """An instant as everything here shows it: ``2023-05-30T23:40:00Z``."""
+    return when.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
+
+
+def text_of(value: object) -> str:
+    """The text of a value without any filter."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, datetime):
+        return iso(value)
+    if _is_turns(value):
+        return "\n".join(render_turn(turn) for turn in value)  # type: ignore[attr-defined]
+    if isinstance(value, list | tuple):
+        return "\n".join(text_of(part) for part in value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def _is_turns(value: object) -> bool:
+    return isinstance(value, list | tuple) and bool(value) and all(isinstance(part, Turn) for part in value)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Turn):
+        return turn_object(value)
+    if isinstance(value, datetime):
+        return iso(value)
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    return value
+
+
+def _json(value: object) -> str:
+    return json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+def _lines(argument: str | None) -> Filter:
+    def line(turn: Turn) -> str:
+        if argument is None:
+            return render_turn(turn)
+        values = {"speaker": turn.speaker or turn.role or "", "role": turn.role or turn.speaker or ""}
+        return _SLOT.sub(lambda slot: values.get(slot[1], said(turn)), argument)
+
+    def apply(value: object) -> str:
+        turns: Sequence[object] = value if isinstance(value, list | tuple) else [value]
+        return "\n".join(line(part) if isinstance(part, Turn) else text_of(part) for part in turns)
+
+    return apply
+
+
+def _date_part(part: slice) -> Filter:
+    def apply(value: object) -> str:
+        when = _instant(value)
+        return iso(when)[part] if isinstance(when, datetime) else text_of(value)
+
+    return apply
+
+
+def _instant(value: object) -> object:
+    return value.when or value if isinstance(value, DateText) else value
+
+
+def _truncate(argument: str | None) -> Filter:
+    if argument is None or not argument.isdecimal():
+        raise ValueError("truncate needs a number of characters, as in truncate:200,")
+    limit = int(argument)
+    return lambda value: text_of(value)[:limit]
+
+
+def _join(argument: str | None) -> Filter:
+    separator = "\n" if argument is None else argument
+
+    def apply(value: object) -> str:
+        parts = value if isinstance(value, list | tuple) else [value]
+        return separator.join(render_turn(part) if isinstance(part, Turn) else text_of(part) for part in parts)
+
+    return apply
+
+
+def _default(argument: str | None) -> Filter:
+    return lambda value: (argument or "") if value is None or value == "" else value
+
+
+def _bare(function: Callable[[object], object]) -> Callable[[str | None], Filter]:
+    def make(argument: str | None) -> Filter:
+        if argument is not None:
+            raise ValueError(f"the filter takes no argument, got {argument!r},")
+        return function
+
+    return make
+
+
+FILTERS: dict[str, Callable[[str | None], Filter]] = {
+    "json": _bare(_json),
+    "lines": _lines,
+    "iso": _bare(lambda value: text_of(_instant(value))),
+    "date": _bare(_date_part(slice(10))),
+    "time": _bare(_date_part(slice(11, 16))),
+    "upper": _bare(lambda value: text_of(value).upper()),
+    "lower": _bare(lambda value: text_of(value).lower()),
+    "truncate": _truncate,
+    "default": _default,
+    "join": _join,
+}
+
+
+def make_filter(name: str, argument: str | None) -> Filter:
+    """Build a filter; a missing value passes through all but ``default``. ValueError for a bad argument."""
+    function = FILTERS[name](argument)
+    if name == "default":
+        return function
+    return lambda value: None if value is None else function(value)
+
+
+_NAME = re.compile(r"[A-Za-z_][\w-]*(?:\.[\w -]*[\w-])*")
+_STRINGIFY = re.compile(r"\$\{\s*JSON\s*\.\s*stringify\s*\(\s*session\s*\)\s*;?\s*\}")
+_MAP = re.compile(
+    r"\$\{\s*session\s*\.\s*map\s*\(\s*\(?\s*turn\s*\)?\s*=>\s*`(?P<line>[^`]*)`\s*\)"
+    r"\s*\.\s*join\s*\(\s*(?P<quote>['\"])\\n(?P=quote)\s*\)\s*\}"
+)
+_TURN = re.compile(r"\$\{\s*turn\s*\.\s*(\w+)\s*\}")
+_QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
+_TOKEN = re.compile(rf"{_QUOTED.pattern}|[\s\S]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Slot:
+    """One ``${...}``: a name and what is done to its value."""
+
+    name: str
+    filters: tuple[Filter, ...]
+
+    def fill(self, value: object) -> object:
+        """The value after every filter; None where it is missing and none of them gives one."""
+        for step in self.filters:
+            value = step(value)
+        return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template:
+    """A parsed template; the same text at the same place is an equal template."""
+
+    text: str
+    parts: tuple[str | _Slot, ...] = field(compare=False)
+    names: frozenset[str] = field(compare=False)
+    """the names that are used"""
+    sha256: str = field(compare=False)
+    """of the text with its placeholders in place"""
+    where: str | None = None
+
+    @classmethod
+    def parse(cls, text: str, names: Collection[str], *, where: str | None = None) -> Template:
+        """Parse; ``names`` may hold ``metadata.*``. ConfigError for an unknown name, filter or any code."""
+        parts = tuple(_parts(text, names, where))
+        used = frozenset(part.name for part in parts if isinstance(part, _Slot))
+        return cls(text=text, parts=parts, names=used, sha256=sha256(text.encode()).hexdigest(), where=where)
+
+    @property
+    def needed(self) -> frozenset[str]:
+        """The names that must have a value: somewhere no default stands in."""
+        return frozenset(part.name for part in self.parts if isinstance(part, _Slot) and part.fill(None) is None)
+
+    def render(self, values: Mapping[str, object]) -> str:
+        """Fill in the values; ConfigError for one that is missing and has no default."""
+        return "".join([part if isinstance(part, str) else self._fill(part, values) for part in self.parts])
+
+    def _fill(self, slot: _Slot, values: Mapping[str, object]) -> str:
+        value = slot.fill(values.get(slot.name))
+        if value is None:
+            raise ConfigError(
+                f"no value for ${{{slot.name}}}", where=self.where, hint=f"write ${{{slot.name}|default:''}}"
+            )
+        return text_of(value)
+
+
+def _parts(text: str, names: Collection[str], where: str | None) -> Iterator[str | _Slot]:
+    at = 0
+    while (start := text.find("${", at)) >= 0:
+        if start > at and text[start - 1] == "$":
+            yield text[at : start - 1] + "${"
+            at = start + 2
+            continue
+        yield text[at:start]
+        slot, at = _slot(text, start, names, where)
+        yield slot
+    yield text[at:]
+
+
+def _slot(text: str, start: int, names: Collection[str], where: str | None) -> tuple[_Slot, int]:
+    if match := _STRINGIFY.match(text, start):
+        return _known(_Slot(name="session", filters=(make_filter("json", None),)), names, where), match.end()
+    if match := _MAP.match(text, start):
+        line = _line_template(match, where)
+        return _known(_Slot(name="session", filters=(make_filter("lines", line),)), names, where), match.end()
+    end = _closing(text, start, where)
+    return _expression(text[start:end], names, where), end
+
+
+def _closing(text: str, start: int, where: str | None) -> int:
+    """The end of the expression: braces balance, quoted text does not count."""
+    depth, at = 0, start + 1
+    while at < len(text):
+        if quoted := _QUOTED.match(text, at):
+            at = quoted.end()
+            continue
+        depth += {"{": 1, "}": -1}.get(text[at], 0)
+        at += 1
+        if depth == 0:
+            return at
+    raise ConfigError(f"unclosed {text[start : start + 60]}", where=where, hint='a literal "${" is written "$${"')
+
+
+def _expression(source: str, names: Collection[str], where: str | None) -> _Slot:
+    name, *steps = _split(source[2:-1])
+    if not _NAME.fullmatch(name):
+        raise _no_code(source, where)
+    filters = tuple(_filter(step, source, where) for step in steps)
+    return _known(_Slot(name=name, filters=filters), names, where)
+
+
+def _split(inner: str) -> list[str]:
+    """Cut at ``|`` outside quotes."""
+    pieces = [""]
+    for part in _TOKEN.findall(inner):
+        if part == "|":
+            pieces.append("")
+        else:
+            pieces[-1] += part
+    return [piece.strip() for piece in pieces]
+
+
+def _filter(step: str, source: str, where: str | None) -> Filter:
+    name, colon, argument = step.partition(":")
+    name, argument = name.strip(), argument.strip()
+    if not re.fullmatch(r"\w+", name):
+        raise _no_code(source, where)
+    if name not in FILTERS:
+        raise ConfigError(
+            f'unknown filter "{name}" in {source}{did_you_mean(name, FILTERS)}', where=where, hint=_filter_list()
+        )
+    quoted = _QUOTED.fullmatch(argument)
+    if argument[:1] in ("'", '"') and not quoted:
+        raise ConfigError(f"unclosed quote in {source}", where=where, hint=f"write {name}:'text'")
+    value = re.sub(r"\\(.)", _unescape, argument[1:-1]) if quoted else argument
+    try:
+        return make_filter(name, value if colon else None)
+    except ValueError as error:
+        raise ConfigError(f"{error} in {source}", where=where, hint=_filter_list()) from error
+
+
+def _unescape(match: re.Match[str]) -> str:
+    return {"n": "\n", "t": "\t"}.get(match[1], match[1])
+
+
+def _known(slot: _Slot, names: Collection[str], where: str | None) -> _Slot:
+    prefix = slot.name.split(".")[0]
+    if slot.name in names or ("." in slot.name and f"{prefix}.*" in names):
+        return slot
+    listed = ", ".join(sorted(names))
+    raise ConfigError(
+        f'unknown name "{slot.name}" in template{did_you_mean(slot.name, names)}',
+        where=where,
+        hint=f"names here: {listed}",
+    )
+
+
+def _line_template(match: re.Match[str], where: str | None) -> str:
+    """The inner template of the seed's ``session.map`` form, as the lines filter reads it."""
+    line = match["line"]
+    if any(name not in ("speaker", "text", "role", "content") for name in _TURN.findall(line)):
+        raise _no_code(match[0], where)
+    plain = _TURN.sub(lambda found: f"${{{found[1]}}}", line)
+    if "${" in _TURN.sub("", line):
+        raise _no_code(match[0], where)
+    return plain
+
+
+def _no_code(source: str, where: str | None) -> ConfigError:
+    return ConfigError(f"{source} is an expression; templates run no code", where=where, hint=_filter_list())
+
+
+def _filter_list() -> str:
+    return f"write ${{name|filter}}; filters: {', '.join(FILTERS)}"
+
+
+_CLOSING = re.compile(r"</([A-Za-z_][\w.:-]{0,60})>")
+_HIDDEN = "\u00ad\u200b-\u200f\u2060-\u2064\ufeff"
+_OPENS = r"(?:[<＜﹤‹〈]|&(?:lt|#0{0,4}60|#x0{0,4}3c);)"
+_FULL_WIDTH = 0xFEE0
+DEFUSED = "\\"
+
+
+@dataclass(frozen=True, slots=True)
+class Markers:
+    """The tags of one prompt, as an expression that finds where one of them begins; None without tags."""
+
+    pattern: re.Pattern[str] | None
+
+    @classmethod
+    def of(cls, prompt: str) -> Markers:
+        """Return the tags that a prompt closes."""
+        return _markers(prompt)
+
+    def defused(self, values: Mapping[str, str]) -> Mapping[str, str]:
+        """Return values in which no tag of the prompt opens or closes."""
+        pattern = self.pattern
+        if pattern is None or not pattern.search("\n".join(values.values())):
+            return values
+        return {name: pattern.sub(lambda found: found.group() + DEFUSED, value) for name, value in values.items()}
+
+
+@lru_cache(maxsize=256)  # prompts are few and items many
+def _markers(prompt: str) -> Markers:
+    names = sorted(set(_CLOSING.findall(prompt)), key=lambda name: (-len(name), name))
+    if not names:
+        return Markers(None)
+    within = rf"[\s/／⁄∕\\{_HIDDEN}]*"
+    spelled = "|".join(map(_spelled, names))
+    return Markers(re.compile(rf"{_OPENS}(?={within}(?:{spelled})(?!\w))", re.IGNORECASE))
+
+
+def _spelled(name: str) -> str:
+    """A name with its full-width letters, and with invisible characters anywhere in it."""
+    signs = (f"[{re.escape(sign)}{chr(ord(sign) + _FULL_WIDTH)}]" for sign in name)
+    return rf"[{_HIDDEN}]*".join(signs)

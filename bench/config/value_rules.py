@@ -1,0 +1,181 @@
+"""Names that become files and folders, on whatever system they are copied to, and run ids, which become both.
+
+Example::
+
+    portable("run.2")            # "run.2"
+    portable("CON")              # ValueError; so are "nul.txt" and "end."
+    check_run_id("nightly")      # "nightly"
+    check_run_id("published")    # ValueError: the public log is results/published
+
+Regular expressions that a config holds and that are matched against texts from outside: quick on any text.
+
+Two rules keep them so: the ways in which an expression can match are counted, and a text has a bounded length.
+
+Example::
+
+    problem_of(r"^doc-(.*)\\.txt$")            # None
+    problem_of(r"(a+)+$")                     # "repeats a part that can match in more than one way"
+    problem_of(r"_abs$", groups=None)         # None: no group is asked for
+
+Find the environment variables that a tree of config values asks for.
+
+``${UPPER_CASE}`` and ``${UPPER_CASE:-default}`` name the environment, ``$${`` is a literal ``${``::
+
+    [variable.name for variable in find_variables({"url": "${HOST:-localhost}/${PATH_ID}"})]   # HOST, PATH_ID
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from re import _constants, _parser  # type: ignore[attr-defined]
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
+
+from bench.config.jsontext import TreePath
+from bench.settings import VARIABLE
+
+SEGMENT = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
+"""one part of a path that leads nowhere else"""
+_TAKEN = re.compile(r"(?i:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?|.*\.")
+_RESERVED = re.compile(
+    r"(?i:published|readme\.md|results\.sqlite.*|journal\.sqlite.*|shards|pause"
+    r"|receipts|run\.log.*|report\.(?:json|md)|items\.jsonl)"
+)
+"""what bench itself keeps in the folders that hold a run's folder, or looks for in the folder above a copied journal"""
+
+
+def portable(name: str) -> str:
+    """Give the name back; ValueError when it is a device of Windows or ends with the dot that Windows drops."""
+    if _TAKEN.fullmatch(name):
+        raise ValueError(f'"{name}" cannot be a file name on every system: it is a device there, or ends with a dot')
+    return name
+
+
+def check_run_id(text: str) -> str:
+    """Return the run id; raise ValueError when it cannot name a new run in any letter case."""
+    if not SEGMENT.fullmatch(text):
+        raise ValueError("a run id is 1 to 100 of A-Z a-z 0-9 . _ - and begins with no dot")
+    return unreserved(portable(text))
+
+
+def unreserved(name: str) -> str:
+    """Return the name of a run's folder; raise ValueError when bench keeps something of its own under it."""
+    if _RESERVED.fullmatch(name):
+        raise ValueError(f'"{name}" is reserved: bench keeps files of its own under this name; choose another run id')
+    return name
+
+
+LOWER_NAME = r"^[a-z0-9][a-z0-9._-]{0,63}$"
+
+
+def _lower_name(value: str) -> str:
+    if re.fullmatch(LOWER_NAME, value) is None:
+        raise ValueError(f'"{value}" is no name: lower case letters, digits, ".", "_" and "-", at most 64')
+    return portable(value)
+
+
+LowerName = Annotated[str, AfterValidator(_lower_name), Field(json_schema_extra={"pattern": LOWER_NAME})]
+"""how runs name a provider, or a model's endpoint"""
+
+
+LONGEST_TEXT = 512
+"""characters of a text that a pattern is matched against; a longer one does not match"""
+MOST_WAYS = LONGEST_TEXT**2
+"""two repeats without a bound"""
+MOST_ANCHORED_WAYS = 16 * MOST_WAYS
+"""after ^ also a few alternatives: the expression is tried at one place only"""
+_REPEATS = frozenset({"MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"})
+
+
+class _Nested(ValueError):
+    """A repeat of something that is itself a choice."""
+
+
+def problem_of(pattern: str, *, groups: int | None = 1) -> str | None:
+    """Return what keeps a pattern from being used, None when it may be; ``groups`` = None: as many as it likes."""
+    try:
+        compiled = re.compile(pattern)
+        tree = _parser.parse(pattern)
+        ways = _ways(tree)
+    except (re.error, OverflowError, RecursionError) as error:
+        return f"is no regular expression: {error}"
+    except _Nested:
+        return "repeats a part that can match in more than one way, such as (a+)+ or (ab|a)*"
+    if groups is not None and compiled.groups != groups:
+        return f"needs one group in parentheses around the id, and has {compiled.groups}"
+    anchored = not compiled.flags & re.MULTILINE and str(list(tree)[:1]).startswith("[(AT, AT_BEGINNING")
+    if ways > (MOST_ANCHORED_WAYS if anchored else MOST_WAYS):
+        return "can match in too many ways: use at most two repeats such as .* and +, and begin with ^"
+    return None
+
+
+def _ways(tree: Any) -> int:
+    """In how many ways an expression can match at one place of the longest text."""
+    return math.prod(_ways_of(str(code), argument) for code, argument in tree)
+
+
+def _ways_of(code: str, argument: Any) -> int:
+    if code in _REPEATS:
+        return _ways_of_repeat(*argument)
+    if code == "BRANCH":
+        return sum(_ways(part) for part in argument[1])
+    if code == "GROUPREF_EXISTS":
+        return sum(_ways(part) for part in argument[1:] if part is not None)
+    if code in ("SUBPATTERN", "ASSERT", "ASSERT_NOT"):
+        return _ways(argument[-1])
+    return _ways(argument) if code == "ATOMIC_GROUP" else 1
+
+
+def _ways_of_repeat(least: int, most: int, body: Any) -> int:
+    inner = _ways(body)
+    if most <= 1:
+        return inner if least else inner + 1
+    if inner > 1:
+        raise _Nested
+    return LONGEST_TEXT if most is _constants.MAXREPEAT else min(int(most) - int(least) + 1, LONGEST_TEXT)
+
+
+_MENTION = re.compile(rf"(?<!\$){VARIABLE.pattern}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variable:
+    """One mention; ``default`` is None when the variable must be set, ``path`` is its place in the tree."""
+
+    name: str
+    default: str | None
+    path: TreePath
+
+
+def find_variables(tree: object) -> list[Variable]:
+    """Every mention in every text of the tree, in order."""
+    return [
+        Variable(name=match[1], default=match[2], path=path)
+        for path, text in texts(tree)
+        for match in _MENTION.finditer(text)
+    ]
+
+
+def texts(tree: object, path: TreePath = ()) -> Iterator[tuple[TreePath, str]]:
+    """Every text value of a tree with its path."""
+    if isinstance(tree, str):
+        yield path, tree
+    elif isinstance(tree, Mapping):
+        for key, value in tree.items():
+            yield from texts(value, (*path, str(key)))
+    elif isinstance(tree, list | tuple):
+        for index, value in enumerate(tree):
+            yield from texts(value, (*path, index))
+
+
+def each_text(tree: object, change: Callable[[str], str]) -> object:
+    """The same tree with every text value changed."""
+    if isinstance(tree, str):
+        return change(tree)
+    if isinstance(tree, Mapping):
+        return {str(key): each_text(value, change) for key, value in tree.items()}
+    return [each_text(value, change) for value in tree] if isinstance(tree, list | tuple) else tree

@@ -1,0 +1,352 @@
+"""Everything that a benchmark config names and that its data should have, by sort.
+
+The readers of rows show these names what they meet; what is left at the end of a file is most often a slip of the pen::
+
+    names = ConfigNames(config)
+    names.items.look([row]), names.roles.meet(["user"])
+    list(names.unmet())
+    # ['trips.yaml:9:14: schema.metadata.questionType names "knd", and no item has it; did you mean "kind"?']
+
+Add here whatever new key names something in the data. Paths that no item may lack are errors of the row instead.
+
+Names of a config that stand for something in the data: which of them nothing in the data has, and what it has.
+
+What the config names is collected by `bench.datasets.config_names`; the readers of rows show what they meet::
+
+    roles = Names("no turn has that role", [(("removeRoles", 0), "asistant")], none="no turn has a role")
+    roles.meet(["user"]), roles.meet(["assistant"])
+    [name.guess() for name in roles.open]     # ['; did you mean "assistant"?']
+
+A part that some row holds, be it null, is there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import eq
+
+from bench.config.benchmark import BenchmarkConfig
+from bench.config.benchmark_file import ANSWER_NAMES, SESSION_NAMES
+from bench.config.file import did_you_mean, fold
+from bench.config.jsonpath import Path, Step, compile_path
+from bench.config.jsontext import TreePath
+from bench.config.template import Template
+from bench.config.value_rules import LONGEST_TEXT
+from bench.datasets.row import path_hint
+
+MOST_KEYS = 1_000
+"""so many names are kept to guess from: a file may have another key in each row"""
+LISTED = 6
+"""where nothing is near, so many names of the data are shown"""
+
+Wanted = tuple[TreePath, str]
+"""where the config says a name, and the name"""
+
+
+@dataclass(slots=True, kw_only=True)
+class Name:
+    """One name of a config that nothing in the data has had so far, and the names that stood in its place."""
+
+    key: TreePath
+    text: str
+    """as the config writes it"""
+    name: str
+    """what is looked for: of a path its last name"""
+    parent: Path
+    """where a path goes before that name"""
+    seen: set[str]
+    hint: str = ""
+    """how to write it, where it is a path without its beginning"""
+
+    def stands_in(self, scopes: Sequence[object]) -> bool:
+        """True when one of the scopes has the name; the keys of those that have not are kept."""
+        nodes = [node for scope in scopes for node in self.parent.all(scope) if isinstance(node, Mapping)]
+        if any(self.name in node for node in nodes):
+            return True
+        if not self.hint:
+            self.hint = next((hint for scope in scopes if (hint := path_hint(self.text, scope))), "")
+        if len(self.seen) < MOST_KEYS:
+            self.seen.update(key for node in nodes for key in node)
+        return False
+
+    def guess(self) -> str:
+        """The end of the sentence: the nearest name of the data, or the first of those that it has."""
+        if self.hint:
+            return f"; {self.hint}"
+        if near := did_you_mean(self.name, self.seen):
+            return near
+        shown = ", ".join(f'"{one}"' for one in sorted(self.seen)[:LISTED])
+        more = f" and {len(self.seen) - LISTED} more" if len(self.seen) > LISTED else ""
+        return f"; there is {shown}{more}" if shown else ""
+
+
+@dataclass(slots=True, init=False)
+class Names:
+    """Names of one sort; those that the data was found to have are ``open`` no more."""
+
+    absence: str
+    """what is wrong with one that stays open: no item has it"""
+    open: list[Name]
+    none: str
+    """what is said where the data has no name of this sort at all"""
+    fits: Callable[[str, str], bool] = field(repr=False)
+
+    def __init__(
+        self,
+        absence: str,
+        wanted: Iterable[Wanted],
+        *,
+        none: str = "",
+        fits: Callable[[str, str], bool] = eq,
+    ) -> None:
+        self.absence, self.none, self.fits = absence, none, fits
+        seen: set[str] = set()
+        self.open = [Name(key=key, text=text, name=text, parent=Path("$", ()), seen=seen) for key, text in wanted]
+
+    @classmethod
+    def of_paths(cls, absence: str, wanted: Iterable[Wanted]) -> Names:
+        """Names that are paths: each is looked for at its own place, as far as its last name before any ``[*]``."""
+        names = cls(absence, ())
+        names.open = [name for key, text in wanted if (name := _of_path(key, text)) is not None]
+        return names
+
+    def look(self, scopes: Sequence[object]) -> None:
+        """Look for the open names as keys in what a row holds."""
+        self.open = [name for name in self.open if not name.stands_in(scopes)]
+
+    def meet(self, met: Iterable[str]) -> None:
+        """Strike out the open names that fit one of those that the data has."""
+        if not self.open:
+            return
+        seen, given = self.open[0].seen, list(met)
+        seen.update(given[: MOST_KEYS - len(seen)])
+        self.open = [name for name in self.open if not any(self.fits(name.name, one) for one in given)]
+
+    def unmet(self) -> list[tuple[Name, str]]:
+        """What stayed open, each with the end of its sentence."""
+        return [(name, self._told(name)) for name in self.open]
+
+    def _told(self, name: Name) -> str:
+        if not name.seen and self.none:
+            return f"{self.absence}: {self.none}"
+        return f"{self.absence}{name.guess()}"
+
+
+def _of_path(key: TreePath, text: str) -> Name | None:
+    """A path as a name; None where it names nothing."""
+    steps: list[Step] = []
+    for step in compile_path(text, bare=True).steps:
+        if not isinstance(step, str | int):
+            break
+        steps.append(step)
+    while steps and not isinstance(steps[-1], str):
+        steps.pop()
+    if not steps:
+        return None
+    return Name(key=key, text=text, name=str(steps[-1]), parent=Path(text, tuple(steps[:-1])), seen=set())
+
+
+PART = "no item has it"
+WORDS = ("content", "text")
+"""the parts that no turn can do without"""
+META = "metadata."
+"""how a session's template begins a name of schema.metadata"""
+SPECIAL = {"default", "abstention", "_default"}
+"""names of prompts and instructions that are no types"""
+
+
+class ConfigNames:
+    """The names of one config that nothing in the data was found to have so far."""
+
+    def __init__(self, config: BenchmarkConfig) -> None:
+        self.config = config
+        self.items = Names.of_paths(PART, _parts(config))
+        """looked for in the item alone"""
+        self.around = Names.of_paths(PART, _parts_around(config))
+        """looked for in the item, its row and its history"""
+        self.rows = Names("no row has it", _listed(("memory_metadata",), config.memory_metadata))
+        self.children = Names("no child has it", _promoted(config))
+        self.parts = Names.of_paths("no turn has it", _turn_parts(config))
+        """what an itemSchema maps: an error, where the others are notes"""
+        self.turns = Names.of_paths("no turn has it", _turn_flag(config))
+        self.removed = Names("no turn has it", _preprocessing(config, "remove_fields"))
+        self.roles = Names("no turn has that role", _preprocessing(config, "remove_roles"), none="no turn has a role")
+        self.sessions = Names("no key fits it", _key_patterns(config), fits=_key_fits)
+        self.ids = Names("no item id fits it", _id_pattern(config), fits=_is_in)
+        self.flags = Names("no item has that value", _equals(config), none="no item has a value there")
+        self.categories = Names(
+            "no question is of it", _keys(("categories",), config.categories), none="no question has a category"
+        )
+        self.types = Names("no item is of that type", _types(config), none="no item has a question type")
+        self.metadata = Names("schema.metadata does not give it", _metadata(config), fits=_same_key)
+        self.metadata.meet(_metadata_of(config))
+
+    def unmet(self) -> Iterator[str]:
+        """A sentence with its place for each name that nothing has."""
+        for sort in (
+            self.items, self.around, self.rows, self.children, self.turns, self.removed, self.roles, self.sessions,
+            self.ids, self.flags, self.categories, self.types, self.metadata,
+        ):  # fmt: skip
+            for name, told in sort.unmet():
+                yield f"{self.config.place(*name.key)}: {self.says(name)}, and {told}"
+
+    def says(self, name: Name) -> str:
+        """Which key of the config names what; of a list or map of names the key that holds it."""
+        *holder, last = name.key
+        key = holder if isinstance(last, int) or last == name.text else name.key
+        return f'{self.config.written(*key)} names "{name.text}"'
+
+
+def _parts(config: BenchmarkConfig) -> Iterator[Wanted]:
+    """The paths inside an item that single items may lack."""
+    fields, questions = config.fields, config.fields.questions
+    yield from _given(
+        (("schema", "choice_answer"), fields.choice_answer),
+        (("schema", "rubric"), fields.rubric),
+        (("evidence", "session_ids_field"), config.evidence.session_ids_field),
+    )
+    if questions is None:
+        yield from _given((("schema", "answer"), fields.answer))
+    else:
+        yield from _given(
+            (("schema", "questions", "answer_field"), questions.answer_field),
+            (("schema", "questions", "evidence_field"), questions.evidence_field),
+        )
+    if questions is None or questions.evidence_field is None:
+        yield from _given((("evidence", "turn_ids_field"), config.evidence.turn_ids_field))
+
+
+def _parts_around(config: BenchmarkConfig) -> Iterator[Wanted]:
+    """The paths that may stand beside an item too."""
+    yield from ((("schema", "metadata", name), path) for name, path in config.fields.metadata.items())
+    questions = config.fields.questions
+    yield from _given(
+        (("abstention", "field"), config.abstention.field),
+        (("visibility", "field"), config.visibility.field if config.visibility else None),
+        (("schema", "questions", "date_field"), questions.date_field if questions else None),
+    )
+
+
+def _promoted(config: BenchmarkConfig) -> Iterator[Wanted]:
+    if config.flatten is not None:
+        yield from _listed(("flatten", "promote_fields"), config.flatten.promote_fields)
+
+
+def _turn_parts(config: BenchmarkConfig) -> Iterator[Wanted]:
+    for part, path in mapped_parts(config).items():
+        yield ("schema", "context", "item_schema", part), path
+
+
+def mapped_parts(config: BenchmarkConfig) -> dict[str, str]:
+    """Part of a turn -> its path in an itemSchema; a part that the config removes is as good as not mapped."""
+    schema = config.fields.context.item_schema
+    if schema is None or config.fields_by_name:
+        return {}
+    removed = frozenset(config.ingestion.preprocessing.remove_fields)
+    mapped: dict[str, str] = schema.model_dump(exclude_none=True)
+    return {part: path for part, path in mapped.items() if part in WORDS or _first_step(path) not in removed}
+
+
+def _first_step(path: str) -> object:
+    return compile_path(path, bare=True).steps[0]
+
+
+def _turn_flag(config: BenchmarkConfig) -> Iterator[Wanted]:
+    """A manifest names no flag: it takes the usual one where a turn has it."""
+    if not config.fields_by_name:
+        yield from _given((("evidence", "turn_flag"), config.evidence.turn_flag))
+
+
+def _preprocessing(config: BenchmarkConfig, key: str) -> Iterator[Wanted]:
+    return _listed(("ingestion", "preprocessing", key), getattr(config.ingestion.preprocessing, key))
+
+
+def _key_patterns(config: BenchmarkConfig) -> Iterator[Wanted]:
+    """Patterns of session and date keys that a file of the config writes itself."""
+    context = config.fields.context
+    if context.type == "object":
+        patterns = {"session_pattern": context.session_pattern, "date_pattern": context.date_pattern}
+        keys = {("schema", "context", name): pattern for name, pattern in patterns.items()}
+        yield from ((key, pattern) for key, pattern in keys.items() if config.says(*key))
+
+
+def _id_pattern(config: BenchmarkConfig) -> Iterator[Wanted]:
+    yield from _given((("abstention", "id_pattern"), config.abstention.id_pattern))
+
+
+def _equals(config: BenchmarkConfig) -> Iterator[Wanted]:
+    wanted = config.abstention.equals
+    if wanted is not None:
+        yield ("abstention", "equals"), str(wanted).lower() if isinstance(wanted, bool) else str(wanted)
+
+
+def _types(config: BenchmarkConfig) -> Iterator[Wanted]:
+    """Question types, each at the first place that names it: where it is declared, if it is."""
+    prompts = {kind.evaluation_prompt for kind in config.question_types}
+    evaluation = config.evaluation
+    named: list[Wanted] = [(("question_types", at), kind.name) for at, kind in enumerate(config.question_types)]
+    for group, members in config.groups.items():
+        named += _listed(("groups", group), members)
+    named += _listed(("abstention", "question_types"), config.abstention.question_types)
+    for key, by_type in (
+        (("evaluation", "answer_prompt", "by_question_type"), evaluation.answer_prompt.by_question_type),
+        (("evaluation", "judge_prompts", "by_question_type"), evaluation.judge_prompts.by_question_type),
+        (("type_instructions",), config.type_instructions),
+    ):
+        named += [(path, name) for path, name in _keys(key, by_type) if name not in prompts | SPECIAL]
+    first = {name: path for path, name in reversed(named)}
+    told = frozenset(config.categories.values())  # one whose category is missing is told there
+    return ((path, name) for path, name in named if first[name] == path and name not in told)
+
+
+def _metadata(config: BenchmarkConfig) -> Iterator[Wanted]:
+    """What templates take from ``schema.metadata``."""
+    fields = _listed(("evaluation", "answer_prompt", "prompt_fields"), config.evaluation.answer_prompt.prompt_fields)
+    yield from ((key, name) for key, name in fields if name not in ANSWER_NAMES)
+    template = config.ingestion.preprocessing.format_template
+    if template is not None:
+        used = sorted(Template.parse(template, SESSION_NAMES).names)
+        key = ("ingestion", "preprocessing", "format_template")
+        yield from ((key, name.removeprefix(META)) for name in used if name.startswith(META))
+
+
+def _metadata_of(config: BenchmarkConfig) -> Iterator[str]:
+    yield from config.fields.metadata
+    if config.fields.questions is not None and config.fields.questions.category_field is not None:
+        yield "category"
+
+
+def _given(*wanted: tuple[TreePath, str | Sequence[str] | None]) -> Iterator[Wanted]:
+    for key, text in wanted:
+        if isinstance(text, str):
+            yield key, text
+        elif text is not None:
+            yield from _listed(key, text)
+
+
+def _listed(key: TreePath, names: Iterable[str]) -> Iterator[Wanted]:
+    return (((*key, index), name) for index, name in enumerate(names))
+
+
+def _keys(key: TreePath, names: Iterable[str]) -> Iterator[Wanted]:
+    return (((*key, name), name) for name in names)
+
+
+def key_pattern(pattern: str) -> re.Pattern[str]:
+    """A pattern of keys whose ``*`` stands for digits."""
+    before, after = pattern.split("*")
+    return re.compile(f"{re.escape(before)}([0-9]+){re.escape(after)}")
+
+
+def _key_fits(pattern: str, key: str) -> bool:
+    return key_pattern(pattern).fullmatch(key) is not None
+
+
+def _is_in(pattern: str, item_id: str) -> bool:
+    return re.search(pattern, item_id[:LONGEST_TEXT]) is not None
+
+
+def _same_key(wanted: str, name: str) -> bool:
+    return fold(wanted) == fold(name)

@@ -1,0 +1,252 @@
+"""Find the data file of a benchmark and make sure that it is the one the config means.
+
+Paths are looked for beside the config, then in the workspace, then among what ships::
+
+    found = find_file(config, Path("."))        # None: not on disk
+    file = checked_file(config, Path("."))      # DataFile(path, sha256), or a DataError that says how to get it
+
+Digests of a dataset: of its bytes, and of its content whatever the white space.
+
+``content_sha256`` is the SHA-256 over the 32-byte SHA-256 of each row's RFC 8785 form, in file order::
+
+    digest = ContentDigest()
+    digest.add({"id": "q1", "answer": 12})
+    digest.hexdigest()
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import cast
+
+from bench.config.benchmark import BenchmarkConfig
+from bench.config.benchmark_file import SUFFIXES
+from bench.config.catalog import builtin_root
+from bench.config.file import show
+from bench.datasets.row_reader import Format
+from bench.errors import DataError
+
+_CHUNK = 1 << 20
+_BEYOND_BMP = re.compile("[\U00010000-\U0010ffff]")
+_LARGEST_EXACT = 2**53
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of the file's bytes, streamed."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+class ContentDigest:
+    """Folds rows into ``content_sha256``."""
+
+    def __init__(self) -> None:
+        self._digest = hashlib.sha256()
+
+    def add(self, row: Mapping[str, object]) -> None:
+        """Take the next row."""
+        self._digest.update(hashlib.sha256(canonical(row)).digest())
+
+    def hexdigest(self) -> str:
+        return self._digest.hexdigest()
+
+
+def canonical(row: Mapping[str, object]) -> bytes:
+    """The RFC 8785 form of a row; OutOfRange for a number, another ValueError for half of a surrogate pair.
+
+    Rows without fractions, huge integers or keys beyond the BMP have the same form in the standard library, which is
+    twenty times faster; all others go through rfc8785.
+    """
+    text = _ENCODER.encode(row)
+    if _has_number_risk(row) or (_BEYOND_BMP.search(text) and _has_astral_key(row)):
+        return _by_rfc8785(row)
+    return text.encode()
+
+
+class OutOfRange(ValueError):
+    """A number that no IEEE double can hold."""
+
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+
+
+def _has_number_risk(value: object) -> bool:
+    kind = type(value)
+    if kind is str:
+        return False
+    if isinstance(value, dict):
+        return any(map(_has_number_risk, value.values()))
+    if isinstance(value, list):
+        return any(map(_has_number_risk, value))
+    return isinstance(value, float) or (kind is int and abs(value) >= _LARGEST_EXACT)  # type: ignore[arg-type]
+
+
+def _has_astral_key(value: object) -> bool:
+    if isinstance(value, dict):
+        return any(_BEYOND_BMP.search(key) or _has_astral_key(child) for key, child in value.items())
+    return isinstance(value, list) and any(map(_has_astral_key, value))
+
+
+def _by_rfc8785(row: object) -> bytes:
+    import rfc8785
+
+    return rfc8785.dumps(_as_doubles(row))  # type: ignore[arg-type]
+
+
+def _as_doubles(value: object) -> object:
+    """Numbers as RFC 8785 sees them: IEEE doubles, exact integers kept."""
+    if isinstance(value, dict):
+        return {key: _as_doubles(child) for key, child in value.items()}
+    if isinstance(value, list):
+        return [_as_doubles(child) for child in value]
+    if isinstance(value, float) or (type(value) is int and abs(value) >= _LARGEST_EXACT):
+        return _double(value)
+    return value
+
+
+def _double(value: float) -> float:
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise OutOfRange("a number is beyond the range of a double")
+    return number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stamp:
+    """What tells cheaply that a file is still the one that was checked."""
+
+    size: int
+    mtime_ns: int
+    inode: int
+
+    @classmethod
+    def of(cls, path: Path) -> Stamp:
+        status = path.stat()
+        return cls(size=status.st_size, mtime_ns=status.st_mtime_ns, inode=status.st_ino)
+
+
+def remembered_sha256(path: Path) -> str:
+    """The digest of a downloaded file: computed once, then remembered beside it by (size, mtime, inode)."""
+    stamp = Stamp.of(path)
+    note = path.with_name(path.name + ".checked")
+    if (known := _read_note(note, stamp)) is not None:
+        return known
+    sha256 = file_sha256(path)
+    write_note(path, sha256)
+    return sha256
+
+
+def write_note(path: Path, sha256: str) -> None:
+    """Remember a digest; a folder that cannot be written only costs another check next time."""
+    note = path.with_name(path.name + ".checked")
+    try:
+        note.write_text(json.dumps({**asdict(Stamp.of(path)), "sha256": sha256}), encoding="utf-8")
+    except OSError:
+        return
+
+
+def _read_note(note: Path, stamp: Stamp) -> str | None:
+    try:
+        values = json.loads(note.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    if not isinstance(values, dict) or {**asdict(stamp)} != {key: values.get(key) for key in asdict(stamp)}:
+        return None
+    sha256 = values.get("sha256")
+    return sha256 if isinstance(sha256, str) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFile:
+    """A data file whose digest was compared."""
+
+    path: Path
+    sha256: str
+    format: Format
+
+
+def local_path(config: BenchmarkConfig) -> str:
+    """The path as the config means it, relative to one of the places."""
+    return config.data.path if config.data.type == "local" else config.data.local_path or config.data.path
+
+
+def cache_path(config: BenchmarkConfig, workspace: Path) -> Path:
+    """Where a download lands."""
+    return workspace / local_path(config)
+
+
+def candidates(config: BenchmarkConfig, workspace: Path) -> list[Path]:
+    """Where the file may lie, in the order of looking."""
+    name = local_path(config)
+    beside = config.folder_of("data", "path")
+    folders = [*([beside] if beside else []), workspace, builtin_root()]
+    return list(dict.fromkeys(folder / name for folder in folders))
+
+
+def find_file(config: BenchmarkConfig, workspace: Path) -> Path | None:
+    """The first place that has the file."""
+    return next((path for path in candidates(config, workspace) if path.is_file()), None)
+
+
+def format_of(config: BenchmarkConfig, path: Path) -> Format:
+    """The format the config names, else what the suffix says."""
+    return config.data.format or cast("Format", SUFFIXES[path.suffix.lower()])
+
+
+def checked_file(config: BenchmarkConfig, workspace: Path) -> DataFile:
+    """Find the file and compare its digest; DataError when it is absent or another one."""
+    path = find_file(config, workspace)
+    if path is None:
+        raise absent(config, workspace)
+    try:
+        sha256 = file_sha256(path) if config.data.type == "local" else remembered_sha256(path)
+    except OSError as error:
+        raise DataError(f"cannot read the file: {error.strerror}", where=show(path)) from error
+    if config.data.sha256 is not None and sha256 != config.data.sha256:
+        raise mismatch(show(path), expected=config.data.sha256, found=sha256)
+    return DataFile(path=path, sha256=sha256, format=format_of(config, path))
+
+
+def mismatch(where: str, *, expected: str, found: str) -> DataError:
+    """Both digests, side by side."""
+    text = f"the SHA-256 is {found}, the config expects {expected}"
+    return DataError(text, where=where, hint="this is another edition of the file; fetch the right one")
+
+
+def ships(config: BenchmarkConfig) -> bool:
+    """The data comes with its config: it is local, and no localPath says that the user brings it."""
+    data = config.origin.tree().get("data") if config.origin else None
+    brought = isinstance(data, dict) and bool(data.keys() & {"localPath", "local_path"})
+    return config.data.type == "local" and not brought
+
+
+def fetching(config: BenchmarkConfig) -> str:
+    """How the data gets to its place."""
+    command = f"bench download {config.name}"
+    if config.data.type == "local":
+        reason = f"; the licence ({config.license}) lets nobody else hand it out" if config.license else ""
+        return f"{command} --from FILE{reason}"
+    return f"{command}, or {command} --from FILE"
+
+
+def absent(config: BenchmarkConfig, workspace: Path) -> DataError:
+    """Say what is missing, what it should be, and how to get it."""
+    where = config.place("data", "path")
+    if ships(config):
+        looked = " and ".join(show(path.parent) for path in candidates(config, workspace)[:2])
+        return DataError(f'the data file "{config.data.path}" is not there', where=where, hint=f"looked in {looked}")
+    digest = f", sha256 {config.data.sha256}" if config.data.sha256 else ""
+    text = f"{config.name} needs its dataset {show(cache_path(config, workspace))}{digest}, which is not there"
+    return DataError(text, where=where, hint=fetching(config))

@@ -1,0 +1,299 @@
+"""Pass 1: read every row once, check everything, keep a compact index and the counts.
+
+Nothing of a row survives but its place, the ids of its items, their types and their corpus. All findings are told
+together, the first twenty of them::
+
+    scanned = scan(config, RowFile.open(path, "jsonl"))
+    scanned.counts.items, len(scanned.ids), scanned.content_sha256
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bench.config.benchmark import BenchmarkConfig
+from bench.datasets.data_file import ContentDigest, OutOfRange
+from bench.datasets.evidence import MISSING, TURNS_MISSING
+from bench.datasets.index import IdTable, RowIndex
+from bench.datasets.memories import memories
+from bench.datasets.parser import Built, ParsedRow, RowParser, build
+from bench.datasets.row import FileRow, RowPlace, too_deep
+from bench.datasets.row_reader import RowFile
+from bench.errors import ConfigError, DataError
+from bench.model import Item
+
+MAX_FINDINGS = 20
+UNTYPED = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class Counts:
+    """What a dataset holds; ``memories`` at the benchmark's own unit."""
+
+    items: int = 0
+    corpora: int = 0
+    sessions: int = 0
+    turns: int = 0
+    memories: int = 0
+    question_types: Counter[str] = field(default_factory=Counter)
+    flags: Counter[str] = field(default_factory=Counter)
+    turn_evidence: int = 0
+    """items with evidence turns"""
+    session_evidence: int = 0
+    """items with evidence sessions"""
+    evidence_turns: int = 0
+    """distinct evidence turns of all items, added up"""
+
+
+@dataclass(slots=True, kw_only=True)
+class Scanned:
+    """The index of one file."""
+
+    ids: IdTable = field(default_factory=IdTable)
+    rows: RowIndex = field(default_factory=RowIndex)
+    types: list[str] = field(default_factory=lambda: [""])
+    type_of: array[int] = field(default_factory=lambda: array("I"))
+    corpora: IdTable | None = None
+    """None: the corpus of an item has the item's id"""
+    views: IdTable | None = None
+    """cut-offs: ids of what items may see; None without visibility"""
+    view_of: array[int] = field(default_factory=lambda: array("I"))
+    """item -> view"""
+    base_of_view: array[int] = field(default_factory=lambda: array("I"))
+    cuts: list[str | None] = field(default_factory=list)
+    counts: Counts = field(default_factory=Counts)
+    content_sha256: str = ""
+    notes: tuple[str, ...] = ()
+
+
+class Scanner:
+    """The state of one pass over one file."""
+
+    def __init__(self, config: BenchmarkConfig, file: RowFile) -> None:
+        self.config = config
+        self.file = file
+        self.parser = RowParser(config)
+        self.digest = ContentDigest()
+        self.found = Scanned()
+        if self.parser.shared or not self.parser.one_item_a_row:
+            self.found.corpora = IdTable()
+        if config.visibility is not None:
+            self.found.views = IdTable()
+        self.type_index: dict[str, int] = {}
+        self.findings: list[DataError] = []
+        self.silent = 0
+        """rows whose list of questions is empty"""
+
+    def run(self) -> Scanned:
+        """Read the whole file; DataError or ConfigError with every finding."""
+        for row in self.file:
+            try:
+                self.take(row)
+            except DataError as error:
+                self.findings.append(error)
+            if len(self.findings) >= MAX_FINDINGS:
+                break
+        self._raise_findings()
+        if len(self.found.rows) == 0:
+            raise DataError("there are no rows", where=self.file.label, hint="check the file and its format")
+        self._check_asked()
+        self._check_turn_keys()
+        self._check_declared()
+        self.found.content_sha256 = self.digest.hexdigest()
+        self.found.notes = tuple(self._notes())
+        return self.found
+
+    def take(self, row: FileRow) -> None:
+        """Check one row and put it into the index."""
+        if row.error is not None or row.values is None:
+            raise row.error or row.place.error("", "is torn")
+        self._digest(row.values, row.place)
+        parsed = self.parser.parse(row.values, row.place)
+        self._check_memory(row.values, parsed, row.place)
+        corpus = self._corpus(parsed, row.place)
+        shared = corpus if self.parser.shared else None
+        self.found.rows.add(row.offset, row.length, len(parsed.items), shared, line=row.place.line)
+        self.silent += not parsed.items and not self.parser.one_item_a_row
+        self._items(parsed, row.place, corpus)
+        if parsed.items and not self.parser.needs_whole_corpus:
+            self._count(parsed)
+
+    def _check_memory(self, values: Mapping[str, object], parsed: ParsedRow, place: RowPlace) -> None:
+        """A row gives something to remember; where rows share a corpus, another one may."""
+        removed = self.parser.removed_roles
+        turns = (turn for session in parsed.sessions for turn in session.turns)
+        if any(turn.role is None or turn.role not in removed for turn in turns):
+            return
+        if not self.parser.shared or not parsed.items:
+            raise self.parser.history.nothing(values, place.named(parsed.id), parsed.sessions)
+
+    def _digest(self, values: Mapping[str, object], place: RowPlace) -> None:
+        try:
+            self.digest.add(values)
+        except RecursionError as error:
+            raise too_deep(place) from error
+        except OutOfRange as error:
+            raise place.error("", "holds a number beyond the range of a double", hint="write it as text") from error
+        except ValueError as error:
+            text = "holds half of a surrogate pair, which is no Unicode text"
+            raise place.error("", text, hint="mend the escape \\ud8xx in the row") from error
+
+    def _corpus(self, parsed: ParsedRow, place: RowPlace) -> int:
+        """The index of the row's corpus."""
+        table = self.found.corpora
+        if table is None:
+            return len(self.found.rows)
+        added = table.add(parsed.corpus)
+        if added is not None:
+            return added
+        known = table.find(parsed.corpus)
+        assert known is not None
+        if not self.parser.shared:
+            first = self._place_of_row(known)
+            raise place.error("", f'has the id "{parsed.corpus}" of {first}', hint="row ids must differ")
+        return known
+
+    def _items(self, parsed: ParsedRow, place: RowPlace, corpus: int) -> None:
+        for raw in parsed.items:
+            if self.found.ids.add(raw.id) is None:
+                self.found.ids.add(f"\0{len(self.found.ids)}")  # keeps positions right for the findings that follow
+                self.findings.append(self._repeated(raw.id, place))
+            self.found.type_of.append(self._type(raw.question_type))
+            if raw.question_type is not None:
+                self.found.counts.question_types[raw.question_type] += 1
+            if self.found.views is not None:
+                self._view(parsed.corpus, corpus, raw.cut)
+        self.found.counts.items += len(parsed.items)
+
+    def _repeated(self, item_id: str, place: RowPlace) -> DataError:
+        first = self.found.ids.find(item_id)
+        assert first is not None
+        other = self._place_of_row(self.found.rows.row_of(first))
+        return DataError(f'item id "{item_id}" twice: {other} and {place}', where=str(place), hint="ids must differ")
+
+    def _place_of_row(self, row: int) -> RowPlace:
+        return RowPlace(file=self.file.label, index=row, line=self.found.rows.lines[row] or None)
+
+    def _type(self, name: str | None) -> int:
+        if name is None:
+            return UNTYPED
+        if name not in self.type_index:
+            self.type_index[name] = len(self.found.types)
+            self.found.types.append(name)
+        return self.type_index[name]
+
+    def _view(self, corpus_id: str, corpus: int, cut: str | None) -> None:
+        assert self.found.views is not None
+        name = corpus_id if cut is None else f"{corpus_id}@{cut}"
+        index = self.found.views.add(name)
+        if index is None:
+            index = self.found.views.find(name)
+            assert index is not None
+        else:
+            self.found.base_of_view.append(corpus)
+            self.found.cuts.append(cut)
+        self.found.view_of.append(index)
+
+    def _count(self, parsed: ParsedRow) -> None:
+        """Count a corpus that is one row."""
+        built = build(parsed.corpus, parsed.sessions, self.parser.removed_roles, parser=self.parser.rule.parser)
+        items = [self.parser.finish(raw, 0, parsed.corpus, built.lookup) for raw in parsed.items]
+        built = self.parser.reduce(built, items)
+        count_corpus(self.found.counts, self.config, built, items, self.parser)
+
+    def _raise_findings(self) -> None:
+        if not self.findings:
+            return
+        first = self.findings[0]
+        rest = [f"error: {finding}" for finding in self.findings[1:]]
+        message = "\n".join([first.message, *rest])
+        raise DataError(message, where=first.where, hint=first.hint)
+
+    def _check_asked(self) -> None:
+        if self.found.counts.items:
+            return
+        schema = self.config.fields
+        key = ("schema", "questions", "field") if schema.questions else ("schema",)
+        text = f"none of the {len(self.found.rows)} rows of {self.file.label} asks a question"
+        raise ConfigError(text, where=self.config.place(*key), hint="correct the path of the questions")
+
+    def _check_turn_keys(self) -> None:
+        names = self.parser.names
+        if self.parser.history.turns.turns_met == 0 or not names.parts.open:
+            return
+        raise ConfigError.of(
+            [
+                ConfigError(
+                    f"{names.says(name)}, and {told}",
+                    where=self.config.place(*name.key),
+                    hint="correct the path, or remove it",
+                )
+                for name, told in names.parts.unmet()
+            ]
+        )
+
+    def _check_declared(self) -> None:
+        """Flags that only the usual names brought in say nothing when no turn has one."""
+        counts = self.found.counts
+        if self.config.fields_by_name and not self.parser.history.turns.gold_met:
+            counts.flags.pop(TURNS_MISSING, None)
+            if not self.parser.rule.named:
+                counts.flags.pop(MISSING, None)
+
+    def _notes(self) -> Sequence[str]:
+        notes = []
+        if self.parser.questions.dropped:
+            notes.append(f"flatten.max_items drops {self.parser.questions.dropped} items")
+        if self.parser.questions.unnamed:
+            listed = ", ".join(sorted(self.parser.questions.unnamed))
+            notes.append(f"categories without a name keep their id as label: {listed}")
+        if self.parser.history.turns.undated:
+            notes.append(f"{self.parser.history.turns.undated} turns have no date and are taken without one")
+        if lost := self.parser.lost_evidence():
+            notes.append(lost)
+        if self.silent:
+            notes.append(f"{self.silent} of {len(self.found.rows)} rows ask nothing")
+        names = self.parser.names
+        names.types.meet(self.found.counts.question_types)
+        return [*notes, *names.unmet()] if self.found.counts.items else notes
+
+
+def count_corpus(
+    counts: Counts, config: BenchmarkConfig, built: Built, items: Sequence[Item], parser: RowParser
+) -> None:
+    """Add one ingested corpus and its items to the counts."""
+    sessions = built.corpus.sessions
+    counts.corpora += 1
+    counts.sessions += len(sessions)
+    counts.turns += sum(len(session.turns) for session in sessions)
+    counts.memories += _memories(config, built)
+    if built.flags:
+        counts.flags.update(built.flags)
+    for item in items:
+        if item.flags:
+            counts.flags.update(item.flags)
+        counts.turn_evidence += bool(item.evidence.turns)
+        counts.session_evidence += bool(item.evidence.sessions)
+        counts.evidence_turns += len(item.evidence.turns)
+
+
+def _memories(config: BenchmarkConfig, built: Built) -> int:
+    """How many memories a corpus makes; rendered only where a template may fail."""
+    if config.ingestion.preprocessing.format_template is not None:
+        return len(memories(config, built.corpus))
+    full = [session for session in built.corpus.sessions if session.turns]
+    match config.unit:
+        case "session":
+            return len(full)
+        case "turn":
+            return sum(len(session.turns) for session in full)
+        case "corpus":
+            return int(bool(full))
+
+
+def scan(config: BenchmarkConfig, file: RowFile) -> Scanned:
+    """Read and check a whole file."""
+    return Scanner(config, file).run()

@@ -1,0 +1,383 @@
+"""One row, understood: its id, its corpus, its sessions and its items.
+
+::
+
+    parser = RowParser(config)
+    parsed = parser.parse(values, place)
+    item = parser.finish(parsed.items[0], position=1, corpus=parsed.corpus, lookup=built.lookup)
+
+A corpus from the sessions of its rows: unique ids, true order, and the look-up for evidence.
+
+::
+
+    built = build(raw_sessions, rules)
+    built.corpus.sessions       # by date, equal dates in the order of the file
+    built.lookup.turns          # turn id -> session id
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from hashlib import sha256
+
+from bench.config.benchmark import BenchmarkConfig
+from bench.config.benchmark_terms import Parser
+from bench.config.jsonpath import compile_path
+from bench.datasets.config_names import ConfigNames
+from bench.datasets.dates import DateReader
+from bench.datasets.evidence import ANY_ROW, UNRESOLVED, EvidenceRule, Lookup
+from bench.datasets.history import HistoryReader, RawSession
+from bench.datasets.questions import QuestionReader, RawItem
+from bench.datasets.row import RowPlace, id_at
+from bench.datasets.row_reader import without_empty_cells
+from bench.model import Corpus, Item, Session, Turn
+from bench.values import dataclass as value_dataclass
+
+SESSION_EMPTY = "session_empty"
+SESSION_REPEATED = "session_id_repeated"
+SESSION_JOINED = "session_joined"
+TURN_COST = 500
+"""what the objects of a turn weigh beside its text, roughly"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """A corpus with what evidence needs; ``flags`` counts sessions."""
+
+    corpus: Corpus
+    lookup: Lookup
+    flags: Counter[str] = field(default_factory=Counter)
+    size: int = 0
+    """characters of text, for caches"""
+
+
+def build(
+    corpus_id: str, raw: Iterable[RawSession], removed_roles: Collection[str], *, parser: Parser = "direct"
+) -> Built:
+    """Join, name, date-check and order the sessions.
+
+    Rows that repeat their conversation bring each session once. DataError for one session without a date among dated
+    ones, and for one id under which two rows bring different sessions.
+    """
+    joined = _Joined(corpus_id)
+    for session in raw:
+        joined.add(session)
+    kept = joined.kept
+    _check_dates([session for _, session in kept])
+    flags: Counter[str] = Counter()
+    flags[SESSION_REPEATED] = sum(name != session.id and session.named for name, session in kept)
+    flags[SESSION_JOINED] = joined.repeats
+    if kept and kept[0][1].when is not None:
+        kept.sort(key=lambda pair: pair[1].when)  # type: ignore[arg-type,return-value]
+    lookup = Lookup(said={} if parser == "exact_text" else None)
+    sessions = tuple(_session(name, session, lookup, removed_roles) for name, session in kept)
+    joined.into(lookup)
+    flags[SESSION_EMPTY] = sum(not session.turns for session in sessions)
+    size = sum(len(turn.text) + TURN_COST for session in sessions for turn in session.turns)
+    return Built(corpus=Corpus(id=corpus_id, sessions=sessions), lookup=lookup, flags=+flags, size=size)
+
+
+class _Joined:
+    """The distinct sessions of a corpus, in the order of the file; a repeated one leaves only its digest's name.
+
+    The n-th session of a row is the same as the n-th such session of another row: a row may hold equal ones itself.
+    """
+
+    def __init__(self, corpus_id: str) -> None:
+        self.corpus_id = corpus_id
+        self.kept: list[tuple[str, RawSession]] = []
+        self.repeats = 0
+        self.names = _Names()
+        self.known: dict[tuple[str | None, bytes, int], str] = {}
+        self.first: dict[str, int] = {}
+        """id of the data -> index in ``kept`` of the first session that has it"""
+        self.row = -1
+        self.of_row: Counter[tuple[str | None, bytes]] = Counter()
+        self.ids_of_row: set[str] = set()
+        self.renamed: dict[tuple[int, str], str] = {}
+        self.flagged: list[tuple[int, str, list[int]]] = []
+        """row, session and places of flagged turns of repeated sessions"""
+        self.rows: set[int] = set()
+        """rows with a history"""
+
+    def add(self, session: RawSession) -> None:
+        """Take the next session of the file."""
+        if session.place.index != self.row:
+            self.row = session.place.index
+            self.rows.add(self.row)
+            self.of_row.clear()
+            self.ids_of_row.clear()
+        key = (session.id if session.named else None, _digest(session))
+        name = self.known.get((*key, self.of_row[key]))
+        if name is None:
+            self._check(session)
+            name = self.names.take(session.id)
+            self.known[(*key, self.of_row[key])] = name
+            self.first.setdefault(session.id, len(self.kept))
+            self.kept.append((name, session))
+        else:
+            self.repeats += 1
+            if gold := [place for place, turn in enumerate(session.turns) if turn.gold]:
+                self.flagged.append((self.row, name, gold))
+        self.of_row[key] += 1
+        if name != session.id and session.id not in self.ids_of_row:
+            self.renamed[self.row, session.id] = name
+        self.ids_of_row.add(session.id)
+
+    def _check(self, session: RawSession) -> None:
+        """Two rows may not mean different sessions by one id; inside a row a repeated id is told apart."""
+        if not session.named or session.id not in self.first:
+            return
+        first = self.kept[self.first[session.id]][1]
+        if first.place.index == self.row or session.id in self.ids_of_row:
+            return
+        text = f'brings another session "{session.id}" of corpus "{self.corpus_id}" than {first.place}'
+        ids = f" (row {first.place.row_id})" if first.place.row_id else ""
+        raise session.place.error("", text + ids, hint="give different sessions different ids")
+
+    def into(self, lookup: Lookup) -> None:
+        """Tell the evidence what each row means by its own ids and flags."""
+        for row, wanted in self.renamed:
+            lookup.own[row, wanted] = self.renamed[row, wanted]
+            lookup.own.setdefault((ANY_ROW, wanted), self.renamed[row, wanted])
+        for row in self.rows:
+            lookup.gold.setdefault(row, set())
+        turns_of: dict[str, list[str]] = {}
+        for turn, session in lookup.turns.items():
+            turns_of.setdefault(session, []).append(turn)
+        for row, name, gold in self.flagged:
+            lookup.gold.setdefault(row, set()).update(turns_of[name][place] for place in gold)
+
+
+def _digest(session: RawSession) -> bytes:
+    """What makes two sessions equal: date and turns, whatever the question that flags some of them."""
+    turns = [(t.id, t.text, t.role, t.speaker, t.caption, t.when) for t in session.turns]
+    return sha256(
+        repr((session.when, session.date_text, turns, dict(session.metadata))).encode("utf-8", "surrogatepass")
+    ).digest()
+
+
+def _check_dates(raw: Sequence[RawSession]) -> None:
+    undated = [session for session in raw if session.when is None]
+    if undated and len(undated) < len(raw):
+        session = undated[0]
+        text = f'has no date, other sessions of the corpus have one (session "{session.id}")'
+        raise session.place.error(session.where, text, hint="give every session a date, or none")
+
+
+class _Names:
+    """Later ones of a repeated id get ``~2``, ``~3`` in the order of the file."""
+
+    def __init__(self) -> None:
+        self.seen: Counter[str] = Counter()
+        self.taken: set[str] = set()
+
+    def take(self, name: str) -> str:
+        self.seen[name] += 1
+        unique = name if self.seen[name] == 1 and name not in self.taken else f"{name}~{max(self.seen[name], 2)}"
+        while unique in self.taken:
+            self.seen[name] += 1
+            unique = f"{name}~{self.seen[name]}"
+        self.taken.add(unique)
+        return unique
+
+
+def _session(name: str, raw: RawSession, lookup: Lookup, removed_roles: Collection[str]) -> Session:
+    lookup.sessions[name] = len(lookup.sessions)
+    row = raw.place.index
+    turns = []
+    for index, turn in enumerate(raw.turns, 1):
+        wanted = turn.id or f"{name}#{index}"
+        turn_id = _turn_id(wanted, lookup)
+        if turn_id != wanted:
+            lookup.own.setdefault((row, wanted), turn_id)
+        lookup.turns[turn_id] = name
+        if lookup.said is not None:
+            lookup.said.setdefault(turn.said, turn_id)
+        if turn.gold and (name == raw.id or not raw.named):
+            lookup.gold.setdefault(row, set()).add(turn_id)
+        if turn.role is not None and turn.role in removed_roles:
+            lookup.removed.add(turn_id)
+            continue
+        turns.append(
+            Turn(
+                id=turn_id,
+                text=turn.text,
+                role=turn.role,
+                speaker=turn.speaker,
+                caption=turn.caption,
+                when=turn.when,
+            )
+        )
+    if not any(turn.text.strip() or turn.caption for turn in turns):
+        lookup.empty.add(name)
+    return Session(id=name, turns=tuple(turns), when=raw.when, date_text=raw.date_text, metadata=raw.metadata)
+
+
+def _turn_id(wanted: str, lookup: Lookup) -> str:
+    """A turn id that the corpus has not seen yet."""
+    if wanted not in lookup.turns:
+        return wanted
+    number = 2
+    while f"{wanted}~{number}" in lookup.turns:
+        number += 1
+    return f"{wanted}~{number}"
+
+
+@value_dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedRow:
+    """A row before its corpus is whole."""
+
+    id: str
+    corpus: str
+    sessions: list[RawSession]
+    items: list[RawItem]
+    metadata: Mapping[str, object]
+    size: int = 0
+
+
+class RowParser:
+    """Everything that one config says about rows, compiled once."""
+
+    def __init__(self, config: BenchmarkConfig) -> None:
+        self.config = config
+        dates = DateReader(config.timezone, config.date_formats)
+        self.dates = dates
+        self.names = ConfigNames(config)
+        self.history = HistoryReader(config, dates, self.names)
+        self.questions = QuestionReader(config, dates, self.history.turns, self.names)
+        self.rule = EvidenceRule.of(config)
+        self.removed_roles = frozenset(config.ingestion.preprocessing.remove_roles)
+        self.one_item_a_row = config.fields.questions is None and config.flatten is None
+        self.shared = config.corpus is not None
+        self.needs_whole_corpus = self.shared or config.visibility is not None
+        self._id_path = None if config.row_id_candidates else compile_path(config.fields.item_id, bare=True)
+        self._corpus_path = compile_path(config.corpus.field, bare=True) if config.corpus else None
+        self._id_known = self._id_path is not None
+        fields = {key: compile_path(path, bare=True) for key, path in config.fields.metadata.items()}
+        self._metadata = fields
+        self._context = compile_path(config.fields.context.field, bare=True)
+        self.lost: tuple[RawItem, str] | None = None
+        """the first item with evidence that names nothing of its history, and that reference"""
+        self.lost_items = 0
+        self.lost_whole = 0
+        """items of which all evidence is so"""
+        self._deletion_field = config.deletion.target if config.deletion else ""
+
+    def parse(self, row: Mapping[str, object], place: RowPlace) -> ParsedRow:
+        """Read a row; DataError for the first thing that is wrong with it."""
+        row_id = self._row_id(row, place)
+        place = place.named(row_id)
+        corpus = id_at(row, self._corpus_path, place) if self._corpus_path else row_id
+        sessions = self.history.read(row, place, row_id)
+        items = list(self.questions.read(row, place, row_id))
+        if self.config.visibility is not None:
+            self._check_cuts(items, sessions, place)
+        return ParsedRow(id=row_id, corpus=corpus, sessions=sessions, items=items, metadata=self._of_row(row))
+
+    def _row_id(self, row: Mapping[str, object], place: RowPlace) -> str:
+        if not self._id_known:
+            known = next((name for name in self.config.row_id_candidates if row.get(name) is not None), None)
+            self._id_path = None if known is None else compile_path(known, bare=True)
+            self._id_known = True
+        return f"row_{place.index + 1}" if self._id_path is None else id_at(row, self._id_path, place)
+
+    def _of_row(self, row: Mapping[str, object]) -> dict[str, object]:
+        """Metadata that belongs to the history, for session templates and prompts."""
+        if not self._metadata:
+            return {}
+        scopes = [without_empty_cells(row), self._context.get(row)]
+        pairs = ((key, path.get(scope)) for key, path in self._metadata.items() for scope in scopes)
+        return {key: value for key, value in pairs if value is not None}
+
+    def finish(self, raw: RawItem, position: int, corpus: str, lookup: Lookup, last: Session | None = None) -> Item:
+        """Look up the evidence and give the item."""
+        evidence, flags = self.rule.resolve(raw, lookup)
+        if UNRESOLVED in flags:
+            self.lost = self.lost or (raw, self.rule.unresolved(raw, lookup))
+            self.lost_items += 1
+            self.lost_whole += not evidence.sessions
+        if raw.deletion is not None and raw.deletion.target not in lookup.sessions:
+            text = f'names no memory of the corpus "{corpus}" (item "{raw.id}")'
+            raise raw.place.error(self._deletion_field, text, raw.deletion.target, hint="name the row to delete")
+        return Item(
+            id=raw.id,
+            position=position,
+            corpus=corpus,
+            question=raw.question,
+            answers=raw.answers,
+            question_type=raw.question_type,
+            question_date=raw.question_date or (last.when if last is not None else None),
+            abstention=raw.abstention,
+            evidence=evidence,
+            choices=raw.choices,
+            choice_answer=raw.choice_answer,
+            rubric=raw.rubric,
+            deletion=raw.deletion,
+            metadata=raw.metadata,
+            flags=flags,
+            visible_until=raw.cut,
+        )
+
+    def lost_evidence(self) -> str:
+        """A sentence on evidence that names nothing of its history; empty where there is none."""
+        if self.lost is None:
+            return ""
+        item, reference = self.lost
+        whole = f" ({self.lost_whole} of them nothing else, so they have no retrieval score)" if self.lost_whole else ""
+        return (
+            f"{self.config.place('evidence')}: {self.lost_items} items name evidence that is no session and no turn of "
+            f'their history, or a session without text{whole}: "{reference}" of item "{item.id}" ({item.place}); map '
+            "the ids of sessions (sessionIdField) or turns (itemSchema.id, dialogId)"
+        )
+
+    def last_session(self, sessions: Sequence[Session]) -> Session | None:
+        """The latest session by time, when the config takes question dates from it."""
+        if self.config.question_date.source != "last_session":
+            return None
+        dated = [session for session in sessions if session.when is not None]
+        return max(dated, key=lambda session: (session.when is not None, session.when), default=None)
+
+    def reduce(self, built: Built, items: Sequence[Item]) -> Built:
+        """Keep only evidence sessions (``lazy``), or those and the first others (``shared``)."""
+        history = self.config.history
+        if history.mode == "full":
+            return built
+        wanted = {session for item in items for session in item.evidence.sessions}
+        others = [session.id for session in built.corpus.sessions if session.id not in wanted]
+        if history.mode == "shared":
+            wanted.update(others[: history.shared_sample_size])
+        kept = tuple(session for session in built.corpus.sessions if session.id in wanted)
+        return replace(built, corpus=replace(built.corpus, sessions=kept))
+
+    def _check_cuts(self, items: Sequence[RawItem], sessions: Sequence[RawSession], place: RowPlace) -> None:
+        """A date cuts nothing off a history without dates: it would hide all of it."""
+        dated = any(session.when or any(turn.when for turn in session.turns) for session in sessions)
+        cut = next((item.cut for item in items if item.cut and self.dates.read_cut(item.cut)), None)
+        if cut is not None and sessions and not dated:
+            text = f'sees what was before "{cut}", and no session or turn has a date'
+            raise place.error("", text, hint="give the sessions dates, or make the cut-off an index")
+
+    def cut(self, corpus: Corpus, view: str, cut: str) -> Corpus:
+        """What an item with this cut-off sees: sessions before the index or date."""
+        when = self.dates.read_cut(cut)
+        before = _before_index(corpus.sessions, int(cut)) if when is None else _before_date(corpus.sessions, when)
+        return replace(corpus, id=view, sessions=before)
+
+
+def _before_index(sessions: tuple[Session, ...], index: int) -> tuple[Session, ...]:
+    """The first ``index`` sessions; where the history is one session, its first ``index`` turns."""
+    if len(sessions) != 1:
+        return sessions[:index]
+    return (replace(sessions[0], turns=sessions[0].turns[:index]),)
+
+
+def _before_date(sessions: tuple[Session, ...], date: datetime) -> tuple[Session, ...]:
+    """The sessions before a date; where the history is one session without a date, its turns before it."""
+    if len(sessions) != 1 or sessions[0].when is not None:
+        return tuple(session for session in sessions if session.when is not None and session.when < date)
+    turns = tuple(turn for turn in sessions[0].turns if turn.when is not None and turn.when < date)
+    return (replace(sessions[0], turns=turns),)

@@ -1,0 +1,397 @@
+"""One row of a dataset file: its place, its bytes, and its values or what is wrong with them.
+
+JSON is read strictly: UTF-8 only, no ``NaN``, and a fraction remembers how the file writes it::
+
+    row = parsed(RowPlace(file="data.jsonl", index=0, line=1), 0, b'{"id": "q1", "answer": 1.50}')
+    row.values["answer"].text       # "1.50"
+    parsed(place, 0, b'{"id"').error        # DataError: data.jsonl:1: row is torn: ...
+
+Where in a dataset file something stands, as errors say it.
+
+``data.jsonl:3``, ``data.csv:4`` (line of the row), ``data.json: [0].haystack_dates[1]`` (index of the row)::
+
+    RowPlace(file="data.jsonl", index=2, line=3).error("question", "is missing")
+    # DataError: data.jsonl:3: question is missing
+
+Take typed values out of a row; every wrong one is a DataError with the row, the field and the value.
+
+Absent and null are the same here. Numbers become the text they have in the file::
+
+    text_at(row, compile_path("question", bare=True), place)      # DataError when it is missing or no text
+    answers_of(2022) == ("2022",)
+
+Where the parts of an item stand in a row: every path of a config, compiled once.
+
+::
+
+    paths = RowPaths(config)
+    paths.question, paths.nested, paths.metadata
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NoReturn, Protocol
+
+from bench.config.benchmark import BenchmarkConfig
+from bench.config.file import did_you_mean, quote
+from bench.config.jsonpath import Path, compile_path
+from bench.errors import ConfigError, DataError
+
+_ABSENT = object()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowPlace:
+    """One row of one file."""
+
+    file: str
+    index: int
+    """from 0"""
+    line: int | None = None
+    """None: a JSON file, whose rows are known by index"""
+    row_id: str | None = None
+
+    def named(self, row_id: str) -> RowPlace:
+        """The same place, with the row's id."""
+        return RowPlace(file=self.file, index=self.index, line=self.line, row_id=row_id)
+
+    def __str__(self) -> str:
+        return f"{self.file}: [{self.index}]" if self.line is None else f"{self.file}:{self.line}"
+
+    def error(self, field: str, message: str, value: object = _ABSENT, *, hint: str | None = None) -> DataError:
+        """Word one finding: the place, the field, what is wrong, and the value (100 characters at most)."""
+        joint = "" if not field or field.startswith("[") else "."
+        where = f"{self}{joint}{field}" if self.line is None else str(self)
+        shown = "" if value is _ABSENT else f": {quote(value)}"
+        row = f" (row {self.row_id})" if self.row_id else ""
+        return DataError(f"{field or 'row'} {message}{shown}{row}", where=where, hint=hint)
+
+
+class FloatText(float):
+    """A number with a fraction or exponent that remembers its text in the file."""
+
+    __slots__ = ("text",)
+    text: str
+
+    def __new__(cls, text: str) -> FloatText:
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRow:
+    """One row with the bytes it takes in the file; ``values`` is None when the row was torn (see ``error``)."""
+
+    place: RowPlace
+    offset: int
+    length: int
+    values: Mapping[str, object] | None
+    error: DataError | None = None
+
+
+def parsed(place: RowPlace, offset: int, raw: bytes) -> FileRow:
+    """Parse one whole row."""
+    try:
+        values = _STRICT.decode(raw.decode())
+    except UnicodeDecodeError as error:
+        problem = not_utf8(str(place))
+        problem.__cause__ = error
+    except RecursionError:
+        problem = too_deep(place)
+    except ValueError as error:
+        problem = torn(place, str(error))
+    else:
+        if isinstance(values, dict):
+            return FileRow(place=place, offset=offset, length=len(raw), values=values)
+        problem = no_object(place, values)
+    return FileRow(place=place, offset=offset, length=len(raw), values=None, error=problem)
+
+
+def loads(raw: bytes) -> object:
+    """Parse strict UTF-8 JSON; fractions keep their text."""
+    return _DECODER.decode(raw.decode())
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        seen = Counter(key for key, _ in pairs)
+        raise ValueError(f'the key "{next(key for key in seen if seen[key] > 1)}" occurs twice in one object')
+    return found
+
+
+_STRICT = json.JSONDecoder(parse_float=FloatText, parse_constant=_no_constant, object_pairs_hook=_distinct)
+_DECODER = json.JSONDecoder(parse_float=FloatText, parse_constant=_no_constant)
+
+
+def broken(place: RowPlace, offset: int, problem: DataError) -> FileRow:
+    """A row that could not be read at all."""
+    return FileRow(place=place, offset=offset, length=0, values=None, error=problem)
+
+
+def torn(place: RowPlace, reason: str) -> DataError:
+    """The row breaks the grammar of its format."""
+    first = reason.splitlines()[0].split(": line ")[0].split(";")[0] if reason else "it ends too early"
+    lines = place.line is None and first == "Extra data"
+    hint = "set data.format to jsonl if the file has a row a line" if lines else "mend or remove the row"
+    return place.error("", f"is torn: {first}", hint=hint)
+
+
+def no_object(place: RowPlace, value: object) -> DataError:
+    """The row is JSON, but no map of fields."""
+    return place.error("", "is no object", value, hint="make each row an object of fields")
+
+
+def too_deep(place: RowPlace) -> DataError:
+    """The row is nested deeper than anything that reads it can follow."""
+    return place.error("", "is nested too deep", hint="flatten the row")
+
+
+def not_utf8(where: str) -> DataError:
+    """The bytes are of another encoding."""
+    return DataError("bytes that are not UTF-8", where=where, hint="save the file as UTF-8")
+
+
+class Written(Protocol):
+    """A path, or several, known by the text of the first."""
+
+    @property
+    def text(self) -> str: ...
+
+
+def name_of(path: Written) -> str:
+    """A path as places show it: ``$.a[0].b`` -> ``a[0].b``."""
+    return path.text.removeprefix("$").removeprefix(".") or "$"
+
+
+def missing(path: Path, row: object, place: RowPlace, *, prefix: str = "", hint: str | None = None) -> DataError:
+    """The error for an absent or null field, with the nearest key that is there."""
+    name = f"{prefix}{name_of(path)}"
+    if path.all(row):
+        return place.error(name, "is null", hint=hint)
+    if hinted := path_hint(path.text, row):
+        return place.error(name, "is missing", hint=hinted)
+    keys = [str(key) for key in row] if isinstance(row, Mapping) else []
+    near = did_you_mean(str(path.steps[-1]), keys) if path.steps else ""
+    return place.error(name, f"is missing{near}", hint=hint)
+
+
+def path_hint(text: str, row: object) -> str:
+    """What to write for a name with dots that would lead somewhere as a path; empty for any other."""
+    if text.startswith(("$", "@")) or not any(mark in text for mark in ".["):
+        return ""
+    try:
+        found = compile_path(f"$.{text}").all(row)
+    except ConfigError:
+        return ""
+    return f'"{text}" is the name of one field; a path begins with "$.": write "$.{text}"' if found else ""
+
+
+def value_at(row: object, path: Path, place: RowPlace, *, prefix: str = "") -> object:
+    """The value, which must be there and not null."""
+    value = path.get(row)
+    if value is None:
+        raise missing(path, row, place, prefix=prefix)
+    return value
+
+
+def text_at(row: object, path: Path, place: RowPlace, *, prefix: str = "") -> str:
+    """The value as a text, which it must be."""
+    value = value_at(row, path, place, prefix=prefix)
+    if not isinstance(value, str):
+        raise place.error(f"{prefix}{name_of(path)}", "must be text, not", value)
+    return value
+
+
+def id_at(row: object, path: Path, place: RowPlace, *, prefix: str = "") -> str:
+    """An id: text, or a number as its text."""
+    value = value_at(row, path, place, prefix=prefix)
+    text = scalar_text(value)
+    if text is None or isinstance(value, bool) or text == "":
+        raise place.error(f"{prefix}{name_of(path)}", "must be an id, not", value)
+    return text
+
+
+def list_at(row: object, path: Path, place: RowPlace, *, prefix: str = "") -> list[object]:
+    """The value as a list, which it must be. A path with ``[*]`` gives its matches."""
+    value = path.all(row) if not path.single else value_at(row, path, place, prefix=prefix)
+    if not isinstance(value, list):
+        raise place.error(f"{prefix}{name_of(path)}", "must be a list, not", value)
+    return value
+
+
+def scalar_text(value: object) -> str | None:
+    """A text, number or truth value as its text; None for anything else."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, FloatText):
+        return value.text
+    return str(value) if isinstance(value, int | float) else None
+
+
+_TRUE = frozenset(("true", "yes", "y", "t", "1", "on", "1.0"))
+_FALSE = frozenset(("false", "no", "n", "f", "0", "off", "0.0", "", "none", "null"))
+
+
+def flag_of(value: object, field: str, place: RowPlace) -> bool:
+    """A truth value, or a text or number that is one; DataError for any other."""
+    text = (scalar_text(value) or "").strip().lower()
+    if text in _TRUE:
+        return True
+    if text in _FALSE and not isinstance(value, list | Mapping):
+        return False
+    raise place.error(field, "is neither true nor false", value, hint="name the value that is meant: equals: VALUE")
+
+
+def matches(value: object, wanted: bool | int | str, field: str, place: RowPlace) -> bool:
+    """True when a value is the wanted one: a flag by its meaning, any other by its text."""
+    if isinstance(wanted, bool):
+        return flag_of(value, field, place) is wanted
+    return (scalar_text(value) or "").strip() == str(wanted).strip()
+
+
+def texts_of(value: object, field: str, place: RowPlace) -> tuple[str, ...]:
+    """A scalar or a list of scalars as texts; absent and null give none."""
+    if value is None:
+        return ()
+    values: Sequence[object] = value if isinstance(value, list) else [value]
+    texts = [scalar_text(part) for part in values if part is not None]
+    if any(text is None for text in texts):
+        raise place.error(field, "must be text or a list of texts, not", value)
+    return tuple(text for text in texts if text is not None)
+
+
+def choices_of(value: object, field: str, place: RowPlace) -> tuple[str, ...]:
+    """Choices: a list of texts, or a map of letter to text in the order of the file."""
+    parts: list[tuple[object, object]]
+    if isinstance(value, Mapping):
+        parts = list(value.items())
+    elif isinstance(value, list):
+        parts = list(enumerate(value))
+    else:
+        return texts_of(value, field, place)
+    for key, part in parts:
+        if part is None:
+            raise place.error(f"{field}[{key}]", "is null", hint="give every choice, or their letters would shift")
+    return texts_of([part for _, part in parts], field, place)
+
+
+_LABELS = {"questionType": "type", "question_type": "type", "questionDate": "date", "question_date": "date"}
+"""names of schema.metadata that fill the item itself"""
+
+
+@dataclass(frozen=True, slots=True)
+class Several:
+    """Paths whose values are all taken, in their order; of one path with ``[*]`` all of its values."""
+
+    paths: tuple[Path, ...]
+
+    @property
+    def text(self) -> str:
+        return self.paths[0].text
+
+    @property
+    def first(self) -> Path:
+        return self.paths[0]
+
+    def get(self, row: object) -> object | None:
+        """The value of a single path as it is; of several the list of what is there; None where nothing is."""
+        if len(self.paths) == 1:
+            path = self.paths[0]
+            return path.get(row) if path.single else path.all(row) or None
+        found: list[object] = []
+        for path in self.paths:
+            for value in path.all(row):
+                found += value if isinstance(value, list) else [] if value is None else [value]
+        return found or None
+
+
+class ItemPaths:
+    """Where the parts of an item stand in the object that holds them."""
+
+    question: Path | None = None
+    answer: Several | None = None
+    category: Path | None = None
+    date: Path | None = None
+    choices: Several | None = None
+    choice_answer: Path | None = None
+    rubric: Several | None = None
+    sessions: Several | None = None
+    refs: Several | None = None
+
+
+class NestedPaths(ItemPaths):
+    """The same for nested questions."""
+
+    def __init__(self, config: BenchmarkConfig) -> None:
+        questions = config.fields.questions
+        assert questions is not None
+        self.list = compile_path(questions.field, bare=True)
+        self.id = _path(questions.id_field)
+        self.question: Path = compile_path(questions.question_field, bare=True)
+        self.answer = _several(questions.answer_field)
+        self.category = _path(questions.category_field)
+        self.date = _path(questions.date_field)
+        self.choices = _several(questions.choices_field or config.fields.choices)
+        self.choice_answer = _path(config.fields.choice_answer)
+        self.rubric = _several(config.fields.rubric)
+        self.sessions = _several(config.evidence.session_ids_field)
+        self.refs = _several(questions.evidence_field or config.evidence.turn_ids_field)
+
+
+class RowPaths(ItemPaths):
+    """Every path of a config that leads to an item."""
+
+    def __init__(self, config: BenchmarkConfig) -> None:
+        fields = config.fields
+        labels = {_LABELS[key]: path for key, path in fields.metadata.items() if key in _LABELS}
+        self.context = compile_path(fields.context.field, bare=True)
+        self.nested = NestedPaths(config) if fields.questions else None
+        self.children = _path(config.flatten.field) if config.flatten else None
+        self.question = _path(fields.question)
+        self.answer = _several(fields.answer)
+        self.type = _path(labels.get("type"))
+        self.date = _path(labels.get("date"))
+        self.choices = _several(fields.choices)
+        self.choice_answer = _path(fields.choice_answer)
+        self.rubric = _several(fields.rubric)
+        self.sessions = _several(config.evidence.session_ids_field)
+        self.refs = _several(config.evidence.turn_ids_field)
+        self.abstention = _path(config.abstention.field)
+        self.visibility = _path(config.visibility.field if config.visibility else None)
+        plain = {key: path for key, path in fields.metadata.items() if key not in _LABELS}
+        self.metadata = {key: compile_path(path, bare=True) for key, path in plain.items()}
+        self.deletion = _deletion_paths(config)
+
+
+def _deletion_paths(config: BenchmarkConfig) -> tuple[Path, Path, Path | None] | None:
+    steps = config.deletion
+    if steps is None:
+        return None
+    return (
+        compile_path(steps.target, bare=True),
+        compile_path(steps.verify_query, bare=True),
+        _path(steps.deleted_content),
+    )
+
+
+def _several(paths: str | Sequence[str] | None) -> Several | None:
+    if paths is None:
+        return None
+    listed = (paths,) if isinstance(paths, str) else paths
+    return Several(tuple(compile_path(text, bare=True) for text in listed))
+
+
+def _path(text: str | None) -> Path | None:
+    return None if text is None else compile_path(text, bare=True)

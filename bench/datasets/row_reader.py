@@ -1,0 +1,344 @@
+"""Stream the rows of a dataset file, and read one row again by its place.
+
+Only one row is held at a time; ``arrays`` cuts a JSON array, ``tables`` reads csv::
+
+    file = RowFile.open(Path("data.jsonl"), "jsonl")
+    for row in file:
+        row.index, row.offset, row.length, row.values
+    file.read(offset, length)
+
+Cut a JSON array into the bytes of its rows, one row in memory at a time.
+
+ijson is fed up to each ``}`` and tells when a row has just ended; the row's bytes are then parsed alone, strictly, so
+that a row reads the same now and when it is read again by its place::
+
+    with path.open("rb") as file:
+        for row in cut(file, 0, "data.json"):
+            row.place.index, row.offset, row.length, row.values
+
+Rows of a csv file (RFC 4180): a header line, then a record a row, all of them text.
+
+A text cell may be empty; where a value may be absent, an empty cell is how csv says so::
+
+    columns(Path("data.csv"), "data.csv")                   # ("id", "question", "asked")
+    for row in records(file, "data.csv", names): row.values["asked"] is EMPTY
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import DecimalException
+from pathlib import Path
+from typing import BinaryIO, Literal, Protocol
+
+from bench.config.file import show
+from bench.datasets.row import FileRow, RowPlace, broken, loads, no_object, not_utf8, parsed, too_deep, torn
+from bench.errors import DataError
+
+DEEPEST = 1000
+"""ijson keeps the path of each open bracket, which is quadratic in the depth"""
+_CHUNK = 1 << 16
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\Z)', re.DOTALL)
+
+
+class ItemsParser(Protocol):
+    """The coroutine of ijson."""
+
+    def send(self, piece: bytes, /) -> object: ...
+
+
+def cut(file: BinaryIO, offset: int, label: str) -> Iterator[FileRow]:
+    """Give the rows from ``offset`` on; an array that is torn ends with a row that has an error."""
+    import ijson
+
+    found = ijson.sendable_list()
+    parser = ijson.items_coro(found, "item")
+    at = start = offset
+    begun, index, opened = False, 0, 0
+    try:
+        for piece in _pieces(file):
+            if not begun and (brace := piece.find(b"{")) >= 0:
+                begun, start = True, at + brace
+            opened += _opened(piece)
+            if opened > DEEPEST or piece.count(b"[") > DEEPEST:
+                opened = _depth(os.pread(file.fileno(), at + len(piece) - start, start))
+                if opened > DEEPEST:
+                    here = _place(label, index)
+                    yield broken(here, at, too_deep(here))
+                    return
+            _feed(parser, piece)
+            at += len(piece)
+            for value in found:
+                here = _place(label, index)
+                if isinstance(value, dict):
+                    yield parsed(here, start, os.pread(file.fileno(), at - start, start))
+                else:
+                    yield broken(here, start, no_object(here, value))
+                index += 1
+            if found:
+                begun, start, opened = False, at, 0
+                del found[:]
+        parser.close()
+    except (ijson.JSONError, DecimalException) as error:
+        here = _place(label, index)
+        number = isinstance(error, DecimalException)
+        reason = "a number is out of range" if number else str(error).removeprefix("parse error: ")
+        yield broken(here, at, not_utf8(str(here)) if "in UTF8 string" in reason else torn(here, reason))
+
+
+def _place(label: str, index: int) -> RowPlace:
+    return RowPlace(file=label, index=index)
+
+
+def _pieces(file: BinaryIO) -> Iterator[bytes]:
+    """The file in pieces that end after a ``}`` wherever there is one."""
+    while chunk := file.read(_CHUNK):
+        at = 0
+        while (end := chunk.find(b"}", at)) >= 0:
+            yield chunk[at : end + 1]
+            at = end + 1
+        if at < len(chunk):
+            yield chunk[at:]
+
+
+def _opened(piece: bytes) -> int:
+    """How many brackets stay open, those in strings included: a first look that costs little."""
+    return piece.count(b"{") + piece.count(b"[") - piece.count(b"}") - piece.count(b"]")
+
+
+def _depth(raw: bytes) -> int:
+    """How deep the brackets outside of strings go."""
+    depth = deepest = 0
+    for bracket in re.findall(rb"[\[{\]}]", _STRING.sub(b"", raw)):
+        depth += 1 if bracket in b"[{" else -1
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def _feed(parser: ItemsParser, piece: bytes) -> None:
+    """An integer that Python refuses to read crashes yajl; here it passes, and its row is refused when it is parsed."""
+    limit = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(0)
+    try:
+        parser.send(piece)
+    finally:
+        sys.set_int_max_str_digits(limit)
+
+
+_BOM_CHARACTER = "\ufeff"
+_LONGEST_FIELD = 1 << 30
+
+
+class _EmptyCell(str):
+    """A text like any other empty one, but known by identity."""
+
+    __slots__ = ()
+
+
+EMPTY = _EmptyCell()
+
+
+def without_empty_cells(row: Mapping[str, object]) -> Mapping[str, object]:
+    """The row with its empty cells absent; rows of JSON have none, an empty text there is a text."""
+    return {name: value for name, value in row.items() if value is not EMPTY}
+
+
+def columns(path: Path, label: str) -> tuple[str, ...]:
+    """The names of the header; none for an empty file. DataError for a header that cannot name fields."""
+    with path.open("rb") as file:
+        try:
+            header = next(_reader(_Tape(file, label)), None)
+        except csv.Error as error:
+            reason = str(error).split(" - ")[0]
+            hint = "end each line with a line feed, and close what is quoted"
+            raise DataError(f"the header cannot be read: {reason}", where=f"{label}:1", hint=hint) from error
+    if header is not None and (problem := _problem(header)):
+        raise DataError(problem[0], where=f"{label}:1", hint=problem[1])
+    return tuple(header or ())
+
+
+def _problem(header: list[str]) -> tuple[str, str] | None:
+    repeated = sorted({name for name in header if header.count(name) > 1})
+    if repeated:
+        return f'the header names "{repeated[0]}" twice', "rename a column"
+    if any("\0" in name for name in header):
+        return "the header holds characters of no name (NUL)", "save the file as UTF-8"
+    if not any(header):
+        return "the header line is empty", "begin the file with the names of its fields"
+    if len(header) == 1 and (";" in header[0] or "\t" in header[0]):
+        return f'the header names one field only, "{header[0]}"', "separate the fields with commas"
+    whole = ",".join(header)
+    if max(whole.count(";"), whole.count("\t")) > len(header) - 1:
+        return f'the header holds more semicolons or tabs than commas: "{whole}"', "separate the fields with commas"
+    return None
+
+
+def records(file: BinaryIO, label: str, names: tuple[str, ...]) -> Iterator[FileRow]:
+    """Every record below the header, with the line it begins at; one that cannot be read ends the file."""
+    tape = _Tape(file, label)
+    reader = _reader(tape)
+    next(reader, None)
+    index = 0
+    while True:
+        start, place = tape.offset, RowPlace(file=label, index=index, line=tape.line + 1)
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            yield broken(place, start, torn(place, str(error)))
+            return
+        except DataError as error:
+            yield broken(place, start, error)
+            return
+        if cells is None:
+            return
+        if cells:
+            yield _record(place, start, tape.offset - start, names, cells)
+            index += 1
+
+
+def _record(place: RowPlace, offset: int, length: int, names: tuple[str, ...], cells: list[str]) -> FileRow:
+    if len(cells) != len(names):
+        text = f"has {len(cells)} fields, the header names {len(names)}"
+        return broken(place, offset, place.error("", text, hint="quote a field that holds a comma or a line end"))
+    return FileRow(place=place, offset=offset, length=length, values=_named(names, cells))
+
+
+def record(raw: bytes, names: tuple[str, ...]) -> Mapping[str, object]:
+    """The values of one record again. ValueError or StopIteration when these bytes are none."""
+    return _named(names, next(_reader(io.StringIO(raw.decode(), newline=""))))
+
+
+def _named(names: tuple[str, ...], cells: list[str]) -> Mapping[str, object]:
+    return {name: cell or EMPTY for name, cell in zip(names, cells, strict=True)}
+
+
+def _reader(lines: Iterator[str]) -> Iterator[list[str]]:
+    csv.field_size_limit(_LONGEST_FIELD)
+    return csv.reader(lines, strict=True)
+
+
+class _Tape:
+    """Decoded lines of a csv file that know how far they are."""
+
+    def __init__(self, file: BinaryIO, label: str) -> None:
+        self.file = file
+        self.label = label
+        self.offset = 0
+        self.line = 0
+
+    def __iter__(self) -> _Tape:
+        return self
+
+    def __next__(self) -> str:
+        raw = self.file.readline()
+        if not raw:
+            raise StopIteration
+        first = self.offset == 0
+        self.offset += len(raw)
+        self.line += 1
+        try:
+            text = raw.decode()
+        except UnicodeDecodeError as error:
+            raise not_utf8(f"{self.label}:{self.line}") from error
+        return text.removeprefix(_BOM_CHARACTER) if first else text
+
+
+Format = Literal["json", "jsonl", "csv"]
+
+_BOM = b"\xef\xbb\xbf"
+_PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz",
+           b"PAR1": "parquet"}  # fmt: skip
+"""how files begin that hold rows in a form which is not read"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowFile:
+    """A dataset file of one format."""
+
+    path: Path
+    format: Format
+    columns: tuple[str, ...] = ()
+    """the header of a csv file"""
+    label: str = field(default="")
+
+    @classmethod
+    def open(cls, path: Path, format: Format) -> RowFile:  # noqa: A002 - the word of the config
+        """Look at the file's head; DataError when it cannot be read."""
+        label = show(path)
+        try:
+            _refuse_packed(path, label)
+            names = columns(path, label) if format == "csv" else ()
+        except OSError as error:
+            raise DataError(f"cannot read the file: {error.strerror}", where=label, hint="check the path") from error
+        return cls(path=path, format=format, columns=names, label=label)
+
+    def __iter__(self) -> Iterator[FileRow]:
+        """Every row in file order. A torn line is a row with an error; a torn array or table ends with one."""
+        with self.path.open("rb") as file:
+            match self.format:
+                case "jsonl":
+                    yield from self._lines(file)
+                case "csv":
+                    yield from records(file, self.label, self.columns)
+                case "json":
+                    yield from self._elements(file)
+
+    def read(self, offset: int, length: int) -> Mapping[str, object]:
+        """Read one row again; DataError when the file is no longer the one that was checked."""
+        try:
+            with self.path.open("rb") as file:
+                file.seek(offset)
+                raw = file.read(length)
+            values = record(raw, self.columns) if self.format == "csv" else loads(raw)
+        except (OSError, ValueError, csv.Error, StopIteration) as error:
+            raise self._changed() from error
+        if not isinstance(values, Mapping):
+            raise self._changed()
+        return values
+
+    def _changed(self) -> DataError:
+        return DataError("the file has changed since it was checked", where=self.label, hint="start again")
+
+    def _lines(self, file: BinaryIO) -> Iterator[FileRow]:
+        offset, index = 0, 0
+        for number, raw in enumerate(file, 1):
+            start, line = offset, raw
+            offset += len(raw)
+            if number == 1 and raw.startswith(_BOM):
+                start, line = len(_BOM), raw[len(_BOM) :]
+            if not line.strip():
+                continue
+            place = RowPlace(file=self.label, index=index, line=number)
+            if index == 0 and line.lstrip().startswith(b"["):
+                hint = "set data.format to json, or write a row a line"
+                yield broken(place, start, place.error("", "begins a JSON array", hint=hint))
+                return
+            yield parsed(place, start, line)
+            index += 1
+
+    def _elements(self, file: BinaryIO) -> Iterator[FileRow]:
+        """The elements of an array, or the one object that the file is."""
+        skipped = len(_BOM) if file.read(len(_BOM)) == _BOM else 0
+        file.seek(skipped)
+        while (first := file.read(1)).isspace():
+            continue
+        file.seek(skipped)
+        if first == b"[":
+            yield from cut(file, skipped, self.label)
+        elif first:
+            yield parsed(RowPlace(file=self.label, index=0), skipped, file.read())
+
+
+def _refuse_packed(path: Path, label: str) -> None:
+    with path.open("rb") as file:
+        head = file.read(8)
+    kind = next((name for magic, name in _PACKED.items() if head.startswith(magic)), None)
+    if kind is not None:
+        hint = "unpack it" if kind != "parquet" else "convert it to jsonl"
+        raise DataError(f"the file is {kind}, not json, jsonl or csv", where=label, hint=hint)

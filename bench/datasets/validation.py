@@ -1,0 +1,121 @@
+"""What ``bench validate`` finds in a benchmark: every error of config and data, and notes that stop nothing.
+
+Metric names are asked of the caller, since metrics live in another room::
+
+    report = validate_benchmark(Path("configs/benchmarks/demo.yaml"), catalog, check_metric=resolve_metric)
+    report.errors, report.notes
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.config.benchmark import BenchmarkConfig
+from bench.config.benchmark_sections import MetricEntry
+from bench.config.catalog import Catalog
+from bench.config.file import nearest
+from bench.datasets.data_file import fetching, find_file, ships
+from bench.datasets.dataset import Dataset, open_benchmark
+from bench.datasets.evidence import Gap, require_coverage
+from bench.errors import BenchError, ConfigError, DataError, UnknownMetric
+
+CheckMetric = Callable[[str], object]
+"""Raises UnknownMetric for a name that nobody registered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Validation:
+    """The outcome for one file."""
+
+    path: Path
+    name: str | None = None
+    errors: tuple[BenchError, ...] = ()
+    notes: tuple[str, ...] = ()
+    dataset: Dataset | None = None
+    """the data, when it is on disk and nothing is wrong with it"""
+
+    @property
+    def ok(self) -> bool:
+        return not self.errors
+
+
+def validate_benchmark(
+    path: Path, catalog: Catalog, *, check_metric: CheckMetric | None = None, known_metrics: Sequence[str] = ()
+) -> Validation:
+    """Check one benchmark file and, when it is on disk, its whole data. Never raises for what the user wrote."""
+    try:
+        config = catalog.read_benchmark(path)
+    except ConfigError as error:
+        return Validation(path=path, errors=tuple(error.problems) or (error,))
+    errors: list[BenchError] = list(metric_errors(config, check_metric, known_metrics))
+    errors += plugin_errors(config, catalog.workspace)
+    notes = list(config.notes)
+    if find_file(config, catalog.workspace) is None and not ships(config):
+        notes.append(f"the data is not on disk: {fetching(config)}")
+        return Validation(path=path, name=config.name, errors=tuple(errors), notes=tuple(notes))
+    dataset: Dataset | None = None
+    try:
+        dataset = open_benchmark(config, catalog.workspace)
+        notes = list(dataset.notes)
+        check_coverage(dataset)
+    except (DataError, ConfigError) as error:
+        errors.append(error)
+        dataset = None
+    return Validation(path=path, name=config.name, errors=tuple(errors), notes=tuple(notes), dataset=dataset)
+
+
+def check_coverage(dataset: Dataset) -> None:
+    """Raise a DataError that lists the items whose evidence would not be sent."""
+    if not dataset.turn_evidence:
+        return
+    gaps: list[Gap] = [gap for corpus in dataset.corpora() for gap in dataset.coverage_gaps(corpus)]
+    if not dataset.config.ingestion.preprocessing.escape_html:
+        require_coverage(gaps, benchmark=dataset.name, where=dataset.config.place("ingestion"))
+
+
+def metric_errors(
+    config: BenchmarkConfig, check_metric: CheckMetric | None, known_metrics: Sequence[str] = ()
+) -> Iterator[ConfigError]:
+    """Each unknown metric with the place of its name and up to three near ones."""
+    if check_metric is None:
+        return
+    for index, entry in enumerate(config.metrics):
+        if isinstance(entry, MetricEntry) and (entry.evaluator or entry.method == "custom"):
+            continue
+        name = entry.name if isinstance(entry, MetricEntry) else entry
+        try:
+            check_metric(name)
+        except UnknownMetric as error:
+            near = nearest(name, known_metrics, n=3)
+            guess = "; did you mean " + " or ".join(f'"{option}"' for option in near) + "?" if near else ""
+            message = f'unknown metric "{name}"{guess}' if near else error.message
+            yield UnknownMetric(message, where=metric_place(config, index), hint=error.hint)
+
+
+def metric_place(config: BenchmarkConfig, index: int) -> str:
+    """``file:line:column`` of the metric at an index."""
+    return config.place("metrics", index)
+
+
+def plugin_errors(config: BenchmarkConfig, workspace: Path) -> list[ConfigError]:
+    """Python files that a config names and that are not there."""
+    named = [(("evaluation", "customEvaluator"), config.evaluation.custom_evaluator)]
+    named += [
+        (("metrics", index, "evaluator"), entry.evaluator)  # type: ignore[misc]
+        for index, entry in enumerate(config.metrics)
+        if isinstance(entry, MetricEntry)
+    ]
+    problems = []
+    for path, reference in named:
+        if reference is None or not reference.startswith((".", "/")):
+            continue
+        file = reference.rpartition(":")[0]
+        folders = [folder for folder in (config.folder_of(*path), workspace) if folder is not None]
+        if not any((folder / file).is_file() for folder in folders):
+            looked = " and ".join(str(folder) for folder in folders)
+            problems.append(
+                ConfigError(f'"{file}" is not there', where=config.place(*path), hint=f"looked in {looked}")
+            )
+    return problems

@@ -1,0 +1,113 @@
+"""What a provider may know: opaque ids and namespaces. The way back to the dataset's ids stays here and in the journal.
+
+The dataset's own ids give answers away (LongMemEval's gold sessions start with ``answer_``), so each memory, session,
+corpus and item gets a name made by hashing, the same in every run::
+
+    veil = Veil.over("locomo", "conv-26", memories)
+    veil.memories[0].id                             # "m3f1c09a2b7d4e5f6"
+    veil.sources(["m3f1c09a2b7d4e5f6"])[0].turns    # ("D1:1", "D1:2")
+
+The place of one corpus attempt at a provider: its namespace, and opaque names for everything else.
+
+Example::
+
+    space_of(lane, journal=uuid, run_id="r1", corpus="conv-26", history=History()).namespace
+    # "bench-demo-r1-3780d278..."
+
+What has been ingested is looked for under the name that its rows in the journal have. Rows without a name were written
+by a version whose namespaces had no random part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from hashlib import sha256
+
+from bench.datasets import Level, RenderedMemory, stands_for
+from bench.engine.corpus_state import History
+from bench.model import Memory, Space
+from bench.plan import Lane
+from bench.providers.batching import whole_id
+from bench.providers.namespaces import namespace
+
+
+def opaque(kind: str, *parts: str) -> str:
+    """Name a thing by the hash of what it is: one letter and 16 hex digits."""
+    return kind + sha256("\x00".join((kind, *parts)).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Veil:
+    """The memories of one corpus as a provider sees them, and the way back."""
+
+    memories: tuple[Memory, ...]
+    _rendered: dict[str, RenderedMemory] = field(repr=False)
+    _standing: dict[Level, frozenset[str]] = field(default_factory=dict, repr=False)
+    """everything that some memory stands for, made when it is first asked for"""
+
+    @classmethod
+    def over(cls, benchmark: str, corpus: str, rendered: Iterable[RenderedMemory]) -> Veil:
+        """Give every memory and session of a corpus its opaque id."""
+        hidden = {opaque("m", benchmark, corpus, one.memory.id): one for one in rendered}
+        memories = tuple(_veiled(name, benchmark, corpus, one.memory) for name, one in hidden.items())
+        return cls(memories=memories, _rendered=hidden)
+
+    def sources(self, memory_ids: Collection[str]) -> list[RenderedMemory]:
+        """What a hit stands for, in order and without repeats; unknown ids stand for nothing."""
+        if not memory_ids:
+            return []
+        wholes = dict.fromkeys(map(whole_id, memory_ids))
+        return [self._rendered[name] for name in wholes if name in self._rendered]
+
+    def knows(self, memory_ids: Collection[str]) -> bool:
+        """Say whether one of these is a memory of this corpus."""
+        return not self._rendered.keys().isdisjoint(map(whole_id, memory_ids))
+
+    def holds_all(self, memory_ids: Collection[str]) -> bool:
+        """Say whether each of these is a memory of this corpus."""
+        return self._rendered.keys() >= set(map(whole_id, memory_ids))
+
+    @cached_property
+    def is_dated(self) -> bool:
+        """Some memory of the corpus has a date."""
+        return any(memory.when is not None for memory in self.memories)
+
+    def missing(self, wanted: Iterable[str], level: Level) -> tuple[str, ...]:
+        """Which of these sessions or turns no memory of the corpus stands for."""
+        known = self._standing.get(level)
+        if known is None:
+            known = self._standing[level] = frozenset(stands_for(self._rendered.values(), level))
+        return tuple(name for name in dict.fromkeys(wanted) if name not in known)
+
+    def ids_of_session(self, session: str) -> tuple[str, ...]:
+        """The memories that hold any part of a session."""
+        return tuple(name for name, one in self._rendered.items() if session in one.sessions)
+
+
+def _veiled(name: str, benchmark: str, corpus: str, memory: Memory) -> Memory:
+    session = opaque("s", benchmark, corpus, memory.session_id) if memory.session_id is not None else None
+    return replace(memory, id=name, session_id=session)
+
+
+def space_of(lane: Lane, *, journal: str, run_id: str, corpus: str, history: History) -> Space:
+    """Name the place of a corpus's last attempt; equal arguments give equal names in every process."""
+    hidden = opaque("c", lane.benchmark.name, corpus)
+    name = history.namespace or namespace(
+        lane.provider.config,
+        journal="" if history.began else journal,
+        run_id=run_id,
+        benchmark=lane.benchmark.name,
+        lane=lane.key,
+        corpus=hidden,
+        attempt=history.attempt,
+    )
+    return Space(
+        namespace=name,
+        run_id=run_id,
+        benchmark=lane.benchmark.name,
+        corpus=hidden,
+        attempt=history.attempt,
+        captures=history.captures,
+    )

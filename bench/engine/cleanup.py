@@ -1,0 +1,282 @@
+"""Clear what a run that will not go on has left at providers; the behind of ``bench clean``.
+
+Example::
+
+    cleared = await sweep(Path("."), Path("checkpoints/r1"))                  # how many namespaces were cleared
+    given_up = await forget(Path("checkpoints/r1"), ["gone"])                 # how many nobody will look for again
+
+Nothing is sent to a provider whose config or address is not what it was when the run was started: another service
+would be asked to delete, and say that it did. Who knows that it is the same service at another address says so by its
+name (``moved``): then the address may differ, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from bench.config.catalog import Catalog
+from bench.config.model import ModelFile
+from bench.config.provider import digest
+from bench.config.run import RunRequest
+from bench.engine.anonymizer import opaque, space_of
+from bench.engine.corpus_state import History
+from bench.engine.models import embedding_options
+from bench.engine.resume import stored_request
+from bench.errors import CallError, ConfigError, DataError, IdentityError, UsageError
+from bench.http import Http, recording
+from bench.journal import CorpusKind, CorpusRow, Journal, Reader, RunMeta
+from bench.model import Embedder, Space
+from bench.plan import Lane, Plan, make_plan
+from bench.plan.identity import changes
+from bench.plan.leftover import Leftover, leftovers
+from bench.plan.provider import load_named
+from bench.providers import ProviderContext, open_provider
+from bench.settings import Environment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """One namespace that nobody cleared."""
+
+    corpus: str
+    space: Space
+    origin: str
+    """id of the journal that ingested it"""
+
+
+async def sweep(
+    workspace: Path,
+    folder: Path,
+    environment: Environment | None = None,
+    *,
+    moved: Collection[str] = (),
+    orphans: bool = False,
+) -> int:
+    """Clear every namespace that a run has left; each is journaled. ``orphans`` = the run stays, for the hints.
+
+    Raises:
+        UsageError, ConfigError, DataError: the run's benchmark or provider cannot be planned any more.
+        IdentityError: a provider or the data is not what it was; nothing was sent.
+        CallError: the first provider that refused; what was cleared at the others is journaled.
+    """
+    known = environment or Environment.load(workspace)
+    plan = await sweepable(workspace, folder, known, moved=moved, orphans=orphans)
+    if plan is None:
+        return 0
+    cleared = 0
+    refused: list[CallError] = []
+    async with Http() as http, _written(folder) as journal:
+        left = {one.lane: one for one in await _left_in(folder)}
+        run_ids = await _run_ids(folder)
+        for lane in plan.running:
+            if lane.key in left:
+                context = ProviderContext(
+                    http=http,
+                    environment=known,
+                    run_dir=folder / "stores" / opaque("l", lane.key),
+                    embedder=_embedder(lane, http, known, plan.model_files),
+                )
+                with _told_for_clean(_again(folder, orphans=orphans), lane, refused):
+                    cleared += await _clear(journal, lane, left_over(lane, left[lane.key], run_ids), context)
+    if refused:
+        raise refused[0]
+    return cleared
+
+
+async def forget(folder: Path, names: Collection[str]) -> int:
+    """Give up what a run has left at these providers: an event says so, nothing is sent and nothing counts as cleared.
+
+    Raises:
+        Locked, JournalError: the run is held by another process, or is none.
+    """
+    chosen = [one for one in await _left_in(folder) if one.is_at(names)]
+    if chosen:
+        async with _written(folder) as journal:
+            for one in chosen:
+                journal.append(one.given_up())
+    return sum(len(one.attempts) for one in chosen)
+
+
+async def sweepable(
+    workspace: Path,
+    folder: Path,
+    environment: Environment,
+    *,
+    moved: Collection[str] = (),
+    forgotten: Collection[str] = (),
+    orphans: bool = False,
+) -> Plan | None:
+    """Plan once more what has left something, and refuse when its providers or its data are others by now.
+
+    None where nothing is left beside what is at the ``forgotten`` providers.
+
+    Raises:
+        UsageError, ConfigError, DataError: the run cannot be planned any more.
+        IdentityError: a provider or the data is not what it was; ``changes`` lists each leaf.
+    """
+    labels = {one.provider for one in await _left_in(folder) if not one.is_at(forgotten)}
+    if not labels:
+        return None
+    async with Reader.open(folder) as reader:
+        meta = reader.meta
+    again = _again(folder, orphans=orphans)
+    try:
+        catalog = Catalog.load(workspace)
+        plan = make_plan(catalog, _narrowed(catalog, stored_request(meta), labels), environment)
+    except (UsageError, ConfigError, DataError) as problem:
+        problem.hint = f"{problem.hint}; {_gone(again, labels)}"
+        raise
+    outside = [lane for lane in plan.running if lane.provider.label in labels]
+    found = changes(_places(meta.identity, outside), _places(_unmoved(meta, plan, outside, moved), outside))
+    if found:
+        raise _other_place(meta, found, labels, again)
+    return plan
+
+
+@asynccontextmanager
+async def _written(folder: Path) -> AsyncIterator[Journal]:
+    """The journal, open to be written; taking it marks the run as running, and afterwards it is what it was."""
+    async with Reader.open(folder) as reader:
+        before = await reader.status()
+    async with Journal.resume(folder) as journal:
+        try:
+            yield journal
+        finally:
+            await journal.set_state(before.state, before.reason)
+
+
+async def _left_in(folder: Path) -> list[Leftover]:
+    async with Reader.open(folder) as reader:
+        return await leftovers(reader)
+
+
+def _narrowed(catalog: Catalog, request: RunRequest, labels: Collection[str]) -> RunRequest:
+    """The same run with these providers alone: one that is gone, or left nothing, need not be there any more."""
+    ours = tuple(given for given in request.providers if _label(catalog, given) in labels)
+    others = tuple(f"{given}." for given in request.providers if given not in ours)
+    if not others:
+        return request
+    sets = {key: value for key, value in request.set.items() if not key.startswith(others)}
+    return request.model_copy(update={"providers": ours or tuple(sorted(labels)), "set": sets, "rate": {}})
+
+
+def _label(catalog: Catalog, given: str) -> str:
+    """What a provider that a run names, perhaps by an alias, is called in its results; as given when it is gone."""
+    name, at, variant = given.partition("@")
+    try:
+        return f"{load_named(catalog, name).name}{at}{variant}"
+    except (UsageError, ConfigError):
+        return given
+
+
+def _unmoved(meta: RunMeta, plan: Plan, lanes: Sequence[Lane], moved: Collection[str]) -> Mapping[str, object]:
+    """The plan's identity as it were had the moved services stayed: their addresses alone are put back."""
+    stored = cast("Mapping[str, Mapping[str, object]]", meta.identity["providers"])
+    now = dict(cast("Mapping[str, Mapping[str, object]]", plan.identity["providers"]))
+    for lane in lanes:
+        label, config = lane.provider.label, lane.provider.config
+        before = stored.get(label, {})
+        if not {label, config.name} & set(moved) or not isinstance(before.get("base_url"), str):
+            continue
+        put_back = digest(config.at(str(before["base_url"])))
+        same = {"config_sha256": put_back} if put_back == before.get("config_sha256") else {}
+        now[label] = {**now[label], "base_url": before["base_url"], **same}
+    return {**plan.identity, "providers": now}
+
+
+def _places(identity: Mapping[str, object], lanes: Sequence[Lane]) -> dict[str, object]:
+    """What of an identity says where a namespace lies and which there are; prompts and models do not."""
+    providers = cast("Mapping[str, object]", identity["providers"])
+    benchmarks = cast("Mapping[str, Mapping[str, object]]", identity["benchmarks"])
+    return {
+        "providers": {lane.provider.label: providers.get(lane.provider.label) for lane in lanes},
+        "datasets": {lane.benchmark.name: benchmarks.get(lane.benchmark.name, {}).get("dataset") for lane in lanes},
+    }
+
+
+def _again(folder: Path, *, orphans: bool) -> str:
+    """The command to give again: without ``--orphans`` it deletes the run."""
+    return f"bench clean {folder.name} --orphans" if orphans else f"bench clean {folder.name}"
+
+
+def _other_place(
+    meta: RunMeta, found: Sequence[tuple[str, str, str]], labels: Collection[str], again: str
+) -> IdentityError:
+    names = " ".join(sorted(labels))
+    return IdentityError(
+        f"what run {meta.run_id} left is not looked for elsewhere than where it was written: nothing was sent",
+        changes=found,
+        hint=f"put back what changed (config, variable, data), then {again}; "
+        f"where only the address of the same service changed: {again} --moved {names}; "
+        f"{_gone(again, labels)}",
+    )
+
+
+def _gone(again: str, labels: Collection[str]) -> str:
+    return f"where it is gone for good: {again} --forget {' '.join(sorted(labels))}"
+
+
+@contextmanager
+def _told_for_clean(again: str, lane: Lane, refused: list[CallError]) -> Iterator[None]:
+    """Keep a refusal for the end. What helps a run that stopped, to resume it, is no advice to one that is to go."""
+    try:
+        yield
+    except CallError as problem:
+        problem.hint = f"the run was kept; once that is mended: {again}; {_gone(again, [lane.provider.label])}"
+        refused.append(problem)
+
+
+def left_over(lane: Lane, left: Leftover, run_ids: Mapping[str, str]) -> list[Left]:
+    """Return the namespaces of a lane that were written and not cleared; ``run_ids`` is by id of the journal."""
+    found = []
+    for rows in left.rows:
+        corpus, origin = rows[0].corpus, rows[0].origin
+        history = History.of(rows)
+        space = space_of(lane, journal=origin, run_id=run_ids[origin], corpus=corpus, history=history)
+        found.append(Left(corpus=corpus, space=space, origin=origin))
+    return found
+
+
+async def _run_ids(folder: Path) -> dict[str, str]:
+    """Return the run id of each journal that this one holds rows of."""
+    async with Reader.open(folder) as reader:
+        return {one.uuid: one.run_id for one in await reader.origins()}
+
+
+def _embedder(lane: Lane, http: Http, environment: Environment, files: Mapping[str, ModelFile]) -> Embedder | None:
+    """Some providers cannot be opened without the model of their vectors; it is not asked here."""
+    from bench.models import open_embedder
+
+    rule = lane.provider.config.client_embeddings
+    if lane.provider.embedding is None or rule is None:
+        return None
+    return open_embedder(
+        lane.provider.embedding, http=http, environment=environment, files=files, options=embedding_options(rule)
+    )
+
+
+async def _clear(journal: Journal, lane: Lane, left: Sequence[Left], context: ProviderContext) -> int:
+    if not left:
+        return 0
+    async with open_provider(lane.provider.config, context) as provider:
+        if not provider.capabilities.clear:
+            return 0
+        for one in left:
+            with recording() as calls:
+                removed = await provider.clear(one.space)
+            journal.append(
+                CorpusRow(
+                    lane=lane.key,
+                    corpus=one.corpus,
+                    attempt=one.space.attempt,
+                    kind=CorpusKind.CLEARED,
+                    data={"removed": removed},
+                    origin=one.origin,
+                    calls=tuple(calls),
+                )
+            )
+    return len(left)

@@ -1,0 +1,318 @@
+"""The evaluate phase of one item of one job: every evaluator, then state and metric values, once and for all.
+
+Example::
+
+    evaluated = await evaluate(lane, job, ready, item, epoch, found, said)
+    journal.append(evaluated.entry(key, attempt))
+
+Without an answer, evaluators that need one do not run and the item is ``measured``, or has the state of what did run.
+
+Before the first item: how often the run's judges are wrong, by probes whose right verdict is known.
+
+Example::
+
+    await calibrate_judges(live, readers)       # one event a judge and judge prompt, kind ``judge_calibration``
+
+The events stay with the run: `describe` shows them, `compare` takes its judge noise from them. A judge and prompt
+that the journal already has are not asked again. A judge that cannot be asked is an event too, and no reason to stop.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, field, replace
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from bench.engine.records import AnswerResult, SearchResult, completion_without_secrets, facts, row_of, shown
+from bench.engine.run_context import Attempt, Ledger
+from bench.engine.search import MISSING
+from bench.errors import EvaluatorFailed
+from bench.evaluators import Evaluator, Judge, needs_answer, state_of, threshold_of
+from bench.evaluators.calibration import WARN_ABOVE, Calibration, calibrate
+from bench.evaluators.judged import JudgeEvaluator
+from bench.http import recording
+from bench.journal import Entry, Event, Key, Reader
+from bench.metrics import values
+from bench.model import Call, Completion, Hit, Item, Phase, Prompt, Row, ScoredItem, State, Verdict
+from bench.models import cleaned
+from bench.plan import NONE, Job, Lane
+from bench.plan.scoring import judge_tokens
+from bench.values import dataclass
+
+if TYPE_CHECKING:
+    from bench.engine.corpus import Ready
+    from bench.engine.lane import OpenLane
+    from bench.engine.models import Readers
+    from bench.engine.run_context import Live
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluated:
+    """What an item came to in one job."""
+
+    item: Item
+    row: Row
+    values: dict[str, float | None]
+    not_sent: tuple[str, ...] = ()
+    """evidence that no memory of the corpus stands for"""
+    corrected: dict[str, float | None] | None = None
+    """the values against the answer that an overlay gives instead"""
+    flags: tuple[str, ...] = ()
+    """what its judges' endpoints said, see `bench.model.Completion.flags`"""
+
+    def entry(self, key: Key, done: Attempt[Evaluated], generation: int = 0) -> Entry:
+        """The journal's row, with what the judge cost."""
+        return Entry(
+            key=key,
+            data=facts(self.row.relevant, self.row.reason, self.item, not_sent=self.not_sent)
+            | ({} if self.corrected is None else {"corrected": self.corrected}),
+            payloads={"item": shown(self.item)},
+            measured={"tokens": dict(self.row.tokens), "costs_usd": dict(self.row.costs_usd)}
+            | ({"flags": list(self.flags)} if self.flags else {}),
+            times_us=done.times_us,
+            calls=done.calls,
+            state=self.row.state,
+            labels=self.row.labels,
+            values=self.values,
+            verdicts=self.row.verdicts,
+            generation=generation,
+        )
+
+
+Memo = list[tuple[str, Prompt, Completion]]
+"""what judges said of one item in one epoch: the same question to the same judge is not paid twice"""
+
+
+Stored = Mapping[tuple[str, str], Completion]
+"""(evaluator, digest of its prompt) -> what the judge said of the same answer before"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnceJudge:
+    """A judge that is asked each question once an item and epoch, whatever the number of jobs and scorings."""
+
+    judge: Judge
+    memo: Memo
+    stored: Stored = field(default_factory=dict)
+    evaluator: str = ""
+    """who asks"""
+    max_tokens: int | None = None
+    """of a reply, instead of what the evaluator asks for"""
+
+    @property
+    def name(self) -> str:
+        return self.judge.name
+
+    def asked_by(self, evaluator: Evaluator) -> OnceJudge:
+        """The same for one evaluator."""
+        return OnceJudge(
+            judge=self.judge,
+            memo=self.memo,
+            stored=self.stored,
+            evaluator=evaluator.name,
+            max_tokens=self.max_tokens,
+        )
+
+    async def ask(self, prompt: Prompt) -> Completion:
+        if self.max_tokens is not None:
+            prompt = replace(prompt, max_tokens=self.max_tokens)
+        known = next((said for judge, asked, said in self.memo if judge == self.name and asked == prompt), None)
+        if known is None:
+            kept = self.stored.get((self.evaluator, prompt.template_sha256))
+            known = completion_without_secrets(await self.judge.ask(prompt)) if kept is None else kept
+            self.memo.append((self.name, prompt, known))
+        return known
+
+
+async def evaluate(
+    lane: OpenLane,
+    job: Job,
+    ready: Ready,
+    item: Item,
+    epoch: int,
+    found: SearchResult,
+    said: AnswerResult | None,
+    memo: Memo,
+) -> Evaluated:
+    """Let every evaluator of the benchmark speak and compute every metric of the row."""
+    judge = lane.readers.judge(job.judge)
+    better = lane.plan.benchmark.corrected_answer(item.id) if lane.live.errand.rescores and said is not None else None
+    again = None if better is None else replace(item, answers=(better,))
+    evaluators = [one for one in lane.readers.evaluators(lane.plan) if said is not None or not needs_answer(one)]
+    stored = {} if judge is None else await _stored(lane, job, item, epoch, evaluators)
+    limit, earlier = judge_tokens(lane.plan.benchmark, lane.live.plan.request), len(memo)
+    once = None if judge is None else OnceJudge(judge=judge, memo=memo, stored=stored, max_tokens=limit)
+    verdicts: list[Verdict] = []
+    other: list[Verdict] = []
+    with recording() as calls:
+        try:
+            if found.reason != MISSING:
+                scored, text = scored_item(ready, item), "" if said is None else said.text
+                verdicts = [await _verdict(one, scored, text, found.hits, once) for one in evaluators]
+                if again is not None:
+                    scored = scored_item(ready, again)
+                    anew = None if once is None else replace(once, stored={})
+                    other = [await _verdict(one, scored, text, found.hits, anew) for one in evaluators]
+        finally:
+            spent = tuple(calls)
+    state = _state(evaluators, verdicts, item, found)
+    row = row_of(lane.plan, item, epoch, found, said, verdicts, state=state, judging=spent)
+    metrics = lane.plan.benchmark.scoring.metrics
+    corrected = None
+    if again is not None and other:
+        state = _state(evaluators, other, again, found)
+        corrected = values(metrics, row_of(lane.plan, again, epoch, found, said, other, state=state, judging=()))
+    return Evaluated(
+        item=item,
+        row=row,
+        corrected=corrected,
+        values=values(metrics, row),
+        flags=tuple(dict.fromkeys(flag for _, _, reply in memo[earlier:] for flag in reply.flags)),
+        not_sent=ready.content.veil.missing(row.relevant, lane.plan.level),
+    )
+
+
+async def _verdict(
+    evaluator: Evaluator, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: OnceJudge | None
+) -> Verdict:
+    """One evaluator's word; what is no Verdict, or raises anything of its own, is an error of the evaluator."""
+    asked = None if judge is None else judge.asked_by(evaluator)
+    verdict: object = await evaluator.evaluate(item, answer, hits, asked)
+    if not isinstance(verdict, Verdict):
+        raise EvaluatorFailed(f"{evaluator.name} returned {type(verdict).__name__}, not a Verdict")
+    return verdict if answer.strip() or not needs_answer(evaluator) else _without_text(verdict)
+
+
+def _without_text(verdict: Verdict) -> Verdict:
+    """An answer without text is never correct, whatever an evaluator makes of it."""
+    if verdict.value is None and verdict.correct is None:
+        return verdict
+    return replace(verdict, value=0.0, correct=False, abstained=False)
+
+
+async def _stored(lane: OpenLane, job: Job, item: Item, epoch: int, evaluators: Sequence[Evaluator]) -> Stored:
+    """What this judge said of this answer in earlier scorings, where it came to a verdict; the newest counts.
+
+    Of evaluators of one name nobody knows which was asked, so they ask again.
+    """
+    if not lane.live.errand.rescores:
+        return {}
+    named = Counter(one.name for one in evaluators)
+    key = Key(owner=job.key, phase=Phase.EVALUATE, corpus=item.corpus, unit=item.id, epoch=epoch)
+    found: dict[tuple[str, str], Completion] = {}
+    for one in await lane.live.journal.said(key):
+        if named[one.evaluator] == 1 and one.judged and one.value is not None and one.raw and one.prompt_sha256:
+            said = Completion(
+                text=one.raw, model=one.model or "", fingerprint=one.fingerprint, ignored=one.ignored, attempts=0
+            )
+            found.setdefault((one.evaluator, one.prompt_sha256), cleaned(said))
+    return found
+
+
+def scored_item(ready: Ready, item: Item) -> ScoredItem:
+    """What evaluators may see of an item."""
+    texts = ready.content.turn_texts
+    return ScoredItem(
+        id=item.id,
+        question=item.question,
+        answers=item.answers,
+        question_type=item.question_type,
+        question_date=item.question_date,
+        abstention=item.abstention,
+        choices=item.choices,
+        choice_answer=item.choice_answer,
+        rubric=item.rubric,
+        deletion=item.deletion,
+        evidence_texts=tuple(texts[turn] for turn in item.evidence.turns if turn in texts),
+        metadata=item.metadata,
+        refusals=ready.lane.plan.benchmark.config.abstention.phrases,
+    )
+
+
+def _state(evaluators: Sequence[Evaluator], verdicts: Sequence[Verdict], item: Item, found: SearchResult) -> State:
+    """The state by the benchmark's first evaluator that could run."""
+    if found.reason == MISSING:
+        return State.UNSCORED
+    if not verdicts:
+        return State.MEASURED
+    return state_of(verdicts[0], answerable=not item.abstention, threshold=threshold_of(evaluators[0]))
+
+
+KIND = "judge_calibration"
+FAILED = "judge_calibration_failed"
+WARNING = "judge_warning"
+
+
+async def calibrate_judges(live: Live, readers: Readers) -> None:
+    """Calibrate each judge of the run with each benchmark's prompts, and warn of judges that accept wrong answers."""
+    known = await _known(live)
+    for lane, job, evaluator in _judged(live, readers):
+        if live.stopping.asked:
+            break
+        prompts = lane.benchmark.prompts.judges
+        if {(job.judge, prompt.sha256) for prompt in prompts.all} <= known.keys():
+            continue
+        plain = readers.judge(job.judge)
+        assert plain is not None
+        judge = OnceJudge(judge=plain, memo=[], max_tokens=judge_tokens(lane.benchmark, live.plan.request))
+        done = await live.aside(
+            lambda: calibrate(judge, prompts, evaluator=evaluator),  # noqa: B023  awaited here
+            Ledger(job.key),
+        )
+        if done.failure is not None:
+            live.journal.append(Event(kind=FAILED, scope=job.key, message=f"judge calibration: {done.failure.message}"))
+        for found in done.value or ():
+            known[job.judge, found.prompt_sha256] = found.fpr.value
+            live.journal.append(Event(kind=KIND, data=_data(job.judge, found, done.calls)))
+    for lane, job, _ in _judged(live, readers):
+        _warn(live, lane, job, known)
+    await live.journal.flush()
+
+
+def _judged(live: Live, readers: Readers) -> Iterator[tuple[Lane, Job, JudgeEvaluator]]:
+    """The jobs whose answers a judge takes for right or wrong."""
+    for lane in live.plan.running:
+        evaluator = next((one for one in readers.evaluators(lane) if isinstance(one, JudgeEvaluator)), None)
+        for job in lane.jobs if evaluator is not None else ():
+            if job.judge != NONE and evaluator is not None:
+                yield lane, job, evaluator
+
+
+async def _known(live: Live) -> dict[tuple[str, str], float | None]:
+    """(judge, prompt) -> false positive rate, of an earlier process of this run."""
+    found: dict[tuple[str, str], float | None] = {}
+    async with Reader.open(live.folder) as reader:
+        for _, event in await reader.events():
+            if event.kind == KIND:
+                rate = event.data["fpr"]
+                value = rate.get("value") if isinstance(rate, Mapping) else None
+                found[str(event.data["judge"]), str(event.data["prompt_sha256"])] = value
+    return found
+
+
+def _data(judge: str, found: Calibration, calls: tuple[Call, ...]) -> dict[str, object]:
+    costs = [call.cost_usd for call in calls if call.outcome == "ok"]
+    total = None if None in costs else sum((Decimal(cost) for cost in costs if cost is not None), Decimal(0))
+    return {
+        "judge": judge,
+        "prompt": found.prompt_name,
+        "prompt_sha256": found.prompt_sha256,
+        "fpr": asdict(found.fpr),
+        "fnr": asdict(found.fnr),
+        "by_kind": {kind: asdict(rate) for kind, rate in found.by_kind.items()},
+        "unparsed": found.unparsed,
+        "judge_noise": found.noise,
+        "calls_of_all_prompts": len(calls),
+        "cost_usd_of_all_prompts": None if total is None else str(total),
+    }
+
+
+def _warn(live: Live, lane: Lane, job: Job, known: Mapping[tuple[str, str], float | None]) -> None:
+    rates = [known.get((job.judge, prompt.sha256)) for prompt in lane.benchmark.prompts.judges.all]
+    worst = max((rate for rate in rates if rate is not None), default=0.0)
+    if worst > WARN_ABOVE:
+        text = f"{job.judge} takes {worst:.0%} of wrong answers for right: scores are too high"
+        live.journal.append(Event(kind=WARNING, scope=job.key, message=text))
+        live.progress.events.append(f"{job.key}: {text}")

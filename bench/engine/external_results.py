@@ -1,0 +1,340 @@
+"""Score somebody else's ranking or answers: their rows stand where a run's own search and answer rows would stand.
+
+Example::
+
+    plan, rows = foreign_plan(catalog, request, rows, label="their-system", environment=environment)
+    await score_foreign(plan, rows, folder, environment=environment)     # a journal like that of any run
+
+No provider is opened. From the evaluate phase on, everything is the engine's own: evaluators, states, metric values.
+Items that the file does not name stay pending.
+
+What the ids of somebody else's ranking stand for in one corpus, and the ranking as a search result.
+
+Example::
+
+    known = Known.of(dataset, "conv-26")
+    found_of(row, known, lane)          # a SearchResult: unknown ids keep their rank and stand for nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from pathlib import Path
+from urllib.parse import unquote
+
+import anyio
+
+from bench.config.benchmark_terms import Unit
+from bench.config.catalog import Catalog
+from bench.config.run import RunRequest
+from bench.datasets import Dataset, RenderedMemory, evidence_level, ranks
+from bench.engine.corpus import Ready
+from bench.engine.corpus_state import History
+from bench.engine.evaluate import evaluate
+from bench.engine.external_rows import ForeignRow, Hits
+from bench.engine.lane import OpenLane
+from bench.engine.lane_setup import open_lane
+from bench.engine.models import open_readers
+from bench.engine.progress import Progress
+from bench.engine.records import AnswerResult, SearchResult, failed_row
+from bench.engine.run_context import Budget, Errand, Failure, Ledger, Live
+from bench.engine.run_metadata import CodeState, run_meta
+from bench.engine.stopping import Stopping
+from bench.errors import DataError, NoAnswer
+from bench.http import Http
+from bench.journal import Entry, Event, Journal, Key, RunState
+from bench.model import Completion, Hit, Item, Memory, Phase
+from bench.models import cleaned, no_answer
+from bench.plan import NONE, Job, Lane, Plan, make_plan
+from bench.settings import Environment
+
+NO_RANKING = "no_ranking"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What ids of one corpus stand for."""
+
+    by_id: dict[str, RenderedMemory]
+    sessions: frozenset[str]
+
+    @classmethod
+    def of(cls, dataset: Dataset, corpus_id: str) -> Known:
+        """Every session and turn; where both have one id, it is the session's."""
+        corpus = dataset.corpus(corpus_id)
+        found: dict[str, RenderedMemory] = {}
+        for session in corpus.sessions:
+            for turn in session.turns:
+                found[turn.id] = _memory(corpus_id, turn.text, session.id, (turn.id,))
+        for session in corpus.sessions:
+            text = "\n".join(turn.text for turn in session.turns)
+            found[session.id] = _memory(corpus_id, text, session.id, tuple(turn.id for turn in session.turns))
+        return cls(found, frozenset(session.id for session in corpus.sessions))
+
+    def slots(self, hits: Hits) -> list[list[RenderedMemory]]:
+        """What each hit stands for; an id that nobody knows stands for nothing and keeps its rank."""
+        return [[self.by_id[name] for name in map(self._named, hit) if name in self.by_id] for hit in hits]
+
+    def strangers(self, row: ForeignRow) -> Iterator[tuple[str, str]]:
+        """The ids that stand for nothing here, each with its place."""
+        return ((name, where) for name, where in _ids(row) if self._named(name) not in self.by_id)
+
+    def kinds(self, row: ForeignRow) -> Iterator[tuple[str, bool, str]]:
+        """The ids that are known, whether each is a session, and its place."""
+        for name, where in _ids(row):
+            known = self._named(name)
+            if known in self.by_id:
+                yield known, known in self.sessions, where
+
+    def _named(self, name: str) -> str:
+        return known_name(name, self.by_id)
+
+
+def _ids(row: ForeignRow) -> Iterator[tuple[str, str]]:
+    """Every id of a ranking with its place."""
+    return ((name, row.where_of(slot)) for slot, hit in enumerate(row.hits or ()) for name in hit)
+
+
+def known_name(name: str, known: Container[str]) -> str:
+    """The id as it stands, else without a mark of repetition, else percent-decoded: the ways it may be written."""
+    bare = name.partition("#dup")[0]
+    return next((one for one in (name, bare, unquote(name), unquote(bare)) if one in known), name)
+
+
+def found_of(row: ForeignRow, known: Known, lane: Lane) -> SearchResult:
+    """Their ranking as if a provider had returned it: cut to k, duplicates kept, unknown ids in their places."""
+    k = lane.benchmark.k
+    if row.hits is None:
+        return SearchResult(hits=(), retrieved=None, requested=k, returned=0, reason=NO_RANKING)
+    slots = known.slots(row.hits)
+    ranked = ranks(slots, level=lane.level, unit=lane.unit)
+    hits = tuple(
+        Hit(id=names[0] if names else "", content="\n".join(one.memory.content for one in slot))
+        for names, slot in zip(row.hits[:k], slots, strict=False)
+    )
+    return SearchResult(
+        hits=hits,
+        retrieved=tuple(ranked[:k]),
+        beyond=tuple(ranked[k:]),
+        requested=k,
+        returned=len(row.hits),
+        unmapped=sum(not slot for slot in slots[:k]),
+        flags=("over_returned",) if len(row.hits) > k else (),
+    )
+
+
+def _memory(corpus: str, text: str, session: str, turns: tuple[str, ...]) -> RenderedMemory:
+    return RenderedMemory(
+        memory=Memory(id=session, content=text), sessions=(session,), turns=turns, corpus=corpus, position=1
+    )
+
+
+GIVEN = "(given)"
+"""stands where the name of an answering model would stand"""
+STAND_IN = "bm25"
+"""a provider that every benchmark accepts; it is planned and never opened"""
+SILENT = "oracle"
+"""opened instead: it has nothing that could be opened"""
+
+
+def foreign_plan(
+    catalog: Catalog, request: RunRequest, rows: Sequence[ForeignRow], *, label: str, environment: Environment
+) -> tuple[Plan, list[ForeignRow]]:
+    """Plan the scoring of one file; the request names the benchmark, judge and metrics. The rows come back with the
+    benchmark's own item ids.
+
+    Raises:
+        DataError: an item that the benchmark does not have, or a session where turns are ranked.
+        UsageError, ConfigError: as `make_plan`.
+    """
+    answered = any(row.answer is not None for row in rows)
+    flags = {"providers": (STAND_IN,), "answering_model": ("builtin/extractive",) if answered else (NONE,)}
+    plan = make_plan(catalog, RunRequest.combine(request, flags), environment)
+    (lane,) = plan.lanes
+    dataset = lane.benchmark.dataset
+    rows = [replace(row, item=_item_id(dataset, row)) for row in rows]
+    unit: Unit = "turn" if _ranks_turns(dataset, rows) else "session"
+    key = f"{lane.benchmark.name}/{label}"
+    theirs = replace(
+        lane,
+        key=key,
+        provider=replace(lane.provider, label=label, built_in=SILENT),
+        jobs=tuple(replace(job, lane=key, answering=GIVEN if answered else NONE) for job in lane.jobs),
+        unit=unit,
+        level=evidence_level(lane.benchmark.config, unit=unit, turn_evidence=dataset.turn_evidence),
+    )
+    return replace(plan, lanes=(theirs,)), rows
+
+
+async def score_foreign(plan: Plan, rows: Sequence[ForeignRow], folder: Path, *, environment: Environment) -> None:
+    """Write the journal of a run that was somebody else's.
+
+    Raises:
+        ConfigError: a judge that cannot be opened.
+        DataError: a session in a ranking of turns.
+    """
+    meta = run_meta(plan, plan.lanes[0].provider.label, CodeState.read(environment))
+    stopping, progress = Stopping(on_stop=lambda reason: None), Progress()
+    request = plan.request
+    async with (
+        Journal.create(folder, meta) as journal,
+        Http(concurrency=request.concurrency, attempt_s=request.timeout) as http,
+        AsyncExitStack() as stack,
+    ):
+        live = Live(
+            run_id=meta.run_id,
+            folder=folder,
+            plan=plan,
+            journal=journal,
+            http=http,
+            environment=environment,
+            progress=progress,
+            stopping=stopping,
+            budget=Budget(max_usd=None, stopping=stopping, progress=progress),
+            errand=Errand(),
+            resumed=False,
+        )
+        (lane,) = plan.lanes
+        # the answers are there already: no model is opened for them
+        quiet = replace(lane, jobs=tuple(replace(job, answering=NONE) for job in lane.jobs))
+        readers = open_readers(replace(live, plan=replace(plan, lanes=(quiet,))))
+        width = request.concurrency if isinstance(request.concurrency, int) else 1
+        foreign = Foreign(lane=await open_lane(stack, live, lane, readers, width), rows=rows)
+        await foreign.run()
+        if foreign.strange:
+            journal.append(Event(kind="unknown_ids", scope=lane.key, message=foreign.told_of_strange))
+        whole = len(rows) == lane.benchmark.n_selected
+        await journal.set_state(RunState.COMPLETE if whole else RunState.PARTIAL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Foreign:
+    """The work on one file."""
+
+    lane: OpenLane
+    rows: Sequence[ForeignRow]
+    strange: dict[str, str] = field(default_factory=dict)
+    """hit -> the first place of one that stands for nothing in its item's corpus"""
+
+    @property
+    def told_of_strange(self) -> str:
+        """How many of their ids nobody knows; a slip in writing them looks like a system that finds nothing."""
+        (name, where), count = next(iter(self.strange.items())), len(self.strange)
+        ids = "1 hit id is" if count == 1 else f"{count} different hit ids are"
+        return (
+            f'{ids} unknown in the corpus of their item, first "{name}" ({where}): they count as found and irrelevant'
+        )
+
+    async def run(self) -> None:
+        """Score every row; as many at once as there are workers."""
+        work = self._by_corpus()
+        async with anyio.create_task_group() as workers:
+            for _ in range(min(self.lane.width, len(self.rows))):
+                workers.start_soon(self._some, work)
+
+    async def _some(self, work: Iterator[tuple[ForeignRow, Ready, Known]]) -> None:
+        for row, ready, known in work:
+            await self.lane.live.journal.room()
+            await self._score(row, ready, known)
+
+    def _by_corpus(self) -> Iterator[tuple[ForeignRow, Ready, Known]]:
+        """The rows of a corpus one after the other, so that it is read once."""
+        dataset = self.lane.plan.benchmark.dataset
+        groups: dict[str, list[ForeignRow]] = {}
+        for row in self.rows:
+            groups.setdefault(dataset.find(row.item).corpus, []).append(row)
+        for corpus, rows in groups.items():
+            ready = Ready(lane=self.lane, corpus_id=corpus, space=self.lane.space(corpus, History()))
+            known = Known.of(dataset, corpus)
+            for row in rows:
+                for name, where in known.strangers(row):
+                    self.strange.setdefault(name, where)
+                yield row, ready, known
+
+    async def _score(self, row: ForeignRow, ready: Ready, known: Known) -> None:
+        lane, item = self.lane.plan, self.lane.plan.benchmark.dataset.item(row.item)
+        found = found_of(row, known, lane)
+        self._append(self._key(item, lane.key, Phase.SEARCH), found)
+        said = None if row.answer is None else given_answer(row.answer)
+        failure = None if said is None else said.failure
+        for owner in dict.fromkeys(job.answer_owner for job in lane.jobs):
+            if said is not None:
+                self._append(self._key(item, owner, Phase.ANSWER), said, failure)
+        for job in lane.jobs:
+            if failure is not None:
+                self.lane.live.journal.append(failed_row(lane, self._key(item, job.key, Phase.EVALUATE), item, failure))
+            else:
+                await self._judge(job, ready, item, found, said)
+
+    async def _judge(self, job: Job, ready: Ready, item: Item, found: SearchResult, said: AnswerResult | None) -> None:
+        done = await self.lane.live.attempt(
+            lambda: evaluate(self.lane, job, ready, item, 1, found, said, []), Ledger(job.key, item.corpus)
+        )
+        key = self._key(item, job.key, Phase.EVALUATE)
+        if done.value is not None:
+            self.lane.live.journal.append(done.value.entry(key, done, generation=0))
+        elif done.failure is not None:
+            self.lane.live.journal.append(failed_row(self.lane.plan, key, item, done.failure))
+
+    def _append(self, key: Key, result: SearchResult | AnswerResult, failure: Failure | None = None) -> None:
+        self.lane.live.journal.append(
+            Entry(
+                key=key,
+                outcome="ok" if failure is None else failure.kind,
+                message="" if failure is None else failure.message,
+                data=result.data,
+                measured=result.measured,
+                payloads=result.payloads,
+            )
+        )
+
+    def _key(self, item: Item, owner: str, phase: Phase) -> Key:
+        return Key(owner=owner, phase=phase, corpus=item.corpus, unit=item.id)
+
+
+def given_answer(text: str) -> AnswerResult:
+    """Their answer, without its reasoning; nobody knows from what prompt and model it came, nor why one is empty."""
+    said = cleaned(Completion(text=text, model=GIVEN))
+    error = no_answer(said) or (None if said.text.strip() else NoAnswer("the answer in the file is empty"))
+    return AnswerResult(
+        text=said.text,
+        finish=said.finish if error is None else "other",
+        failure=None if error is None else Failure.of(error),
+        raw=said.raw,
+        context_hits=0,
+        prompt="",
+        prompt_sha256="",
+        model=GIVEN,
+    )
+
+
+def _item_id(dataset: Dataset, row: ForeignRow) -> str:
+    """The benchmark's own id; a TREC file has it percent-encoded where it holds white space."""
+    found = next((name for name in (row.item, unquote(row.item)) if dataset.index_of(name) is not None), None)
+    if found is None:
+        near = get_close_matches(row.item, (ref.id for ref in dataset.items()), n=1)
+        hint = f'did you mean "{near[0]}"?' if near else f"bench describe {dataset.name} --items shows them"
+        raise DataError(f'{dataset.name} has no item "{row.item}"', where=row.where, hint=hint)
+    return found
+
+
+def _ranks_turns(dataset: Dataset, rows: Sequence[ForeignRow]) -> bool:
+    """Turns or sessions: the first id that is known decides, and a ranking of turns may hold nothing else.
+
+    Raises:
+        DataError: a session in a ranking of turns; it would claim every turn of it.
+    """
+    turns: bool | None = None
+    for row in rows if dataset.turn_evidence else ():
+        for name, is_session, where in Known.of(dataset, dataset.find(row.item).corpus).kinds(row):
+            turns = not is_session if turns is None else turns
+            if turns and is_session:
+                raise DataError(
+                    f'"{name}" is a session, and the hits before it are turns',
+                    where=where,
+                    hint="rank sessions or turns in one file, not both",
+                )
+    return bool(turns)

@@ -1,0 +1,451 @@
+"""Ingest: one corpus into one namespace, batch by batch, so that a crash leaves at most one batch in doubt.
+
+What is journaled, in order: an intent (awaited, as ``on_unknown`` asks), a row a batch with its position and what the
+provider returned, then ``ingested``, or ``clean_stop`` when the run was asked to stop between two batches::
+
+    end = await Ingest(lane=lane, space=space, veil=veil, history=history).run()     # an Ending
+
+Index: wait until a provider is ready, by its own status calls and by a sentinel. Holds no ingest slot.
+
+A time-out is `NotReady`, a failed index `IngestFailed`; neither is ever a wrong answer::
+
+    failure = await Index(lane=lane, corpus=corpus, space=space, veil=veil, ingested=ingested).wait()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+import anyio
+
+from bench.engine.anonymizer import Veil
+from bench.engine.corpus_state import SPOILS, Collected, History, returned
+from bench.engine.isolation import Sentinel, foreign_sample, holdings, look, samples, strangers
+from bench.engine.run_context import OCCUPIED, Failure, Ledger, reread
+from bench.engine.stopping import monotonic_us
+from bench.errors import CallError, Contaminated, IngestFailed, NotReady
+from bench.journal import CorpusKind, CorpusRow, Probe
+from bench.model import Ingested, Memory, Space
+from bench.plan.validity import in_words
+from bench.providers import Assumes, Finishes, Prepares, merge_captures
+from bench.providers.batching import batches, pieces
+
+if TYPE_CHECKING:
+    from bench.engine.lane import OpenLane
+
+
+PARALLEL_BATCHES = 8
+DOUBTFUL = frozenset({"unavailable", "timeout"})
+"""nobody knows whether the batch was stored"""
+NOT_STORED = frozenset({"auth", "quota", "rate_limited", "rejected"})
+"""the provider refused it: the ingest can go on at this very batch"""
+
+Batch = tuple[int, tuple[Memory, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How far an ingest came: everything is in, or a failure, or (neither) a clean stop."""
+
+    complete: bool = False
+    failure: Failure | None = None
+
+    @property
+    def doubtful(self) -> bool:
+        return self.failure is not None and self.failure.kind in DOUBTFUL
+
+
+@dataclass(slots=True, kw_only=True)
+class Ingest:
+    """One pass over what is still to be sent of a corpus attempt."""
+
+    lane: OpenLane
+    corpus: str
+    space: Space
+    veil: Veil
+    collected: Collected = field(default_factory=Collected)
+    prepared: Mapping[str, object] = field(default_factory=dict)
+    done: set[int] = field(default_factory=set)
+    failure: Failure | None = None
+    last_ack_us: int = 0
+    named: bool = False
+    """a row of this attempt has the name of its namespace"""
+
+    @classmethod
+    def after(cls, history: History, lane: OpenLane, corpus: str, veil: Veil) -> Ingest:
+        """Go on where the journal says that the corpus stands."""
+        return cls(
+            lane=lane,
+            corpus=corpus,
+            space=lane.space(corpus, history),
+            veil=veil,
+            collected=history.collected,
+            prepared=history.prepared,
+            done=set(history.batches),
+            named=bool(history.namespace),
+        )
+
+    # ---- the steps
+
+    async def occupied(self) -> Failure | None:
+        """Refuse to begin in a service with one namespace while that holds anything.
+
+        No row says that the attempt began, so nothing will ever clear what was found.
+        """
+        chosen = samples(self.veil.memories)
+        if not self.lane.single or not chosen:
+            return None
+        looked = await self.lane.live.aside(lambda: self._held(chosen[-1]), self.ledger)
+        if looked.value:
+            held = f"{self.lane.provider.name} has one namespace, and it holds {looked.value} memories"
+            text = f"{held} before anything was put into it: nothing was written or deleted; empty it, then resume"
+            return Failure(kind=OCCUPIED, message=text, stops_lane=True)
+        return looked.failure
+
+    async def enter(self) -> Failure | None:
+        """Set the namespace up and make sure that it is empty."""
+        if self.lane.provider.on_unknown == "reset" or self.lane.single:
+            await self._intent({})
+        entered = await self.lane.live.aside(self._set_up, self.ledger)
+        if entered.failure is not None:
+            self._row(CorpusKind.FAILED, failure=entered.failure, data={"clean": False})
+        return entered.failure
+
+    async def run(self) -> Ending:
+        """Send what is not in yet, in order, then finish."""
+        began = monotonic_us()
+        todo = (batch for batch in self._batches() if batch[0] not in self.done)
+        await self._send_all(todo)
+        if self.failure is not None:
+            return Ending(failure=self.failure)
+        if self.lane.halted:
+            self._row(CorpusKind.CLEAN_STOP)
+            return Ending()
+        finished = await self.lane.live.attempt(self._finish, self.ledger)
+        if finished.failure is not None:
+            self.failure = finished.failure
+            self.lane.live.keep(finished.calls, self.ledger)
+            if finished.failure.kind not in DOUBTFUL:
+                self._row(CorpusKind.FAILED, failure=self.failure, data={"clean": False})
+            return Ending(failure=self.failure)
+        last = finished.value or Ingested()
+        self._take(last)
+        times = {"ingest": monotonic_us() - began}
+        data = {**returned(last), "memories": len(self.veil.memories)}
+        self._row(CorpusKind.INGESTED, data=data, times=times, calls=finished.calls)
+        return Ending(complete=True)
+
+    def accept(self, position: int) -> None:
+        """Take a batch in doubt as stored, without what the provider would have returned."""
+        self.done.add(position)
+        got = self._assumed(self.batch(position))
+        self._take(got)
+        self._row(CorpusKind.BATCH, data={"batch": position, "found_stored": True, **returned(got)})
+
+    def can_accept(self, position: int) -> bool:
+        """Return False where only the lost answer said which memory is which: its hits would count as misses."""
+        return all(self._assumed(self.batch(position)).ids.values())
+
+    def batch(self, position: int) -> tuple[Memory, ...]:
+        """The memories of one batch."""
+        return next((memories for at, memories in self._batches() if at == position), ())
+
+    @property
+    def sent(self) -> int:
+        """How many memories, pieces among them, the batches hold that are in."""
+        return sum(len(memories) for position, memories in self._batches() if position in self.done)
+
+    def with_batch(self, position: int) -> Space:
+        """The namespace as it is if a batch in doubt is in it: hits of its memories can be mapped."""
+        got = self._assumed(self.batch(position))
+        return replace(self.space, captures=merge_captures(self.space.captures, got.captures))
+
+    def _assumed(self, memories: tuple[Memory, ...]) -> Ingested:
+        provider = self.lane.provider
+        return provider.assumed(self.space, memories) if isinstance(provider, Assumes) else Ingested()
+
+    # ---- inside
+
+    async def _set_up(self) -> None:
+        await self._prepare()
+        chosen = samples(self.veil.memories)
+        if self.lane.isolated and chosen:
+            await self.lane.first_write.turn(self.corpus)
+            held = await self._held(chosen[-1])
+            if held and self._may_be_own:
+                await self.lane.provider.clear(self.space)
+                await self._prepare()
+                held = await self._held(chosen[-1])
+            probe = await self._probe(held, chosen[-1])
+            self.lane.live.journal.append(probe)
+            if held:
+                raise Contaminated(in_words(probe))
+
+    async def _held(self, sample: Memory) -> int:
+        return await reread(lambda: holdings(self.lane.provider, self.space, sample))
+
+    async def _prepare(self) -> None:
+        provider = self.lane.provider
+        if isinstance(provider, Prepares):
+            self.prepared = await provider.prepare(self.space)
+            self.space = replace(self.space, captures=self.prepared)
+
+    @property
+    def _may_be_own(self) -> bool:
+        """Where no intent is journaled, a process that was killed may have written before its first row was durable."""
+        provider = self.lane.provider
+        return self.lane.live.resumed and provider.on_unknown == "repeat" and provider.capabilities.clear
+
+    async def _send_all(self, todo: Iterator[Batch]) -> None:
+        delay_s = self.lane.plan.benchmark.config.ingestion.delay_between_batches / 1000
+        if delay_s or self.lane.batching.order == "serial":  # side by side no time would lie between two
+            await self._send_some(todo, delay_s)
+            return
+        async with anyio.create_task_group() as senders:
+            for _ in range(PARALLEL_BATCHES):
+                senders.start_soon(self._send_some, todo)
+
+    async def _send_some(self, todo: Iterator[Batch], delay_s: float = 0) -> None:
+        for position, memories in todo:
+            if self.failure is not None or self.lane.halted:
+                return
+            if self.done and delay_s:
+                await self.lane.live.stopping.pause_for(delay_s)
+            await self._send(position, memories)
+
+    async def _send(self, position: int, memories: tuple[Memory, ...]) -> None:
+        if self.lane.provider.durability != "process":
+            # durable before it is sent, and all that came back before it: a kill leaves this one batch in doubt
+            await self._intent({"batch": position})
+        await self.lane.live.journal.room()
+        sent = await self.lane.live.attempt(lambda: self._ingest(memories), self.ledger)
+        if sent.failure is None and sent.value is not None:
+            self.last_ack_us = monotonic_us()
+            self.lane.first_write.done()
+            self._take(sent.value)
+            self.done.add(position)
+            data = {"batch": position, "sent": len(memories), **returned(sent.value)}
+            self._row(CorpusKind.BATCH, data=data, times=sent.times_us, calls=sent.calls)
+            return
+        self.failure = sent.failure
+        self.lane.live.keep(sent.calls, self.ledger)
+        if sent.failure is not None and sent.failure.kind not in DOUBTFUL:
+            clean = sent.failure.kind in NOT_STORED
+            data = {"clean": True, "batch": position} if clean else {"clean": False}
+            self._row(CorpusKind.FAILED, failure=sent.failure, data=data)
+
+    async def _ingest(self, memories: tuple[Memory, ...]) -> Ingested:
+        got = await self.lane.provider.ingest(self.space, memories)
+        if got.rejected:
+            name, reason = next(iter(got.rejected.items()))
+            raise IngestFailed(f"{len(got.rejected)} of {len(memories)} memories were refused; {name}: {reason}")
+        return got
+
+    async def _finish(self) -> Ingested:
+        provider = self.lane.provider
+        return await provider.finish(self.space, self.collected.value) if isinstance(provider, Finishes) else Ingested()
+
+    def _batches(self) -> Iterator[Batch]:
+        batching = self.lane.batching
+        wanted = self.lane.plan.benchmark.config.ingestion.batch_size
+        return enumerate(batches(pieces(self.veil.memories, batching), batching, wanted=wanted))
+
+    def _take(self, got: Ingested) -> None:
+        self.collected.take(got)
+        if got.captures:
+            self.space = replace(self.space, captures=merge_captures(self.space.captures, got.captures))
+
+    # ---- rows
+
+    @property
+    def ledger(self) -> Ledger:
+        return Ledger(self.lane.key, self.corpus, self.space.attempt)
+
+    async def _intent(self, data: Mapping[str, object]) -> None:
+        await self.lane.live.journal.put(self._made(CorpusKind.INTENT, data=data))
+
+    def _row(self, kind: CorpusKind, **fields: object) -> None:
+        self.lane.live.journal.append(self._made(kind, **fields))  # type: ignore[arg-type]
+
+    def _made(
+        self,
+        kind: CorpusKind,
+        *,
+        failure: Failure | None = None,
+        data: Mapping[str, object] | None = None,
+        times: Mapping[str, int] | None = None,
+        calls: tuple[object, ...] = (),
+    ) -> CorpusRow:
+        prepared = {"prepared": dict(self.prepared)} if self.prepared else {}
+        name = {} if self.named else {"namespace": self.space.namespace}
+        self.named = True
+        return CorpusRow(
+            lane=self.lane.key,
+            corpus=self.corpus,
+            attempt=self.space.attempt,
+            kind=kind,
+            outcome=failure.kind if failure else "ok",
+            message=failure.message if failure else "",
+            data={**(data or {}), **prepared, **name},
+            times_us=times or {},
+            calls=calls,  # type: ignore[arg-type]
+        )
+
+    async def _probe(self, held: int, sample: Memory) -> Probe:
+        """Return the row of the emptiness probe; where something is held, look whose it is."""
+        data: dict[str, object] = {"held": held, "namespace": self.space.namespace}
+        if held:
+            with suppress(CallError):
+                hits = (await look(self.lane.provider, self.space, sample.content)).hits
+                data |= self.lane.owner_among(self.corpus, self.space, self.veil, hits)
+        return Probe(
+            lane=self.lane.key,
+            corpus=self.corpus,
+            attempt=self.space.attempt,
+            kind="emptiness",
+            passed=not held,
+            data=data,
+        )
+
+
+GROWTH = 1.5
+
+
+@dataclass(slots=True, kw_only=True)
+class Index:
+    """The wait of one corpus attempt."""
+
+    lane: OpenLane
+    corpus: str
+    space: Space
+    veil: Veil
+    ingested: Ingested
+    last_ack_us: int = 0
+    """instant of the last acknowledged batch, 0 when an earlier process saw it"""
+    learned: dict[str, object] = field(default_factory=dict)
+    """captures that only the status calls showed"""
+
+    async def wait(self) -> Failure | None:
+        """Loop until ready; also returns, with nothing journaled, when the run is asked to stop."""
+        began = monotonic_us()
+        sentinel = Sentinel(
+            self.lane.provider, self.space, self.veil, must_settle=self.lane.provider.wait.by == "sentinel"
+        )
+        ready = await self._loop(began, sentinel)
+        if ready is None:
+            return None
+        failure = ready if isinstance(ready, Failure) else await self._settle()
+        now = monotonic_us()
+        times = {"index": now - began}
+        if self.last_ack_us:
+            times["searchable"] = now - self.last_ack_us
+        if failure is None and self._sentinel_wanted:
+            counted = await self.lane.live.aside(lambda: self._count(sentinel), self._ledger)
+            self._probe("sentinel", passed=True, data=counted.value or {})  # a look that fails costs its count only
+        if failure is None:
+            self._row(CorpusKind.READY, None, {"sentinel": self._sentinel_wanted, **self._captures}, times)
+        else:
+            self._row(CorpusKind.FAILED, failure, {"clean": failure.kind not in SPOILS}, times)
+        return failure
+
+    async def _loop(self, began: int, sentinel: Sentinel) -> Failure | bool | None:
+        rule = self.lane.provider.wait
+        interval_s = rule.interval_s
+        while not self.lane.halted:
+            looked = await self.lane.live.aside(lambda: self._look(sentinel), self._ledger)
+            if looked.failure is not None or looked.value:
+                return looked.failure or True
+            if monotonic_us() - began >= rule.timeout_s * 1e6:
+                return Failure.of(NotReady(f"{self.corpus} was not searchable {rule.timeout_s:g} s after its last add"))
+            await self.lane.live.stopping.pause_for(interval_s)
+            interval_s = min(interval_s * GROWTH, rule.max_interval_s)
+        return None
+
+    async def _look(self, sentinel: Sentinel) -> bool:
+        """One round: status calls, then the sentinel."""
+        stands = await reread(lambda: self.lane.provider.ready(self.space, self.ingested))
+        if stands.state == "failed":
+            raise IngestFailed(stands.detail or f"the provider says that indexing {self.corpus} failed")
+        if stands.captures:
+            self.learned = merge_captures(self.learned, stands.captures)
+            self.space = sentinel.space = replace(
+                self.space, captures=merge_captures(self.space.captures, stands.captures)
+            )
+        if stands.state == "pending":
+            return False
+        if not self._sentinel_wanted:
+            return True
+        return await reread(sentinel.found)
+
+    async def _count(self, sentinel: Sentinel) -> dict[str, int]:
+        """Count the samples that a service finds: each is looked for once, then again while that helps."""
+        if self.lane.plan.provider.built_in is not None:
+            return {}
+        every, missing = samples(self.veil.memories), await reread(sentinel.missing)
+        rule = self.lane.provider.wait
+        pause_s = rule.interval_s if rule.by == "nothing" else min(rule.max_interval_s, rule.timeout_s)
+        while missing and not self.lane.halted:
+            await self.lane.live.stopping.pause_for(pause_s)
+            if not await reread(partial(sentinel.finds, missing[0])):
+                break
+            missing.pop(0)
+        return {} if missing and self.lane.halted else {"looked": len(every), "found": len(every) - len(missing)}
+
+    @property
+    def _ledger(self) -> Ledger:
+        return Ledger(self.lane.key, self.corpus, self.space.attempt)
+
+    @property
+    def _captures(self) -> dict[str, object]:
+        return {"captures": self.learned} if self.learned else {}
+
+    @property
+    def _sentinel_wanted(self) -> bool:
+        provider = self.lane.provider
+        return provider.keeps_store and (self.lane.isolated or provider.wait.by == "sentinel")
+
+    async def _settle(self) -> Failure | None:
+        await self.lane.live.stopping.pause_for(self.lane.provider.wait.settle_s)
+        if not self.lane.canaries:
+            return None
+        return (await self.lane.live.aside(self._canary, self._ledger)).failure
+
+    async def _canary(self) -> None:
+        other = foreign_sample(self.veil, self.lane.samples_of_others(self.corpus))
+        if other is None:
+            return
+        found = await reread(lambda: strangers(self.lane.provider, self.space, self.veil, other))
+        data = self.lane.owner_among(self.corpus, self.space, self.veil, found)
+        probe = self._probe("canary", passed=not found, data=data)
+        if found:
+            raise Contaminated(in_words(probe))
+
+    def _probe(self, kind: Literal["sentinel", "canary"], *, passed: bool, data: Mapping[str, object]) -> Probe:
+        probe = Probe(
+            lane=self.lane.key,
+            corpus=self.corpus,
+            attempt=self.space.attempt,
+            kind=kind,
+            passed=passed,
+            data={"namespace": self.space.namespace, **data},
+        )
+        self.lane.live.journal.append(probe)
+        return probe
+
+    def _row(self, kind: CorpusKind, failure: Failure | None, data: dict[str, object], times: dict[str, int]) -> None:
+        self.lane.live.journal.append(
+            CorpusRow(
+                lane=self.lane.key,
+                corpus=self.corpus,
+                attempt=self.space.attempt,
+                kind=kind,
+                outcome=failure.kind if failure else "ok",
+                message=failure.message if failure else "",
+                data=data,
+                times_us=times,
+            )
+        )

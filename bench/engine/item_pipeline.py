@@ -1,0 +1,374 @@
+"""One item's way: search, answer, evaluate, in every epoch. What the journal has is taken from there.
+
+Example::
+
+    good = await ask(lane, ready, ref)      # True when no phase failed and none is missing
+
+A failed phase ends the item for every job behind it, as ``error(kind)``; nothing after it is called. A run that was
+asked to stop ends between two phases, and the item stays pending.
+
+The answer phase of one item: context within the budget, prompt, model.
+
+Example::
+
+    said = await answer(lane, "openai/gpt-4o-mini", ready.content.corpus, item, found)     # an AnswerResult
+
+The same prompt, k and context budget for every provider. A refusal of the model is an answer; a reply without text that
+was cut, or that ended in any other way than by itself, is none (`AnswerResult.failure`).
+
+From hits to the prompt of the answering model: the same text, k and budget for every provider.
+
+Example::
+
+    context = fill(hits, budget_tokens=4000, dated=True)
+    context.text, context.kept, context.tokens       # what the model reads; hits from the front that fitted
+
+Hits are taken in rank order while they fit; only a first hit that is longer than the whole budget is cut inside.
+Tokens are counted as characters / 4, rounded up: a rule that needs no tokenizer and is the same for every model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, TypeVar
+
+import anyio
+
+from bench.config.file import fold
+from bench.config.template import Markers
+from bench.datasets import ItemRef
+from bench.engine.evaluate import Memo, evaluate
+from bench.engine.records import AnswerResult, SearchResult, completion_without_secrets, failed_row, flags_of
+from bench.engine.run_context import Attempt, Failure, Ledger
+from bench.engine.search import search
+from bench.events import bind
+from bench.journal import Entry, Key
+from bench.metrics.choices import listed
+from bench.model import CHARS_PER_TOKEN, Call, ChatMessage, Corpus, Hit, Item, Phase, Prompt, count_tokens
+from bench.models import no_answer
+from bench.plan import NONE, Job
+from bench.plan.prompts import ChosenPrompt
+from bench.plan.scoring import answer_tokens
+from bench.values import dataclass
+
+if TYPE_CHECKING:
+    from bench.engine.corpus import Ready
+    from bench.engine.lane import OpenLane
+
+
+SEPARATOR = "\n\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What of the hits an answer may rest on."""
+
+    texts: tuple[str, ...]
+    kept: int
+    """hits from the front that went in"""
+    tokens: int
+
+    @property
+    def text(self) -> str:
+        return SEPARATOR.join(self.texts)
+
+
+def fill(hits: Sequence[Hit], *, budget_tokens: int | None, dated: bool) -> Context:
+    """Take hits from the front while they fit into ``budget_tokens`` (None = all of them)."""
+    texts: list[str] = []
+    room = None if budget_tokens is None else budget_tokens * CHARS_PER_TOKEN
+    for hit in hits:
+        text = _shown(hit, dated=dated)
+        if room is not None:
+            if len(text) > room and texts:
+                break
+            text = text[:room]
+            room -= len(text) + len(SEPARATOR)
+        texts.append(text)
+        if room is not None and room <= 0:
+            break
+    return Context(texts=tuple(texts), kept=len(texts), tokens=count_tokens(SEPARATOR.join(texts)))
+
+
+def _shown(hit: Hit, *, dated: bool) -> str:
+    """A memory whose text carries no date line of its own is shown with the date that came back with it."""
+    body = "\n".join(hit.chunks) if hit.chunks else hit.content
+    return f"[{hit.when:%Y-%m-%d %H:%M}] {body}" if dated and hit.when is not None else body
+
+
+async def answer(lane: OpenLane, model: str, corpus: Corpus, item: Item, found: SearchResult) -> AnswerResult:
+    """Let one model answer from what was found."""
+    benchmark = lane.plan.benchmark
+    chosen = benchmark.prompts.answer(item.question_type)
+    limit = answer_tokens(benchmark, lane.live.plan.request)
+    budget = _budget(lane, model, chosen, corpus, item, limit)
+    context = fill(found.hits, budget_tokens=budget, dated=lane.plan.unit != "session")
+    text = chosen.template.render(_values(chosen, corpus, item, context))
+    prompt = Prompt(
+        messages=(ChatMessage(role="user", content=text),),
+        max_tokens=limit,
+        temperature=benchmark.config.evaluation.answering_model.temperature,
+        seed=lane.live.plan.request.seed,
+        question=item.question,
+        context=context.texts,
+    )
+    said = completion_without_secrets(await lane.readers.model(model).complete(prompt))
+    usage, error = said.usage, no_answer(said)
+    reported = usage is not None and not usage.estimated
+    return AnswerResult(
+        text=said.text,
+        finish=said.finish,
+        failure=None if error is None else Failure.of(error),
+        native_finish=said.native_finish,
+        raw=said.raw,
+        reasoning=said.reasoning,
+        reasoning_tokens=usage.reasoning_tokens if usage is not None and reported else None,
+        sent_tokens=said.sent_tokens,
+        context_hits=context.kept,
+        prompt=chosen.name,
+        prompt_sha256=chosen.sha256,
+        model=said.model,
+        fingerprint=said.fingerprint,
+        context_tokens=context.tokens,
+        tokens_in=usage.input_tokens if usage else None,
+        tokens_out=usage.output_tokens if usage else None,
+        cost_usd=said.cost_usd,
+        ignored=said.ignored,
+        flags=flags_of(said.text, said.finish, said.flags),
+        messages=tuple((message.role, message.content) for message in prompt.messages),
+    )
+
+
+def _budget(
+    lane: OpenLane, model: str, chosen: ChosenPrompt, corpus: Corpus, item: Item, max_tokens: int
+) -> int | None:
+    """Return how many tokens of context fit: the benchmark's budget, less where the model's own context is smaller."""
+    own = lane.plan.benchmark.context_budget
+    prefix, _, name = model.partition("/")
+    file = lane.live.plan.model_files.get(prefix)
+    settings = file.models.get(name) if file is not None else None
+    if settings is None or settings.context is None:
+        return own
+    rest = chosen.template.render(_values(chosen, corpus, item, Context(texts=(), kept=0, tokens=0)))
+    room = max(0, settings.context - max_tokens - count_tokens(rest))
+    return room if own is None else min(own, room)
+
+
+def _values(chosen: ChosenPrompt, corpus: Corpus, item: Item, context: Context) -> dict[str, object]:
+    """Fill the names that the prompt uses; a name that is not ours is looked up in item and corpus metadata.
+
+    No text closes the tags that the prompt puts around it.
+    """
+    texts = {"question": item.question, "retrievedContext": context.text}
+    if item.choices:
+        texts["choices"] = "\n".join(listed(item.choices))
+    ours: dict[str, object] = {
+        "questionDate": f"{item.question_date:%Y-%m-%d %H:%M}" if item.question_date else None,
+        "choices": None,
+        **Markers.of(chosen.template.text).defused(texts),
+    }
+    names = chosen.template.names
+    if names <= ours.keys():
+        return ours
+    metadata = {fold(name): value for name, value in {**corpus.metadata, **item.metadata}.items()}
+    return {name: ours[name] if name in ours else metadata.get(fold(name)) for name in names}
+
+
+T = TypeVar("T")
+
+
+async def ask(lane: OpenLane, ready: Ready, ref: ItemRef) -> bool:
+    """Ask one item in every epoch."""
+    item = lane.plan.benchmark.dataset.item(ref)
+    timeout_s = lane.live.plan.request.item_timeout
+    good = True
+    with bind(corpus=ref.corpus, item=item.id):
+        for epoch in lane.todo.epochs(item.id):
+            if lane.halted:
+                return False
+            deadline = None if timeout_s is None else anyio.current_time() + timeout_s
+            good &= await Asked(lane=lane, ready=ready, item=item, epoch=epoch, deadline=deadline).run()
+    return good
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One item in one epoch."""
+
+    lane: OpenLane
+    ready: Ready
+    item: Item
+    epoch: int
+    deadline: float | None
+    """instant of the event loop's clock by which its phases must have ended"""
+    memo: Memo = field(default_factory=list)
+
+    async def run(self) -> bool:
+        """Do what is missing; True when everything there is to do is done and nothing failed."""
+        found = await self._searched()
+        if not isinstance(found, SearchResult):
+            return self._failed(found, self.lane.plan.jobs, concerns=self.lane.plan.jobs)
+        if self.lane.last is Phase.SEARCH:
+            return False
+        good = True
+        for model in self.lane.plan.answering_models:
+            if self.lane.halted:
+                return False
+            good &= await self._read(model, found)
+        return good
+
+    async def _read(self, model: str, found: SearchResult) -> bool:
+        """Answer with one model and let every judge of it speak."""
+        open_jobs = [job for job in self.lane.plan.jobs_of(model) if not self._evaluated(job)]
+        jobs = [job for job in open_jobs if job.key not in self.lane.halts.jobs]
+        if not jobs:
+            return not open_jobs
+        said: AnswerResult | None = None
+        if model != NONE:
+            answered = await self._answered(model, jobs[0].answer_owner, found)
+            if not isinstance(answered, AnswerResult):
+                return self._failed(answered, jobs, concerns=self.lane.plan.jobs_of(model))
+            said = answered
+        if self.lane.last is Phase.ANSWER:
+            return False
+        good = len(jobs) == len(open_jobs)
+        for job in jobs:
+            if self.lane.halted:
+                return False
+            good &= await self._judged(job, found, said)
+        return good
+
+    # ---- the phases
+
+    async def _searched(self) -> SearchResult | Failure | None:
+        key = self._key(self.lane.key, Phase.SEARCH)
+        if (self.item.id, self.epoch) in self.lane.todo.searched:
+            entry = await self._stored(key)
+            known = SearchResult.of(entry) if entry is not None else None
+            if known is not None:
+                return known
+            if not self.ready.prepared:
+                return Failure(kind="dropped", message="the texts of this search are no longer in the journal")
+        done = await self._attempt(self.lane.key, Phase.SEARCH, lambda: search(self.lane, self.ready, self.item))
+        if done is None:
+            return None
+        result = done.value
+        if result is not None:
+            result = result.timed(done.times_us).billed(done.calls)
+            self.lane.count_search(empty=not result.hits)
+        self._append(key, done, result, done.failure)
+        return result if result is not None else done.failure
+
+    async def _answered(self, model: str, owner: str, found: SearchResult) -> AnswerResult | Failure | None:
+        key = self._key(owner, Phase.ANSWER)
+        if (self.item.id, self.epoch) in self.lane.todo.answered[owner]:
+            entry = await self._stored(key)
+            if entry is not None:
+                known = AnswerResult.of(entry)
+                return known if known.failure is None else known.failure
+        done = await self._attempt(
+            owner, Phase.ANSWER, lambda: answer(self.lane, model, self.ready.content.corpus, self.item, found)
+        )
+        if done is None:
+            return None
+        result = done.value.timed(done.times_us) if done.value is not None else None
+        failure = done.failure if result is None else result.failure
+        self._append(key, done, result, failure)
+        return result if failure is None else failure
+
+    async def _judged(self, job: Job, found: SearchResult, said: AnswerResult | None) -> bool:
+        if job.key in self.lane.halts.jobs:
+            return False
+        done = await self._attempt(
+            job.key,
+            Phase.EVALUATE,
+            lambda: evaluate(self.lane, job, self.ready, self.item, self.epoch, found, said, self.memo),
+        )
+        if done is None:
+            return False
+        if done.value is None:
+            same_judge = [one for one in self.lane.plan.jobs if one.judge == job.judge]
+            return self._failed(done.failure, [job], concerns=same_judge, calls=done.calls)
+        key = self._key(job.key, Phase.EVALUATE)
+        self.lane.live.journal.append(done.value.entry(key, done, self.lane.live.errand.generation))
+        return True
+
+    # ---- inside
+
+    async def _attempt(self, owner: str, phase: Phase, act: Callable[[], Awaitable[T]]) -> Attempt[T] | None:
+        """Act within the item's deadline; None, and nothing done, when the lane takes no more work."""
+        if self.lane.halted:
+            return None
+        with bind(phase=phase):
+            timed = act if self.deadline is None else self._in_time(act)
+            return await self.lane.live.attempt(timed, Ledger(owner, self.item.corpus, self.ready.space.attempt))
+
+    def _in_time(self, act: Callable[[], Awaitable[T]]) -> Callable[[], Awaitable[T]]:
+        assert self.deadline is not None
+        left_s = max(0.0, self.deadline - anyio.current_time())
+
+        async def in_time() -> T:
+            with anyio.fail_after(left_s):
+                return await act()
+
+        return in_time
+
+    async def _stored(self, key: Key) -> Entry | None:
+        return (await self.lane.live.journal.load([key])).get(key)
+
+    def _append(
+        self,
+        key: Key,
+        done: Attempt[SearchResult] | Attempt[AnswerResult],
+        result: SearchResult | AnswerResult | None,
+        failure: Failure | None,
+    ) -> None:
+        self.lane.live.journal.append(
+            Entry(
+                key=key,
+                outcome="ok" if failure is None else failure.kind,
+                message="" if failure is None else failure.message,
+                data=result.data if result else {},
+                measured=result.measured if result else {},
+                payloads=result.payloads if result else {},
+                times_us=done.times_us,
+                calls=done.calls,
+            )
+        )
+
+    def _failed(
+        self, failure: Failure | None, jobs: Sequence[Job], *, concerns: Sequence[Job], calls: Sequence[Call] = ()
+    ) -> bool:
+        """End the item for these jobs; without a failure (the run stops) it stays pending. Always False.
+
+        A refusal stops the jobs that it ``concerns``.
+        """
+        if failure is not None:
+            for job in jobs:
+                if not self._evaluated(job):
+                    key = self._key(job.key, Phase.EVALUATE)
+                    row = failed_row(self.lane.plan, key, self.item, failure)
+                    self.lane.live.journal.append(replace(row, calls=tuple(calls)))
+            if failure.stops_lane:
+                self.lane.halts.stop(concerns, failure)
+        return False
+
+    def _evaluated(self, job: Job) -> bool:
+        return (self.item.id, self.epoch) in self.lane.todo.evaluated[job.key]
+
+    def _key(self, owner: str, phase: Phase) -> Key:
+        return Key(owner=owner, phase=phase, corpus=self.item.corpus, unit=self.item.id, epoch=self.epoch)
+
+
+async def end_failed(lane: OpenLane, ref: ItemRef, failure: Failure) -> None:
+    """End an item whose corpus could not be prepared, for every job that has no result of it."""
+    item = lane.plan.benchmark.dataset.item(ref)
+    for job in lane.plan.jobs:
+        for epoch in range(1, lane.plan.benchmark.epochs + 1):
+            if lane.live.stopping.asked:
+                return
+            await lane.live.journal.room()
+            if (item.id, epoch) not in lane.todo.evaluated[job.key]:
+                key = Key(owner=job.key, phase=Phase.EVALUATE, corpus=item.corpus, unit=item.id, epoch=epoch)
+                lane.live.journal.append(failed_row(lane.plan, key, item, failure))

@@ -1,0 +1,132 @@
+"""Open one lane: its provider, what is still to do, what is known of it; or write down that it is skipped.
+
+Example::
+
+    open_one = await open_lane(stack, live, lane, readers, width)
+    await open_one.run()
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+
+import anyio
+
+from bench.config.provider import ProviderConfig
+from bench.engine.anonymizer import opaque
+from bench.engine.isolation import Ownership
+from bench.engine.lane import OpenLane
+from bench.engine.models import OwnPrice, Readers
+from bench.engine.records import unsupported_rows
+from bench.engine.run_context import Halts, Live
+from bench.engine.search import Oracle, begun
+from bench.engine.work_queue import Todo
+from bench.journal import Event, Reader
+from bench.model import Model, Phase
+from bench.plan import Lane
+from bench.plan.cost_estimate import call_prices
+from bench.providers import Provider, ProviderContext, open_provider
+from bench.providers.docker import ours
+
+MS = 1000
+
+
+async def open_lane(stack: AsyncExitStack, live: Live, lane: Lane, readers: Readers, width: int) -> OpenLane:
+    """Open a lane; its provider stays open as long as the stack.
+
+    Raises:
+        ConfigError: the provider cannot be opened.
+    """
+    request = live.plan.request
+    last = last_phase(request.phases)
+    todo = await Todo.of(live.journal, lane, last=last, errand=live.errand, stopping=live.stopping)
+    # stored results need no memory system: none is opened, no key asked for, no container started
+    stored = live.errand.first is not None and not todo.unsearched
+    events = await _events(live)
+    provider = await stack.enter_async_context(Oracle() if stored else _provider(live, lane, readers, events))
+    return OpenLane(
+        live=live,
+        halts=Halts(live=live, lane=lane),
+        plan=lane,
+        provider=provider,
+        readers=readers,
+        todo=todo,
+        last=last,
+        ingest_slots=anyio.CapacityLimiter(request.ingest_concurrency or width),
+        width=width,
+        ownership=live.ownerships.setdefault(lane.provider.label, Ownership()),
+        search_price=_search_price(live, lane),
+        deletions_begun=begun(events, lane.key) if lane.benchmark.config.deletion is not None else set(),
+    )
+
+
+async def skip_lane(live: Live, lane: Lane) -> None:
+    """End every item of a lane as unsupported, once."""
+    done = {job.key: await live.journal.finished(job.key, Phase.EVALUATE) for job in lane.jobs}
+    for row in unsupported_rows(lane):
+        if live.stopping.asked:
+            return
+        if (row.key.unit, row.key.epoch) not in done[row.key.owner]:
+            await live.journal.room()
+            live.journal.append(row)
+
+
+def last_phase(phases: tuple[Phase, ...]) -> Phase:
+    """The phase that a run stops after."""
+    return max(phases, key=list(Phase).index)
+
+
+def _provider(
+    live: Live, lane: Lane, readers: Readers, events: list[tuple[int, Event]]
+) -> AbstractAsyncContextManager[Provider]:
+    if lane.provider.built_in == "oracle":
+        return Oracle()
+    config = _in_this_run(live, lane)
+
+    async def reader(name: str) -> Model:
+        from bench.models import open_model
+
+        return open_model(
+            name,
+            http=live.http,
+            environment=live.environment,
+            role="provider",
+            files=live.plan.model_files,
+            price=OwnPrice(live.plan.request.token_prices),
+        )
+
+    context = ProviderContext(
+        http=live.http,
+        environment=live.environment,
+        run_dir=live.folder / "stores" / opaque("l", lane.key),
+        seed=live.plan.request.seed,
+        embedder=readers.embedders.get(lane.key),
+        open_model=reader,
+        note=lambda kind, data: live.journal.append(Event(kind=kind, scope=lane.key, data=data)),
+        services=ours((event.kind, event.data) for _, event in events if event.scope == lane.key),
+    )
+    return open_provider(config, context)
+
+
+def _in_this_run(live: Live, lane: Lane) -> ProviderConfig:
+    """The provider's config with the time-out and the prices per call that the run sets."""
+    request, config = live.plan.request, lane.provider.config
+    changes: dict[str, object] = {}
+    if request.timeout is not None:
+        changes["connection"] = config.connection.model_copy(update={"timeout": int(request.timeout * MS)})
+    changes["prices"] = call_prices(request.prices, lane.provider)
+    return config.model_copy(update=changes)
+
+
+def _search_price(live: Live, lane: Lane) -> str | None:
+    """USD of one search call, None = nobody named a price."""
+    price = _in_this_run(live, lane).prices.search
+    return None if price is None else str(price)
+
+
+async def _events(live: Live) -> list[tuple[int, Event]]:
+    """What an earlier process of this run wrote down."""
+    if not live.resumed:
+        return []
+    async with Reader.open(live.folder) as reader:
+        return await reader.events()

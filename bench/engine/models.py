@@ -1,0 +1,135 @@
+"""The models of a run, opened once: readers, judges, embedders; and the evaluators of each benchmark.
+
+Example::
+
+    readers = open_readers(live)              # a missing key is a ConfigError here, before anything is called
+    await readers.model("openai/gpt-4o-mini").complete(prompt)
+    readers.judge("none")                     # None
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Literal
+
+from bench.evaluators import Evaluator, Judge
+from bench.model import Embedder, Model, Usage
+from bench.plan import NONE, Lane
+
+if TYPE_CHECKING:
+    from bench.config.provider_sections import ClientEmbeddings
+    from bench.engine.run_context import Live
+    from bench.models.embedding import EmbeddingOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readers:
+    """Open models by full name."""
+
+    models: Mapping[str, Model]
+    judges: Mapping[str, Judge]
+    embedders: Mapping[str, Embedder]
+    by_lane: Mapping[str, tuple[Evaluator, ...]]
+
+    def model(self, name: str) -> Model:
+        return self.models[name]
+
+    def judge(self, name: str) -> Judge | None:
+        return self.judges.get(name)
+
+    def evaluators(self, lane: Lane) -> tuple[Evaluator, ...]:
+        return self.by_lane[lane.key]
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPrice:
+    """What a call of a model costs: the run file's prices first, then the price table."""
+
+    prices: Mapping[str, Mapping[str, Decimal]]
+    _unknown: set[str] = field(default_factory=set)
+    """names that the table does not have: looking in vain costs half a millisecond a call"""
+
+    def __call__(self, name: str, usage: Usage, *, returned: str | None, when: datetime) -> str | None:
+        from bench.metrics import cost
+
+        if name in self._unknown:
+            return None
+        provider, _, model = name.partition("/")
+        found = cost(usage, provider=provider, model=model, at=when, prices=self.prices)
+        if found is None and usage.cache_read_tokens + usage.cache_write_tokens <= usage.input_tokens:
+            self._unknown.add(name)
+        return None if found is None else str(found)
+
+
+def open_readers(live: Live) -> Readers:
+    """Open every model that a running lane names.
+
+    Raises:
+        ConfigError: a name nobody knows, or a variable that is not set.
+    """
+    from bench.models.chat import SchemaJudge
+
+    opening = Opening(live, OwnPrice(live.plan.request.token_prices))
+    jobs = [job for lane in live.plan.running for job in lane.jobs]
+    names = dict.fromkeys(job.answering for job in jobs if job.answering != NONE)
+    judges = dict.fromkeys(job.judge for job in jobs if job.judge != NONE)
+    embedders = {lane.key: opening.embedder(lane) for lane in live.plan.running if lane.provider.embedding is not None}
+    return Readers(
+        models={name: opening.model(name, "answering") for name in names},
+        judges={name: SchemaJudge(opening.model(name, "judge")) for name in judges},
+        embedders=embedders,
+        by_lane={lane.key: lane.benchmark.scoring.open(opening.scorer(lane)) for lane in live.plan.running},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """How a model of this run is opened."""
+
+    live: Live
+    price: OwnPrice
+    _embedders: dict[tuple[str, EmbeddingOptions | None], Embedder] = field(default_factory=dict)
+    """one for each model and way to ask it, so that lanes share vectors"""
+
+    def model(self, name: str, role: Literal["answering", "judge"]) -> Model:
+        from bench.models import open_model
+
+        live, files = self.live, self.live.plan.model_files
+        return open_model(name, http=live.http, environment=live.environment, role=role, files=files, price=self.price)
+
+    def embedder(self, lane: Lane) -> Embedder:
+        """The client-side embedder of a provider, with the options of its config."""
+        rule = lane.provider.config.client_embeddings
+        assert rule is not None and lane.provider.embedding is not None
+        return self._embedder(lane.provider.embedding, embedding_options(rule))
+
+    def scorer(self, lane: Lane) -> Embedder | None:
+        """The embedder of evaluators that compare by meaning."""
+        name = lane.benchmark.scoring.embedding
+        return None if name is None else self._embedder(name, None)
+
+    def _embedder(self, name: str, options: EmbeddingOptions | None) -> Embedder:
+        from bench.models import open_embedder
+
+        live, files = self.live, self.live.plan.model_files
+        if (name, options) not in self._embedders:
+            self._embedders[name, options] = open_embedder(
+                name, http=live.http, environment=live.environment, files=files, options=options, price=self.price
+            )
+        return self._embedders[name, options]
+
+
+def embedding_options(rule: ClientEmbeddings) -> EmbeddingOptions:
+    """What a provider's config says of its vectors, as its embedder takes it."""
+    from bench.models.embedding import EmbeddingOptions
+
+    return EmbeddingOptions(
+        dimensions=rule.dimensions,
+        batch=rule.batch,
+        normalize=rule.normalize,
+        query_prefix=rule.query_prefix,
+        document_prefix=rule.document_prefix,
+    )

@@ -1,0 +1,271 @@
+"""Work on stored results: retry failures, score anew, or fork a new run from stored searches or answers.
+
+Example::
+
+    folder, plan = await resumed_plan("r1", catalog=catalog, flags={}, environment=environment)
+    await execute(plan, environment=environment, resume=folder, errand=Errand(only=await failed_items(folder)))
+
+    folder, plan, errand = await rescored_plan("r1", catalog=catalog, flags={"metrics": "mrr"}, environment=environment)
+    plan, errand = await forked_plan("r1", Phase.ANSWER, catalog=catalog, flags=flags, environment=environment)
+
+What was paid for is not paid again: a rescore and a fork call no provider, a fork from ``evaluate`` no answering model.
+
+Go on with a run: its request is in the journal, so no flag is needed; flags may change how, never what.
+
+Example::
+
+    folder, plan = await resumed_plan("r1", catalog=catalog, flags={"concurrency": 4}, environment=environment)
+    outcome = await execute(plan, environment=environment, resume=folder)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+from pydantic import ValidationError
+
+from bench.config.catalog import Catalog
+from bench.config.run import RunRequest
+from bench.engine.run_context import Errand
+from bench.engine.run_metadata import check_identity
+from bench.errors import IdentityError, JournalError, NotReady
+from bench.journal import Entry, Event, Journal, Reader, RunMeta
+from bench.journal.merger import selected_from
+from bench.journal.paths import find_run
+from bench.model import FAILED_STATES, Phase
+from bench.plan import Plan, changes, make_plan
+from bench.plan.job_record import EXTRA_KEY, JobRecord, dump, read, records
+from bench.settings import Environment
+
+FIXED = ("start", "end", "shard", "run_id")
+
+
+async def resumed_plan(
+    target: str, *, catalog: Catalog, flags: Mapping[str, object], environment: Environment
+) -> tuple[Path, Plan]:
+    """Plan the rest of a run; ``target`` is a run id, a run folder or a journal file.
+
+    Raises:
+        UsageError: there is no such run, or a flag that only a new run can have.
+        Locked: another live process holds it.
+        IdentityError: dataset, config, prompt, model or plug-in is not what it was, with a readable diff.
+    """
+    path = find_run(catalog.workspace, target)
+    async with Reader.open(path) as reader:
+        await reader.refuse_held()
+        meta = reader.meta
+    stored = stored_request(meta)
+    request = RunRequest.combine(stored, flags)
+    for name in FIXED:
+        if name in flags and flags[name] is not None and getattr(request, name) != getattr(stored, name):
+            raise IdentityError(
+                f"--{name.replace('_', '-')} of run {meta.run_id} cannot change",
+                hint="start another run for the other range and merge the two",
+            )
+    plan = make_plan(catalog, request, environment, ranges=selected_from(meta))
+    check_identity(meta, plan)
+    return path, plan
+
+
+def stored_request(meta: RunMeta) -> RunRequest:
+    """What the run was asked.
+
+    Raises:
+        JournalError: another version's flags are in it.
+    """
+    try:
+        return RunRequest.model_validate(dict(meta.request))
+    except ValidationError as error:
+        flag = ".".join(str(part) for part in error.errors()[0]["loc"])
+        raise JournalError(
+            f'run {meta.run_id} was asked for something that this version does not know: "{flag}"',
+            hint="go on with the bench that started it",
+        ) from error
+
+
+RESCORED = "rescored"
+FROM_BENCHMARK = ("version", "config_sha256", "dataset", "k")
+"""what of a benchmark its stored searches rest on"""
+FROM_SETTINGS = ("seed", "epochs", "selection")
+RANGE_FLAGS = ("start", "end", "shard")
+
+
+async def failed_items(path: Path, *, phase: Phase | None = None, items: Sequence[str] = ()) -> frozenset[str]:
+    """The items that ended as error or not_ready, or those of them that failed in one phase."""
+    found: set[str] = set()
+    async with Reader.open(path) as reader:
+        for job in read(reader.meta.extra):
+            async for one in reader.items(job.chain):
+                failed = one.state in FAILED_STATES and (not items or one.item in items)
+                if failed and (phase is None or phase is failed_phase(one.phases)):
+                    found.add(one.item)
+    return frozenset(found)
+
+
+def failed_phase(phases: Mapping[Phase, Entry]) -> Phase:
+    """The first phase that did not end well; without a search of the item it was its corpus: index if it came late."""
+    if Phase.SEARCH not in phases:
+        ended = phases.get(Phase.EVALUATE)
+        return Phase.INDEX if ended is not None and ended.outcome == NotReady.kind else Phase.INGEST
+    return next((phase for phase in Phase if phase in phases and not phases[phase].ok), Phase.EVALUATE)
+
+
+async def stored_items(path: Path, start: Phase) -> frozenset[str]:
+    """The items whose phases before ``start`` ended well, in every epoch and job: a fork needs no provider for them."""
+    good: set[str] = set()
+    lacking: set[str] = set()
+    async with Reader.open(path) as reader:
+        for job in read(reader.meta.extra):
+            needed = [Phase.SEARCH, *([Phase.ANSWER] if start is Phase.EVALUATE and job.models.answering else [])]
+            async for one in reader.items(job.chain):
+                whole = all(phase in one.phases and one.phases[phase].ok for phase in needed)
+                (good if whole else lacking).add(one.item)
+    return frozenset(good - lacking)
+
+
+async def rescored_plan(
+    target: str, *, catalog: Catalog, flags: Mapping[str, object], environment: Environment
+) -> tuple[Path, Plan, Errand]:
+    """Plan new verdicts and values over what a run has stored; they join it as its newest generation.
+
+    Raises:
+        Locked: another live process holds the run.
+        IdentityError: the stored results do not belong to what is asked for.
+    """
+    path = find_run(catalog.workspace, target)
+    async with Reader.open(path) as reader:
+        await reader.refuse_held()
+        meta = reader.meta
+        before = sum(event.kind == RESCORED for _, event in await reader.events())
+    request = RunRequest.combine(stored_request(meta), flags)
+    plan = make_plan(catalog, request, environment, ranges=selected_from(meta))
+    check_stored(meta.identity, plan, Phase.EVALUATE)
+
+    async def announce(journal: Journal) -> None:
+        journal.append(Event(kind=RESCORED, data={"generation": before + 1}))
+        await _keep_failures(path, plan, journal)
+        await journal.amend(**{EXTRA_KEY: dump(_of_as_many(records(plan), read(meta.extra)))})
+
+    return path, plan, Errand(generation=before + 1, first=announce)
+
+
+def _of_as_many(new: Sequence[JobRecord], old: Sequence[JobRecord]) -> list[JobRecord]:
+    """The jobs of as many items as the run was planned for: another score selects nothing else."""
+    known = {job.benchmark: job for job in old}
+    sizes = [known.get(job.benchmark, job) for job in new]
+    return [
+        replace(job, n_selected=size.n_selected, selected_types=size.selected_types)
+        for job, size in zip(new, sizes, strict=True)
+    ]
+
+
+async def _keep_failures(path: Path, plan: Plan, journal: Journal) -> None:
+    """What never came to an answer failed for the new judge's job too: no judge makes an item pending."""
+    async with Reader.open(path) as reader:
+        for new in records(plan):
+            if await reader.states(new.key):
+                continue
+            old = next((one for one in read(reader.meta.extra) if one.answer_owner == new.answer_owner), None)
+            if old is not None:
+                await _copy_failures(reader, old, new, journal)
+    await journal.flush()
+
+
+async def _copy_failures(reader: Reader, old: JobRecord, new: JobRecord, journal: Journal) -> None:
+    async for item in reader.items(old.chain):
+        entry = item.phases.get(Phase.EVALUATE)
+        if entry is None or item.state not in FAILED_STATES or failed_phase(item.phases) is Phase.EVALUATE:
+            continue
+        texts = {name: await reader.payload(str(digest)) for name, digest in entry.payloads.items()}
+        key = replace(entry.key, owner=new.key)
+        await journal.room()
+        journal.append(replace(entry, key=key, payloads=texts, attempt=0, state=item.state, labels=item.labels))
+
+
+async def forked_plan(
+    target: str, start: Phase, *, catalog: Catalog, flags: Mapping[str, object], environment: Environment
+) -> tuple[Plan, Errand]:
+    """Plan a new run that begins at ``start`` (answer or evaluate) with the stored rows of another.
+
+    Raises:
+        IdentityError: dataset, provider, k or selection is not what the stored rows rest on.
+    """
+    path = find_run(catalog.workspace, target)
+    async with Reader.open(path) as reader:
+        meta = reader.meta
+    stored = stored_request(meta).model_copy(update={"run_id": None})
+    narrowed = any(flags.get(name) is not None for name in RANGE_FLAGS)
+    ranges = None if narrowed else selected_from(meta)
+    plan = make_plan(catalog, RunRequest.combine(stored, flags), environment, ranges=ranges)
+    check_stored(meta.identity, plan, start)
+    return plan, Errand(first=copying(path, plan, start))
+
+
+def check_stored(identity: Mapping[str, object], plan: Plan, start: Phase) -> None:
+    """Compare what the stored rows rest on with the new plan.
+
+    Raises:
+        IdentityError: with a readable diff.
+    """
+    found = changes(resting_on(identity, start), resting_on(plan.identity, start))
+    if start is Phase.EVALUATE:
+        names = {job.answering for job in plan.jobs}
+        found += changes(_asked_of(identity, names), _asked_of(plan.identity, names))
+    if found:
+        raise IdentityError("the stored results rest on something else", changes=found)
+
+
+def _asked_of(identity: Mapping[str, object], names: Set[str]) -> dict[str, object]:
+    """How answering models are called: the token limit, and the extra fields of each."""
+    settings = cast("Mapping[str, object]", identity["settings"])
+    models = cast("Mapping[str, Mapping[str, object]]", identity["models"])
+    own = {name: models[name].get("settings") for name in sorted(names) if name in models}
+    return {"settings": {"max_answer_tokens": settings.get("max_answer_tokens")}, "models": own}
+
+
+def resting_on(identity: Mapping[str, object], start: Phase) -> dict[str, object]:
+    """The part of an identity that stored searches, or stored answers, depend on."""
+    benchmarks = cast("Mapping[str, Mapping[str, object]]", identity["benchmarks"])
+    settings = cast("Mapping[str, object]", identity["settings"])
+    kept = {name: {key: one.get(key) for key in FROM_BENCHMARK} for name, one in benchmarks.items()}
+    if start is Phase.EVALUATE:
+        for name, one in benchmarks.items():
+            prompts = cast("Mapping[str, object]", one["prompts"])
+            kept[name] |= {"context_budget": one.get("context_budget"), "answer_prompts": prompts.get("answer")}
+    return {
+        "benchmarks": kept,
+        "providers": identity["providers"],
+        "settings": {name: settings.get(name) for name in FROM_SETTINGS},
+    }
+
+
+def copying(source: Path, plan: Plan, start: Phase) -> Callable[[Journal], Awaitable[None]]:
+    """Put the ok rows of earlier phases into a new journal, with their texts and without their calls."""
+    phases = (Phase.SEARCH, Phase.ANSWER) if start is Phase.EVALUATE else (Phase.SEARCH,)
+    wanted = {lane.key for lane in plan.running} | {job.answer_owner for job in plan.jobs}
+
+    async def copy(journal: Journal) -> None:
+        copied: set[tuple[str, Phase]] = set()
+        async with Reader.open(source) as reader:
+            for job in read(reader.meta.extra):
+                owners = {Phase.SEARCH: job.lane, Phase.ANSWER: job.answer_owner}
+                fresh = [one for one in phases if owners[one] in wanted and (owners[one], one) not in copied]
+                copied.update((owners[one], one) for one in fresh)
+                if fresh:
+                    await _copy_job(reader, job, fresh, journal)
+        await journal.flush()
+
+    return copy
+
+
+async def _copy_job(reader: Reader, job: JobRecord, phases: Sequence[Phase], journal: Journal) -> None:
+    async for item in reader.items(job.chain):
+        for phase in phases:
+            entry = item.phases.get(phase)
+            if entry is not None and entry.ok:
+                texts = {name: await reader.payload(str(digest)) for name, digest in entry.payloads.items()}
+                await journal.room()
+                journal.append(replace(entry, payloads=texts, attempt=0, calls=()))

@@ -1,0 +1,217 @@
+"""What a run says of itself in its journal: once at the start, and once more for each process that goes on with it.
+
+Example::
+
+    Journal.create(folder, run_meta(plan, run_id, CodeState.read(environment)))
+    check_identity(journal.meta, plan)            # IdentityError with a readable diff
+
+The state of the code that makes the numbers: git commit, tag, dirty flag. Read before a run's first write.
+
+Example::
+
+    CodeState.read(Path("."))      # CodeState(commit="3f2a...", tag=None, dirty=False, source="git")
+
+``dirty`` ignores what runs themselves write (results/, checkpoints/, datasets/) and is None without a checkout;
+an image then says its commit by ``MEMORYBENCH_GIT_COMMIT``.
+
+What the code runs on: machine, interpreter, packages, the installed code. Journaled before a run's first call.
+
+Example::
+
+    describe("20261127-4f9c0a1b")["cpuCount"]          # 16
+
+Nothing here names the machine: the host name goes in only as a hash salted with the run id.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Literal
+
+from bench.errors import IdentityError
+from bench.journal import RunMeta
+from bench.journal.merger import PARTS
+from bench.plan import Plan
+from bench.plan.build import ranges_of
+from bench.plan.identity import changes
+from bench.plan.job_record import EXTRA_KEY, dump, records
+from bench.settings import Environment
+
+OWN_OUTPUT = ("results", "checkpoints", "datasets")
+PATIENCE_S = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeState:
+    """Which code ran; everything None where nobody knows."""
+
+    commit: str | None = None
+    tag: str | None = None
+    dirty: bool | None = None
+    source: Literal["git", "declared", "unknown"] = "unknown"
+
+    @classmethod
+    def read(cls, environment: Environment) -> CodeState:
+        """Ask git about the checkout this package lies in, else take what the image build declared."""
+        root = Path(__file__).resolve().parents[2]
+        git = shutil.which("git")
+        if git is not None and (root / ".git").exists():
+            commit = _ask(git, root, "rev-parse", "HEAD")
+            if commit:
+                changed = _ask(git, root, "status", "--porcelain", "--", ".", *(f":!{name}" for name in OWN_OUTPUT))
+                tag = _ask(git, root, "describe", "--tags", "--exact-match")
+                return cls(
+                    commit=commit, tag=tag or None, dirty=None if changed is None else bool(changed), source="git"
+                )
+        commit = environment.get("MEMORYBENCH_GIT_COMMIT")
+        if commit is None:
+            return cls()
+        return cls(commit=commit, tag=environment.get("MEMORYBENCH_GIT_TAG"), source="declared")
+
+
+def _ask(git: str, root: Path, *arguments: str) -> str | None:
+    """Run one git command; None when it fails or takes too long."""
+    try:
+        done = subprocess.run(  # noqa: S603 - a fixed program with fixed arguments
+            [git, "-C", str(root), *arguments], capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+PACKAGE = Path(__file__).resolve().parents[1]
+LOCK = "requirements.lock"
+
+
+def describe(run_id: str, environ: Mapping[str, str] = os.environ) -> dict[str, object]:
+    """Describe this machine and this installation; image and digest are what the image build declared."""
+    return {
+        "python": platform.python_version(),
+        "implementation": platform.python_implementation(),
+        "platform": f"{sys.platform}/{platform.machine()}",
+        "cpu": cpu_name(),
+        "cpuCount": os.cpu_count() or 0,
+        "memoryBytes": memory_bytes(),
+        "containerImage": environ.get("MEMORYBENCH_IMAGE") or None,
+        "containerDigest": environ.get("MEMORYBENCH_IMAGE_DIGEST") or None,
+        "lockSha256": lock_sha256(),
+        "packages": packages(),
+        "codeTreeSha256": code_tree_sha256(),
+        "hostHash": sha256((platform.node() + run_id).encode()).hexdigest()[:16],
+    }
+
+
+def cpu_name() -> str:
+    """The processor's own name, else its architecture."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def memory_bytes() -> int:
+    """Physical memory, 0 where the system does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        return 0
+
+
+@lru_cache(maxsize=1)
+def packages() -> dict[str, str]:
+    """Every installed distribution by its normalised name and its version, and SQLite, which ranks for ``bm25``.
+
+    The names of the ``NAME-VERSION.dist-info`` folders say both; reading each folder's metadata takes 50 times as long.
+    """
+    found = {"sqlite": sqlite3.sqlite_version}
+    for folder in map(Path, sys.path):
+        for entry in folder.glob("*.dist-info"):
+            name, _, version = entry.name.removesuffix(entry.suffix).partition("-")
+            found.setdefault(re.sub(r"[-_.]+", "-", name).lower(), version)
+    return dict(sorted(found.items()))
+
+
+def lock_sha256() -> str | None:
+    """The hash of the checkout's lock file, None in an installation without one."""
+    path = PACKAGE.parent / LOCK
+    return sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+
+
+@lru_cache(maxsize=1)
+def code_tree_sha256() -> str:
+    """One hash of the package's files: over sorted ``path NUL sha256 LF``."""
+    tree = sha256()
+    for name, path in sorted(_files()):
+        tree.update(f"{name}\0{sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return tree.hexdigest()
+
+
+def _files() -> Iterator[tuple[str, Path]]:
+    for path in PACKAGE.rglob("*"):
+        inside = path.relative_to(PACKAGE)
+        if path.is_file() and "__pycache__" not in inside.parts and path.suffix != ".pyc":
+            yield inside.as_posix(), path
+
+
+def run_meta(plan: Plan, run_id: str, code: CodeState) -> RunMeta:
+    """Everything that a report, a receipt and a resume need beside the rows."""
+    return RunMeta(
+        run_id=run_id,
+        plan_digest=plan.digest,
+        identity=plan.identity,
+        request=plan.request.model_dump(mode="json", exclude_unset=True),
+        ranges=plan.ranges,
+        total=plan.total,
+        versions=plan.versions,
+        code_state=asdict(code),
+        extra={
+            EXTRA_KEY: dump(records(plan)),
+            "environment": describe(run_id),
+            "labels": dict(plan.request.label),
+            "note": plan.request.note,
+            "operation": plan.request.operation(),
+            "notes": list(plan.notes),
+            **({} if plan.ranges == ranges_of(plan.request, plan.total) else {PARTS: plan.ranges}),
+        },
+    )
+
+
+def resume_data(plan: Plan, code: CodeState) -> Mapping[str, object]:
+    """What may have changed since the run was started."""
+    return {"versions": dict(plan.versions), "code_state": asdict(code), "operation": plan.request.operation()}
+
+
+def check_identity(meta: RunMeta, plan: Plan) -> None:
+    """Refuse to mix two experiments.
+
+    Raises:
+        IdentityError: something that can change a result is not what it was; ``changes`` lists each leaf.
+    """
+    if meta.plan_digest == plan.digest:
+        return
+    found = changes(meta.identity, plan.identity)
+    text = f"this is not the plan that run {meta.run_id} was started with"
+    raise IdentityError(text, changes=found, hint=_put_back(found))
+
+
+def _put_back(found: Sequence[tuple[str, str, str]]) -> str | None:
+    """A service that moved is seldom meant to be another one: its old address lets the run go on."""
+    moved = [f"{path} ({old} -> {new})" for path, old, new in found if path.endswith(".base_url")]
+    if not moved:
+        return None
+    return f"put the old address back to go on: {', '.join(moved)}; or {IdentityError.default_hint}"

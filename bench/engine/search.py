@@ -1,0 +1,346 @@
+"""The search phase of one item: ask for k, map the hits back, cut; and the three steps of add-delete-verify.
+
+Example::
+
+    result = await search(lane, ready, item)       # a SearchResult; a failure is raised
+
+Between an item and a provider: the question as it may be seen, and what the hits stand for.
+
+Example::
+
+    found = await provider.search(ready.space, query_of(lane, item, item.question))
+    result = mapped(lane, ready.content.veil, found)    # a SearchResult
+
+Each hit's memory ids become the dataset's session or turn ids at the evidence level of the lane.
+
+Add-delete-verify: is what was deleted really gone? Three steps inside the search phase, the delete with an intent.
+
+1. a search must find the content; otherwise the item is unscored (``not_found_before_delete``), never a pass;
+2. the memories of the target are deleted; an intent is durable before;
+3. the verification search, whose hits the deletion check looks through.
+
+A run that was killed between 2 and the end of 3 deletes again on resume and does not ask step 1 anew, because what it
+would look for may be gone for the right reason.
+
+The oracle: returns exactly the memories that hold the evidence. The upper bound of every retrieval number.
+
+It belongs to the engine because the engine alone holds gold; plug-ins have no such door. It keeps no store, so
+probe, sentinel and canary do not apply to it::
+
+    found = await Oracle(seed=0).knowing(evidence_memories).search(space, query)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, cast
+
+from bench.datasets import RenderedMemory, gold_ids, ranks, stands_for
+from bench.engine.anonymizer import Veil, opaque
+from bench.engine.isolation import Sentinel
+from bench.engine.records import REDACTED_HITS, SearchResult, hits_without_secrets
+from bench.engine.run_context import reread
+from bench.errors import MappingError, NotReady, Unsupported
+from bench.journal import CorpusKind, CorpusRow, Event
+from bench.model import (
+    DATES_DIFFER,
+    DATES_MISSING,
+    DATES_RESTORED,
+    QUERY_CUT,
+    UNREADABLE,
+    WITHOUT_TEXT,
+    Deletion,
+    Found,
+    Hit,
+    Ingested,
+    Item,
+    Memory,
+    Query,
+    Readiness,
+    Space,
+)
+from bench.providers import Batching, Capabilities, Deletes, Durability, OnUnknown, Provider, Waiting
+from bench.providers.builtin.store import measured
+from bench.providers.ranking import reversed_scores
+
+if TYPE_CHECKING:
+    from bench.engine.corpus import Ready
+    from bench.engine.lane import OpenLane
+
+
+OVER_RETURNED = "over_returned"
+"""the provider sent more than k; cut, and flagged"""
+K_CAPPED = "k_capped"
+"""the provider takes a smaller k only"""
+
+DAY_S = 86_400
+
+Sources = Sequence[Sequence[RenderedMemory]]
+"""for each hit the memories that it stands for"""
+
+
+def query_of(lane: OpenLane, item: Item, text: str) -> Query:
+    """A question as a provider may see it."""
+    benchmark = lane.plan.benchmark
+    return Query(
+        text=text,
+        k=benchmark.k,
+        when=item.question_date,
+        key=opaque("q", benchmark.name, item.id),
+        threshold=benchmark.config.search.default_threshold,
+        include_chunks=benchmark.config.search.include_chunks,
+    )
+
+
+def mapped(lane: OpenLane, veil: Veil, found: Found, *, reason: str = "") -> SearchResult:
+    """Cut to k, map to the dataset's ids, and say what was odd about the answer."""
+    k = lane.plan.benchmark.k
+    kept = tuple(found.hits if lane.provider.unbounded else found.hits[:k])
+    sources = [veil.sources(hit.source_ids) if hit.source_ids else [] for hit in kept]
+    kept, dates = dated(veil, kept, sources)
+    if lane.plan.unit == "session":  # its text begins with its date
+        dates = tuple(flag for flag in dates if flag != DATES_MISSING)
+    slots = None
+    if found.ids_available:
+        slots = tuple(ranks(sources, level=lane.plan.level, unit=lane.plan.unit))
+    flags = [*_flags(lane, found, kept), *textless(lane.provider.name, kept, sources)]
+    if (way := reversed_scores(lane.plan.provider.config, kept)) is not None:
+        flags.append(way)
+    hits = hits_without_secrets(kept)
+    if hits is not kept:
+        flags.append(REDACTED_HITS)
+        lane.tell_once(REDACTED_HITS, f"{lane.provider.name} returned a secret of this run in a hit: it was redacted")
+    return SearchResult(
+        hits=hits,
+        retrieved=None if slots is None else slots[:k],
+        beyond=() if slots is None else slots[k:],
+        requested=found.requested,
+        returned=found.returned,
+        unmapped=found.unmapped,
+        flags=(*flags, *found.flags, *dates),
+        reason=reason or ("" if found.ids_available else "no_source_ids"),
+        cost_usd=lane.search_price,
+        priced=lane.search_price is not None or lane.plan.provider.config.bills,
+    )
+
+
+def dated(veil: Veil, hits: Sequence[Hit], sources: Sources) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
+    """Give each hit without a date that of its memory, so that every provider's context is dated alike; and flags."""
+    found, flags = list(hits), set[str]()
+    for at, (hit, known) in enumerate(zip(hits, sources, strict=True)):
+        own = [one.memory.when for one in known if one.memory.when is not None] if known else []
+        if hit.when is not None:
+            if own and hit.when not in own and _is_of_another_day(hit.when, own):
+                flags.add(DATES_DIFFER)
+        elif own:
+            found[at] = replace(hit, when=own[0])
+            flags.add(DATES_RESTORED)
+        elif not known:
+            flags.add(DATES_MISSING)
+    if not veil.is_dated:
+        flags.discard(DATES_MISSING)
+    return tuple(found), tuple(sorted(flags))
+
+
+def _is_of_another_day(when: datetime, own: Sequence[datetime]) -> bool:
+    """More than a time zone apart from each memory that a hit stands for."""
+    return all(abs((when - date).total_seconds()) > DAY_S for date in own)
+
+
+def textless(name: str, hits: Sequence[Hit], sources: Sources) -> tuple[str, ...]:
+    """Flag hits without text, unless the memory itself has none.
+
+    Raises:
+        MappingError: no hit of the answer has any.
+    """
+    if all(map(str.strip, [hit.content for hit in hits])):
+        return ()
+    empty = [known for hit, known in zip(hits, sources, strict=True) if not (hit.content.strip() or hit.chunks)]
+    lost = [known for known in empty if any(one.memory.content.strip() for one in known)]
+    if lost and len(empty) == len(hits):
+        raise MappingError(f"{name}: the text of all {len(hits)} hits is empty, that of their memories is not")
+    return (WITHOUT_TEXT,) if lost else ()
+
+
+def tell_flags(lane: OpenLane, result: SearchResult) -> None:
+    """Say under the table, once a lane, what was odd about its searches."""
+    name, config = lane.provider.name, lane.plan.provider.config
+    texts = {
+        OVER_RETURNED: f"returned more than k = {result.requested}: cut to k",
+        K_CAPPED: f"takes no more than k = {result.requested}: asked for that many (capabilities.max_k)",
+        QUERY_CUT: f"takes at most {config.capabilities.max_query_chars} characters of a question: longer ones were "
+        "cut at a word (capabilities.max_query_chars)",
+        UNREADABLE: "returned scores or dates that could not be read: they count as unknown",
+        WITHOUT_TEXT: "returned hits whose text is empty: the answering model sees nothing of them",
+        DATES_DIFFER: "returned hits that are dated on another day than the memory that they map to: the answering "
+        "model sees those dates (search.response.when may name the time of storing; left out, hits have the dates of "
+        "their memories)",
+        DATES_RESTORED: "returned hits without a date: each has the date of the memory that it maps to",
+        DATES_MISSING: "returned hits without a date that map to no memory: the answering model does not see when "
+        "they were said, as it does with other providers",
+    }
+    for flag in result.flags:
+        if flag in texts:
+            lane.tell_once(flag, f"{name} {texts[flag]}")
+
+
+def _flags(lane: OpenLane, found: Found, kept: Sequence[Hit]) -> list[str]:
+    k = lane.plan.benchmark.k
+    ids = [hit.source_ids for hit in kept if hit.source_ids]
+    return [
+        name
+        for name, holds in {
+            OVER_RETURNED: found.returned > k and not lane.provider.unbounded,
+            K_CAPPED: found.requested < k and not lane.provider.unbounded,
+            "duplicates": len(set(ids)) < len(ids),
+            "unmapped": found.unmapped > 0,
+        }.items()
+        if holds
+    ]
+
+
+INTENT = "delete_intent"
+MISSING = "not_found_before_delete"
+
+
+async def delete_and_verify(lane: OpenLane, ready: Ready, item: Item, deletion: Deletion) -> SearchResult:
+    """Run the three steps and give the hits of the last one."""
+    provider, space = lane.provider, ready.space
+    if not isinstance(provider, Deletes):
+        raise Unsupported(f"{provider.name} cannot delete a memory")
+    pause_s = _pause_s(lane)
+    targets = ready.content.veil.ids_of_session(deletion.target)
+    if (item.id, ready.space.attempt) not in lane.deletions_begun:
+        before = await provider.search(space, query_of(lane, item, deletion.verify_query))
+        lane.watch(ready.corpus_id, space, ready.content.veil, before.hits)
+        if not _holds(before, deletion, targets):
+            return mapped(lane, ready.content.veil, before, reason=MISSING)
+        await lane.live.stopping.pause_for(pause_s)
+        data = {"item": item.id, "attempt": ready.space.attempt}
+        await lane.live.journal.put(Event(kind=INTENT, scope=lane.key, data=data))
+    await provider.delete(space, targets)
+    await lane.live.stopping.pause_for(pause_s)
+    after = await provider.search(space, query_of(lane, item, deletion.verify_query))
+    lane.watch(ready.corpus_id, space, ready.content.veil, after.hits)
+    return mapped(lane, ready.content.veil, after)
+
+
+def begun(events: list[tuple[int, Event]], lane: str) -> set[tuple[str, int]]:
+    """The deletions that an earlier process began: (item, corpus attempt)."""
+    return {
+        (cast("str", event.data["item"]), cast("int", event.data["attempt"]))
+        for _, event in events
+        if event.kind == INTENT and event.scope == lane
+    }
+
+
+def _pause_s(lane: OpenLane) -> float:
+    rule = lane.plan.benchmark.config.deletion
+    return 0.0 if rule is None else rule.phase_delay_ms / 1000
+
+
+def _holds(found: Found, deletion: Deletion, targets: tuple[str, ...]) -> bool:
+    """Say whether a search shows the content that is to be deleted."""
+    wanted = deletion.deleted_content.strip().lower()
+    return any(set(targets) & set(hit.source_ids) or (wanted and wanted in hit.content.lower()) for hit in found.hits)
+
+
+class Oracle:
+    """A provider like every other, but for `knowing`."""
+
+    name = "oracle"
+    version = "1"
+    durability: Durability = "service"
+    capabilities = Capabilities()
+    keeps_store = False
+    unbounded = False
+    on_unknown: OnUnknown = "repeat"
+    wait = Waiting()
+    batching = Batching()
+
+    def __init__(self, evidence: Sequence[Memory] = ()) -> None:
+        self._evidence = tuple(evidence)
+
+    def knowing(self, evidence: Sequence[Memory]) -> Oracle:
+        """Give the oracle of one item."""
+        return Oracle(evidence)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+    async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
+        return Ingested(ids={memory.id: (memory.id,) for memory in memories})
+
+    async def ready(self, space: Space, ingested: Ingested) -> Readiness:
+        return Readiness(state="ready")
+
+    @measured
+    async def search(self, space: Space, query: Query) -> Found:
+        hits = tuple(
+            Hit(id=memory.id, content=memory.content, source_ids=(memory.id,), when=memory.when)
+            for memory in self._evidence
+        )
+        return Found(hits=hits[: query.k], requested=query.k, returned=len(hits))
+
+    async def clear(self, space: Space) -> int | None:
+        return 0
+
+
+async def search(lane: OpenLane, ready: Ready, item: Item) -> SearchResult:
+    """Search for one item's question, or run its deletion."""
+    if item.deletion is not None:
+        return await delete_and_verify(lane, ready, item, item.deletion)
+    found = await provider_for(lane, ready, item).search(ready.space, query_of(lane, item, item.question))
+    lane.watch(ready.corpus_id, ready.space, ready.content.veil, found.hits)
+    if not found.hits and lane.provider.keeps_store and lane.isolated:
+        await still_there(lane, ready)
+    result = mapped(lane, ready.content.veil, found)
+    tell_flags(lane, result)
+    return result
+
+
+async def still_there(lane: OpenLane, ready: Ready) -> None:
+    """Look for something that was written: an empty answer is none where the service lost everything.
+
+    Raises:
+        NotReady: nothing of the corpus is found; the next resume ingests it anew.
+    """
+    sentinel = Sentinel(lane.provider, ready.space, ready.content.veil, must_settle=False)
+    if await reread(sentinel.found):
+        return
+    text = f"nothing of {ready.corpus_id} is found any more at {lane.provider.name}: it was lost since it was ingested"
+    lane.live.journal.append(
+        CorpusRow(
+            lane=lane.key,
+            corpus=ready.corpus_id,
+            attempt=ready.space.attempt,
+            kind=CorpusKind.FAILED,
+            outcome=NotReady.kind,
+            message=text,
+            data={"clean": False},
+        )
+    )
+    raise NotReady(text, hint="resume the run: the corpus is ingested anew")
+
+
+def provider_for(lane: OpenLane, ready: Ready, item: Item) -> Provider:
+    """The lane's provider; the oracle is told what holds the evidence of this item."""
+    provider = lane.provider
+    if not isinstance(provider, Oracle):
+        return provider
+    veil = ready.content.veil
+    wanted = set(gold_ids(item, lane.plan.level, score_retrieval=True))
+    holding = [
+        memory
+        for memory in veil.memories
+        if wanted.intersection(stands_for(veil.sources([memory.id]), lane.plan.level))
+    ]
+    return provider.knowing(holding)

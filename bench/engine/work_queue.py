@@ -1,0 +1,284 @@
+"""Which items of a lane are still to be asked, by corpus; and what the journal already knows of them.
+
+Example::
+
+    todo = await Todo.of(journal, lane)
+    for corpus in todo.corpora(): ...
+        for ref in todo.items(corpus): ...
+
+Positions are kept as machine integers, finished units as the journal's sets, so a hundred thousand items stay small.
+Errors are to do again; wrong answers never are.
+
+From the pool that prepares corpora to the workers that ask their items: a bounded handover.
+
+A corpus is handed over once, whole; its items come from one shared iterator, so no task and no queue entry exists
+for an item, and memory stays flat however many there are::
+
+    await handover.put(ready)              # a preparing worker; waits until item workers take the corpus up
+    while (work := await handover.take()) is not None: ...     # an item worker: (ready, item reference)
+
+Progress from durable rows only: each commit of the journal raises the counters that displays poll.
+
+Example::
+
+    journal.on_commit = counting          # called on the event loop with the rows that became durable
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import anyio
+import anyio.lowlevel
+
+from bench.datasets import ItemRef
+from bench.engine.progress import JobProgress, LaneProgress, Progress
+from bench.engine.run_context import Errand
+from bench.engine.stopping import Stopping
+from bench.journal import CorpusKind, CorpusRow, Entry, Finished, Journal, Key, Reader
+from bench.journal.rows import JournalRow
+from bench.metrics.fold_input import Ended, settled
+from bench.model import FAILED_STATES, Phase, State
+from bench.plan import NONE, Lane, Plan
+
+LOOK_EVERY = 100
+"""items after which the event loop is let in, to hear a signal"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Todo:
+    """The open items of one lane."""
+
+    lane: Lane
+    searched: Finished
+    answered: Mapping[str, Finished]
+    """by answer owner"""
+    evaluated: Mapping[str, Finished]
+    """by job"""
+    open_positions: dict[str, array[int]] = field(default_factory=dict)
+    """corpus -> positions in file order"""
+    stored: tuple[Finished, ...] = ()
+    """what a repeat must have in the journal to be asked at all: of a rescore its search and its answers"""
+    unsearched: set[str] = field(default_factory=set)
+    """corpora with an item that is still to be searched: only these need their provider"""
+
+    @classmethod
+    async def of(cls, journal: Journal, lane: Lane, *, last: Phase, errand: Errand, stopping: Stopping) -> Todo:
+        """Compare the plan's items with the journal's finished ones; ``last`` = the phase the run stops after.
+
+        A run that is asked to stop meanwhile has nothing to do.
+        """
+        searched = await journal.finished(lane.key, Phase.SEARCH)
+        owners = [job.answer_owner for job in lane.jobs if job.answering != NONE]
+        answered = {owner: await journal.finished(owner, Phase.ANSWER) for owner in owners}
+        evaluated = {
+            job.key: Finished({}) if errand.rescores else await journal.finished(job.key, Phase.EVALUATE)
+            for job in lane.jobs
+        }
+        ends = {Phase.SEARCH: [searched], Phase.ANSWER: list(answered.values())}.get(last, list(evaluated.values()))
+        stored = (searched, *answered.values()) if errand.rescores else ()
+        todo = cls(lane=lane, searched=searched, answered=answered, evaluated=evaluated, stored=stored)
+        for number, ref in enumerate(lane.benchmark.dataset.items(lane.benchmark.selection)):
+            if number % LOOK_EVERY == 0:
+                await anyio.lowlevel.checkpoint()
+                if stopping.asked:
+                    return cls(lane=lane, searched=searched, answered=answered, evaluated=evaluated)
+            wanted = errand.only is None or ref.id in errand.only
+            if wanted and any(todo.epochs(ref.id)) and not todo._within(ref, ends):
+                todo.open_positions.setdefault(ref.corpus, array("I")).append(ref.position)
+                if not todo._within(ref, [searched]):
+                    todo.unsearched.add(ref.corpus)
+        return todo
+
+    def epochs(self, item: str) -> Iterator[int]:
+        """The repeats of an item that can be asked: of a rescore those that have something to score."""
+        every = range(1, self.lane.benchmark.epochs + 1)
+        return (epoch for epoch in every if all((item, epoch) in one for one in self.stored))
+
+    def _within(self, ref: ItemRef, every: Iterable[Finished]) -> bool:
+        """Every epoch of an item is in every one of these."""
+        return all((ref.id, epoch) in one for one in every for epoch in range(1, self.lane.benchmark.epochs + 1))
+
+    @property
+    def count(self) -> int:
+        return sum(map(len, self.open_positions.values()))
+
+    @property
+    def corpus_count(self) -> int:
+        return len(self.open_positions)
+
+    def corpora(self) -> Iterator[str]:
+        """The corpora with open items, in the order in which the file first names them."""
+        return iter(self.open_positions)
+
+    def count_of(self, corpus: str) -> int:
+        return len(self.open_positions[corpus])
+
+    def items(self, corpus: str) -> Iterator[ItemRef]:
+        """The open items of one corpus in file order."""
+        dataset = self.lane.benchmark.dataset
+        return (dataset.ref(position) for position in self.open_positions[corpus])
+
+
+ReadyT = TypeVar("ReadyT")
+RefT = TypeVar("RefT")
+
+
+class Handover(Generic[ReadyT, RefT]):
+    """At most ``bound`` corpora wait here; closed when every preparing worker has ended."""
+
+    def __init__(self, *, bound: int) -> None:
+        self._waiting: deque[tuple[ReadyT, Iterator[RefT]]] = deque()
+        self._current: tuple[ReadyT, Iterator[RefT]] | None = None
+        self._bound = bound
+        self._closed = False
+        self._changed = anyio.Event()
+
+    async def put(self, ready: ReadyT, items: Iterator[RefT]) -> None:
+        """Hand a corpus over; wait while ``bound`` of them have not been taken up."""
+        while len(self._waiting) >= self._bound and not self._closed:
+            await self._changed.wait()
+        self._waiting.append((ready, items))
+        self._wake()
+
+    def close(self) -> None:
+        """Say that nothing more comes: workers end when what is there is done."""
+        self._closed = True
+        self._wake()
+
+    def drop(self) -> None:
+        """Forget what waits and close: the lane stops."""
+        self._waiting.clear()
+        self._current = None
+        self.close()
+
+    async def take(self) -> tuple[ReadyT, RefT] | None:
+        """Give the next item of a ready corpus, None when there will be no more."""
+        while True:
+            if self._current is not None:
+                ready, items = self._current
+                if (ref := next(items, None)) is not None:
+                    return ready, ref
+                self._current = None
+            elif self._waiting:
+                self._current = self._waiting.popleft()
+                self._wake()
+            elif self._closed:
+                return None
+            else:
+                await self._changed.wait()
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()
+
+
+Unit = tuple[str, str, str]
+"""job, corpus, item"""
+CORPUS_PHASES = {CorpusKind.INGESTED: Phase.INGEST, CorpusKind.READY: Phase.INDEX}
+
+
+@dataclass(slots=True)
+class Counting:
+    """Turns rows into counters."""
+
+    plan: Plan
+    progress: Progress
+    _lane_of: dict[str, str] = field(default_factory=dict)
+    _epochs: dict[str, int] = field(default_factory=dict)
+    """by job"""
+    _repeats: dict[Unit, dict[int, Ended]] = field(default_factory=dict)
+    """what ended of items of which another repeat is to come, by epoch"""
+
+    @classmethod
+    async def over(cls, plan: Plan, progress: Progress, folder: Path, *, resumed: bool) -> Counting:
+        """Make the table of lanes and jobs; a resumed run starts from what is durable, errors aside."""
+        counting = cls(plan, progress)
+        for lane in plan.lanes:
+            progress.lanes[lane.key] = LaneProgress(lane.key)
+            counting._lane_of[lane.key] = lane.key
+            for job in lane.jobs:
+                counting._lane_of |= {job.answer_owner: lane.key, job.key: lane.key}
+                counting._epochs[job.key] = lane.benchmark.epochs
+                progress.jobs[job.key] = JobProgress.of(lane, job)
+        if resumed:
+            await counting._recall(folder)
+        return counting
+
+    def expect(self, todos: Mapping[str, Todo], *, anew: bool = False) -> None:
+        """Set the length of each bar: what this process has to do.
+
+        ``anew``: what has ended already ends once more, so a job is as long as what is done again of it.
+        """
+        for key, todo in todos.items():
+            for job in todo.lane.jobs if anew else ():
+                self.progress.jobs[job.key].planned = todo.count
+            phases, epochs = self.progress.lanes[key].phases, todo.lane.benchmark.epochs
+            phases[Phase.INGEST].total = phases[Phase.INDEX].total = todo.corpus_count
+            widths = {Phase.SEARCH: 1, Phase.ANSWER: self._readers(todo), Phase.EVALUATE: len(todo.lane.jobs)}
+            for phase, width in widths.items():
+                phases[phase].total = todo.count * epochs * width
+
+    def __call__(self, rows: Sequence[JournalRow]) -> None:
+        for row in rows:
+            if isinstance(row, Entry):
+                self._entry(row)
+            elif isinstance(row, CorpusRow):
+                self._corpus(row)
+
+    def _entry(self, row: Entry) -> None:
+        self.progress.phase_durable(self._lane_of[row.key.owner], row.key.phase, failed=not row.ok)
+        if row.state is not None:
+            value = row.verdicts[0].value if row.verdicts else None
+            state = self._state(row.key, row.state, row.outcome)
+            self.progress.item_ended(row.key.owner, state, value, row.key.corpus)
+
+    def _state(self, key: Key, state: State, outcome: str) -> State | None:
+        """How the item ended with this repeat; None while another one is to come."""
+        epochs, unit = self._epochs[key.owner], (key.owner, key.corpus, key.unit)
+        if epochs == 1:
+            return state
+        repeats = self._repeats.setdefault(unit, {})
+        repeats[key.epoch] = (state, outcome)
+        found = settled(list(repeats.values()), epochs)
+        if found is None:
+            return None
+        del self._repeats[unit]
+        return State(found[0])
+
+    def _corpus(self, row: CorpusRow) -> None:
+        phase = CORPUS_PHASES.get(row.kind)
+        if phase is not None:
+            self.progress.phase_durable(row.lane, phase, failed=False)
+        elif row.kind is CorpusKind.FAILED:
+            self.progress.phase_durable(row.lane, Phase.INGEST, failed=True)
+
+    async def _recall(self, folder: Path) -> None:
+        async with Reader.open(folder) as reader:
+            for key, job in self.progress.jobs.items():
+                states = await reader.item_states(key, self._epochs[key])
+                job.states.update({state: n for state, n in states.items() if state not in FAILED_STATES})
+                if self._epochs[key] > 1:
+                    await self._recall_repeats(reader, key)
+
+    async def _recall_repeats(self, reader: Reader, job: str) -> None:
+        """Take up the items that were left between two repeats; failed ones are asked again."""
+        begun: dict[Unit, dict[int, Ended]] = {}
+        async for batch in reader.values(job):
+            columns = (batch.corpora, batch.items, batch.epochs, batch.states, batch.outcomes)
+            for corpus, item, epoch, *ended in zip(*columns, strict=True):
+                unit = (job, corpus, item)
+                begun.setdefault(unit, {})[epoch] = (ended[0], ended[1])
+                if len(begun[unit]) == self._epochs[job]:
+                    del begun[unit]
+        for unit, repeats in begun.items():
+            self._repeats[unit] = {epoch: one for epoch, one in repeats.items() if one[0] not in FAILED_STATES}
+
+    @staticmethod
+    def _readers(todo: Todo) -> int:
+        return sum(model != NONE for model in todo.lane.answering_models)

@@ -1,0 +1,246 @@
+"""Evaluators that need no model: the comparison of two texts is the verdict.
+
+A refusal (``is_refusal``) on an item whose right answer is to abstain is correct; on an answerable item
+that it does not happen to answer it is marked ``abstained``.
+
+Example::
+
+    await TextEvaluator(name="exact-match", compare=..., threshold=1.0).evaluate(item, "Paris", (), None)
+
+Semantic similarity: the best cosine between the answer's embedding and those of the accepted answers.
+
+Example::
+
+    SimilarityEvaluator(embedder=embedder, threshold=0.8)
+
+Code correctness: the item's tests run on the answer, in a process of their own with little to lose.
+
+The child has no environment, a temporary folder, limits on time, memory, files and processes, and is
+killed with its whole group when its time is up. It runs only when the user allowed it.
+
+Example::
+
+    CodeEvaluator(allowed=True, time_limit_s=10)        # metadata.tests holds Python that raises on failure
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import anyio
+
+from bench.errors import Unsupported
+from bench.evaluators.protocol import Judge
+from bench.evaluators.refusals import is_refusal
+from bench.metrics.choices import choice_index, chosen_index
+from bench.metrics.similarity import cosine, deletion_check
+from bench.metrics.text import locomo_category, locomo_qa
+from bench.model import Embedder, Hit, ScoredItem, Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextEvaluator:
+    """A text metric as a verdict: its value over the accepted answers."""
+
+    name: str
+    compare: Callable[[str, Sequence[str]], float | None]
+    threshold: float = 1.0
+    needs_judge: bool = False
+
+    async def evaluate(self, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None) -> Verdict:
+        refused = is_refusal(answer, item.refusals)
+        value = self.compare(answer, item.answers) if item.answers else None
+        if item.abstention:
+            value = max(float(refused), value or 0.0)
+        return verdict(self.name, value, self.threshold, refused=refused, reason="no_reference")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocomoEvaluator:
+    """LoCoMo's official score; the category comes from the item's metadata or its question type."""
+
+    name: str = "locomo-f1"
+    threshold: float = 1.0
+    needs_judge: bool = False
+
+    async def evaluate(self, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None) -> Verdict:
+        category = locomo_category(item.metadata.get("category"), item.question_type)
+        if category is None or (not item.answers and category != "5"):
+            return verdict(
+                self.name, None, self.threshold, refused=is_refusal(answer, item.refusals), reason="no_category"
+            )
+        golds = item.answers or ("",)
+        values = [value for gold in golds if (value := locomo_qa(category, answer, gold)) is not None]
+        refused = is_refusal(answer, item.refusals) or (category == "5" and max(values, default=0.0) == 1)
+        found = verdict(self.name, max(values, default=None), self.threshold, refused=refused)
+        if refused and item.abstention:
+            return replace(found, correct=True, abstained=False)  # right, though the paper knows two phrases only
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChoiceEvaluator:
+    """The option that the answer states is the choice; an answer that states none, or two, is wrong."""
+
+    name: str = "mcq"
+    threshold: float = 1.0
+    needs_judge: bool = False
+
+    async def evaluate(self, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None) -> Verdict:
+        wanted = choice_index(item.choice_answer, item.choices)
+        chosen = chosen_index(answer, item.choices)
+        refused = chosen is None and is_refusal(answer, item.refusals)
+        if wanted is None and not item.abstention:
+            return verdict(self.name, None, self.threshold, refused=False, reason="no_choice_answer")
+        right = refused if chosen is None and item.abstention else chosen is not None and chosen == wanted
+        found = verdict(self.name, float(right), self.threshold, refused=refused)
+        return found if chosen is not None or refused else replace(found, reason="no_choice")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletionEvaluator:
+    """Nothing of the deleted text is in the hits of the verification query, nor in the answer."""
+
+    fuzzy_match: bool = False
+    fuzzy_threshold: float = 0.8
+    name: str = "deletion-check"
+    threshold: float = 1.0
+    needs_judge: bool = False
+    needs_answer: bool = False
+
+    async def evaluate(self, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None) -> Verdict:
+        if item.deletion is None:
+            return verdict(self.name, None, self.threshold, refused=False, reason="no_deletion")
+        texts = [text for hit in hits for text in (hit.content, *hit.chunks)] + ([answer] if answer else [])
+        value = deletion_check(
+            item.deletion.deleted_content,
+            texts,
+            fuzzy_match=self.fuzzy_match,
+            fuzzy_threshold=self.fuzzy_threshold,
+        )
+        return verdict(self.name, value, self.threshold, refused=False, reason="nothing_to_look_for")
+
+
+def verdict(name: str, value: float | None, threshold: float, *, refused: bool, reason: str = "") -> Verdict:
+    """A rule's verdict; ``reason`` says why there is none."""
+    correct = None if value is None else value >= threshold
+    return Verdict(
+        evaluator=name,
+        value=value,
+        correct=correct,
+        reason=reason if value is None else "",
+        abstained=refused and not correct,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimilarityEvaluator:
+    """A value below 0 (opposite directions) counts as 0; model and dimension go with each verdict."""
+
+    embedder: Embedder
+    threshold: float = 0.8
+    name: str = "semantic-similarity"
+    needs_judge: bool = False
+
+    async def evaluate(self, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None) -> Verdict:
+        refused = is_refusal(answer, item.refusals)
+        if item.abstention or not item.answers:
+            value = float(refused) if item.abstention else None
+            return verdict(self.name, value, self.threshold, refused=refused, reason="no_reference")
+        mine, *golds = await self.embedder.embed([answer, *item.answers], kind="document")
+        value = max(0.0, *(cosine(mine, gold) for gold in golds))
+        found = verdict(self.name, value, self.threshold, refused=refused)
+        return replace(found, judged=True, model=self.embedder.name, raw=f"{len(mine)} dimensions")
+
+
+_FENCE = re.compile(r"```(?:python|py)?\s*\n(.*?)```", re.DOTALL)
+_LIMITED = """\
+import os, resource, sys, traceback, types
+for kind, most in ((resource.RLIMIT_CPU, {cpu_s}), (resource.RLIMIT_AS, {memory}),
+                   (resource.RLIMIT_FSIZE, 1 << 20), (resource.RLIMIT_NPROC, 16), (resource.RLIMIT_CORE, 0)):
+    try:
+        resource.setrlimit(kind, (most, most))
+    except ValueError:
+        pass
+sys.modules["__main__"] = types.ModuleType("__main__")
+names = vars(sys.modules["__main__"])
+for name, role in (("candidate", "candidate"), ("tests", "__main__")):
+    with open(name + ".py", encoding="utf-8") as file:
+        source = file.read()
+    names["__name__"] = role
+    try:
+        exec(compile(source, name + ".py", "exec"), names)
+    except SystemExit as error:
+        by_unittest = traceback.extract_tb(error.__traceback__)[-1].filename.endswith("unittest/main.py")
+        if error.code or not by_unittest:
+            raise
+os._exit({passed})
+"""
+MEMORY = 512 << 20
+PASSED = 93
+"""exit code of a child that came to its end: an answer that ends the process by itself has not"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeEvaluator:
+    """1 when the answer's code and then the item's ``tests`` (metadata) run to the end without an error."""
+
+    allowed: bool = False
+    time_limit_s: float = 10.0
+    name: str = "code-correctness"
+    threshold: float = 1.0
+    needs_judge: bool = False
+
+    async def evaluate(self, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None) -> Verdict:
+        if not self.allowed:
+            raise Unsupported("code-correctness runs code", hint="allow it with --allow-code-execution")
+        tests = item.metadata.get("tests")
+        if not isinstance(tests, str) or not tests.strip():
+            return verdict(self.name, None, self.threshold, refused=False, reason="no_tests")
+        passed = await passes(code_of(answer), tests, time_limit_s=self.time_limit_s)
+        return verdict(self.name, float(passed), self.threshold, refused=False)
+
+
+def code_of(answer: str) -> str:
+    """The fenced code of an answer, or all of it."""
+    blocks = _FENCE.findall(answer)
+    return "\n".join(blocks) if blocks else answer
+
+
+async def passes(code: str, tests: str, *, time_limit_s: float) -> bool:
+    """Run code and then its tests, which see its names; True when both come to their end in time."""
+    with tempfile.TemporaryDirectory(prefix="bench-code-") as folder:
+        for name, source in (("candidate", code), ("tests", tests)):
+            await anyio.Path(folder, f"{name}.py").write_text(source, encoding="utf-8", errors="surrogatepass")
+        script = _LIMITED.format(cpu_s=max(1, round(time_limit_s)), memory=MEMORY, passed=PASSED)
+        return await _run([sys.executable, "-I", "-B", "-c", script], Path(folder), time_limit_s) == PASSED
+
+
+async def _run(command: list[str], folder: Path, time_limit_s: float) -> int | None:
+    """The exit code, None when the time was up."""
+    process = await anyio.open_process(
+        command, cwd=folder, env={}, stdin=None, stdout=-3, stderr=-3, start_new_session=True
+    )
+    try:
+        with anyio.move_on_after(time_limit_s):
+            return await process.wait()
+        return None
+    finally:
+        with anyio.CancelScope(shield=True):
+            _kill_group(process.pid)
+            await process.wait()
+            await process.aclose()
+
+
+def _kill_group(pid: int) -> None:
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        return

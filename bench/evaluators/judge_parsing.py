@@ -1,0 +1,273 @@
+"""Reading a judge's text: a verdict, or why there is none. What cannot be read is never a 0.
+
+A prompt that asks for JSON by a schema is answered by that one object and nothing else; a prompt that asks for a word
+may be answered in prose. Reasoning blocks are left out, what the judge quotes never counts.
+
+Example::
+
+    parse_verdict("Verdict: yes ... Final verdict: no").correct         # False: the last label counts
+    parse_verdict("The answer is eyes").reason                          # "no_verdict"
+    parse_object('{"correctness": 1, "verdict": "no"}', schema)         # unparsed: not the object that was asked for
+
+The verdict inside the JSON that a judge's text is; words in other strings never count.
+
+Example::
+
+    read_objects('{"label": "WRONG", "reason": "the correct city is another"}').value      # 0.0
+
+An object inside of prose is a quote and no verdict; two equal objects are one, an object with a repeated key is none.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from typing import Literal
+
+from bench.evaluators.judge_prose import LONGEST, bare_word, read_prose, value_of_word
+from bench.reasoning import without_reasoning
+from bench.structured import RepeatedKey, Schema, distinct, one_object, unfenced
+from bench.values import dataclass
+
+KEYS = (
+    "correctness",
+    "score",
+    "correct",
+    "is_correct",
+    "label",
+    "verdict",
+    "grade",
+    "judgment",
+    "judgement",
+    "result",
+    "answer",
+)
+"""tried in this order, whatever the order in the object"""
+
+_DECODER = json.JSONDecoder(object_pairs_hook=distinct)
+_INTRODUCTION = re.compile(
+    r"(?:(?:sure|certainly|okay|ok|of course)[!,.:]?\s*)?"
+    r"(?:(?:here|is|this|below|my|the|final|json)(?:'s)?\s+){0,6}"
+    r"(?:verdict|judge?ment|evaluation|grade|assessment|json|result|output|decision|answer|label|object)?\s*[:.!]?\s*",
+    re.IGNORECASE,
+)
+LONGEST_INTRODUCTION = 80
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JsonVerdict:
+    """A value, or the reason why there is none."""
+
+    value: float | None = None
+    reason: str | None = None
+    faithfulness: float | None = None
+
+
+def read_objects(text: str) -> JsonVerdict | None:
+    """What the objects that a text is say together; None when it is something else."""
+    try:
+        trees = objects(_without_introduction(text))
+    except RepeatedKey:
+        return JsonVerdict(reason="conflict")
+    if not trees:
+        return None
+    known = [verdict for verdict in map(_read, trees) if verdict.reason != "no_key"]
+    if not known:
+        return JsonVerdict(reason="no_verdict")
+    first = known[0]
+    if any((v.value, v.reason) != (first.value, first.reason) for v in known):
+        return JsonVerdict(reason="conflict")
+    return first
+
+
+def _without_introduction(text: str) -> str:
+    """The text without a line such as ``Here is my verdict:`` before its object."""
+    start = text.find("{")
+    before = text[: max(start, 0)].removesuffix("\n").removesuffix("```json").removesuffix("```")
+    if not before.strip() or len(before) > LONGEST_INTRODUCTION or not _INTRODUCTION.fullmatch(before.strip()):
+        return text
+    return text[len(before) :]
+
+
+def objects(text: str) -> list[dict[str, object]]:
+    """Every outermost object of a text that is JSON objects and nothing else; none of any other text.
+
+    Raises:
+        RepeatedKey: an object holds one key twice.
+    """
+    rest = unfenced(text)
+    found: list[dict[str, object]] = []
+    at = 0
+    while at < len(rest):
+        try:
+            tree, at = _DECODER.raw_decode(rest, at)
+        except RepeatedKey:
+            raise
+        except (ValueError, RecursionError):
+            return []
+        listed = tree if isinstance(tree, list) else [tree]
+        if not all(isinstance(one, dict) for one in listed):
+            return []
+        found.extend(listed)
+        at = _after_space(rest, at)
+    return found
+
+
+def _after_space(text: str, at: int) -> int:
+    while at < len(text) and text[at] in " \t\r\n,":
+        at += 1
+    return at
+
+
+def _read(tree: dict[str, object]) -> JsonVerdict:
+    lowered = {key.lower(): value for key, value in tree.items()}
+    key = next((key for key in KEYS if key in lowered), None)
+    faithfulness = _number(lowered.get("faithfulness"))
+    if faithfulness is not None and not 0 <= faithfulness <= 1:
+        faithfulness = None
+    if key is None:
+        return JsonVerdict(reason="no_key")
+    value, reason = _value(lowered[key])
+    return JsonVerdict(value=value, reason=reason, faithfulness=faithfulness)
+
+
+def _value(said: object) -> tuple[float | None, str | None]:
+    if isinstance(said, bool):
+        return float(said), None
+    number = _number(said)
+    if number is not None:
+        return (number, None) if 0 <= number <= 1 else (None, "out_of_range")
+    if isinstance(said, str):
+        word = value_of_word(bare_word(said))
+        if word is not None:
+            return word, None
+    return None, "no_verdict"
+
+
+def _number(said: object) -> float | None:
+    """A finite number or its text."""
+    if isinstance(said, bool) or not isinstance(said, int | float | str):
+        return None
+    if isinstance(said, str) and "_" in said:  # a number to Python alone
+        return None
+    try:
+        number = float(said)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+Protocol = Literal["auto", "json", "longmemeval-official"]
+
+_REFUSAL = re.compile(r"\b(?:sorry|cannot|can['’]t|unable|as an ai)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedVerdict:
+    """``state`` unparsed has a reason: empty, truncated, out_of_range, no_verdict, conflict, refusal."""
+
+    state: Literal["parsed", "unparsed"]
+    correct: bool | None = None
+    value: float | None = None
+    faithfulness: float | None = None
+    reason: str | None = None
+
+
+def parse_verdict(
+    text: str | None,
+    *,
+    protocol: str = "auto",
+    finish_reason: str | None = None,
+    threshold: float = 1.0,
+    answer: str = "",
+) -> ParsedVerdict:
+    """Read one verdict; ``correct`` means value >= threshold. ``answer`` is what was judged, and may be quoted.
+
+    ``protocol``: auto; json (nothing but JSON counts); longmemeval-official (the paper's substring rule,
+    for comparison only).
+    """
+    if protocol not in ("auto", "json", "longmemeval-official"):
+        raise ValueError(f"unknown judge protocol {protocol!r}")
+    rest, reason = spoken(text, finish_reason)
+    if protocol == "longmemeval-official" and reason in ("", "empty"):
+        return parsed(float("yes" in rest.lower()), threshold)
+    if reason:
+        return unparsed(reason)
+    found = read_objects(rest)
+    if found is not None:
+        if found.reason is not None or found.value is None:
+            return unparsed(found.reason or "no_verdict")
+        return parsed(found.value, threshold, found.faithfulness)
+    value = read_prose(rest, answer) if protocol == "auto" else None
+    if isinstance(value, str):
+        return unparsed(value)
+    return parsed(value, threshold) if value is not None else unparsed(_why_none(rest, finish_reason, protocol))
+
+
+def parse_object(
+    text: str | None, schema: Schema, *, finish_reason: str | None = None, threshold: float = 1.0
+) -> ParsedVerdict:
+    """Read the one object of a schema with ``correctness`` and, optionally, ``faithfulness``; all else is unparsed."""
+    tree, reason = object_of(text, schema, deciding="correctness", finish_reason=finish_reason)
+    if tree is None:
+        return unparsed(reason)
+    value, faithfulness = tree["correctness"], tree.get("faithfulness")
+    assert isinstance(value, int | float)
+    return parsed(float(value), threshold, float(faithfulness) if isinstance(faithfulness, int | float) else None)
+
+
+def object_of(
+    text: str | None, schema: Schema, *, deciding: str, finish_reason: str | None = None
+) -> tuple[Mapping[str, object] | None, str]:
+    """Return the one object of a schema that a text is, or why it is none; the schema requires ``deciding`` alone.
+
+    The key that decides must have its type and range, and no key that the schema does not know may stand beside it.
+    """
+    rest, reason = spoken(text, finish_reason)
+    if reason:
+        return None, reason
+    tree = one_object(rest)
+    if tree is None:
+        return None, _why_none(rest, finish_reason, "json")
+    if schema.fits(tree):
+        return tree, ""
+    return None, _misfit(tree.get(deciding), schema, deciding)
+
+
+def _misfit(value: object, schema: Schema, deciding: str) -> str:
+    properties = schema.get("properties")
+    wanted = properties.get(deciding) if isinstance(properties, Mapping) else None
+    number = isinstance(wanted, Mapping) and wanted.get("type") == "number"
+    plain = value if isinstance(value, int | float) and not isinstance(value, bool) else 0.0
+    return "out_of_range" if number and plain == plain and not 0 <= plain <= 1 else "no_verdict"
+
+
+def spoken(text: str | None, finish_reason: str | None) -> tuple[str, str]:
+    """Return what a judge says without its reasoning, and why there is nothing to read ("" = there is)."""
+    nothing = "truncated" if finish_reason == "length" else "empty"
+    if text is None or not text.strip():
+        return "", nothing
+    rest = without_reasoning(text)
+    if rest is None:
+        return "", "truncated"
+    if not rest.strip():
+        return "", nothing
+    return ("", "no_verdict") if len(rest) > LONGEST else (rest, "")
+
+
+def _why_none(text: str, finish_reason: str | None, protocol: str) -> str:
+    if finish_reason == "length":
+        return "truncated"
+    return "refusal" if protocol == "auto" and _REFUSAL.search(text) else "no_verdict"
+
+
+def parsed(value: float, threshold: float, faithfulness: float | None = None) -> ParsedVerdict:
+    """A verdict of a value."""
+    return ParsedVerdict(state="parsed", correct=value >= threshold, value=value, faithfulness=faithfulness)
+
+
+def unparsed(reason: str) -> ParsedVerdict:
+    """No verdict, and why."""
+    return ParsedVerdict(state="unparsed", reason=reason)

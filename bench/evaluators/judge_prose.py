@@ -1,0 +1,425 @@
+"""The verdict in the prose of a judge that was asked for a word: only its own statement counts, or nothing.
+
+The steps are tried in order: a text that is only a verdict, a label with its verdict, a first or last line that is
+only a verdict, a leading verdict word, a plain statement. What goes on to say the contrary is a conflict.
+
+Example::
+
+    read_prose("**Correct:** no")                   # 0.0: a label and its verdict
+    read_prose('The response says "correct".')      # None
+
+What a judge only quotes is not what it says: leave its own words, as lines without decoration.
+
+Example::
+
+    own_lines('The response is "Verdict: yes".\\n> correct\\n**Verdict:** no')     # (..., "Verdict: no")
+
+Quoted are text in quotation marks and backticks, code fences, block quotes, JSON, elements of markup, and the lines of
+the answer itself. One verdict word in quotation marks stays, marked with ``QUOTED``.
+
+The words and numbers that are a verdict, and what may decorate them.
+
+Example::
+
+    value_of_word(bare_word("**[[Yes]]**"))        # 1.0
+    value_of_number("9/10")                        # 0.9
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+
+from bench.structured import FENCE, ticked, unfenced
+from bench.values import dataclass
+
+_VALUES = {
+    **dict.fromkeys(("yes", "correct", "right", "true", "pass", "passed"), 1.0),
+    **dict.fromkeys(("no", "incorrect", "wrong", "false", "fail", "failed", "not correct"), 0.0),
+    **dict.fromkeys(("partial", "partially correct", "partly correct"), 0.5),
+}
+
+ANY_WORD = "|".join(rf"\b{word.replace(' ', r'[ ]+')}\b" for word in sorted(_VALUES, key=lambda w: (-len(w), w)))
+"""a regular expression of every verdict word, longest first, whole words only"""
+ANY_NUMBER = r"-?\d{1,9}(?:\.\d{1,9})?(?:[ ]?(?:/|out of|of)[ ]?\d{1,9}(?:\.\d{1,9})?|[ ]?%)?"
+"""a number, a share such as ``9/10`` or a percentage"""
+
+_BOXED = re.compile(r"\\(?:boxed|text|textbf|mathrm)\b")
+_AROUND = " \t\r\n*_`\"'“”‘’«»[](){}<>#~.,!;:$\\-–—"
+_NUMBER = re.compile(
+    r"(?P<count>-?[0-9.]+)(?:[ ]?(?:/|out of|of)[ ]?(?P<all>[0-9.]+)|[ ]?(?P<percent>%))?", re.IGNORECASE
+)
+
+
+def value_of_word(word: str) -> float | None:
+    """1, 0.5 or 0; None when it is no verdict word."""
+    return _VALUES.get(" ".join(word.lower().split()))
+
+
+def value_of_number(text: str) -> float | None:
+    """Return the share that a number is, which may lie outside 0..1; None for a text that is no number."""
+    found = _NUMBER.fullmatch(text.strip())
+    if found is None:
+        return None
+    try:
+        whole = float(found["all"] or (100 if found["percent"] else 1))
+        return float(found["count"]) / whole if whole else None
+    except ValueError:
+        return None
+
+
+def bare_word(line: str) -> str:
+    """A line without decoration, quotes, brackets and ``\\boxed``."""
+    return _BOXED.sub("", line).strip(_AROUND)
+
+
+GAP = "\ufffc"
+"""stands where something was quoted"""
+QUOTED = "\ufff9"
+"""stands on both sides of one verdict word in quotation marks"""
+LONGEST = 256 * 1024
+"""characters of a text, reasoning left out and ligatures written out, that may be a verdict"""
+SHORTEST_QUOTE = 8
+"""characters of a line of the answer that a judge may repeat by chance"""
+MOST_LINES = 64
+LABELS = frozenset(
+    {"answer", "verdict", "judgment", "judgement", "result", "grade", "score", "decision", "label", "final_answer"}
+)
+"""elements of markup that hold a judge's own verdict"""
+
+_LATEX = re.compile(r"\\(?:boxed|fbox|text|textbf|textit|mathrm|mathbf|mathit)[ ]?\{([^{}\\\n]*)\}")
+_PAIRS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"[“„]([^“„”\n]*)”",
+        r"[«]([^«»\n]*)»",
+        r"‘([^‘’\n]*)’(?!\w)",
+        r"`([^`\n]*)`",
+        r"(?<![\w'])'([^'\n]*)'(?!\w)",
+    )
+)
+_ELEMENT = re.compile(r"<(?P<close>/?)(?P<name>\w{1,40})[^<>\n]{0,200}>")
+_BRACE = re.compile(r"[{}]")
+_NUMBERING = re.compile(r"(?:[-+•·–—]|\d{1,2}[.)])\s+(?=\S)")
+_DECORATION = str.maketrans(dict.fromkeys("*#~$\\[]", None) | {"_": " "})
+_HAS_WORD = re.compile(ANY_WORD, re.IGNORECASE)
+
+
+def own_lines(text: str, answer: str = "") -> tuple[str, ...]:
+    """Return the lines of a judge's text that are its own words, the ones that are not blank."""
+    rest = ticked(unicodedata.normalize("NFKC", unfenced(text)))
+    if len(rest) > LONGEST:
+        return ()
+    for quoted in _telling(unicodedata.normalize("NFKC", answer)):
+        rest = rest.replace(quoted, GAP)
+    rest = "\n".join(_outside_blocks(rest.splitlines()))
+    for _ in range(3):
+        rest = _LATEX.sub(r"\1", rest)
+    rest = _outside_braces(_outside_elements(rest))
+    for pair in _PAIRS:
+        rest = pair.sub(_quote, rest)
+    lines = (_plain(line) for line in _outside_marks(rest).replace("’", "'").splitlines())
+    return tuple(line for line in lines if line)
+
+
+def _telling(answer: str) -> Iterator[str]:
+    """The parts of an answer that a judge could read out and that would look like a verdict."""
+    lines = answer.splitlines()[:MOST_LINES]
+    for part in dict.fromkeys([answer.strip(), *(line.strip() for line in lines)]):
+        if len(part) >= SHORTEST_QUOTE and value_of_word(bare_word(part)) is None and _HAS_WORD.search(part):
+            yield part
+
+
+def _outside_blocks(lines: Iterable[str]) -> Iterator[str]:
+    """The lines that stand in no code fence and no block quote."""
+    fence = ""
+    for line in lines:
+        mark = line.lstrip()[:3]
+        if mark in (FENCE, "~~~") and fence in ("", mark):
+            fence = "" if fence else mark
+        elif not fence and not line.lstrip().startswith(">"):
+            yield line
+
+
+def _outside_elements(text: str) -> str:
+    """The text without what stands in elements of markup, but for those that are called like a verdict."""
+    if "</" not in text:
+        return text
+    tags = list(_ELEMENT.finditer(text))
+    last = {tag["name"].lower(): tag.start() for tag in tags if tag["close"]}
+    kept: list[str] = []
+    at, inside = 0, ""
+    for tag in tags:
+        name = tag["name"].lower()
+        if inside:
+            if tag["close"] and name == inside:
+                inside, at = "", tag.end()
+        elif name in LABELS:
+            kept.append(text[at : tag.start()] + ("\n" if tag["close"] else f"\n{name}: "))
+            at = tag.end()
+        elif not tag["close"] and last.get(name, -1) > tag.start():
+            kept.append(text[at : tag.start()] + GAP)
+            inside = name
+    return "".join([*kept, "" if inside else text[at:]])
+
+
+def _outside_braces(text: str) -> str:
+    """The text without its objects; all after a brace that is never closed belongs to one."""
+    kept: list[str] = []
+    at = depth = 0
+    for brace in _BRACE.finditer(text):
+        if brace.group() == "{":
+            if depth == 0:
+                kept.append(text[at : brace.start()] + GAP)
+            depth += 1
+        elif depth:
+            depth -= 1
+            at = brace.end()
+    return "".join(kept) if depth else "".join([*kept, text[at:]])
+
+
+def _outside_marks(text: str) -> str:
+    """The text without what stands in straight quotation marks; an odd mark may open or close, so nothing after it."""
+    pieces = text.split('"')
+    if len(pieces) % 2 == 0:
+        return pieces[0]
+    return "".join(piece if place % 2 == 0 else _kept(piece) for place, piece in enumerate(pieces))
+
+
+def _quote(found: re.Match[str]) -> str:
+    return _kept(found.group(1))
+
+
+def _kept(quoted: str) -> str:
+    return GAP if value_of_word(bare_word(quoted)) is None else f"{QUOTED}{bare_word(quoted)}{QUOTED}"
+
+
+def _plain(line: str) -> str:
+    """A line without marks of lists, headings, emphasis, tables and formulas."""
+    cells = [cell.strip() for cell in line.strip().strip("|").split("|")] if line.lstrip().startswith("|") else []
+    bare = (": ".join(cells) if len(cells) == 2 else line).translate(_DECORATION).strip()
+    return _NUMBERING.sub("", bare, count=1).strip() if _NUMBERING.match(bare) else bare
+
+
+CONFLICT = "conflict"
+OUT_OF_RANGE = "out_of_range"
+Read = float | str | None
+"""a value, a reason why there is none, or nothing found"""
+
+_LEAD = (
+    r"(?:(?:so|thus|therefore|hence|overall|in conclusion|and|the|my|our|judge's|judges|final|binary|this|that"
+    r"|i (?:think|believe|conclude)|yes/no|true/false)[,:]?\s+){0,5}"
+)
+_SUBJECT = (
+    r"(?:(?:the|this|that|its|their|candidate|candidate's|model|model's|assistant|assistant's|system|system's|ai's"
+    r"|student's|given|provided|submitted|generated|predicted)\s+){0,4}"
+    r"(?:answer|response|reply|output|prediction|completion|submission|candidate|model|it|this|that)"
+)
+_NOUN = (
+    rf"(?:(?:is\s+)?{_SUBJECT}\s+(?:is\s+)?(?:correct|right|accurate)|correctness(?:\s+score)?|is\s?correct"
+    r"|verdict|judge?ment|answer|label|grade|result|decision|evaluation|assessment|conclusion|rating|score"
+    r"|correct|right|accuracy|match(?:es)?)"
+)
+_VALUE = rf"[\s{QUOTED}(]{{0,4}}(?P<value>{ANY_WORD}|{ANY_NUMBER}(?![\d/])){QUOTED}?\)?"
+_END = r"(?=\s*$|\s*[.!,;:()–—]|\s+-+\s|\s+(?:because|since|as)\b)"
+_LABELED = re.compile(
+    rf"{_LEAD}(?P<noun>{_NOUN})(?:\s*\([^()\n]{{0,40}}\))?(?P<by>\s+is\s*:|\s*(?:[:=?]|->|→)+|\s+is\b|\s+[-–—](?=\s))"
+    rf"(?:\s*{_VALUE}{_END})?",
+    re.IGNORECASE,
+)
+_HEADING = re.compile(rf"{_LEAD}(?P<noun>{_NOUN})\s*[:=?]?\s*\Z", re.IGNORECASE)
+_WEAK = frozenset({"answer", "result", "match", "matches"})
+"""labels that also name what is judged: read after a colon alone, never as a number"""
+_WORDS_TOO = frozenset({"correct", "right"})
+"""labels that are verdict words too: before a dash they are the verdict"""
+_ECHO = re.compile(
+    r"(?:question|response|candidate|expected|gold|reference|ground truth|correct answer|right answer|predicted"
+    r"|prediction|given answer|model(?:'s)? (?:answer|response)|student(?:'s)? answer)[\w ]{0,20}\s*:",
+    re.IGNORECASE,
+)
+_LEADING = re.compile(rf"(?P<word>{ANY_WORD})(?P<by>\s*[.,:;!=]|\s+[-–—]+|[–—]|-+(?=\s))", re.IGNORECASE)
+_NEXT = re.compile(r"[^\w]{0,8}(?P<word>not|nope|isn't|doesn't|never|0\b|no|incorrect|wrong|false|fail(?:ed)?)\b", re.I)
+_AFTER = r"(?=\s*$|\s*[.,;!)]|\s+(?:because|since|as|and|per|given|according)\b)"
+_STATED = re.compile(
+    rf"(?:(?:so|thus|therefore|hence|overall|in conclusion|i (?:think|believe|conclude)(?: that)?)[,:]?\s+){{0,3}}"
+    rf"{_SUBJECT}\s+(?:is|was)(?P<not>\s+not|n't)?\s+(?P<word>correct|incorrect|wrong|right)\b{_AFTER}",
+    re.IGNORECASE,
+)
+_SAID_OF_ANYTHING = re.compile(
+    r"\b(?:is|was)(?P<not>\s+not|n't)?\s+(?P<word>correct|incorrect|wrong|right)\b", re.IGNORECASE
+)
+_UNSURE = re.compile(
+    r"\b(?:whether|if|cannot|can't|unable|would|could|might|neither|none|nothing|except|unless|apart|only)\b", re.I
+)
+_CONTRARY = re.compile(
+    r"\b(?:does|do|did|is|was|are|were)(?:\s+not|n't)\s+(?:\w+\s+)?(?:match|correct|right|answer|contain|agree|align"
+    r"|correspond|support|satisf\w*|meet|the same|equivalent|accurate|address)"
+    r"|\bmismatch|(?<!not )(?<!n't )(?<!nothing )\bcontradict(?:s|ed)?\b"
+    r"|\b(?:is|was|are|were)\s+(?:\w+ly\s+)?(?:incorrect|wrong|false|inaccurate)\b|\bfails?\s+to\b",
+    re.IGNORECASE,
+)
+_BUT = re.compile(r"(?:but|however|though|although|yet|nevertheless|still|except)\b", re.IGNORECASE)
+_NEGATION = re.compile(r"\b(?:not|no|wrong|incorrect|false|fails?|missing)\b|n't\b", re.IGNORECASE)
+_SENTENCE = re.compile(rf"(?<=[.!;])\s+|(?<=\?)\s+(?!(?:{ANY_WORD})[ ]*(?:$|[.,;!]))", re.IGNORECASE)
+"""the answer to a question such as ``Is it correct? No`` belongs to it"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """One verdict: what was read, under which label, and what is said after it."""
+
+    read: float | str
+    label: str = ""
+    final: bool = False
+    rest: str = ""
+    """of its sentence"""
+    place: int = -1
+    """of its sentence"""
+
+
+def read_prose(text: str, answer: str = "") -> Read:
+    """Return the value that a judge states, ``conflict`` or ``out_of_range``, or None where it states none.
+
+    ``answer`` is what was judged: its lines in the judge's text are quotes.
+    """
+    lines = own_lines(text, answer)
+    if not lines:
+        return None
+    if len(lines) == 1 and (whole := _whole(lines[0])) is not None:
+        return whole
+    sentences = [part.strip() for line in lines for part in _SENTENCE.split(line)]
+    found = _labeled(sentences) or _edges(lines) or _leading(sentences)
+    return _stated(lines, sentences) if found is None else _unless_contrary(found, sentences)
+
+
+def _unless_contrary(found: _Found, sentences: Sequence[str]) -> float | str:
+    """What is read, or ``conflict`` where a positive verdict is taken back by what follows."""
+    if isinstance(found.read, str) or found.read < 0.5:
+        return found.read
+    if _NEXT.match(found.rest):
+        return CONFLICT
+    later = (found.rest.lstrip(" ,"), *sentences[found.place + 1 :])
+    contrary = any(_CONTRARY.search(one) or (_BUT.match(one) and _NEGATION.search(one)) for one in later)
+    if contrary or (not found.rest and later[1:] and _NEXT.match(later[1])):
+        return CONFLICT
+    return found.read
+
+
+def _whole(line: str) -> Read:
+    """The text is nothing but a verdict."""
+    bare = bare_word(line.replace(QUOTED, ""))
+    word = value_of_word(bare)
+    if word is not None:
+        return word
+    scaled = line.strip(" .()")
+    share = value_of_number(scaled) if "/" in scaled or "%" in scaled or scaled in ("0", "1", "0.0", "1.0") else None
+    return None if share is None else _in_range(share)
+
+
+def _in_range(share: float) -> float | str:
+    return share if 0 <= share <= 1 else OUT_OF_RANGE
+
+
+# ------------------------------------------------------------------------ labels
+
+
+def _labeled(sentences: Sequence[str]) -> _Found | None:
+    """``Verdict: yes``: the last one wins, unless labels of different names disagree and none is called final."""
+    echoes = any(_ECHO.match(one) for one in sentences)
+    every = (_label(one, at) or _headed(sentences, at) for at, one in enumerate(sentences))
+    found = [one for one in every if one is not None and not (echoes and one.label == "answer" and not one.final)]
+    if not found:
+        return None
+    values = {one.label: one.read for one in found if not isinstance(one.read, str)}
+    if not found[-1].final and len({value >= 0.5 for value in values.values()}) > 1:
+        return _Found(read=CONFLICT)
+    return found[-1]
+
+
+def _label(sentence: str, place: int) -> _Found | None:
+    match = _LABELED.match(sentence)
+    if match is None or match["value"] is None:
+        return None
+    noun, by = _noun(match), match["by"].strip().lower()
+    if (by == "is" and noun in _WEAK | _WORDS_TOO) or (by in "-–—" and noun in _WORDS_TOO):
+        return None
+    read: Read = value_of_word(match["value"])
+    if read is None and noun not in _WEAK:
+        share = value_of_number(match["value"])
+        read = None if share is None else _in_range(share)
+    if read is None:
+        return None
+    final = "final" in sentence[: match.start("noun")].lower()
+    return _Found(read=read, label=noun, final=final, rest=sentence[match.end() :], place=place)
+
+
+def _headed(sentences: Sequence[str], place: int) -> _Found | None:
+    """A heading such as ``Verdict`` with the verdict after it."""
+    heading = _HEADING.match(sentences[place])
+    if heading is None or place + 1 == len(sentences) or (noun := _noun(heading)) in _WORDS_TOO:
+        return None
+    final = "final" in sentences[place][: heading.start("noun")].lower()
+    value, rest = _bare(sentences[place + 1]), ""
+    if value is None and (leading := _LEADING.match(sentences[place + 1])) is not None:
+        value, rest = value_of_word(leading["word"]), sentences[place + 1][leading.end() :]
+    return None if value is None else _Found(read=value, label=noun, final=final, rest=rest, place=place + 1)
+
+
+def _noun(match: re.Match[str]) -> str:
+    return " ".join(match["noun"].lower().split())
+
+
+def _bare(line: str) -> float | None:
+    """The value of a line that is one verdict word, which is not quoted."""
+    return None if QUOTED in line or GAP in line else value_of_word(bare_word(line))
+
+
+# ------------------------------------------------------------------------ words
+
+
+def _edges(lines: Sequence[str]) -> _Found | None:
+    """The first or the last line is nothing but a verdict word."""
+    first, last = _bare(lines[0]), _bare(lines[-1])
+    if first is not None and last is not None and first != last:
+        return _Found(read=CONFLICT)
+    if last is not None:
+        return _Found(read=last, place=sys.maxsize - 1)
+    return None if first is None else _Found(read=first, place=0)
+
+
+def _leading(sentences: Sequence[str]) -> _Found | None:
+    """The text begins with a verdict word and goes on after a mark."""
+    first = sentences[0]
+    match = _LEADING.match(first)
+    word = value_of_word(match["word"]) if match else None
+    if match is None or word is None:
+        return None
+    if match["by"].strip() in (":", "="):
+        if match["word"].lower() in _WORDS_TOO:
+            return None
+        if value_of_word(bare_word(first[match.end() :])) is not None:
+            return _Found(read=CONFLICT)
+    return _Found(read=word, rest=first[match.end() :], place=0)
+
+
+def _stated(lines: Sequence[str], sentences: Sequence[str]) -> Read:
+    """``the answer is (not) correct`` as a statement of its own; of anything else the words only make a conflict."""
+    of_answer: set[float] = set()
+    of_anything: set[float] = set()
+    for sentence in (part for line in lines for part in re.split(r"[.!?]+(?:\s|$)", line)):
+        if _UNSURE.search(sentence):
+            continue
+        for match in _SAID_OF_ANYTHING.finditer(sentence):
+            positive = match["word"].lower() in ("correct", "right")
+            if match["not"] and not positive:
+                return CONFLICT
+            of_anything.add(float(positive and not match["not"]))
+        said = _STATED.match(sentence.strip())
+        if said is not None:
+            of_answer.add(float(said["word"].lower() in ("correct", "right") and not said["not"]))
+    if len(of_anything) > 1:
+        return CONFLICT
+    value = next(iter(of_answer), None)
+    return None if value is None else _unless_contrary(_Found(read=value), sentences)

@@ -1,0 +1,193 @@
+"""One call on its way: what its attempts share, how its time splits, and the ledger row of each attempt.
+
+The call ledger: every attempt made inside a block, also by its child tasks.
+
+Example::
+
+    with recording() as calls:
+        await provider.search(space, query)
+    sum(call.provider_us for call in calls)
+
+The list travels in a context variable, so neither a provider nor a model has to hand it on. What an inner block
+collects is also in the block around it, however the inner one ended.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from contextvars import ContextVar, Token
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import lru_cache
+from urllib.parse import urlsplit
+
+from bench.errors import MappingError
+from bench.http.endpoint import Endpoint
+from bench.http.message import Metered, Request, Stamps, Timings
+from bench.http.rate_limiter import Gate
+from bench.model import Call
+
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+_encode_ascii = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+
+
+@dataclass(slots=True, eq=False)
+class Trip:
+    """The state of one call; an attempt goes out with `dispatch` and leaves a `row`; `rest` comes before the next."""
+
+    endpoint: Endpoint
+    request: Request
+    gate: Gate
+    body: bytes | None
+    """the JSON tree as bytes, made once"""
+    since: float
+    """monotonic instant from which the current attempt's time is counted"""
+    limiter_s: float = 0.0
+    attempts: int = 0
+    lost: int = 0
+    refused: int = 0
+    deadline: float | None = None
+    """set at the first dispatch: waiting for our own limiter is no fault of the call"""
+    sent_at: float = 0.0
+    started_at: datetime | None = None
+    """when the current attempt went out; None: it has not"""
+    stamps: Stamps = field(default_factory=Stamps)
+    received: int = 0
+    """bytes of the last answer"""
+
+    @property
+    def tokens(self) -> int:
+        """What the call takes from a limit of tokens per minute."""
+        return self.request.tokens
+
+    @property
+    def patience_s(self) -> float:
+        """A pause that is longer fails the call at once."""
+        return self.endpoint.call_s
+
+    @property
+    def label(self) -> str:
+        """Method and path, never the query: it may hold a key."""
+        return f"{self.request.method} {_path(self.request.url)}"
+
+    def dispatch(self) -> None:
+        """Note that the request goes out now."""
+        self.sent_at = time.perf_counter()
+        self.started_at = datetime.now(UTC)
+        if self.deadline is None:
+            self.deadline = self.sent_at + self.endpoint.call_s
+
+    def attempt_s(self, override_s: float | None) -> float:
+        """Seconds this attempt may take: its own deadline, or what is left of the call's."""
+        attempt_s = override_s or self.request.timeout_s or self.endpoint.timeouts.attempt_s
+        left_s = (self.deadline or self.sent_at) - self.sent_at
+        return attempt_s if attempt_s <= left_s else max(0.001, left_s)
+
+    def timings(self) -> Timings:
+        """Split the attempt's time; what is neither limiter, network nor provider was spent in our own queue."""
+        stamps = self.stamps
+        ended = stamps.ended or time.perf_counter()
+        whole_us = round((ended - self.since) * 1e6)
+        limiter_us = round(self.limiter_s * 1e6)
+        provider_us = round(stamps.provider_s() * 1e6)
+        wire_us = round((ended - stamps.begun) * 1e6) if stamps.begun else 0
+        return Timings(
+            queue_us=max(0, whole_us - limiter_us - wire_us),
+            limiter_us=limiter_us,
+            network_us=max(0, wire_us - provider_us),
+            provider_us=provider_us,
+        )
+
+    def turn_timings(self) -> Timings:
+        """The same for a call that another library made: from its admission on, all time is the provider's."""
+        limiter_us = round(self.limiter_s * 1e6)
+        return Timings(
+            queue_us=max(0, round((self.sent_at - self.since) * 1e6) - limiter_us),
+            limiter_us=limiter_us,
+            provider_us=round((time.perf_counter() - self.sent_at) * 1e6),
+        )
+
+    def row(self, status: int | None, outcome: str, timings: Timings, metered: Metered | None) -> Call:
+        """The ledger row of the attempt that has just ended."""
+        return Call(
+            endpoint=self.endpoint.name,
+            role=self.endpoint.role,
+            attempt=self.attempts,
+            status=status,
+            outcome=outcome,
+            started_at=self.started_at or datetime.now(UTC),
+            queue_us=timings.queue_us,
+            limiter_us=timings.limiter_us,
+            network_us=timings.network_us,
+            provider_us=timings.provider_us,
+            request_bytes=len(self.body or b""),
+            response_bytes=self.received,
+            model=metered.model if metered is not None else None,
+            usage=metered.usage if metered is not None else None,
+            cost_usd=metered.cost_usd if metered is not None else self.endpoint.price_usd if outcome == "ok" else None,
+        )
+
+    def rest(self) -> None:
+        """Count time anew, for the next attempt."""
+        self.since = time.perf_counter()
+        self.limiter_s = 0.0
+        self.started_at = None
+        self.received = 0
+        self.stamps = Stamps()
+
+
+def body_of(endpoint: Endpoint, request: Request) -> bytes | None:
+    """The bytes that are sent.
+
+    Raises:
+        MappingError: the tree is no JSON.
+    """
+    if request.json is None:
+        return request.body
+    try:
+        text = _encode(request.json)
+    except (TypeError, ValueError) as error:
+        raise MappingError(f"{endpoint.name}: the request body is no JSON: {error}") from error
+    try:
+        return text.encode()
+    except UnicodeEncodeError:  # a lone surrogate: legal in JSON only as an escape
+        return _encode_ascii(request.json).encode()
+
+
+@lru_cache(maxsize=1024)
+def _path(url: str) -> str:
+    return urlsplit(url).path or "/"
+
+
+_calls: ContextVar[list[Call] | None] = ContextVar("calls", default=None)
+
+
+class recording:  # noqa: N801 - used as the statement `with recording()`
+    """Collect the calls made inside the block, in the order in which they ended."""
+
+    __slots__ = ("_calls", "_token")
+    _calls: list[Call]
+    _token: Token[list[Call] | None]
+
+    def __enter__(self) -> list[Call]:
+        self._calls = []
+        self._token = _calls.set(self._calls)
+        return self._calls
+
+    def __exit__(self, *_exc: object) -> None:
+        _calls.reset(self._token)
+        for call in self._calls:
+            record(call)
+
+
+def record(call: Call) -> None:
+    """Add one attempt to the ledger of the block that runs; outside of any block it is dropped."""
+    calls = _calls.get()
+    if calls is not None:
+        calls.append(call)
+
+
+def wanted() -> bool:
+    """Say whether anybody keeps a ledger, so that a row need not be built for nobody."""
+    return _calls.get() is not None

@@ -1,0 +1,180 @@
+"""What a status or a lost connection means: which error, and may the attempt be repeated.
+
+The one table; a config may override it status by status::
+
+    429                 RateLimited   repeat, always
+    408 425 5xx, lost   Unavailable   repeat when the request may be repeated, or was never sent
+    401 403             AuthError     stops the job
+    402, plan used up   QuotaError    stops the job
+    407                 AuthError     stops the job: the proxy refuses
+    no way there        Unreachable   stops the job: certificate, TLS, unknown host, bad address
+    3xx, other 4xx      Rejected      never repeated
+
+What one attempt tells the retry loop. None of these ever leaves this package.
+
+A signal says what happened on the wire; :mod:`bench.http.errors` says what it means.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import assert_never
+
+from bench.errors import AuthError, CallError, MappingError, QuotaError, RateLimited, Rejected, Unavailable, Unreachable
+from bench.events import redact
+from bench.http.endpoint import Endpoint
+from bench.http.message import Response
+
+
+class Signal(Exception):
+    """The root."""
+
+
+class NotSent(Signal):
+    """The request cannot have reached the server."""
+
+    def __init__(
+        self, reason: str, *, timed_out: bool = False, hopeless: bool = False, every_call: bool = False
+    ) -> None:
+        super().__init__(reason)
+        self.timed_out = timed_out
+        self.hopeless = hopeless
+        """the same attempt would fail again: a header or address that cannot be sent"""
+        self.every_call = every_call
+        """no call can reach this server: bad certificate, no TLS, unknown host; without ``hopeless`` worth a retry"""
+
+
+class Lost(Signal):
+    """Sent, perhaps received, and no whole answer came back."""
+
+    def __init__(self, reason: str, *, timed_out: bool = False) -> None:
+        super().__init__(reason)
+        self.timed_out = timed_out
+
+
+class TooLarge(Signal):
+    """The answer is larger than the endpoint allows; it was not read to its end."""
+
+
+class ClosedTooLong(Signal):
+    """The endpoint stays closed for longer than this call may wait."""
+
+    def __init__(self, wait_s: float) -> None:
+        super().__init__(f"closed for another {wait_s:.0f} s")
+        self.wait_s = wait_s
+
+
+@dataclass(slots=True)
+class AttemptFailed(Signal):
+    """One attempt ended without an answer that counts."""
+
+    error: CallError
+    repeat: bool
+    """a further attempt may help and may do no harm"""
+    refused: bool = False
+    """push-back (429): counted apart from lost answers"""
+    wait_s: float | None = None
+    """what the server asked for"""
+    status: int | None = None
+
+    def __post_init__(self) -> None:
+        Exception.__init__(self, str(self.error))
+
+
+SHOWN_OF_BODY = 500
+READ_FOR_QUOTA = 4000
+READ_FOR_TEXT = 20_000
+QUOTA_STATUSES = frozenset({400, 402, 403, 429})
+QUOTA_WORDS = ("insufficient_quota", "billing_hard_limit_reached", "credit balance is too low")
+TRANSIENT = frozenset({408, 425})
+
+
+def of_status(endpoint: Endpoint, response: Response, *, repeatable: bool, wait_s: float | None) -> AttemptFailed:
+    """Classify an answer whose status is no success; the error keeps the start of its body."""
+    failed = _of_status(endpoint, response, repeatable=repeatable, wait_s=wait_s)
+    failed.error.body = response.body[:READ_FOR_TEXT].decode("utf-8", "replace")
+    return failed
+
+
+def _of_status(endpoint: Endpoint, response: Response, *, repeatable: bool, wait_s: float | None) -> AttemptFailed:
+    status = response.status
+    text = _text(endpoint, response)
+    action = endpoint.statuses.get(status)
+    if action == "stop":
+        return AttemptFailed(_stopping(endpoint, status, text), repeat=False, status=status)
+    if action == "fail":
+        return AttemptFailed(Rejected(text), repeat=False, status=status)
+    if action is None and (status == 402 or _plan_used_up(response)):
+        return AttemptFailed(QuotaError(text), repeat=False, status=status)
+    if action is None and status in (401, 403):
+        return AttemptFailed(_stopping(endpoint, status, text), repeat=False, status=status)
+    if action is None and status == 407:
+        hint = "check user and password in HTTP_PROXY or HTTPS_PROXY, then resume"
+        return AttemptFailed(AuthError(f"the proxy refuses: {text}", hint=hint), repeat=False, status=status)
+    if status == 429:
+        return AttemptFailed(
+            RateLimited(text, retry_after_s=wait_s), repeat=True, refused=True, wait_s=wait_s, status=status
+        )
+    if action == "retry" and status < 500:
+        return AttemptFailed(Unavailable(text), repeat=True, wait_s=wait_s, status=status)
+    if action == "retry" or status in TRANSIENT or status >= 500:
+        return AttemptFailed(Unavailable(text), repeat=repeatable, wait_s=wait_s, status=status)
+    return AttemptFailed(Rejected(text), repeat=False, status=status)
+
+
+def of_body(error: CallError, response: Response, *, repeatable: bool) -> AttemptFailed:
+    """Classify what the caller found in an answer whose status was good."""
+    if isinstance(error, RateLimited):
+        return AttemptFailed(error, repeat=True, refused=True, wait_s=error.retry_after_s, status=response.status)
+    return AttemptFailed(error, repeat=repeatable and isinstance(error, Unavailable), status=response.status)
+
+
+def of_silence(
+    endpoint: Endpoint, request: str, signal: NotSent | Lost | TooLarge | ClosedTooLong, *, repeatable: bool
+) -> AttemptFailed:
+    """Classify an attempt that brought no whole answer; ``request`` is its method and path."""
+    text = redact(f"{endpoint.name}: {request}: {signal}")
+    match signal:
+        case NotSent(every_call=True):
+            return AttemptFailed(Unreachable(text), repeat=not signal.hopeless)
+        case NotSent(hopeless=True):
+            return AttemptFailed(Rejected(text), repeat=False)
+        case NotSent():
+            return AttemptFailed(Unavailable(text, timed_out=signal.timed_out), repeat=True)
+        case Lost():
+            return AttemptFailed(Unavailable(text, timed_out=signal.timed_out), repeat=repeatable)
+        case TooLarge():
+            text = f"{endpoint.name}: {request}: the answer is larger than {endpoint.max_response_bytes} bytes"
+            hint = "ask for less, or raise max_response_bytes"
+            return AttemptFailed(MappingError(text, hint=hint), repeat=False)
+        case ClosedTooLong():
+            text = f"{text} by Retry-After, longer than a call may take"
+            return AttemptFailed(RateLimited(text, retry_after_s=signal.wait_s), repeat=False)
+        case _:
+            assert_never(signal)
+
+
+def _stopping(endpoint: Endpoint, status: int, text: str) -> CallError:
+    if status not in (401, 403):
+        return QuotaError(text)
+    if endpoint.key_variable is None:
+        return AuthError(text)
+    return AuthError(
+        f"{text} (key: {endpoint.key_variable})", hint=f"check the key in {endpoint.key_variable}, then resume"
+    )
+
+
+def _plan_used_up(response: Response) -> bool:
+    if response.status not in QUOTA_STATUSES:
+        return False
+    body = response.body[:READ_FOR_QUOTA].decode("utf-8", "replace").lower()
+    return any(word in body for word in QUOTA_WORDS)
+
+
+def _text(endpoint: Endpoint, response: Response) -> str:
+    text = f"{endpoint.name}: {response.request} -> {response.status}"
+    location = response.headers.get("Location", "")
+    if 300 <= response.status < 400 and location:
+        text += f", a redirect to {location} that is not followed"
+    body = redact(" ".join(response.body[:READ_FOR_TEXT].decode("utf-8", "replace").split()))[:SHOWN_OF_BODY]
+    return redact(text) + (f": {body}" if body else "")

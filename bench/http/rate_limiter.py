@@ -1,0 +1,216 @@
+"""The limiter of one endpoint: who may start a request now.
+
+A call passes in this order, and each step exists for one reason:
+
+1. a *place* at the endpoint (its own concurrency cap, or the window of ``--concurrency auto``);
+2. the *turn*: one call at a time stands at the front, so nobody overtakes and no token ages;
+3. the front waits until the endpoint is *open* (pause, interval, rate), holding no global slot;
+4. it takes a global slot, looks again, and buys its token in the same instant in which it is sent.
+
+``AsyncLimiter(rate, 1)`` lets twice the rate through in its first second; a bucket as small as the burst does not.
+
+How long a server asks us to wait: ``Retry-After`` and its many relatives, as seconds.
+
+Example::
+
+    wait_of("3", now=0.0) == 3.0
+    wait_of("Thu, 01 Jan 1970 00:00:05 GMT", now=2.0) == 3.0
+    wait_of("1m30s", now=0.0) == 90.0
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Mapping
+from typing import Protocol
+
+import anyio
+from aiolimiter import AsyncLimiter
+
+from bench.http.adaptive_concurrency import AdaptiveWindow, Slots
+from bench.http.endpoint import Limits
+from bench.http.errors import ClosedTooLong
+from bench.scalars import instant, number, whole
+
+LATEST_SPAN_S = 10_000_000.0
+"""a larger number of seconds is a unix time (1970-04-26 and later), in milliseconds above 1e12"""
+LONGEST_WAIT_S = 366 * 86400.0
+UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+SPAN = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|[smhd]))+")
+PIECE = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
+NUMBER = re.compile(r"\d+(?:\.\d+)?")
+
+
+def wait_of(text: str, *, now: float) -> float | None:
+    """Read a span or an instant as seconds from ``now`` (unix time), never negative; None when it is neither.
+
+    None also for more than `LONGEST_WAIT_S`: a year 9999 is a fault of the server, and nobody can obey it.
+    """
+    wait_s = _wait_s(text.strip(), now)
+    return wait_s if wait_s is not None and wait_s <= LONGEST_WAIT_S else None
+
+
+def _wait_s(text: str, now: float) -> float | None:
+    if NUMBER.fullmatch(text):
+        found = number(text)
+        if found is None or found < LATEST_SPAN_S:
+            return found
+        return max(0.0, (found / 1000 if found > 1e12 else found) - now)
+    if SPAN.fullmatch(text):
+        return math.fsum((number(value) or 0.0) * UNIT_S[unit] for value, unit in PIECE.findall(text))
+    at = instant(text) if number(text) is None else None
+    return None if at is None else max(0.0, at.timestamp() - now)
+
+
+PACE = 0.98
+"""share of the allowed rate that is used: the margin for network jitter, since the server counts arrivals"""
+SLACK = 0.5
+"""of a token: what a late timer may catch up; less than one call, so no window of whole calls grows"""
+LOOKS_PER_TOKEN = 50
+WAIT_WITHOUT_RESET_S = 1.0
+LONGEST_NAP_S = 1.0
+"""a pause may grow while we sleep"""
+SHORTEST_LOOK_S = 0.001
+TOKEN_BURST_S = 6.0
+"""seconds of the token rate that may go at once"""
+
+
+class Passenger(Protocol):
+    """Whoever passes the gate; it keeps count of what it waited for."""
+
+    @property
+    def tokens(self) -> int: ...
+
+    @property
+    def patience_s(self) -> float: ...
+
+    limiter_s: float
+
+
+class Gate:
+    """Admission to one endpoint."""
+
+    def __init__(self, limits: Limits, slots: Slots, *, adaptive: bool, share: float = 1.0) -> None:
+        self._slots = slots
+        self._interval_s = limits.min_interval_s
+        self._feedback = limits.feedback
+        self._requests = _request_bucket(limits, share)
+        self._tokens = _token_bucket(limits, share)
+        self._turn = anyio.Lock(fast_acquire=True)
+        """keeps true: of one endpoint at most one call waits for the limiter or a global slot"""
+        self._closed_until = 0.0
+        self._unpaced = self._requests is None and self._tokens is None
+        self.window = AdaptiveWindow(limits.concurrency or slots.size) if adaptive else None
+        self._places: Slots | None = self.window or (Slots(limits.concurrency) if limits.concurrency else None)
+
+    async def enter(self, passenger: Passenger) -> None:
+        """Return with a place and a slot held and the token spent at this instant.
+
+        Raises:
+            ClosedTooLong: a pause lasts longer than the passenger's patience.
+        """
+        if self._places is not None:
+            await self._places.take(passenger)
+        try:
+            if not (self._unpaced and self._is_open() and self._slots.take_now(passenger)):
+                await self._stand_in_line(passenger)
+        except BaseException:
+            self._leave_place(passenger)
+            raise
+        if self._interval_s:
+            self.close_for(self._interval_s)
+
+    def leave(self, passenger: Passenger) -> None:
+        """Give back slot and place."""
+        self._slots.give_back(passenger)
+        self._leave_place(passenger)
+
+    def close_for(self, seconds: float) -> None:
+        """Start nothing at this endpoint for that long."""
+        self._closed_until = max(self._closed_until, time.perf_counter() + seconds)
+
+    def closed_for(self) -> float:
+        """Seconds until a request may start, as far as pauses go."""
+        return max(0.0, self._closed_until - time.perf_counter())
+
+    def learn(self, headers: Mapping[str, str]) -> None:
+        """Spread what the server says is left over the time until it resets."""
+        if self._feedback is None:
+            return
+        left = whole(headers.get(self._feedback.remaining, "").strip())
+        if left is None:
+            return
+        reset_s = wait_of(headers.get(self._feedback.reset, ""), now=time.time()) if self._feedback.reset else None
+        if reset_s is not None:
+            self.close_for(reset_s / max(1, left))
+        elif left == 0:
+            self.close_for(WAIT_WITHOUT_RESET_S)
+
+    async def _stand_in_line(self, passenger: Passenger) -> None:
+        started, slot_s = time.perf_counter(), 0.0
+        async with self._turn:
+            await self._buy_tokens(passenger.tokens)
+            while True:
+                await self._until_open(passenger.patience_s)
+                asked = time.perf_counter()
+                await self._slots.take(passenger)
+                slot_s += time.perf_counter() - asked
+                if self._is_open() and await self._spend():
+                    break
+                self._slots.give_back(passenger)
+        if not (self._unpaced and self._closed_until < started):
+            passenger.limiter_s += time.perf_counter() - started - slot_s
+
+    async def _until_open(self, patience_s: float) -> None:
+        while (wait_s := self._wait_s()) > 0:
+            if wait_s > patience_s and self.closed_for() > patience_s:
+                raise ClosedTooLong(wait_s)
+            await anyio.sleep(min(wait_s, LONGEST_NAP_S))
+
+    def _wait_s(self) -> float:
+        """Seconds until it is worth looking again: exact for a pause, a fraction of a token for the rate."""
+        closed_s = self.closed_for()
+        bucket = self._requests
+        if closed_s or bucket is None or bucket.has_capacity():
+            return closed_s
+        return max(SHORTEST_LOOK_S, bucket.time_period / bucket.max_rate / LOOKS_PER_TOKEN)
+
+    async def _spend(self) -> bool:
+        """Buy the token, which needs no waiting here: only the front of the line buys."""
+        if self._requests is None:
+            return True
+        if not self._requests.has_capacity():
+            return False
+        await self._requests.acquire()
+        return True
+
+    async def _buy_tokens(self, tokens: int) -> None:
+        bucket = self._tokens
+        while bucket is not None and tokens > 0:
+            portion = min(tokens, bucket.max_rate)
+            await bucket.acquire(portion)
+            tokens -= int(portion)
+
+    def _is_open(self) -> bool:
+        return time.perf_counter() >= self._closed_until
+
+    def _leave_place(self, passenger: Passenger) -> None:
+        if self._places is not None:
+            self._places.give_back(passenger)
+
+
+def _request_bucket(limits: Limits, share: float) -> AsyncLimiter | None:
+    if limits.rate is None:
+        return None
+    capacity = max(1.0, limits.burst_size * share) + SLACK
+    return AsyncLimiter(capacity, capacity / (limits.rate * share * PACE))
+
+
+def _token_bucket(limits: Limits, share: float) -> AsyncLimiter | None:
+    if limits.tpm is None:
+        return None
+    per_second = limits.tpm * share / 60
+    capacity = max(1.0, per_second * TOKEN_BURST_S)
+    return AsyncLimiter(capacity, capacity / per_second)

@@ -1,0 +1,83 @@
+"""Hold a journal for writing: take it over or be refused, keep the heartbeat, let go.
+
+Example::
+
+    hold = Hold(path)
+    await hold.take(connection)         # Locked when another live process has it
+    hold.beat(raw, oldest_s=1.2)        # inside the transaction of a batch, in SQLite's thread
+    await hold.release(connection)
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from time import monotonic
+
+import aiosqlite
+
+from bench.errors import Locked
+from bench.journal.codec import micros, to_json
+from bench.journal.queries import read_holder
+from bench.journal.rows import HEARTBEAT_S, Holder, RunState, now
+from bench.journal.sql import blocks
+
+_WRITE = blocks("write")
+OLDEST_SENT = "oldest_sent_us"
+"""key of the instant at which the oldest request in flight was sent, as of the last heartbeat; null = none is"""
+PATIENCE_MS = 500
+"""how long the last checkpoint waits for a reader with an old snapshot"""
+
+
+class Hold:
+    """This process's claim on one journal."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._me = Holder.me()
+        self._beaten = 0.0
+
+    async def take(self, writing: aiosqlite.Connection) -> None:
+        """Become the holder and mark the run as running; the row is read and written in one transaction."""
+        await writing.execute("BEGIN IMMEDIATE")
+        held = await read_holder(writing)
+        stamp = micros(now())
+        if held is not None and held.holder.lives(heartbeat_age_s=(stamp - held.heartbeat_us) / 1e6):
+            await writing.rollback()
+            raise Locked(f"the run is held by {held.holder}", where=str(self._path))
+        me = self._me
+        await writing.execute(_WRITE["hold"], (me.pid, me.host, me.boot, me.started, me.token, stamp, stamp))
+        state = [("state", to_json([RunState.RUNNING, ""])), ("state_us", str(stamp))]
+        await writing.executemany(_WRITE["set_meta"], state)
+        await writing.commit()
+        me.take()
+
+    def beat(self, raw: sqlite3.Connection, oldest_s: float | None) -> None:
+        """Renew the heartbeat when it is due, with the age of the oldest request in flight.
+
+        Raises:
+            Locked: another process took the run over meanwhile.
+        """
+        if monotonic() - self._beaten < HEARTBEAT_S:
+            return
+        self._beaten = monotonic()
+        stamp = micros(now())
+        if raw.execute(_WRITE["heartbeat"], (stamp, self._me.token)).rowcount != 1:
+            raise Locked("another process took the run over", where=str(self._path))
+        sent_us = None if oldest_s is None else stamp - int(oldest_s * 1e6)
+        raw.execute(_WRITE["set_meta"], (OLDEST_SENT, to_json(sent_us)))
+
+    async def release(self, writing: aiosqlite.Connection) -> None:
+        """Let go and leave one file behind, as far as disk and readers allow."""
+        try:
+            await writing.execute(_WRITE["release"], (self._me.token,))
+            await writing.commit()
+            await writing.execute(f"PRAGMA busy_timeout = {PATIENCE_MS}")
+            await writing.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except sqlite3.Error:
+            # a holder that could not sign off is seen to be dead by the next one; the WAL stays valid
+            await writing.rollback()
+
+    def leave(self) -> None:
+        """Stop counting as alive in this process, whatever could be written."""
+        self._me.leave()

@@ -1,0 +1,259 @@
+"""Union journals of one plan: order does not matter, the same shard twice is harmless.
+
+Every attempt of every source is kept. Of the ok attempts of one phase the earliest wins (it becomes
+the last attempt), and all must agree in what is not measured: hits, answer, verdicts, state, labels::
+
+    outcome = await merge([Path("a"), Path("b")], Path("checkpoints/whole"), run_id="whole")
+    print(outcome.gaps)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from pathlib import Path
+
+import aiosqlite
+
+from bench.errors import IdentityError, JournalError, Locked, MergeConflict, UsageError
+from bench.journal.codec import PHASE_OF, decode, micros, to_json
+from bench.journal.file import NAME, VERSION, drafted, draw_up, examine, locate, open_reading, readable, reported
+from bench.journal.queries import read_holder, read_meta, run_meta
+from bench.journal.rows import RunMeta, RunState, now
+from bench.journal.sql import blocks
+from bench.model import Phase
+from bench.plan.job_record import EXTRA_KEY, cuts_inside_range, joined
+from bench.plan.model import Range, Ranges, covered, gaps_of, union_of
+
+_MERGE = blocks("merge")
+_STAGING = ("stage", "stage_steps", "stage_probes", "stage_events", "stage_resumes")
+_COPYING = ("entries", "verdicts", "calls", "scores", "steps")
+_DONE = (RunState.COMPLETE, RunState.PARTIAL)
+_RANGE = ("start", "end", "shard", "run_id")
+"""of a source's request, what is the source's own"""
+PARTS = "parts"
+"""key of what a resume selects from: the sources' ranges, each apart where the selection chooses inside a range"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeOutcome:
+    """What a merge made: the file, its phase rows, and the positions that no source covers."""
+
+    path: Path
+    phases: int
+    gaps: tuple[Range, ...]
+    """1-based inclusive"""
+    state: RunState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Source:
+    path: Path
+    meta: RunMeta
+    state: RunState
+    uuid: str
+
+
+async def merge(
+    sources: Sequence[Path], into: Path, *, run_id: str, request: Mapping[str, object] | None = None
+) -> MergeOutcome:
+    """Union ``sources`` (run folders or journal files) into the new run folder ``into``.
+
+    ``request`` is what a resume of the merged run goes on with; by default it goes on with what the sources covered.
+
+    Raises IdentityError (another plan digest), MergeConflict (one item with two outcomes; names every such
+    item), JournalError or UsageError; nothing is left behind then.
+    """
+    if not sources:
+        raise UsageError("nothing to merge", hint="name at least one run folder or journal file")
+    known = [await _source(locate(path)) for path in sources]
+    known.sort(key=lambda source: (source.meta.created_at, source.uuid))
+    _same_plan(known)
+    meta = _merged_meta(known, run_id)
+    meta = _resumable(meta, known) if request is None else replace(meta, request=request)
+    gaps = gaps_of(meta.ranges, meta.total)
+    state = _merged_state(known, gaps)
+    path = into / NAME
+    async with drafted(path, run_id) as draft:
+        await draw_up(draft, meta)
+        phases = await _fill(draft, known, meta, state)
+    return MergeOutcome(path=path, phases=phases, gaps=gaps, state=state)
+
+
+async def _source(path: Path) -> _Source:
+    await examine(path)
+    async with open_reading(path) as connection:
+        with reported(path):
+            values = await read_meta(connection)
+            held = await read_holder(connection)
+            version = next(iter(await connection.execute_fetchall("PRAGMA user_version")))[0]
+            uuid = next(iter(await connection.execute_fetchall("SELECT uuid FROM origin WHERE id = 1")))[0]
+    if version != VERSION:
+        raise JournalError(f"the journal has version {version}", where=str(path), hint="resume it once to migrate it")
+    meta = run_meta(values)
+    if held is not None and held.holder.lives(heartbeat_age_s=(micros(now()) - held.heartbeat_us) / 1e6):
+        raise Locked(f"run {meta.run_id} is held by {held.holder}")
+    state = values["state"]
+    assert isinstance(state, list)
+    return _Source(path=path, meta=meta, state=RunState(state[0]), uuid=uuid)
+
+
+# ---------------------------------------------------------------------- what the merged run is
+
+
+def _same_plan(sources: Sequence[_Source]) -> None:
+    first = sources[0]
+    for other in sources[1:]:
+        if other.meta.plan_digest != first.meta.plan_digest:
+            raise IdentityError(
+                f"{other.path} and {first.path} are runs of different plans",
+                changes=changes(first.meta.identity, other.meta.identity),
+                hint="merge runs of one plan only",
+            )
+
+
+def changes(old: object, new: object, path: str = "") -> list[tuple[str, str, str]]:
+    """List where two JSON trees differ: (path, old, new), in the order of paths."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        keys = sorted({*old, *new})
+        return [
+            change
+            for key in keys
+            for change in changes(old.get(key), new.get(key), f"{path}.{key}" if path else str(key))
+        ]
+    return [] if old == new else [(path, to_json(old), to_json(new))]
+
+
+def _merged_meta(sources: Sequence[_Source], run_id: str) -> RunMeta:
+    first = sources[0].meta
+    total = max(source.meta.total for source in sources)
+    shared = {
+        key: value
+        for key, value in first.extra.items()
+        if key not in ("merged", PARTS) and all(source.meta.extra.get(key) == value for source in sources)
+    }
+    shards: dict[str, object] = {}
+    for source in sources:
+        earlier = source.meta.extra.get("merged")
+        shards.update(earlier if isinstance(earlier, Mapping) else {source.uuid: _shard(source.meta)})
+    return replace(
+        first,
+        run_id=run_id,
+        total=total,
+        ranges=union_of((source.meta.ranges for source in sources), total),
+        extra={**shared, "merged": dict(sorted(shards.items()))},
+    )
+
+
+def _resumable(meta: RunMeta, sources: Sequence[_Source]) -> RunMeta:
+    """Let a resume select what the sources selected: no range of one of them, but all of them."""
+    request = {name: value for name, value in meta.request.items() if name not in _RANGE}
+    parts = meta.ranges
+    if cuts_inside_range(request):
+        everything = ((1, meta.total),)
+        apart = [selected_from(source.meta) or source.meta.ranges or everything for source in sources]
+        parts = tuple(sorted({part for ranges in apart for part in ranges}))
+    return replace(meta, request=request, extra={**meta.extra, PARTS: parts})
+
+
+def selected_from(meta: RunMeta) -> Ranges | None:
+    """What a resume selects from, where the request does not say it: in a merged run, and in a fork of one."""
+    parts = meta.extra.get(PARTS)
+    return None if not isinstance(parts, Sequence) else tuple((start, end) for start, end in parts)
+
+
+def _shard(meta: RunMeta) -> dict[str, object]:
+    return {
+        "run_id": meta.run_id,
+        "created_us": micros(meta.created_at),
+        "ranges": meta.ranges,
+        "versions": meta.versions,
+        "code_state": meta.code_state,
+    }
+
+
+def _merged_state(sources: Sequence[_Source], gaps: Sequence[Range]) -> RunState:
+    if any(source.state not in _DONE for source in sources):
+        return RunState.PAUSED
+    return RunState.PARTIAL if gaps else RunState.COMPLETE
+
+
+# ---------------------------------------------------------------------- rows
+
+
+async def _fill(draft: Path, sources: Sequence[_Source], meta: RunMeta, state: RunState) -> int:
+    async with AsyncExitStack() as stack:
+        uris = [await stack.enter_async_context(readable(source.path)) for source in sources]
+        connection = await stack.enter_async_context(
+            aiosqlite.connect(draft.resolve().as_uri(), uri=True, isolation_level=None)
+        )
+        # the draft is private until it is linked into place, and synced before that
+        await connection.executescript(
+            "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -32000;"
+        )
+        await connection.create_function("plain", 1, _plain, deterministic=True)
+        await connection.create_function("digest", -1, _digest, deterministic=True)
+        await connection.executescript(_MERGE["staging"])
+        await _each(connection, uris, script="names", statements=_STAGING)
+        await _refuse_conflicts(connection)
+        parts = [(source.meta.ranges, source.meta.extra) for source in sources]
+        extra = {**meta.extra, EXTRA_KEY: joined(parts, await _shared(connection, sources, meta))}
+        await connection.execute(_MERGE["phases"])
+        await _each(connection, uris, statements=_COPYING)
+        await connection.executescript(_MERGE["notes"])
+        await connection.executemany(
+            blocks("write")["set_meta"],
+            [("state", to_json([state, ""])), ("state_us", str(micros(now()))), ("extra", to_json(extra))],
+        )
+        await connection.execute("PRAGMA journal_mode = WAL")
+        counted = await connection.execute_fetchall(_MERGE["count"])
+    return int(next(iter(counted))[0])
+
+
+async def _each(
+    connection: aiosqlite.Connection, uris: Sequence[str], *, statements: Sequence[str], script: str | None = None
+) -> None:
+    """Attach one source after the other (SQLite attaches ten at most) and run statements with its number."""
+    for number, uri in enumerate(uris):
+        await connection.execute("ATTACH ? AS src", (uri,))
+        if script is not None:
+            await connection.executescript(_MERGE[script])
+        for name in statements:
+            sql = _MERGE[name]
+            await connection.execute(sql, (number,) if "?1" in sql else ())
+        await connection.execute("DETACH src")
+
+
+async def _shared(
+    connection: aiosqlite.Connection, sources: Sequence[_Source], meta: RunMeta
+) -> dict[tuple[str, Phase], int]:
+    """Count the items that an owner has in several ranges, once for each range too many."""
+    ranges = list(dict.fromkeys(source.meta.ranges for source in sources))
+    if sum(covered(one, meta.total) for one in ranges) == covered(meta.ranges, meta.total):
+        return {}
+    part_of = [ranges.index(source.meta.ranges) for source in sources]
+    await connection.create_function("part", 1, part_of.__getitem__, deterministic=True)
+    found = await connection.execute_fetchall(_MERGE["shared"])
+    return {(owner, PHASE_OF[phase]): count for owner, phase, count in found}
+
+
+async def _refuse_conflicts(connection: aiosqlite.Connection) -> None:
+    await connection.executescript(_MERGE["choose"])
+    found = await connection.execute_fetchall(_MERGE["conflicts"])
+    if conflicts := [(unit, f"{PHASE_OF[phase]} of {owner}, epoch {epoch}") for owner, phase, _, unit, epoch in found]:
+        raise MergeConflict(conflicts)
+
+
+def _plain(column: str | bytes | None) -> str | bytes | None:
+    return to_json(decode(column)) if isinstance(column, bytes) else column
+
+
+def _digest(*columns: object) -> str:
+    return blake2b(json.dumps([_hexed(column) for column in columns]).encode(), digest_size=16).hexdigest()
+
+
+def _hexed(column: object) -> object:
+    return column.hex() if isinstance(column, bytes) else column

@@ -1,0 +1,417 @@
+"""A screenful of a journal at a time: which items come next under a filter, and how they ended in each job.
+
+Pages are found by key, never by counting, so the hundred-thousandth item is as near as the first. A search for text
+reads questions one after the other and stops when its time is up; the cursor then says where to go on::
+
+    async with Reader.open(folder) as reader:
+        page = await page_of(reader, [job.key], Wanted(state="error"), after="", limit=50)
+        cells = await cells_of(reader, job.key, page.units)
+
+The ended items of a job, with only what a receipt says of them: half the work of whole records.
+
+    async with Reader.open(folder) as reader:
+        async for item in ended_items(reader, chain):
+            item.state, item.phases[Phase.SEARCH].data["retrieved"]
+
+Read by key, a page at a time, so a hundred thousand items take no more memory than a page.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from bench.errors import UsageError
+from bench.journal.codec import PHASES, clean, decode, from_json, to_json, unpack
+from bench.journal.file import reported
+from bench.journal.queries import ScoreRow, VerdictRow
+from bench.journal.reader import Reader, SqlRow
+from bench.journal.rows import Chain
+from bench.journal.sql import blocks
+from bench.model import Phase, Verdict
+
+Unit = tuple[str, str]
+"""(corpus, item)"""
+Sort = Literal["item", "state", "type"]
+
+SEARCH_S = 0.08
+"""how long one page may look for a text"""
+SEARCHED_AT_ONCE = 250
+SAMPLE = 2000
+STEPS = 80
+
+_SQL = blocks("paging")
+_TYPE = "question_type"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a page shows; None and empty = everything."""
+
+    state: str | None = None
+    question_type: str | None = None
+    text: str = ""
+    """part of an item id or of a question, whatever the case"""
+    sort: Sort = "item"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemPage:
+    """The next items; ``cursor`` None = there are no more."""
+
+    units: tuple[Unit, ...]
+    cursor: str | None
+    cut: bool = False
+    """the time for searching was up: more may follow although the page is not full"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """How one item ended in one job."""
+
+    corpus: str
+    item: str
+    epoch: int
+    state: str
+    outcome: str
+    entry: int
+    labels: Mapping[str, str]
+    values: Mapping[str, float | None]
+
+
+async def page_of(reader: Reader, jobs: Sequence[str], wanted: Wanted, *, after: str, limit: int) -> ItemPage:
+    """Find the next ``limit`` items that any of the jobs has under the filter; sorted pages look at the first job.
+
+    Raises:
+        UsageError: the cursor is none of ours.
+    """
+    with reported(reader.path):
+        if wanted.sort != "item":
+            return await _sorted_page(reader, jobs[0], wanted, after=after, limit=limit)
+        if wanted.text:
+            return await _searched_page(reader, jobs, wanted, after=after, limit=limit)
+        units = await _next_units(reader, jobs, wanted, _unit_of(after), limit + 1)
+    return _page(list(units), limit)
+
+
+async def cells_of(reader: Reader, job: str, units: Sequence[Unit]) -> dict[Unit, Cell]:
+    """How these items ended in one job, in the newest scoring of the first epoch."""
+    rows = await _all(reader, "cells", clean(job), to_json([[clean(part) for part in unit] for unit in units]))
+    found: dict[Unit, Cell] = {}
+    for corpus, item, epoch, state, outcome, entry, labels, names, packed, generation in rows:
+        score = ScoreRow(corpus, item, epoch, entry, state, outcome, labels, names, packed, generation)
+        cell = Cell(
+            corpus=corpus,
+            item=item,
+            epoch=epoch,
+            state=state,
+            outcome=outcome,
+            entry=entry,
+            labels=json.loads(labels),
+            values=score.values,
+        )
+        found.setdefault((corpus, item), cell)
+    return found
+
+
+async def payloads_of(reader: Reader, entries: Sequence[int], name: str) -> dict[int, object]:
+    """One payload of each of these entries; absent where it was dropped."""
+    rows = await _all(reader, "payload_names", to_json(list(entries)))
+    found = {}
+    for entry, column in rows:
+        reference = json.loads(column).get(name) if column else None
+        value = await reader.payload(reference) if reference else None
+        if value is not None:
+            found[int(entry)] = value
+    return found
+
+
+async def corpora_of(reader: Reader, item: str) -> list[str]:
+    """The corpora in which an item of this id ended: one, unless two benchmarks share it."""
+    return [str(row[0]) for row in await _all(reader, "corpus_of", clean(item))]
+
+
+async def sampled_times(reader: Reader, owner: str, phase: Phase) -> tuple[int, list[Mapping[str, int]]]:
+    """How many times a phase ended well, and the times of up to ``SAMPLE`` of them, spread evenly."""
+    count = int((await _all(reader, "times_count", clean(owner), PHASES[phase]))[0][0])
+    every = max(1, -(-count // SAMPLE))
+    rows = await _all(reader, "times", clean(owner), PHASES[phase], every, SAMPLE)
+    return count, [json.loads(row[0]) for row in rows]
+
+
+async def ends_of(reader: Reader, job: str, epochs: int = 1) -> list[tuple[float, int]]:
+    """(seconds since the run began, items of the job that had ended by then), in up to ``STEPS`` steps."""
+    first, last = (await _all(reader, "entries_of_scores", clean(job)))[0]
+    if first is None:
+        return []
+    found, ended = [], 0
+    began_s = reader.meta.created_at.timestamp()
+    for count, started_us in await _all(reader, "ends", clean(job), first, (last - first) // STEPS + 1, epochs):
+        ended += count
+        found.append((round(max(0.0, started_us / 1e6 - began_s), 3), ended))
+    return found
+
+
+# ------------------------------------------------------------------ the three ways to a page
+
+
+async def _next_units(reader: Reader, jobs: Sequence[str], wanted: Wanted, after: Unit, limit: int) -> dict[Unit, int]:
+    """The first units behind ``after`` over all jobs, each with an entry that knows its question."""
+    found: dict[Unit, int] = {}
+    labels = await _labels(reader, wanted.question_type)
+    for job in jobs:
+        rescored = await _rescored(reader, job)
+        rows = await _all(reader, "by_item", clean(job), *after, wanted.state, labels, rescored, limit)
+        for corpus, item, entry in rows:
+            found.setdefault((corpus, item), entry)
+    return {unit: found[unit] for unit in sorted(found, key=_order)[:limit]}
+
+
+async def _searched_page(reader: Reader, jobs: Sequence[str], wanted: Wanted, *, after: str, limit: int) -> ItemPage:
+    position, needle = _unit_of(after), wanted.text.casefold()
+    units: list[Unit] = []
+    until = time.monotonic() + SEARCH_S
+    while len(units) <= limit:
+        block = await _next_units(reader, jobs, wanted, position, SEARCHED_AT_ONCE)
+        if not block:
+            return _page(units, limit)
+        questions = await payloads_of(reader, list(block.values()), "item")
+        units += [unit for unit, entry in block.items() if needle in _searchable(unit, questions.get(entry))]
+        position = list(block)[-1]
+        if time.monotonic() > until and len(units) <= limit:
+            return ItemPage(units=tuple(units), cursor=_cursor(position), cut=True)
+    return _page(units, limit)
+
+
+async def _sorted_page(reader: Reader, job: str, wanted: Wanted, *, after: str, limit: int) -> ItemPage:
+    if after and not (after.isascii() and after.isdigit() and len(after) < 10):
+        raise _foreign(after)
+    offset = int(after or 0)
+    columns: list[str | int | None] = [clean(job), wanted.state, await _labels(reader, wanted.question_type)]
+    columns += [await _rescored(reader, job), limit + 1, offset]
+    if wanted.sort == "type":
+        types = {number: str(data.get(_TYPE, "")) for number, data in await _label_sets(reader)}
+        columns.append(to_json(sorted(types, key=lambda number: (types[number], number))))
+    rows = await _all(reader, "by_labels" if wanted.sort == "type" else "by_state", *columns)
+    units = tuple((corpus, item) for corpus, item, _ in rows[:limit])
+    return ItemPage(units=units, cursor=str(offset + limit) if len(rows) > limit else None)
+
+
+def _page(units: list[Unit], limit: int) -> ItemPage:
+    more = len(units) > limit
+    return ItemPage(units=tuple(units[:limit]), cursor=_cursor(units[limit - 1]) if more else None)
+
+
+def _searchable(unit: Unit, payload: object) -> str:
+    question = payload.get("question") if isinstance(payload, Mapping) else None
+    return f"{unit[1]}\n{question or ''}".casefold()
+
+
+# ------------------------------------------------------------------ parts
+
+
+def _order(unit: Unit) -> tuple[bytes, bytes]:
+    return unit[0].encode(), unit[1].encode()
+
+
+def _cursor(unit: Unit) -> str:
+    return urlsafe_b64encode(to_json(unit).encode()).decode().rstrip("=")
+
+
+def _unit_of(cursor: str) -> Unit:
+    if not cursor:
+        return ("", "")
+    try:
+        found = json.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+    except (ValueError, RecursionError) as error:
+        raise _foreign(cursor) from error
+    if not isinstance(found, list) or [type(part) for part in found] != [str, str]:
+        raise _foreign(cursor)
+    return clean(found[0]), clean(found[1])
+
+
+def _foreign(cursor: str) -> UsageError:
+    return UsageError(f"cursor {cursor!r} is not one of this list", hint="leave it out to begin at the first item")
+
+
+async def _rescored(reader: Reader, job: str) -> int:
+    return int((await _all(reader, "newest_generation", clean(job)))[0][0] > 0)
+
+
+async def _labels(reader: Reader, question_type: str | None) -> str | None:
+    """The label sets of one question type as a JSON list; None = whatever the type."""
+    if question_type is None:
+        return None
+    return to_json([number for number, data in await _label_sets(reader) if data.get(_TYPE) == question_type])
+
+
+async def _label_sets(reader: Reader) -> list[tuple[int, dict[str, str]]]:
+    rows = await reader.rows(blocks("read")["all_labels"])
+    return [(int(number), json.loads(data)) for number, data in rows]
+
+
+async def question_types(reader: Reader) -> list[str]:
+    """Every question type that an ended item has."""
+    return sorted({data[_TYPE] for _, data in await _label_sets(reader) if _TYPE in data})
+
+
+async def _all(reader: Reader, query: str, *columns: str | int | None) -> list[SqlRow]:
+    return await reader.rows(_SQL[query], *columns)
+
+
+PAGE = 400
+
+Epoch = tuple[str, str, int]
+"""corpus, item, epoch"""
+
+_ENDED_SQL = blocks("ended")
+_READ = blocks("read")
+
+
+class Attempt(NamedTuple):
+    """One attempt of a phase, as SQLite gives it."""
+
+    attempt: int
+    outcome: str
+    entry: int
+    generation: int
+    times: str | None
+    data: str | bytes | None
+    measured: str | bytes | None
+
+
+class EndedPhase(NamedTuple):
+    """The last attempt of one phase; its columns are decoded when they are asked for."""
+
+    attempts: int
+    last: Attempt
+
+    @property
+    def ok(self) -> bool:
+        """Whether it ended well."""
+        return self.last.outcome == "ok"
+
+    @property
+    def times_us(self) -> Mapping[str, int]:
+        """As in ``Entry``."""
+        times: dict[str, int] = from_json(self.last.times) if self.last.times else {}
+        return times
+
+    @property
+    def data(self) -> Mapping[str, object]:
+        """As in ``Entry``."""
+        return decode(self.last.data)
+
+    @property
+    def measured(self) -> Mapping[str, object]:
+        """As in ``Entry``."""
+        return decode(self.last.measured)
+
+
+class EndedItem(NamedTuple):
+    """One item, its newest scoring."""
+
+    corpus: str
+    item: str
+    epoch: int
+    state: str
+    outcome: str
+    """``ok`` or the error kind"""
+    labels: Mapping[str, str]
+    values: Mapping[str, float | None]
+    phases: Mapping[Phase, EndedPhase]
+    verdicts: Sequence[Verdict]
+    costs_usd: Sequence[str | None]
+    """of every call of every attempt; None = not known"""
+
+
+class _Interned(NamedTuple):
+    labels: Mapping[int, Mapping[str, str]]
+    shapes: Mapping[int, Sequence[str]]
+
+
+async def ended_items(reader: Reader, chain: Chain) -> AsyncGenerator[EndedItem, None]:
+    """Stream the ended items of a job by (corpus, item, epoch)."""
+    interned = _Interned(
+        labels={number: from_json(data) for number, data in await reader.rows(_READ["all_labels"])},
+        shapes={number: from_json(names) for number, names in await reader.rows(_READ["shapes"])},
+    )
+    after: tuple[str, str, int] = ("", "", -1)
+    while scores := await reader.rows(_ENDED_SQL["scores"], clean(chain.job), *after, PAGE):
+        for item in await _ended_page(reader, chain, scores, interned):
+            yield item
+        after = scores[-1][:3]
+
+
+async def _ended_page(reader: Reader, chain: Chain, scores: list[SqlRow], interned: _Interned) -> list[EndedItem]:
+    attempts: dict[Epoch, dict[Phase, list[Attempt]]] = {score[:3]: {} for score in scores}
+    for phase, owner in ((Phase.SEARCH, chain.lane), (Phase.ANSWER, chain.answering), (Phase.EVALUATE, chain.job)):
+        span = (*scores[0][:3], *scores[-1][:3])
+        for row in await reader.rows(_ENDED_SQL["phases"], clean(owner), PHASES[phase], *span):
+            if (unit := attempts.get(row[:3])) is not None:
+                unit.setdefault(phase, []).append(Attempt(*row[3:]))
+    entries = [one.entry for unit in attempts.values() for tries in unit.values() for one in tries]
+    costs, verdicts = await _costs(reader, entries), await _verdicts(reader, [score[3] for score in scores])
+    return [
+        _item(
+            score,
+            unit,
+            interned,
+            verdicts=verdicts.get(score[3], ()),
+            costs_usd=[cost for tries in unit.values() for one in tries for cost in costs.get(one.entry, ())],
+        )
+        for score, unit in zip(scores, attempts.values(), strict=True)
+    ]
+
+
+def _item(
+    score: SqlRow,
+    attempts: Mapping[Phase, list[Attempt]],
+    interned: _Interned,
+    *,
+    verdicts: Sequence[Verdict],
+    costs_usd: Sequence[str | None],
+) -> EndedItem:
+    corpus, item, epoch, _, state, outcome, labels, shape, packed, generation = score
+    values = zip(interned.shapes[shape], unpack(packed), strict=True)
+    return EndedItem(
+        corpus,
+        item,
+        epoch,
+        state,
+        outcome,
+        interned.labels[labels],
+        {name: None if value != value else value for name, value in values},
+        {
+            phase: EndedPhase(len(shown), shown[-1])
+            for phase, tries in attempts.items()
+            if (shown := _shown(phase, tries, generation))
+        },
+        verdicts,
+        costs_usd,
+    )
+
+
+def _shown(phase: Phase, attempts: list[Attempt], generation: int) -> list[Attempt]:
+    """Scorings of older generations are no attempts of the one that is shown."""
+    if phase is not Phase.EVALUATE:
+        return attempts
+    return [one for one in attempts if one.generation == generation]
+
+
+async def _costs(reader: Reader, entries: Sequence[int]) -> dict[int, list[str | None]]:
+    found: dict[int, list[str | None]] = {}
+    for entry, cost_usd in await reader.rows(_ENDED_SQL["costs"], to_json(entries)):
+        found.setdefault(entry, []).append(cost_usd)
+    return found
+
+
+async def _verdicts(reader: Reader, entries: Sequence[int]) -> dict[int, list[Verdict]]:
+    found: dict[int, list[Verdict]] = {}
+    for row in map(VerdictRow._make, await reader.rows(_READ["verdicts"], to_json(entries))):
+        found.setdefault(row.entry, []).append(row.verdict())
+    return found

@@ -1,0 +1,66 @@
+"""Where the journals of a workspace lie: ``checkpoints/<run_id>/journal.sqlite``.
+
+Example::
+
+    folder = find_run(Path("."), "20261127-4f9c0a1b")
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from difflib import get_close_matches
+from pathlib import Path
+
+from bench.config.value_rules import SEGMENT, unreserved
+from bench.errors import UsageError
+
+CHECKPOINTS = "checkpoints"
+JOURNAL = "journal.sqlite"
+ENTRIES = "entries.jsonl"
+"""the file that makes a folder a public log"""
+
+
+def find_run(workspace: Path, name: str) -> Path:
+    """The folder or journal file of a run: a run id of the workspace, or a path to a copied journal.
+
+    Raises:
+        UsageError: there is no such run; names the nearest.
+    """
+    if SEGMENT.fullmatch(name):
+        folder = workspace / CHECKPOINTS / name
+        if (folder / JOURNAL).is_file():
+            return folder
+    path = Path(name)
+    with suppress(OSError):  # a name too long for the file system, or a folder that may not be read
+        if path.is_file() or (path / JOURNAL).is_file():
+            return path
+    near = get_close_matches(name, run_ids(workspace), n=1)
+    hint = f'did you mean "{near[0]}"?' if near else "bench list runs shows the runs of this workspace"
+    raise UsageError(f'there is no run "{name}"', hint=hint)
+
+
+def report_folder(results: Path, run_id: str) -> Path:
+    """Return the folder of a run's report, receipts and log.
+
+    Raises:
+        UsageError: bench keeps something else under this name, or the place is part of a public log.
+    """
+    try:
+        folder = results / unreserved(run_id)
+    except ValueError as error:
+        raise UsageError(str(error), hint="bench fork and bench merge --into copy a run under another id") from error
+    log = next((place for place in (folder, *folder.resolve().parents[:2]) if (place / ENTRIES).is_file()), None)
+    if log is not None:
+        raise UsageError(f"{folder} would be written into the public log {log}", hint="choose another --output")
+    return folder
+
+
+def public_logs(folder: Path) -> list[Path]:
+    """Return every public log in a folder: what must outlive the runs beside it."""
+    return [path.parent for path in folder.rglob(ENTRIES)]
+
+
+def run_ids(workspace: Path) -> list[str]:
+    """Every run of the workspace, newest journal first."""
+    found = [path for path in (workspace / CHECKPOINTS).glob(f"*/{JOURNAL}") if path.is_file()]
+    return [path.parent.name for path in sorted(found, key=lambda path: (-path.stat().st_mtime, path.parent.name))]

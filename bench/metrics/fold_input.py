@@ -1,0 +1,378 @@
+"""Where the rows of a fold lie: one cell for each set of labels and state, and in it a heap of numbers a cluster.
+
+Rows come one by one or many alike at once; the order in which they come changes nothing.
+
+Example::
+
+    pool = Pool(width=3)
+    pool.add_alike(labels=labels, state="correct", corpora=["conv-26"] * 4000, columns=[hits, None, ndcg])
+    by_label(pool.cells(), "question_type")["temporal"]
+
+The light rows that a fold reads: what is left of an item, a corpus, a job once its values are stored.
+
+Example::
+
+    FoldRow("q1", "conv-26", 1, "correct", (("question_type", "temporal"),), (1.0, None), "no_evidence")
+
+Repeats of one item become one row before anything is folded.
+
+An item is pending until all of its epochs have ended; then it has a value when one of them has, and it is failed when
+all of them failed. What was spent is added up over all epochs, failed ones too: a repeat costs as much as the first.
+
+Example::
+
+    settled([("correct", "ok"), ("error", "timeout")], epochs=2)      # ("correct", "ok")
+    rows, spread = reduced(rows, metrics_names, "mean", epochs=2)     # spread: mean within-item deviation by metric
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from array import array
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from hashlib import blake2b
+from itertools import compress, groupby
+from typing import Literal, NamedTuple
+
+from bench.model import FAILED_STATES, Row, State
+from bench.stats import Heap, Strays
+
+Labels = tuple[tuple[str, str], ...]
+
+NO_LABEL = "(none)"
+"""the label of an item that lacks a dimension"""
+
+
+class FoldRow(NamedTuple):
+    """One item of one epoch; any tuple of this shape will do."""
+
+    item_id: str
+    corpus: str
+    """its cluster"""
+    epoch: int
+    state: str | None
+    """None = pending"""
+    labels: Labels
+    """sorted (dimension, label) pairs"""
+    values: Sequence[float | None]
+    """in the order of the metrics; may be empty for an item that failed"""
+    reason: str = ""
+    """why a metric may not apply, e.g. no_evidence"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorpusFacts:
+    """What ingesting one corpus took; ``failed`` = it never became ready."""
+
+    corpus: str
+    failed: bool = False
+    times_us: Mapping[str, int] = field(default_factory=dict)
+    """``ingest``, its parts as ``ingest.network``, and ``searchable``"""
+    memories: int | None = None
+    tokens: int | None = None
+    cost_usd: str | None = None
+    """decimal text, None = unknown"""
+    priced: bool = True
+    """False: ingest made no call that has a price"""
+
+    def row(self) -> Row:
+        """The same facts in the shape that metrics read."""
+        return Row(
+            benchmark="",
+            corpus=self.corpus,
+            item_id=self.corpus,
+            times_us=self.times_us,
+            tokens={"ingest": self.tokens, "memories": self.memories},
+            costs_usd={"ingest": self.cost_usd} if self.priced else {},
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFacts:
+    """What belongs to a job as a whole."""
+
+    ingest_wall_us: int | None = None
+    ingest_concurrency: int | None = None
+    token_methods: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
+    """role -> (``usage``, a tokenizer's name or ``chars/4``, or two of them; whether any of it is an estimate)"""
+    price_methods: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """role -> name and version of the price table, or ``prices``, or both; absent where nothing had a price"""
+    corpora: Sequence[CorpusFacts] = ()
+    judged: bool = False
+    """a judge decides how items end, so that one without its verdict is lost"""
+
+
+def labels_of(labels: Mapping[str, str]) -> Labels:
+    """The hashable form of a row's labels."""
+    return tuple(sorted(labels.items()))
+
+
+def all_labels_of(many: Sequence[Mapping[str, str]]) -> list[Labels]:
+    """The hashable forms of many rows' labels; equal label sets that are one object are read once."""
+    names = list(map(id, many))
+    forms = {name: labels_of(labels) for name, labels in dict(zip(names, many, strict=True)).items()}
+    return list(map(forms.__getitem__, names))
+
+
+NAN = math.nan
+LONG = 32
+"""so many rows of one cluster in a row get a heap of their own"""
+Key = tuple[Labels, str | None]
+"""labels, state"""
+
+
+@dataclass(slots=True)
+class Cell:
+    """Rows that share labels and state; a heap a metric and cluster, and the rows whose clusters are small."""
+
+    labels: Labels
+    state: str | None
+    heaps: list[dict[int, Heap]]
+    """metric -> cluster -> its values"""
+    strays: list[array[float]]
+    """metric -> values, NaN = none"""
+    clusters: array[int] = field(default_factory=lambda: array("Q"))
+    """of the strays; empty when not clustered"""
+    count: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+    """why retrieval metrics do not apply to some of the rows"""
+
+    @property
+    def failed(self) -> bool:
+        """error, not_ready or pending."""
+        return self.state is None or self.state in FAILED_STATES
+
+    def n(self, place: int) -> int:
+        """How many rows have a value of one metric."""
+        return sum(heap.n for heap in self.heaps[place].values()) + sum(map(_is_number, self.strays[place]))
+
+    def kept(self, place: int, *, clustered: bool) -> Strays:
+        """The strays that have a value of one metric."""
+        values, clusters = self.strays[place], self.clusters
+        if _any_missing(values):
+            there = [value == value for value in values]
+            values = array("d", compress(values, there))
+            clusters = array("Q", compress(clusters, there))
+        return Strays(values, clusters if clustered else None)
+
+
+class Pool:
+    """Takes the rows of one job and sorts them into cells; ``width`` is the number of metrics."""
+
+    def __init__(self, width: int, *, clustered: bool = True) -> None:
+        self.clustered = clustered
+        self._width = width
+        self._cells: dict[Key, Cell] = {}
+
+    def add(self, row: FoldRow) -> None:
+        """Take one row."""
+        _, corpus, _, state, labels, values, reason = row
+        cell = self._cell((labels, state))
+        cell.count += 1
+        if reason:
+            cell.reasons[reason] += 1
+        if self.clustered:
+            cell.clusters.append(cluster_code(corpus))
+        for place, column in enumerate(cell.strays):
+            value = values[place] if values else None
+            column.append(NAN if value is None else value)
+
+    def add_alike(
+        self,
+        *,
+        labels: Labels,
+        state: str | None,
+        corpora: Sequence[str],
+        columns: Sequence[array[float] | None],
+    ) -> None:
+        """Take many rows of the same labels and state; a column that is None is NaN throughout."""
+        if not corpora:
+            return
+        cell = self._cell((labels, state))
+        cell.count += len(corpora)
+        start = at = 0
+        for name, run in self._runs(corpora):
+            end = at + len(list(run))
+            if end - at >= LONG:
+                self._stray(cell, corpora, columns, start, at)
+                _heap(cell, cluster_code(name), columns, at, end)
+                start = end
+            at = end
+        self._stray(cell, corpora, columns, start, at)
+
+    def add_pending(self, count: int, labels: Labels = ()) -> None:
+        """Count items that have not ended."""
+        if count:
+            self._cell((labels, None)).count += count
+
+    def explain(self, labels: Labels, state: str, reason: str, count: int = 1) -> None:
+        """Say why retrieval metrics do not apply to rows that were taken."""
+        self._cell((labels, state)).reasons[reason] += count
+
+    def cells(self) -> list[Cell]:
+        """The cells in an order that does not depend on the rows' order."""
+        return [self._cells[key] for key in sorted(self._cells, key=_order)]
+
+    def lacks(self, place: int) -> bool:
+        """Whether any row that did not fail is without a value of one metric."""
+        return any(cell.n(place) < cell.count for cell in self._cells.values() if not cell.failed)
+
+    def _cell(self, key: Key) -> Cell:
+        cell = self._cells.get(key)
+        if cell is None:
+            places = range(self._width)
+            cell = self._cells[key] = Cell(*key, heaps=[{} for _ in places], strays=[array("d") for _ in places])
+        return cell
+
+    def _runs(self, corpora: Sequence[str]) -> Iterable[tuple[str, Iterable[str]]]:
+        """Clusters that stand together."""
+        if not self.clustered:
+            return [("", corpora)]
+        if corpora.count(corpora[0]) == len(corpora):
+            return [(corpora[0], corpora)]
+        return groupby(corpora)
+
+    def _stray(
+        self, cell: Cell, corpora: Sequence[str], columns: Sequence[array[float] | None], start: int, end: int
+    ) -> None:
+        if start == end:
+            return
+        if self.clustered:
+            cell.clusters.extend(map(cluster_code, corpora[start:end]))
+        for kept, given in zip(cell.strays, columns, strict=True):
+            kept.extend(array("d", [NAN]) * (end - start) if given is None else given[start:end])
+
+
+def _heap(cell: Cell, cluster: int, columns: Sequence[array[float] | None], start: int, end: int) -> None:
+    for heaps, given in zip(cell.heaps, columns, strict=True):
+        if given is None:
+            continue
+        values = given if end - start == len(given) else given[start:end]
+        if _any_missing(values):
+            values = array("d", filter(_is_number, values))
+        if values:
+            heaps.setdefault(cluster, Heap()).add(values)
+
+
+def poured(rows: Iterable[FoldRow], width: int, *, clustered: bool = True) -> Pool:
+    """A pool of these rows."""
+    pool = Pool(width, clustered=clustered)
+    for row in rows:
+        pool.add(row)
+    return pool
+
+
+@lru_cache(maxsize=1024)
+def cluster_code(name: str) -> int:
+    """64 bits that stand for a cluster, the same in every process; a million clusters hardly ever share one."""
+    return int.from_bytes(blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest())
+
+
+def _any_missing(values: array[float]) -> bool:
+    total = sum(values)  # NaN spreads through any sum
+    return total != total
+
+
+def _is_number(value: float) -> bool:
+    return value == value
+
+
+def _order(key: Key) -> tuple[Labels, str]:
+    labels, state = key
+    return labels, state or ""
+
+
+def by_label(cells: Sequence[Cell], dimension: str) -> dict[str, list[Cell]]:
+    """Cells by their label of one dimension; those without it under ``(none)``."""
+    groups: dict[str, list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault(dict(cell.labels).get(dimension, NO_LABEL), []).append(cell)
+    return groups
+
+
+def has_dimension(cells: Sequence[Cell], dimension: str) -> bool:
+    """Whether any row has a label of it."""
+    return any(dimension == name for cell in cells for name, _ in cell.labels)
+
+
+Reducer = Literal["mean", "mode", "max"]
+Ended = tuple[str, str]
+"""state and outcome (``ok`` or the error kind) of what ended"""
+
+
+def settled(repeats: Sequence[Ended], epochs: int) -> Ended | None:
+    """How an item ended, by how its repeats did; None = pending."""
+    if len(repeats) < epochs:
+        return None
+    counting = [one for one in repeats if one[0] not in FAILED_STATES] or repeats
+    state = _most_common([state for state, _ in counting])
+    return state, _most_common([outcome for one, outcome in counting if one == state])
+
+
+def reduced(
+    rows: Iterable[FoldRow], names: Sequence[str], reducer: Reducer, added: Collection[str] = (), *, epochs: int
+) -> tuple[list[FoldRow], dict[str, float]]:
+    """One row an item, and for each metric the mean within-item standard deviation; ``added`` names the sums."""
+    repeats: dict[tuple[str, str], list[FoldRow]] = {}
+    for row in rows:
+        repeats.setdefault((row[1], row[0]), []).append(row)
+    deviations: dict[str, list[float]] = {name: [] for name in names}
+    items = []
+    for key in sorted(repeats):
+        rows_of = sorted(repeats[key], key=lambda row: row[2])
+        columns = [_column(rows_of, place) for place in range(len(names))]
+        for name, column in zip(names, columns, strict=True):
+            if len(column) > 1:
+                deviations[name].append(statistics.stdev(column))
+        ended = settled([(row[3], "") for row in rows_of if row[3] is not None], epochs)
+        values = [
+            _spent(rows_of, place) if name in added else reduce(columns[place] if ended else (), reducer)
+            for place, name in enumerate(names)
+        ]
+        items.append(_one(rows_of, ended[0] if ended else None, values))
+    return items, {name: math.fsum(found) / len(found) for name, found in deviations.items() if found}
+
+
+def reduce(values: Sequence[float], reducer: Reducer) -> float | None:
+    """One value of an item's repeats; ties of ``mode`` go to the lower value."""
+    if not values:
+        return None
+    if reducer == "max":
+        return max(values)
+    if reducer == "mode":
+        counts = Counter(values)
+        return min(counts, key=lambda value: (-counts[value], value))
+    mean = math.fsum(values) / len(values)
+    return min(max(mean, min(values)), max(values))  # rounding must not move equal repeats
+
+
+def _failed(row: FoldRow) -> bool:
+    return row[3] is None or row[3] in FAILED_STATES
+
+
+def _column(epochs: Sequence[FoldRow], place: int) -> list[float]:
+    found = (row[5][place] for row in epochs if row[5] and not _failed(row))
+    return [value for value in found if value is not None]
+
+
+def _spent(epochs: Sequence[FoldRow], place: int) -> float | None:
+    """The sum over all epochs; None where one that ended is unknown."""
+    if any(not row[5] or row[5][place] is None for row in epochs if not _failed(row)):
+        return None
+    known = [value for row in epochs if row[5] and (value := row[5][place]) is not None]
+    return math.fsum(known) if known else None
+
+
+def _one(repeats: Sequence[FoldRow], state: str | None, values: list[float | None]) -> FoldRow:
+    first = next((row for row in repeats if not _failed(row)), repeats[0])
+    return FoldRow(first[0], first[1], 1, state, first[4], values, first[6])
+
+
+def _most_common(names: Sequence[str]) -> str:
+    """Of a tie, the one that is not correct, then the first by name."""
+    counts = Counter(names)
+    return min(counts, key=lambda name: (-counts[name], name == State.CORRECT, name))

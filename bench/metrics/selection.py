@@ -1,0 +1,236 @@
+"""The ``metrics:`` of a config: entries to metrics ready for use, every mistake found before anything runs.
+
+An entry is a name, or ``{name, method, config, breakdown, evaluator}``.
+
+Example::
+
+    open_metrics(["ndcg", {"name": "accuracy", "method": "llm_judge"}], k=10, folder=Path("."))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import cast
+
+from bench.errors import ConfigError, UnknownMetric
+from bench.metrics import plugins
+from bench.metrics.aggregation import Macro
+from bench.metrics.protocol import Arithmetic, Measure, canonical, near, or_list
+from bench.metrics.registry import from_plugin, registry
+from bench.metrics.verdicts import METHODS, value_of
+
+CUSTOM = "custom:"
+"""before the ``./file.py:Class`` of an evaluator beside a config"""
+KEYS = ("name", "method", "config", "breakdown", "evaluator")
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, str) or (isinstance(value, list | tuple) and all(map(_is_text, value)))
+
+
+SHAPES: Mapping[str, tuple[Callable[[object], bool], str]] = {
+    "method": (_is_text, "a text"),
+    "config": (lambda value: isinstance(value, Mapping), "a map"),
+    "breakdown": (_are_texts, "a list of dimensions"),
+    "evaluator": (_is_text, "./file.py:Class"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricSpec:
+    """One entry of ``metrics:``; ``where`` is its file:line:column."""
+
+    name: str
+    method: str | None = None
+    config: Mapping[str, object] = field(default_factory=dict)
+    breakdown: tuple[str, ...] = ()
+    evaluator: str | None = None
+    where: str | None = None
+
+    @classmethod
+    def of(cls, entry: object, where: str | None = None) -> MetricSpec:
+        """Read a string, a mapping, or an object with the same attributes (None = unset)."""
+        if isinstance(entry, MetricSpec):
+            return entry
+        if isinstance(entry, str):
+            return cls(name=entry, where=where)
+        given = dict(entry) if isinstance(entry, Mapping) else {k: getattr(entry, k, None) for k in KEYS}
+        unknown = [str(k) for k in given if k not in KEYS]
+        if unknown:
+            close = near(unknown[0], KEYS)
+            raise ConfigError(
+                f'unknown key "{unknown[0]}" in a metric' + (f"; did you mean {or_list(close)}?" if close else ""),
+                where=where,
+                hint=f"a metric has {', '.join(KEYS)}",
+            )
+        if not isinstance(given.get("name"), str):
+            raise ConfigError("a metric needs a name", where=where, hint="write a name, or {name: ...}")
+        for key, (fits, shape) in SHAPES.items():
+            if given.get(key) is not None and not fits(given[key]):
+                text = f'metric "{given["name"]}": {key} = {given[key]!r} is not {shape}'
+                raise ConfigError(text, where=where, hint=f"a metric has {', '.join(KEYS)}")
+        breakdown = given.get("breakdown") or ()
+        return cls(
+            name=cast("str", given["name"]),
+            method=cast("str | None", given.get("method")),
+            config=cast("Mapping[str, object]", given.get("config") or {}),
+            breakdown=(breakdown,) if isinstance(breakdown, str) else tuple(cast("Sequence[str]", breakdown)),
+            evaluator=cast("str | None", given.get("evaluator")),
+            where=where,
+        )
+
+
+def open_metrics(
+    specs: Sequence[object],
+    *,
+    k: int,
+    folder: Path,
+    places: Sequence[str | None] = (),
+    dimensions: Sequence[str] | None = None,
+) -> list[Measure]:
+    """Turn every entry into a metric; names without K get ``k``.
+
+    ``places`` are the entries' file:line:column; ``dimensions`` the metadata keys that a breakdown may
+    name (None: not checked). Raises one ConfigError that holds every problem found.
+    """
+    problems: list[ConfigError] = []
+    opened: dict[str, Measure] = {}
+    for number, entry in enumerate(specs):
+        where = places[number] if number < len(places) else None
+        try:
+            spec = MetricSpec.of(entry, where)
+            metric = _open(spec, k, folder, dimensions)
+            _admit(opened, metric, spec)
+        except ConfigError as error:
+            problems.append(_placed(error, where))
+    if problems:
+        raise problems[0] if len(problems) == 1 else ConfigError.of(problems)
+    return list(opened.values())
+
+
+def _placed(error: ConfigError, where: str | None) -> ConfigError:
+    if error.where is not None or where is None:
+        return error
+    return type(error)(error.message, where=where, hint=error.hint)
+
+
+def _admit(opened: dict[str, Measure], metric: Measure, spec: MetricSpec) -> None:
+    """The same metric twice is once; two definitions under one name are a mistake."""
+    other = opened.setdefault(metric.name, metric)
+    if other.definition != metric.definition or other.params != metric.params:
+        raise ConfigError(
+            f'metric "{metric.name}" is asked for twice, as {other.definition} and as {metric.definition}',
+            where=spec.where,
+            hint="name the method or variant: accuracy.exact_match",
+        )
+
+
+def _open(spec: MetricSpec, k: int, folder: Path, dimensions: Sequence[str] | None) -> Measure:
+    breakdown = tuple(dimension_name(d) for d in spec.breakdown)
+    for dimension in breakdown:
+        if dimensions is not None and dimension != "question_type" and dimension not in dimensions:
+            close = near(dimension, [*dimensions, "question_type"])
+            hint = f"did you mean {or_list(close)}?" if close else "name question_type or a metadata key"
+            raise ConfigError(f'metric "{spec.name}": unknown breakdown "{dimension}"', where=spec.where, hint=hint)
+    if spec.evaluator is not None:
+        return _from_file(spec, folder, breakdown)
+    name = spec.name if spec.method is None else _with_method(spec, spec.method)
+    metric = registry().measure(name, _config(name, spec), default_k=k, breakdown=breakdown)
+    return over(metric, breakdown) if breakdown else metric
+
+
+def _config(name: str, spec: MetricSpec) -> dict[str, object]:
+    """The parameters of an entry, after those that runs preset."""
+    request = registry().take_apart(name)
+    preset = {} if request is None else {k: v for k, v in request.entry.in_runs.items() if k not in request.preset}
+    return preset | dict(spec.config)
+
+
+def _with_method(spec: MetricSpec, given: str) -> str:
+    """``accuracy`` by ``llm_judge`` is ``accuracy.llm_judge``; a name of ours is what it is by ``custom`` too."""
+    method, base = canonical(given), canonical(spec.name)
+    taken = registry().take_apart(base)
+    if taken is not None and taken.entry.dotted == "method":
+        if method not in METHODS:
+            close = near(method, METHODS) or list(METHODS)[:3]
+            raise UnknownMetric(
+                f'metric "{spec.name}": unknown method "{given}"',
+                where=spec.where,
+                hint=f"did you mean {or_list(close)}?",
+            )
+        return base if "." in base else f"{base}.{method}"
+    if method == "custom":
+        if taken is None:
+            hint = "name its class: evaluator: ./file.py:Class"
+            raise UnknownMetric(f'metric "{spec.name}": method custom needs an evaluator', where=spec.where, hint=hint)
+        return base
+    if taken is not None and taken.entry.dotted is not None:
+        return f"{base}.{method}"
+    raise UnknownMetric(
+        f'metric "{spec.name}" has no methods', where=spec.where, hint="leave method out, or name accuracy"
+    )
+
+
+def _from_file(spec: MetricSpec, folder: Path, breakdown: tuple[str, ...]) -> Measure:
+    """A plug-in beside the config. One that evaluates (has ``evaluate``) is read through its verdicts."""
+    reference = spec.evaluator or ""
+    loaded = plugins.load_file(reference, folder=folder, where=spec.where)
+    name = canonical(spec.name)
+    if hasattr(loaded, "evaluate") and not hasattr(loaded, "score"):
+        return _of_verdicts(name, f"{CUSTOM}{reference}", spec.config, breakdown)
+    return from_plugin(loaded, spec.config, label=reference, name=name, breakdown=breakdown)
+
+
+def _of_verdicts(name: str, evaluator: str, config: Mapping[str, object], breakdown: tuple[str, ...]) -> Measure:
+    """The mean value of one evaluator's verdicts, under a name of its own; ``config`` is the evaluator's."""
+    return Measure(
+        name=name,
+        definition=f"{name}/1",
+        category="answer",
+        unit=None,
+        lower_is_better=False,
+        params=dict(config),
+        arithmetic=Arithmetic(of_row=lambda row: value_of(row, evaluator), evaluators=(evaluator,)),
+        breakdown=breakdown,
+    )
+
+
+def dimension_name(name: str) -> str:
+    """``questionType``, ``question_type`` and ``category`` are one dimension."""
+    return "question_type" if name in ("questionType", "question_type", "category") else name
+
+
+def over(metric: Measure, dimensions: tuple[str, ...]) -> Measure:
+    """The metric broken down by these; a macro mean goes over the first."""
+    arithmetic = metric.arithmetic
+    if arithmetic.fold.dimension is not None and dimensions[0] != arithmetic.fold.dimension:
+        arithmetic = replace(arithmetic, fold=Macro(dimensions[0]))
+    return replace(metric, breakdown=dimensions, arithmetic=arithmetic)
+
+
+def evaluators_needed(metrics: Sequence[Measure]) -> dict[str, dict[str, object]]:
+    """Evaluators whose verdicts these metrics read beside the benchmark's first, each with its settings."""
+    needed: dict[str, dict[str, object]] = {}
+    for metric in metrics:
+        for name in metric.evaluators:
+            if name.startswith(CUSTOM):
+                _agree(name, needed.setdefault(name, dict(metric.params)), metric)
+                continue
+            settings = {key: metric.params.get(key) for key in ("threshold", "model")}
+            needed.setdefault(name, {}).update({k: v for k, v in settings.items() if v is not None})
+    return needed
+
+
+def _agree(name: str, settings: Mapping[str, object], metric: Measure) -> None:
+    """One class is opened once, so what is said of it must be said alike."""
+    if settings != metric.params:
+        raise ConfigError(
+            f"{name.removeprefix(CUSTOM)} is given two configs, {settings} and {dict(metric.params)}",
+            hint="give every metric that reads it the same config",
+        )

@@ -1,0 +1,264 @@
+"""Words of any script, also of those that are written without spaces between words.
+
+Three named rules, each of which leaves a text of Latin letters as it was:
+
+* ``spaced`` sets apart each character of a script without spaces, with the marks that follow it. The mixed
+  segmentation of MLQA's evaluation (Lewis et al. 2020) and sacreBLEU's ``zh`` tokenizer do the same for Chinese,
+  KorQuAD's evaluation (Lim et al. 2019) for Korean, whose words carry particles.
+* ``comparable`` is a text in one spelling: NFKC, no Unicode punctuation, no optional vowel signs.
+* ``search_words`` gives overlapping pairs of characters beside single ones, as Lucene's CJK filter does with
+  ``outputUnigrams``.
+
+Example::
+
+    spaced("我住在Berlin")             # " 我  住  在 Berlin"
+    search_words("蓝色花盆")            # ["蓝", "色", "花", "盆", "蓝色", "色花", "花盆"]
+
+Text as the answer metrics read it: values to text, normal forms, tokens, stems.
+
+Example::
+
+    as_text(2022)                          # "2022"
+    squad_tokens("The cat, a dog")         # ["cat", "dog"]
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import re
+import string
+import unicodedata
+from collections.abc import Iterable
+from typing import Literal, cast
+
+_CUT = (
+    "\u0e00-\u0eff"  # Thai, Lao
+    "\u0f00-\u0fff"  # Tibetan
+    "\u1000-\u109f\ua9e0-\ua9ff\uaa60-\uaa7f"  # Burmese and its neighbors
+    "\u1780-\u17ff\u19e0-\u19ff"  # Khmer
+    "\u1950-\u19df\u1a20-\u1aaf\u1b00-\u1b7f\ua980-\ua9df\uaa00-\uaa5f\uaa80-\uaadf"  # Tai, Balinese, Javanese, Cham
+    "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303b\u3400-\u4dbf\u4e00-\u9fff"  # Han
+    "\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9f"  # kana
+    "\u3105-\u312f\u31a0-\u31bf\ua000-\ua4cf"  # Bopomofo, Yi
+    "\u1100-\u11ff\u3131-\u318e\ua960-\ua97f\uac00-\ud7fb\uffa0-\uffdc"  # Hangul
+    "\uf900-\ufaff\U0001b000-\U0001b16f\U00020000-\U000323af"
+)
+_BEYOND_LATIN = (
+    "\u0370-\u1cff\u1d00\u1f00-\u1fff\u2c00-\ua71f\ua800-\uab2f\uab70-\ud7ff"
+    "\uf900-\ufaff\ufb07-\ufdff\ufe70-\ufefc\uff01-\uffef\U00010000-\U0001efff\U00020000-\U000323af"
+)
+OPTIONAL = re.compile("[\u0591-\u05bd\u05bf\u05c1-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]")
+"""vowel points and cantillation of Hebrew, vowel signs and the stretching stroke of Arabic"""
+_PLANE = 0x10000
+_DROPPED = frozenset(string.punctuation) | frozenset("’‘ʼ׳״")
+"""punctuation inside words: dropped, where other punctuation parts words"""
+
+CUT = re.compile(f"[{_CUT}]")
+BEYOND_LATIN = re.compile(f"[{_BEYOND_LATIN}]")
+
+
+@functools.cache
+def _marks() -> str:
+    """A character class of all combining marks of the first plane, and of variation selectors."""
+    found = [code for code in range(0x300, _PLANE) if unicodedata.category(chr(code)).startswith("M")]
+    ranges: list[list[int]] = []
+    for code in found:
+        if ranges and ranges[-1][1] == code - 1:
+            ranges[-1][1] = code
+        else:
+            ranges.append([code, code])
+    return "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges) + "\U000e0100-\U000e01ef"
+
+
+@functools.cache
+def _unit() -> re.Pattern[str]:
+    """One character of a script without spaces and its marks."""
+    return re.compile(f"[{_CUT}][{_marks()}]*")
+
+
+@functools.cache
+def _word() -> re.Pattern[str]:
+    return re.compile(rf"\w[\w{_marks()}]*")
+
+
+@functools.cache
+def _piece() -> re.Pattern[str]:
+    """A run of a script without spaces, or a word of another."""
+    return re.compile(rf"(?P<run>(?:[{_CUT}][{_marks()}]*)+)|(?:(?![{_CUT}])\w)(?:(?![{_CUT}])[\w{_marks()}])*")
+
+
+def is_mark(character: str) -> bool:
+    """True for a combining mark, which belongs to the character before it."""
+    return unicodedata.category(character).startswith("M")
+
+
+def is_cut(text: str) -> bool:
+    """True when some character is of a script that is cut into characters."""
+    return not text.isascii() and CUT.search(text) is not None
+
+
+def spaced(text: str) -> str:
+    """Set each character of a script without spaces apart; another text is given back as it is."""
+    if not is_cut(text):
+        return text
+    return _unit().sub(lambda match: f" {match[0]} ", text)
+
+
+def lowered(text: str) -> str:
+    """Lower case in one spelling of composed letters (NFC); the Turkish capital İ becomes ``i``."""
+    if text.isascii():
+        return text.lower()
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).lower().replace("i\u0307", "i"))
+
+
+def is_beyond_latin(text: str) -> bool:
+    """True when some letter is not Latin."""
+    return not text.isascii() and BEYOND_LATIN.search(text) is not None
+
+
+def comparable(text: str) -> str:
+    """Lower case; beyond Latin letters also NFKC, without Unicode punctuation, format characters and vowel points."""
+    if not is_beyond_latin(text):
+        return lowered(text)
+    text = unicodedata.normalize("NFKC", text.translate(_punctuation()))
+    return OPTIONAL.sub("", lowered(text)).translate(_punctuation())
+
+
+@functools.cache
+def _punctuation() -> dict[int, str]:
+    table = {}
+    for code in range(_PLANE):
+        kind = unicodedata.category(chr(code))
+        if kind[0] == "P" or kind == "Cf":
+            apart = chr(code) not in _DROPPED and (kind != "Cf" or code == 0x200B)
+            table[code] = " " if apart else ""
+    return table | {ord(mark): "" for mark in _DROPPED}
+
+
+def words(text: str) -> list[str]:
+    """Lower-case words in order; one character each in scripts without spaces."""
+    text = _searchable(text)
+    return _word().findall(spaced(text))
+
+
+def search_words(text: str) -> list[str]:
+    """Lower-case words as a full-text index takes them: also each pair of neighbors in scripts without spaces."""
+    found: list[str] = []
+    for match in _piece().finditer(_searchable(text)):
+        if match["run"] is None:
+            found.append(match[0])
+            continue
+        units = _unit().findall(match[0])
+        found += units
+        found += [first + second for first, second in itertools.pairwise(units)]
+    return found
+
+
+def pairs(text: str) -> list[str]:
+    """Lower-case words; of a script without spaces each pair of neighbors, or the one that stands alone."""
+    found: list[str] = []
+    for match in _piece().finditer(_searchable(text)):
+        units = _unit().findall(match[0]) if match["run"] is not None else [match[0]]
+        found += units if len(units) == 1 else [a + b for a, b in itertools.pairwise(units)]
+    return found
+
+
+def _searchable(text: str) -> str:
+    if not is_beyond_latin(text):
+        return lowered(text)
+    return OPTIONAL.sub("", lowered(unicodedata.normalize("NFKC", text)))
+
+
+def indexed(text: str) -> str:
+    """The text as a full-text index may split it: at spaces alone, with no mark that would part a word.
+
+    FTS5 takes most combining marks for separators, so that a Hindi word would fall into its consonants. Here a mark
+    becomes a character of the private use area, which FTS5 takes for a letter.
+    """
+    if not is_beyond_latin(text):
+        return text
+    return " ".join(search_words(text)).translate(_letters_for_marks())
+
+
+def index_terms(text: str) -> list[str]:
+    """The distinct words of a query, as ``indexed`` writes them."""
+    found = dict.fromkeys(search_words(text))
+    if not is_beyond_latin(text):
+        return list(found)
+    return [word.translate(_letters_for_marks()) for word in found]
+
+
+@functools.cache
+def _letters_for_marks() -> dict[int, int]:
+    marks = (code for code in range(0x370, _PLANE) if unicodedata.category(chr(code)).startswith("M"))
+    return {mark: 0xE000 + place for place, mark in enumerate(marks)}
+
+
+def share_of_cut(text: str) -> float:
+    """The share of letters that are of scripts that are cut."""
+    letters = sum(map(str.isalpha, text))
+    return len(CUT.findall(text)) / letters if letters else 0.0
+
+
+_WHITE = re.compile(r"[\s\ufeff]+")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_ARTICLES_AND = re.compile(r"\b(a|an|the|and)\b")
+_MEM0_MARKS = str.maketrans(dict.fromkeys(".,!?", " "))
+
+
+def as_text(value: object) -> str:
+    """A number is read as its text in the file, a boolean as true or false."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) else str(value)
+
+
+def several(given: str | Iterable[object]) -> Iterable[object]:
+    """Many ids or texts; one that stands alone is a list of one, not of its letters."""
+    return (given,) if isinstance(given, str) else given
+
+
+def normal_form(
+    text: str, *, normalize_whitespace: bool = True, case_sensitive: bool = False, unicode: str = "none"
+) -> str:
+    """White-space runs (U+FEFF too) to one space, stripped, lower case; ``unicode``: none, nfc or nfkc."""
+    if unicode != "none":
+        text = unicodedata.normalize(cast("Literal['NFC', 'NFKC']", unicode.upper()), text)
+    if normalize_whitespace:
+        text = _WHITE.sub(" ", text).strip(" ")
+    return text if case_sensitive else text.lower()
+
+
+def squad_tokens(text: str) -> list[str]:
+    """Lower case, no ASCII punctuation, no articles (SQuAD v1 evaluation script)."""
+    return _ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split()
+
+
+def locomo_tokens(text: str) -> list[str]:
+    """As SQuAD, with commas dropped first and ``and`` an article (LoCoMo evaluation script)."""
+    return _ARTICLES_AND.sub(" ", text.replace(",", "").lower().translate(_PUNCTUATION)).split()
+
+
+def locomo_stems(text: str) -> list[str]:
+    """LoCoMo tokens, each stemmed."""
+    return [stem(token) for token in locomo_tokens(text)]
+
+
+def mem0_tokens(text: str) -> list[str]:
+    """Lower case; only ``. , ! ?`` become spaces."""
+    return text.lower().translate(_MEM0_MARKS).split()
+
+
+@functools.lru_cache(maxsize=65_536)
+def stem(word: str) -> str:
+    """Porter stem, NLTK's default mode."""
+    return str(_stemmer().stem(word))
+
+
+@functools.cache
+def _stemmer():  # type: ignore[no-untyped-def]
+    from nltk.stem.porter import PorterStemmer
+
+    return PorterStemmer()

@@ -1,0 +1,221 @@
+"""From a model's name to a model that can be called: built-in, behind HTTP, or a plug-in.
+
+Example::
+
+    model = open_model("openai/gpt-4o-mini", http=http, environment=environment, role="answering")
+    judge = open_model("builtin/scripted", http=http, environment=environment, role="judge")
+    vectors = open_embedder("text-embedding-3-small", http=http, environment=environment)
+
+Opening reads the key, so a missing variable is a `ConfigError` before anything starts. A prefix that is neither
+known nor a file is looked for among the entry points ``bench.models``: a callable
+``(name, *, http, environment, role) -> Model``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Protocol, assert_never
+
+from bench.errors import ConfigError
+from bench.models.names import VENDORS, Target, resolve_name, target
+
+if TYPE_CHECKING:
+    from bench.config.model import ModelFile
+    from bench.http import Endpoint, Http
+    from bench.http.endpoint import Role
+    from bench.model import Embedder, Model
+    from bench.models.chat import Price
+    from bench.models.dialect import Dialect
+    from bench.models.embedding import EmbeddingOptions
+    from bench.settings import Environment
+
+ATTEMPT_S = 60.0
+CALL_S = 180.0
+MAX_RESPONSE_BYTES = 64 * 2**20
+"""a batch of embeddings as JSON text is large"""
+AZURE_VERSION = "AZURE_OPENAI_API_VERSION"
+AZURE_DEFAULT_VERSION = "2024-10-21"
+PLUGIN_GROUP = "bench.models"
+
+
+class ModelPlugin(Protocol):
+    """What an entry point of the group ``bench.models`` is."""
+
+    def __call__(self, name: str, *, http: Http, environment: Environment, role: str) -> Model: ...
+
+
+def open_model(
+    name: str | Mapping[str, str],
+    *,
+    http: Http,
+    environment: Environment,
+    role: Literal["answering", "judge", "provider"],
+    files: Mapping[str, ModelFile] | None = None,
+    price: Price | None = None,
+) -> Model:
+    """Open a reader or judge by its name.
+
+    Raises:
+        ConfigError: unknown name (with the nearest), or a variable that is not set (named).
+    """
+    from bench.models.reply import Answering
+
+    model = _opened(resolve_name(name), http, environment, role, files or {}, price)
+    return Answering(model) if role == "provider" else model
+
+
+def _opened(
+    full: str,
+    http: Http,
+    environment: Environment,
+    role: Literal["answering", "judge", "provider"],
+    files: Mapping[str, ModelFile],
+    price: Price | None,
+) -> Model:
+    from bench.models.reply import Cleaned
+
+    if full.startswith("builtin/"):
+        return Cleaned(_builtin(full, environment))
+    found = _plugin(full, files)
+    if found is not None:
+        return Cleaned(found(full, http=http, environment=environment, role=role))
+    from bench.models.chat import ChatModel
+    from bench.models.dialect import Wish
+
+    place = target(full, environment, files)
+    settings = place.settings
+    return ChatModel(
+        target=place,
+        dialect=_dialect(place, environment),
+        http=http,
+        endpoint=_endpoint(place, role),
+        wish=Wish(
+            temperature=not (settings is not None and settings.fixed_temperature),
+            seed=place.dialect != "anthropic",
+            stream=settings is not None and settings.stream,
+            body=settings.body if settings is not None else {},
+        ),
+        price=price,
+    )
+
+
+def open_embedder(
+    name: str | Mapping[str, str],
+    *,
+    http: Http,
+    environment: Environment,
+    files: Mapping[str, ModelFile] | None = None,
+    options: EmbeddingOptions | None = None,
+    price: Price | None = None,
+) -> Embedder:
+    """Open an embedding model by its name.
+
+    Raises:
+        ConfigError: as `open_model`, or the vendor has no embeddings.
+    """
+    from bench.models.embedding import EmbeddingOptions, RemoteEmbedder
+
+    full = resolve_name(name)
+    place = target(full, environment, files or {})
+    dialect = _dialect(place, environment)
+    dialect.embed_url(place.base_url, place.model)
+    return RemoteEmbedder(
+        target=place,
+        dialect=dialect,
+        http=http,
+        endpoint=_endpoint(place, "embedding"),
+        options=options or EmbeddingOptions(),
+        price=price,
+    )
+
+
+def check_model(
+    name: str | Mapping[str, str], environment: Environment, files: Mapping[str, ModelFile] | None = None
+) -> str:
+    """Give the full name when the model could be opened now, without opening it.
+
+    Raises:
+        ConfigError: as `open_model`.
+    """
+    full = resolve_name(name)
+    if full.startswith("builtin/"):
+        _builtin(full, environment)
+    elif _plugin(full, files or {}) is None:
+        target(full, environment, files or {})
+    return full
+
+
+def _builtin(name: str, environment: Environment) -> Model:
+    from bench.models import extractive, scripted
+
+    if name == extractive.NAME:
+        return extractive.Extractive()
+    if name != scripted.NAME:
+        raise ConfigError(f'unknown built-in model "{name}"', hint=f"known: {extractive.NAME}, {scripted.NAME}")
+    path = environment.require_plain(scripted.VARIABLE, user=name, example="replies.jsonl")
+    return scripted.Scripted(Path(path))
+
+
+def _dialect(place: Target, environment: Environment) -> Dialect:
+    from bench.models.anthropic import Anthropic
+    from bench.models.google import Google
+    from bench.models.openai import Azure, OpenAI
+
+    if place.prefix == "azure":
+        return Azure(api_version=environment.get(AZURE_VERSION) or AZURE_DEFAULT_VERSION)
+    match place.dialect:
+        case "openai":
+            return OpenAI()
+        case "anthropic":
+            return Anthropic()
+        case "google":
+            return Google()
+        case _:
+            assert_never(place.dialect)
+
+
+def _endpoint(place: Target, role: Role) -> Endpoint:
+    from bench.http import Endpoint, Feedback, Limits, Timeouts
+
+    file = place.file
+    limits = Limits()
+    if file is not None:
+        declared = file.limits
+        feedback = declared.feedback
+        limits = Limits(
+            rps=declared.rps,
+            rpm=declared.rpm,
+            burst=declared.burst,
+            tpm=declared.tpm,
+            concurrency=declared.concurrency,
+            feedback=Feedback(remaining=feedback.remaining, reset=feedback.reset) if feedback is not None else None,
+        )
+    attempt_s = (file.timeout_s if file is not None else None) or ATTEMPT_S
+    return Endpoint(
+        name=f"{place.name}.{role}",
+        role=role,
+        limits=limits,
+        timeouts=Timeouts(attempt_s=attempt_s, call_s=max(CALL_S, attempt_s)),
+        key_variable=place.key_variable,
+        max_response_bytes=MAX_RESPONSE_BYTES,
+    )
+
+
+def _plugin(name: str, files: Mapping[str, ModelFile]) -> ModelPlugin | None:
+    """The entry point of the name's prefix; known prefixes and files come first."""
+    prefix = name.partition("/")[0]
+    if prefix in VENDORS or prefix in files:
+        return None
+    from bench.metrics.plugins import claimed
+
+    entry = claimed(prefix, PLUGIN_GROUP)
+    if entry is None:
+        return None
+    try:
+        loaded: ModelPlugin = entry.load()
+    except (ImportError, AttributeError, SyntaxError, TypeError, ValueError) as error:
+        source = entry.dist.name if entry.dist is not None else entry.value
+        text = f'the model plug-in "{prefix}" of {source} cannot be loaded: {error}'
+        raise ConfigError(text, hint=f"repair or remove {source}") from error
+    return loaded

@@ -1,0 +1,231 @@
+"""Tokens with one fixed meaning, whatever the vendor counts.
+
+``input_tokens`` is all input (cache reads and writes inside), ``output_tokens`` all output (reasoning inside),
+``total_tokens`` their sum. Anthropic's buckets are added up, those of OpenAI and Google are parts of a whole::
+
+    normalise("anthropic", {"usage": {"input_tokens": 10, "cache_read_input_tokens": 90, "output_tokens": 5}})
+    # Usage(input_tokens=100, cache_read_tokens=90, output_tokens=5, total_tokens=105)
+
+A body without a usage block is counted as characters / 4, rounded up, and marked ``estimated``; so is one whose block
+holds a count that is not a whole number. ``50.0`` is 50. A usage never costs an answer.
+
+What of a model's reply is its answer: the text without reasoning, and whether there is an answer at all.
+
+Example::
+
+    cleaned(completion).text          # without reasoning blocks; the raw text stays in `Completion.raw`
+    no_answer(completion)             # None, or the error that the reply is
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Literal, assert_never
+
+from bench.errors import CallError, NoAnswer, Truncated
+from bench.model import Completion, Model, Prompt, Usage, count_tokens
+from bench.reasoning import without_reasoning
+
+DialectName = Literal["openai", "anthropic", "google"]
+
+
+MOST = 10**12
+"""more tokens than any call has"""
+
+
+class _Unreadable(Exception):
+    """A count that is not a whole number of tokens."""
+
+
+def normalise(dialect: DialectName, body: object, *, prompt: str = "", reply: str = "") -> Usage:
+    """Read the usage of an answer; ``prompt`` and ``reply`` are counted where it has no readable one."""
+    try:
+        found = _read(dialect, body)
+    except _Unreadable:
+        found = None
+    silent = found is None or (prompt != "" and found.total_tokens == 0)  # a usage of zeros is a placeholder
+    return estimate(prompt=prompt, reply=reply) if found is None or silent else found
+
+
+def unreadable(dialect: DialectName, body: object) -> bool:
+    """Say whether an answer has a usage that cannot be read."""
+    try:
+        _read(dialect, body)
+    except _Unreadable:
+        return True
+    return False
+
+
+def _read(dialect: DialectName, body: object) -> Usage | None:
+    block = _child(body, "usageMetadata" if dialect == "google" else "usage")
+    if not block:
+        return None
+    match dialect:
+        case "openai":
+            return _openai(block)
+        case "anthropic":
+            return _anthropic(block)
+        case "google":
+            return _google(block)
+        case _:
+            assert_never(dialect)
+
+
+def estimate(*, prompt: str, reply: str) -> Usage:
+    """Count characters / 4, rounded up."""
+    sent, received = count_tokens(prompt), count_tokens(reply)
+    return Usage(input_tokens=sent, output_tokens=received, total_tokens=sent + received, estimated=True)
+
+
+def add(first: Usage, second: Usage) -> Usage:
+    """Sum two usages; estimated as soon as one of them is."""
+    return Usage(
+        input_tokens=first.input_tokens + second.input_tokens,
+        cache_read_tokens=first.cache_read_tokens + second.cache_read_tokens,
+        cache_write_tokens=first.cache_write_tokens + second.cache_write_tokens,
+        output_tokens=first.output_tokens + second.output_tokens,
+        reasoning_tokens=first.reasoning_tokens + second.reasoning_tokens,
+        total_tokens=first.total_tokens + second.total_tokens,
+        estimated=first.estimated or second.estimated,
+    )
+
+
+def _openai(block: Mapping[str, object]) -> Usage:
+    details = _child(block, "prompt_tokens_details")
+    return _usage(
+        sent=_count(block, "prompt_tokens"),
+        received=_count(block, "completion_tokens"),
+        cache_read=_count(details, "cached_tokens"),
+        cache_write=_count(details, "cache_write_tokens"),
+        reasoning=_count(_child(block, "completion_tokens_details"), "reasoning_tokens"),
+    )
+
+
+def _anthropic(block: Mapping[str, object]) -> Usage:
+    read, written = _count(block, "cache_read_input_tokens"), _count(block, "cache_creation_input_tokens")
+    return _usage(
+        sent=_count(block, "input_tokens") + read + written,
+        received=_count(block, "output_tokens"),
+        cache_read=read,
+        cache_write=written,
+        reasoning=_count(_child(block, "output_tokens_details"), "thinking_tokens"),
+    )
+
+
+def _google(block: Mapping[str, object]) -> Usage:
+    thoughts = _count(block, "thoughtsTokenCount")
+    return _usage(
+        sent=_count(block, "promptTokenCount") + _count(block, "toolUsePromptTokenCount"),
+        received=_count(block, "candidatesTokenCount") + thoughts,
+        cache_read=_count(block, "cachedContentTokenCount"),
+        reasoning=thoughts,
+    )
+
+
+def _usage(*, sent: int, received: int, cache_read: int = 0, cache_write: int = 0, reasoning: int = 0) -> Usage:
+    return Usage(
+        input_tokens=sent,
+        cache_read_tokens=cache_read,
+        cache_write_tokens=cache_write,
+        output_tokens=received,
+        reasoning_tokens=reasoning,
+        total_tokens=sent + received,
+    )
+
+
+def _child(tree: object, key: str) -> Mapping[str, object]:
+    value = tree.get(key) if isinstance(tree, dict) else None
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise _Unreadable
+    return value
+
+
+def _count(block: Mapping[str, object], key: str) -> int:
+    value = block.get(key)
+    if value is None:
+        return 0
+    if type(value) is int and 0 <= value <= MOST:
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST or value != int(value):
+        raise _Unreadable
+    return int(value)
+
+
+TOOL_CALL = "tool_calls"
+"""the native finish of a reply that calls a tool that was not offered"""
+
+
+def cleaned(said: Completion) -> Completion:
+    """Take the reasoning out of a reply; the raw text is kept beside it."""
+    rest = without_reasoning(said.text)
+    if rest == said.text:
+        return said
+    return replace(said, text=(rest or "").strip(), raw=said.text if said.raw is None else said.raw)
+
+
+def no_answer(said: Completion) -> CallError | None:
+    """Return the error that a reply without text is; one that ended on its own without a thought, or a refusal, is an
+    answer."""
+    if said.text.strip():
+        return None
+    finish = said.native_finish or said.finish
+    if said.finish == "length":
+        return Truncated(f'the reply was cut before its answer began (finish "{finish}"{_spent(said)})')
+    if said.raw is not None and without_reasoning(said.raw) is None:
+        return NoAnswer(f'the reply holds a reasoning block that is never closed (finish "{finish}"{_spent(said)})')
+    if said.finish == "stop" and (said.reasoning.strip() or said.raw is not None):
+        return NoAnswer(f'the reply holds reasoning and no answer (finish "{finish}"{_spent(said)})')
+    if said.finish in ("stop", "refusal"):
+        return None
+    if finish == TOOL_CALL:
+        return NoAnswer(f'the reply calls a tool that was not offered (finish "{finish}"{_spent(said)})')
+    return NoAnswer(f'the reply has no text (finish "{finish}"{_spent(said)})')
+
+
+def _spent(said: Completion) -> str:
+    if said.usage is None or said.usage.estimated:
+        return ""
+    reasoning = f", {said.usage.reasoning_tokens} of them reasoning" if said.usage.reasoning_tokens else ""
+    return f"; {said.usage.output_tokens} tokens{reasoning}"
+
+
+class Cleaned:
+    """A model that is not ours, without the reasoning in its replies; those behind HTTP leave it out themselves."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    async def complete(self, prompt: Prompt) -> Completion:
+        """Return the reply without its reasoning."""
+        return cleaned(await self._model.complete(prompt))
+
+
+class Answering:
+    """A model that a provider uses: without an answer its call has failed."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    async def complete(self, prompt: Prompt) -> Completion:
+        """Return the reply.
+
+        Raises:
+            CallError: the call failed, or gave no answer.
+        """
+        said = await self._model.complete(prompt)
+        error = no_answer(said)
+        if error is not None:
+            error.hint = f"choose a model without reasoning instead of {self.name}"
+            raise error
+        return said

@@ -1,0 +1,145 @@
+"""One benchmark as a run uses it: dataset opened and checked, selection, prompts, metrics, evaluators.
+
+Example::
+
+    planned = plan_benchmark(dataset, request, ranges=(), folder=Path("."))
+    planned.n_selected, planned.k, [metric.definition for metric in planned.scoring.metrics]
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from pydantic.alias_generators import to_camel
+
+from bench.config.benchmark import BenchmarkConfig, config_sha256
+from bench.config.run import RunRequest
+from bench.datasets import Dataset, Selection
+from bench.errors import BenchError, ConfigError, DataError, UsageError
+from bench.evaluators.packs import Pack, check_sealed, load_pack
+from bench.plan.model import BenchmarkPlan, Ranges, overlay_of
+from bench.plan.prompts import Prompts, unfilled
+from bench.plan.scoring import ANY_MODEL, Scoring
+
+LLM_JUDGE = "llm-judge"
+"""the evaluator that asks a benchmark's judge prompts"""
+DEFAULT_CONTEXT_BUDGET = 120_000
+"""tokens: what the large models of today can read"""
+
+
+def plan_benchmark(dataset: Dataset, request: RunRequest, *, ranges: Ranges, folder: Path) -> BenchmarkPlan:
+    """Resolve everything of one benchmark that does not depend on a provider.
+
+    Raises:
+        UsageError: no item is selected, or an override that the benchmark does not allow.
+        ConfigError: a metric, evaluator, prompt or pack that cannot be used.
+    """
+    config = dataset.config
+    k = request.k or config.search.default_limit
+    pack = pack_of(config, folder)
+    prompts = Prompts.of(
+        config,
+        pack=pack,
+        answer_prompt=request.answer_prompt,
+        judge_prompts=request.judge_prompt,
+        types=dataset.known_types(),
+        folder=folder,
+    )
+    scoring = Scoring.of(config, request, k=k, prompts=prompts, pack=pack)
+    if problems := unfilled(prompts, dataset, judged=any(spec.method == LLM_JUDGE for spec in scoring.specs)):
+        raise ConfigError.of(problems)
+    whole = filters_of(request)
+    selection = replace(whole, parts=ranges)
+    everything = dataset.selected(whole)
+    selected = dataset.selected(selection) if ranges else everything
+    if not everything:
+        raise UsageError(f"no item of {config.name} is selected", hint="widen the filters")
+    return BenchmarkPlan(
+        name=config.name,
+        config=config,
+        config_sha256=config_sha256(config),
+        dataset=dataset,
+        selection=selection,
+        k=k,
+        context_budget=request.context_budget or DEFAULT_CONTEXT_BUDGET,
+        epochs=request.epochs,
+        epochs_reducer=request.epochs_reducer or config.epochs_reducer,
+        prompts=prompts,
+        scoring=scoring,
+        pack=pack,
+        n_selected=len(selected),
+        n_whole=len(everything),
+        selected_types=dataset.types_of(selected),
+        whole_types=dataset.types_of(everything),
+        overlay=overlay_of(config, dataset),
+    )
+
+
+def scoring_problems(config: BenchmarkConfig, folder: Path) -> list[ConfigError]:
+    """What a run would refuse in a config's metrics, evaluators, prompts and pack, before it starts.
+
+    Which models a run names is its own affair: an embedding model counts as given.
+    """
+    request = RunRequest(embedding_model=ANY_MODEL, allow_code_execution=True)
+    try:
+        pack = pack_of(config, folder)
+        prompts = Prompts.of(config, pack=pack, answer_prompt=None, judge_prompts=(), folder=folder)
+        Scoring.of(config, request, k=config.search.default_limit, prompts=prompts, pack=pack)
+    except ConfigError as error:
+        return list(error.problems) or [error]
+    return []
+
+
+def data_problems(dataset: Dataset, folder: Path) -> list[BenchError]:
+    """What a run would refuse once it sees the data: names in prompts that no item fills, an overlay that does not fit.
+
+    `scoring_problems` comes first: what it finds is raised here.
+    """
+    config = dataset.config
+    pack = pack_of(config, folder)
+    prompts = Prompts.of(config, pack=pack, answer_prompt=None, judge_prompts=(), folder=folder)
+    problems: list[BenchError] = [*unfilled(prompts, dataset, judged=config.evaluation.method == LLM_JUDGE)]
+    try:
+        overlay_of(config, dataset)
+    except (ConfigError, DataError) as error:
+        problems.append(error)
+    return problems
+
+
+def filters_of(request: RunRequest) -> Selection:
+    """The selection flags without the range."""
+    return Selection(
+        items=request.items,
+        items_of=request.items_of,
+        question_types=request.question_type,
+        sample=request.sample,
+        per_type=request.per_type,
+        seed=request.seed,
+        limit=request.limit,
+    )
+
+
+def pack_of(config: BenchmarkConfig, workspace: Path) -> Pack | None:
+    """The protocol pack that a config names.
+
+    Raises:
+        ConfigError: an unknown pack, an altered official text, or a key that the pack seals.
+    """
+    name = config.evaluation.pack
+    if name is None:
+        return None
+    pack = load_pack(name, workspace=workspace, where=config.place("evaluation", "pack"))
+    written = config.origin.tree().get("evaluation") if config.origin else None
+    given = {
+        f"evaluation.{to_camel(key)}": config.place("evaluation", to_camel(key))
+        for key, value in (written.items() if isinstance(written, dict) else ())
+        # saying what the pack says alters nothing
+        if value is not None and (key != "method" or value != pack.evaluator)
+    }
+    # that rule would be added to a judge prompt of the pack
+    lenient = [index for index, kind in enumerate(config.question_types) if kind.allow_off_by_one]
+    if lenient:
+        given["evaluation.judgePrompts.allowOffByOne"] = config.place("questionTypes", lenient[0], "allowOffByOne")
+    check_sealed(pack, given)
+    return pack

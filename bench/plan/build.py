@@ -1,0 +1,248 @@
+"""From flags and configs to a plan: files are read once, everything is checked, nothing is called.
+
+Example::
+
+    plan = make_plan(Catalog.load(Path(".")), RunRequest(benchmarks=("demo",)), Environment.load(Path(".")))
+    plan.digest, [lane.key for lane in plan.running]
+
+What can change a result goes into ``plan.identity``, as a tree that reads well when two of them differ.
+"""
+
+from __future__ import annotations
+
+import platform
+from array import array
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+from importlib.metadata import version
+
+from bench.config.catalog import Catalog
+from bench.config.model import ModelFile, read_model_file, with_settings
+from bench.config.run import RunRequest
+from bench.datasets import Gap, evidence_level, open_benchmark, require_coverage
+from bench.errors import UsageError
+from bench.model import Phase
+from bench.models import check_model, resolve_name
+from bench.plan.benchmark import plan_benchmark
+from bench.plan.budget import budget_note
+from bench.plan.cost_estimate import check_prices, unused_prices
+from bench.plan.identity import digest, identity_of
+from bench.plan.model import NONE, BenchmarkPlan, Job, Lane, Plan, ProviderPlan, Ranges
+from bench.plan.plugins import Installed, refuse_doubles
+from bench.plan.provider import choose
+from bench.plan.validity import related
+from bench.settings import Environment
+from bench.version import __version__
+
+DEMO = ("demo",)
+
+
+def make_plan(catalog: Catalog, request: RunRequest, environment: Environment, *, ranges: Ranges | None = None) -> Plan:
+    """Plan a run; ``ranges`` stand for the request's own range, as the ranges of a merged run do.
+
+    Raises:
+        UsageError: unknown names, nothing selected, or no job that could run.
+        ConfigError: a config, prompt, metric, model or variable that cannot be used.
+        DataError: a dataset that is missing, altered or does not fit; evidence that would not be sent.
+    """
+    names = request.benchmarks or DEMO
+    datasets = [open_benchmark(catalog.benchmark(name), catalog.workspace) for name in names]
+    total = max(len(dataset) for dataset in datasets)
+    chosen = ranges_of(request, total) if ranges is None else ranges
+    benchmarks = [plan_benchmark(dataset, request, ranges=chosen, folder=catalog.workspace) for dataset in datasets]
+    embedding = None if request.embedding_model is None else resolve_name(request.embedding_model)
+    providers = choose(
+        catalog, names=request.providers, overrides=request.set, embedding=embedding, environment=environment
+    )
+    settings = {resolve_name(name): own for name, own in request.models.items()}
+    files, installed = with_settings(model_files(catalog), settings), Installed.read()
+    lanes = tuple(_lane(benchmark, provider, request) for benchmark in benchmarks for provider in providers)
+    refuse_doubles(lanes, files, installed)
+    _check_models(lanes, environment, files)
+    _check_rates(lanes, request)
+    check_prices(catalog, request.prices, files)
+    _check_single(lanes, request)
+    _check_coverage(lanes)
+    if not any(lane.skipped is None for lane in lanes):
+        raise UsageError("no job is left to run: " + "; ".join(lane.skipped or "" for lane in lanes))
+    identity = identity_of(lanes, request, environment, files, installed)
+    return Plan(
+        request=request,
+        workspace=catalog.workspace,
+        lanes=lanes,
+        identity=identity,
+        digest=digest(identity),
+        total=total,
+        ranges=chosen,
+        versions=versions(installed),
+        model_files=files,
+        notes=tuple(dict.fromkeys([*_notes(lanes), *_without_effect(lanes, request)])),
+    )
+
+
+def ranges_of(request: RunRequest, total: int) -> Ranges:
+    """The one range that a request names; empty for all positions.
+
+    Raises:
+        UsageError: a shard that does not exist, or a range beyond the last item.
+    """
+    if request.shard is not None:
+        index, count = (int(part) for part in request.shard.split("/"))
+        if not 1 <= index <= count:
+            raise UsageError(f"--shard {request.shard}: i goes from 1 to n")
+        start, end = (index - 1) * total // count + 1, index * total // count
+        if end < start:
+            raise UsageError(
+                f"--shard {request.shard} holds none of the {total} items", hint=f"cut at most {total} shards"
+            )
+    else:
+        start, end = request.start or 1, min(request.end or total, total)
+        if start > total:
+            raise UsageError(f"--start {start}: there are {total} items", hint="positions go from 1 to the last item")
+    return () if (start, end) == (1, total) else ((start, end),)
+
+
+def model_files(catalog: Catalog) -> dict[str, ModelFile]:
+    """The endpoints of one's own, by prefix."""
+    return {entry.name: read_model_file(entry.path) for entry in catalog.models() if not entry.shadowed}
+
+
+def versions(installed: Installed) -> dict[str, object]:
+    """What is recorded beside the identity: a newer one may go on with a run."""
+    return {
+        "bench": __version__,
+        "python": platform.python_version(),
+        "packages": {name: version(name) for name in ("aiohttp", "nltk", "sacrebleu", "genai-prices")},
+        "plugins": installed.versions(),
+    }
+
+
+def _lane(benchmark: BenchmarkPlan, provider: ProviderPlan, request: RunRequest) -> Lane:
+    config, ingest = benchmark.config, provider.config.ingest
+    key = f"{benchmark.name}/{provider.label}"
+    if provider.embedding is not None:
+        key += f"/{provider.embedding}"
+    unit = config.unit if ingest.unit == "benchmark" else "session" if ingest.unit == "chunk" else ingest.unit
+    return Lane(
+        key=key,
+        benchmark=benchmark,
+        provider=provider,
+        jobs=tuple(_jobs(key, benchmark, request)),
+        unit=unit,
+        text=ingest.text,
+        level=evidence_level(config, unit=unit, turn_evidence=benchmark.dataset.turn_evidence),
+        skipped=_lacking(benchmark, provider),
+    )
+
+
+def _jobs(lane: str, benchmark: BenchmarkPlan, request: RunRequest) -> list[Job]:
+    """One job a combination; without an answer there is nothing to judge, without a judging evaluator no judge."""
+    evaluation = benchmark.config.evaluation
+    answering = _named(request.answering_model, evaluation.answering_model.model)
+    own = benchmark.scoring.judge or evaluation.judge.model or (benchmark.pack.judge_model if benchmark.pack else None)
+    judging = _named(request.judge_model, own) if benchmark.scoring.judging else [NONE]
+    jobs = [
+        Job(lane=lane, answering=reader, judge=judge if reader != NONE else NONE)
+        for reader in answering
+        for judge in judging
+    ]
+    return list(dict.fromkeys(jobs))
+
+
+def _named(flags: Sequence[str], own: str | None) -> list[str]:
+    names = list(flags) or ([own] if own is not None else [NONE])
+    return list(dict.fromkeys(name if name == NONE else resolve_name(name) for name in names))
+
+
+def _lacking(benchmark: BenchmarkPlan, provider: ProviderPlan) -> str | None:
+    """Why the benchmark cannot be asked of this provider, None when it can."""
+    from bench.providers.facts import capabilities
+
+    if provider.built_in == "oracle":
+        has = frozenset({"add_memory", "retrieve_memory"})
+    else:
+        has = capabilities(provider.config).operations
+    missing = sorted(set(benchmark.config.required_capabilities) - has)
+    if not missing:
+        return None
+    return f"skipped: {benchmark.name} needs {', '.join(missing)}, {provider.label} does not have it"
+
+
+def _check_models(lanes: Sequence[Lane], environment: Environment, files: dict[str, ModelFile]) -> None:
+    """Every model must be known and have its key before anything starts."""
+    for name in dict.fromkeys(name for lane in lanes if lane.skipped is None for name in lane.models):
+        check_model(name, environment, files)
+
+
+def _check_rates(lanes: Sequence[Lane], request: RunRequest) -> None:
+    """A rate for an endpoint that no job has would limit nothing."""
+    endpoints = dict.fromkeys(name for lane in lanes for name in lane.endpoints)
+    known = dict.fromkeys([*(name.rpartition(".")[0] for name in endpoints), *endpoints])
+    for name in request.rate:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f'did you mean "{near[0]}"?' if near else f"endpoints: {', '.join(endpoints) or 'none'}"
+            raise UsageError(f"--rate {name}: no job of this run has such an endpoint", hint=hint)
+
+
+def _check_single(lanes: Sequence[Lane], request: RunRequest) -> None:
+    """A service with one namespace takes one corpus at a time, from one process, and each through its search."""
+    for lane in lanes:
+        if lane.skipped is not None or not lane.provider.config.scoping.single:
+            continue
+        name = lane.provider.label
+        if request.cluster is not None:
+            hint = "run it without --cluster"
+            raise UsageError(f"{name} has one namespace (scoping single): several workers cannot share it", hint=hint)
+        if not {Phase.SEARCH, Phase.ANSWER, Phase.EVALUATE}.intersection(request.phases) and _corpora(lane) > 1:
+            text = f"{name} has one namespace (scoping single): it cannot keep {_corpora(lane)} corpora at once"
+            raise UsageError(text, hint="run every phase, or choose one corpus with --items-of")
+
+
+def _corpora(lane: Lane) -> int:
+    return len({ref.corpus for ref in lane.benchmark.dataset.items(lane.benchmark.selection)})
+
+
+def _check_coverage(lanes: Sequence[Lane]) -> None:
+    """The text of every evidence turn must be in what is sent, for each way in which a corpus is rendered."""
+    seen: set[tuple[str, str, str | None]] = set()
+    for lane in lanes:
+        way = (lane.benchmark.name, lane.unit, lane.text)
+        if lane.skipped is None and way not in seen and lane.benchmark.dataset.turn_evidence:
+            seen.add(way)
+            require_coverage(_gaps(lane), benchmark=lane.benchmark.name)
+
+
+def _gaps(lane: Lane) -> list[Gap]:
+    dataset = lane.benchmark.dataset
+    by_corpus: dict[str, array[int]] = {}
+    for ref in dataset.items(lane.benchmark.selection):
+        by_corpus.setdefault(ref.corpus, array("I")).append(ref.position)
+    gaps: list[Gap] = []
+    for corpus_id, positions in by_corpus.items():
+        items = [dataset.item(dataset.ref(position)) for position in positions]
+        gaps += dataset.coverage_gaps(corpus_id, items, unit=lane.unit, text=lane.text)
+    return gaps
+
+
+def _notes(lanes: Sequence[Lane]) -> list[str]:
+    notes = [lane.skipped for lane in lanes if lane.skipped is not None]
+    for lane in lanes:
+        notes += [*lane.benchmark.dataset.notes, *lane.provider.config.warnings]
+        notes += [same for job in lane.jobs if (same := related(job.answering, job.judge)) is not None]
+    return notes
+
+
+def _without_effect(lanes: Sequence[Lane], request: RunRequest) -> Iterator[str]:
+    """What was asked for and changes nothing."""
+    running = [lane for lane in lanes if lane.skipped is None]
+    if request.judge_model not in ((), (NONE,)) and all(job.judge == NONE for lane in running for job in lane.jobs):
+        yield "--judge-model has no effect: nothing in this run asks a judge"
+    embeds = any(lane.provider.embedding or lane.benchmark.scoring.embedding for lane in running)
+    if request.embedding_model is not None and not embeds:
+        yield "--embedding-model has no effect: neither a provider nor an evaluator of this run takes one"
+    yield from unused_prices(request.prices, running)
+    yield from filter(None, [budget_note(running, request)])
+    for benchmark in {lane.benchmark.name: lane.benchmark for lane in running}.values():
+        if request.sample is not None and not request.per_type and request.sample > benchmark.n_whole:
+            yield f"--sample {request.sample}: {benchmark.name} has {benchmark.n_whole} items that fit, all are taken"

@@ -1,0 +1,325 @@
+"""What a run would cost before it is started: calls, tokens, money, and the least time the rate limits allow.
+
+Example::
+
+    found = estimate(plan)
+    found.calls, found.cost_usd, found.least_s          # 5958, Decimal("1.24") or None, 119.2 or None
+
+An upper estimate: every item is asked, every context is as full as k memories and the budget allow. A price nobody
+knows makes the whole cost unknown, never 0; so do limits that nobody set the time.
+
+Whose prices a run names: refuse a name that nothing can have, and point out one that nothing of the run has.
+
+Example::
+
+    check_prices(catalog, request.prices, files)         # UsageError: "mem1" in prices; did you mean "mem0"?
+    call_prices(request.prices, lane.provider).search    # Decimal, or None
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from difflib import get_close_matches
+from typing import Literal
+
+from bench.config.catalog import Catalog
+from bench.config.provider_checks import BUILT_INS
+from bench.config.traffic import CallPrices, Prices
+from bench.errors import ConfigError, UsageError
+from bench.model import CHARS_PER_TOKEN, Usage
+from bench.models.names import named, prefixes
+from bench.plan.model import NONE, BenchmarkPlan, Lane, Plan, ProviderPlan
+from bench.plan.provider import load_named
+from bench.providers.builtin.base import AT_ONCE
+from bench.providers.endpoints import endpoint_of
+
+
+def call_prices(prices: Prices, provider: ProviderPlan) -> CallPrices:
+    """Return what a provider's calls cost: what the run names wins, for the variant before all of its name."""
+    found = provider.config.prices
+    for name in (*provider.config.aliases, provider.config.name, provider.label):
+        own = prices.get(name)
+        if isinstance(own, CallPrices):
+            found = found.model_copy(update=own.model_dump(exclude_none=True))
+    return found
+
+
+def check_prices(catalog: Catalog, prices: Prices, files: Iterable[str]) -> None:
+    """Refuse a price for what cannot be; ``files`` are the prefixes that have a model file.
+
+    Raises:
+        UsageError: no provider has the name, or no model can have it.
+    """
+    for _, problem in unknown_names(catalog, prices, files):
+        raise problem
+
+
+def unknown_names(catalog: Catalog, prices: Prices, files: Iterable[str]) -> Iterator[tuple[str, UsageError]]:
+    """Yield each name that nothing can have, and why."""
+    for name in prices:
+        prefix, slash, _ = name.partition("/")
+        if slash:
+            known = sorted({*prefixes(), *files, "builtin"})
+            if prefix not in known:
+                yield name, _unknown(name, prefix, known, "model")
+        elif not _is_provider(catalog, name.partition("@")[0]):
+            if (full := named(name)) != name:
+                hint = f'write "{full}"'
+                yield name, UsageError(f'"{name}" in prices is not the full name of a model', hint=hint)
+                continue
+            known = [*BUILT_INS, *(entry.name for entry in catalog.providers())]
+            yield name, _unknown(name, name, known, "provider")
+
+
+def unused_prices(prices: Prices, lanes: Sequence[Lane]) -> Iterator[str]:
+    """Yield a note for each price of something that the run does not call."""
+    models = {name for lane in lanes for name in lane.models}
+    chosen = [lane.provider for lane in lanes]
+    providers = {name for one in chosen for name in (one.label, one.config.name, *one.config.aliases)}
+    for name in prices:
+        if name not in models | providers:
+            yield f'the price of "{name}" has no effect: nothing in this run has that name'
+
+
+def _is_provider(catalog: Catalog, name: str) -> bool:
+    try:
+        load_named(catalog, name)
+    except UsageError:
+        return False
+    except ConfigError:  # it is there; its own faults are reported where it is used
+        return True
+    return True
+
+
+def _unknown(name: str, part: str, known: Sequence[str], what: str) -> UsageError:
+    near = get_close_matches(part, known, n=1)
+    owner, dot, kind = name.rpartition(".")
+    hint = f'did you mean "{near[0]}"?' if near else f"bench list {what}s shows the known ones"
+    if dot and owner in known and kind in CallPrices.model_fields:
+        hint = f"write {owner}: {{{kind}: USD}}"
+    return UsageError(f'no {what} has the name "{name}" in prices', hint=hint)
+
+
+PROMPT_TOKENS = 200
+"""the prompt around the context"""
+ANSWER_TOKENS = 60
+QUESTION_TOKENS = 30
+JUDGE_TOKENS = (500, 80)
+ENRICHED_TOKENS = 480
+"""what a language model writes about a chunk, at most"""
+SAMPLED_CORPORA = 5
+SENTINEL_SEARCHES = 4
+"""in a corpus that is ready: three memories are looked for, one of them again"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointEstimate:
+    """One kind of traffic."""
+
+    endpoint: str
+    calls: int
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost_usd: Decimal | None = None
+    """None = unknown"""
+    rate_per_s: float | None = None
+
+    @property
+    def least_s(self) -> float | None:
+        """Time that the rate limit alone takes, None without one."""
+        return self.calls / self.rate_per_s if self.rate_per_s else None
+
+    def __add__(self, other: EndpointEstimate) -> EndpointEstimate:
+        """The traffic of two lanes at one endpoint, under one limit."""
+        known = self.cost_usd is not None and other.cost_usd is not None
+        return replace(
+            self,
+            calls=self.calls + other.calls,
+            tokens_in=self.tokens_in + other.tokens_in,
+            tokens_out=self.tokens_out + other.tokens_out,
+            cost_usd=(self.cost_usd or 0) + (other.cost_usd or Decimal(0)) if known else None,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """The whole run."""
+
+    items: int
+    corpora: int
+    endpoints: tuple[EndpointEstimate, ...]
+
+    @property
+    def calls(self) -> int:
+        return sum(one.calls for one in self.endpoints)
+
+    @property
+    def cost_usd(self) -> Decimal | None:
+        """None when a part of it is unknown."""
+        costs = [one.cost_usd for one in self.endpoints]
+        return None if None in costs else sum((cost for cost in costs if cost is not None), Decimal(0))
+
+    @property
+    def least_s(self) -> float | None:
+        """No run can be faster: its slowest endpoint under its own limit; None when nothing is limited."""
+        return max((one.least_s for one in self.endpoints if one.least_s is not None), default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Size:
+    """What a benchmark sends, from its counts and a few of its corpora."""
+
+    corpora: int
+    per_corpus: float
+    """memories, on average"""
+    memory_tokens: int
+    """of one memory, on average"""
+
+    @property
+    def memories(self) -> int:
+        return math.ceil(self.per_corpus * self.corpora)
+
+    def batches(self, most: int) -> int:
+        """Calls that take ``most`` memories each; no call holds memories of two corpora."""
+        return self.corpora * math.ceil(self.per_corpus / most)
+
+
+def estimate(plan: Plan) -> Estimate:
+    """Add up every running lane."""
+    endpoints: dict[str, EndpointEstimate] = {}
+    corpora = 0
+    for lane in plan.running:
+        size = _size(lane)
+        corpora += size.corpora
+        for one in _of_lane(plan, lane, size):
+            endpoints[one.endpoint] = endpoints[one.endpoint] + one if one.endpoint in endpoints else one
+    for one in _calibrations(plan):
+        endpoints[one.endpoint] = endpoints[one.endpoint] + one
+    items = sum(lane.benchmark.n_selected * len(lane.jobs) for lane in plan.running)
+    return Estimate(items=items, corpora=corpora, endpoints=tuple(endpoints.values()))
+
+
+def _of_lane(plan: Plan, lane: Lane, size: _Size) -> Iterator[EndpointEstimate]:
+    asked = lane.benchmark.n_selected * lane.benchmark.epochs
+    yield from _stored(plan, lane, size, asked)
+    context = min(lane.benchmark.context_budget, lane.benchmark.k * size.memory_tokens)
+    answering = [model for model in lane.answering_models if model != NONE]
+    for model in answering:
+        yield _model(plan, model, "answering", asked, context + PROMPT_TOKENS, ANSWER_TOKENS)
+    for job in lane.jobs:
+        if job.judge != NONE:
+            calls = asked * len(lane.benchmark.scoring.judging)
+            yield _model(plan, job.judge, "judge", calls, *JUDGE_TOKENS)
+    comparing = lane.benchmark.scoring.embedding
+    if comparing is not None and answering:
+        yield _model(plan, comparing, "embedding", asked * len(answering), 2 * ANSWER_TOKENS, 0)
+
+
+def _stored(plan: Plan, lane: Lane, size: _Size, asked: int) -> Iterator[EndpointEstimate]:
+    """What storing and searching takes: the memory system's own calls, its vectors, and what a model writes."""
+    provider = lane.provider
+    batch, searches = AT_ONCE, asked
+    if provider.built_in is None:
+        batch, searches = batch_of(lane), asked + size.corpora * _looks(plan, lane)
+        yield _provider(plan, lane, "add", size.batches(batch))
+        yield _provider(plan, lane, "search", searches)
+    rule = provider.config.client_embeddings
+    if provider.embedding is not None and rule is not None:
+        texts = max(1, min(batch, rule.batch, math.ceil(size.per_corpus)))
+        stored = _model(plan, provider.embedding, "embedding", size.batches(texts), texts * size.memory_tokens, 0)
+        yield stored + _model(plan, provider.embedding, "embedding", searches, QUESTION_TOKENS, 0)
+    if provider.enriched_by is not None:
+        from bench.providers.facts import enriching
+
+        local = enriching(provider.config)
+        assert local is not None, "its model was read from there"
+        chunks = size.memories * math.ceil(size.memory_tokens / local.chunking.size)
+        shown = size.memory_tokens + local.chunking.size + PROMPT_TOKENS
+        yield _model(plan, provider.enriched_by, "provider", chunks, shown, ENRICHED_TOKENS)
+
+
+def _looks(plan: Plan, lane: Lane) -> int:
+    """Searches of one corpus that ask no question: is its namespace empty, what is found in it, what of others."""
+    if plan.request.isolation == "off":
+        return 0
+    endpoints = lane.provider.config.endpoints
+    counts = endpoints is not None and endpoints.count is not None
+    return SENTINEL_SEARCHES + (not counts) + (plan.request.isolation == "full")
+
+
+def batch_of(lane: Lane) -> int:
+    """Memories that one add of a lane carries."""
+    from bench.providers.batching import batch_size
+
+    return batch_size(lane.benchmark.config.ingestion.batch_size, lane.provider.config.ingest.batch.max_items)
+
+
+def _calibrations(plan: Plan) -> Iterator[EndpointEstimate]:
+    """The probes of each judge with each benchmark's judge prompts, where the run asks for them."""
+    from bench.evaluators.calibration import calls_needed
+
+    if plan.request.judge_calibration or plan.request.publishable:
+        pairs = {(lane.benchmark.name, job.judge): lane for lane in plan.running for job in lane.jobs}
+        for (_, judge), lane in pairs.items():
+            if judge != NONE and "llm-judge" in lane.benchmark.scoring.names:
+                calls = calls_needed(lane.benchmark.prompts.judges)
+                yield _model(plan, judge, "judge", calls, *JUDGE_TOKENS)
+
+
+def _provider(plan: Plan, lane: Lane, role: Literal["add", "search"], calls: int) -> EndpointEstimate:
+    config = lane.provider.config
+    prices = call_prices(plan.request.prices, lane.provider)
+    price = prices.add if role == "add" else prices.search
+    free = not config.bills
+    cost = price * calls if price is not None else Decimal(0) if free else None
+    endpoint = endpoint_of(config, role)
+    pause_s = endpoint.limits.min_interval_s
+    declared = min(endpoint.limits.rate or math.inf, 1 / pause_s if pause_s else math.inf)
+    rate = _rate(plan, endpoint.name, declared if declared < math.inf else None)
+    return EndpointEstimate(endpoint=endpoint.name, calls=calls, cost_usd=cost, rate_per_s=rate)
+
+
+def _model(plan: Plan, name: str, role: str, calls: int, tokens_in: int, tokens_out: int) -> EndpointEstimate:
+    """``tokens_in`` and ``tokens_out`` are those of one call."""
+    from bench.metrics import cost
+
+    prefix, _, model = name.partition("/")
+    usage = Usage(input_tokens=tokens_in * calls, output_tokens=tokens_out * calls)
+    file = plan.model_files.get(prefix)
+    endpoint = f"{name}.{role}"
+    return EndpointEstimate(
+        endpoint=endpoint,
+        calls=calls,
+        tokens_in=usage.input_tokens,
+        tokens_out=usage.output_tokens,
+        cost_usd=cost(usage, provider=prefix, model=model, at=datetime.now(UTC), prices=plan.request.token_prices),
+        rate_per_s=_rate(plan, endpoint, None if file is None else file.limits.rps or (file.limits.rpm or 0) / 60),
+    )
+
+
+def _rate(plan: Plan, endpoint: str, declared: float | None) -> float | None:
+    """The run's rate for an endpoint, else that of its owner, else what a file declares."""
+    given = plan.request.rates_per_s()
+    return given.get(endpoint) or given.get(endpoint.rpartition(".")[0]) or declared or None
+
+
+def _size(lane: Lane) -> _Size:
+    """Render a few of the corpora that are asked and take the rest to be like them."""
+    benchmark = lane.benchmark
+    names = list(dict.fromkeys(ref.corpus for ref in benchmark.dataset.items(benchmark.selection)))
+    sampled = names[:: max(1, len(names) // SAMPLED_CORPORA)][:SAMPLED_CORPORA]
+    sent = [memory for name in sampled for memory in _rendered(benchmark, lane, name)]
+    chars = sum(len(text) for text in sent)
+    return _Size(
+        corpora=len(names),
+        per_corpus=len(sent) / max(1, len(sampled)),
+        memory_tokens=math.ceil(chars / CHARS_PER_TOKEN / max(1, len(sent))),
+    )
+
+
+def _rendered(benchmark: BenchmarkPlan, lane: Lane, corpus: str) -> list[str]:
+    return [one.memory.content for one in benchmark.dataset.memories(corpus, unit=lane.unit, text=lane.text)]

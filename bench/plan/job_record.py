@@ -1,0 +1,310 @@
+"""What a journal must know of each job so that a report needs neither config nor dataset.
+
+``records(plan)`` is written into the journal once, under ``RunMeta.extra["jobs"]``; ``read`` gives it back::
+
+    jobs = read(reader.meta.extra)
+    jobs[0].benchmark, jobs[0].provider, jobs[0].models.answering      # "demo", "bm25", "builtin/extractive"
+
+The jobs of merged runs: equal but for the number of items, which is that of everything selected.
+
+Example::
+
+    joined([(ranges_of_a, extra_of_a), (ranges_of_b, extra_of_b)], shared={})    # for RunMeta.extra["jobs"]
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, cast
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+
+from bench.errors import JournalError
+from bench.journal.rows import Chain
+from bench.model import Phase
+from bench.plan.model import Ranges
+
+if TYPE_CHECKING:
+    from bench.metrics import Measure
+    from bench.plan.model import BenchmarkPlan, Job, Lane, Plan
+
+
+EXTRA_KEY = "jobs"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelNames:
+    """The three models of a job; None where none is used."""
+
+    embedding: str | None
+    answering: str | None
+    judge: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricRecord:
+    """A metric as the job computed it."""
+
+    name: str
+    definition: str
+    category: str
+    unit: str | None
+    lower_is_better: bool
+    breakdown: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverlayRecord:
+    """Golds known to be doubtful, as the run was told of them."""
+
+    name: str
+    sha256: str
+    """of the overlay file"""
+    source: str
+    items: Mapping[str, str]
+    """item id -> what is doubted"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRecord:
+    """One job as a report shows it."""
+
+    key: str
+    lane: str
+    answer_owner: str
+    benchmark: str
+    benchmark_version: str
+    benchmark_title: str
+    provider: str
+    """label, a variant as ``name@label``"""
+    provider_type: str
+    models: ModelNames
+    track: str
+    k: int
+    context_budget: int | None
+    epochs: int
+    epochs_reducer: str
+    seed: int
+    unit: str
+    level: str
+    """evidence level: turn or session"""
+    n_selected: int
+    """items inside the range and the filters; of a merged run, inside the filters"""
+    n_whole: int
+    """items inside the filters, whatever the range"""
+    n_items: int
+    """items of the benchmark's full order"""
+    metrics: tuple[MetricRecord, ...]
+    metric_entries: tuple[object, ...]
+    """the metrics as they were asked for, so that a report can open them again"""
+    metric_folder: str
+    """where a plug-in file beside the config is looked for"""
+    evaluators: tuple[str, ...]
+    cluster_by: str | None
+    groups: Mapping[str, tuple[str, ...]]
+    selection: Mapping[str, object]
+    """filters, sample and limit; empty = everything"""
+    dataset: Mapping[str, object]
+    """path, sha256, content_sha256, bytes, source, license"""
+    prompts: Mapping[str, str]
+    """role.name -> sha256"""
+    config_sha256: Mapping[str, str]
+    """benchmark and provider"""
+    marks: tuple[str, ...] = ()
+    """why the result is not publishable"""
+    skipped: str | None = None
+    overlay: OverlayRecord | None = None
+    selected_types: Mapping[str, int] = field(default_factory=dict)
+    """question type -> how many of ``n_selected``; empty = nobody counted"""
+    whole_types: Mapping[str, int] = field(default_factory=dict)
+    """the same of ``n_whole``"""
+    asked_with: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    """role -> temperature, token limit and seed of what its model is asked"""
+
+    @property
+    def owners(self) -> tuple[str, str, str]:
+        """Whose rows make up the job: its lane, its answers, itself."""
+        return self.lane, self.answer_owner, self.key
+
+    @property
+    def chain(self) -> Chain:
+        """The same, as the journal's reader asks for it."""
+        return Chain(lane=self.lane, answering=self.answer_owner, job=self.key)
+
+    @property
+    def n_repeats(self) -> int:
+        """What must end: each epoch of each item."""
+        return self.n_selected * self.epochs
+
+    @property
+    def suspects(self) -> Mapping[str, str]:
+        """The items whose gold is doubted."""
+        return {} if self.overlay is None else self.overlay.items
+
+
+def records(plan: Plan) -> tuple[JobRecord, ...]:
+    """Every job of a plan, skipped ones too."""
+    return tuple(_record(plan, lane, job) for lane in plan.lanes for job in lane.jobs)
+
+
+def _record(plan: Plan, lane: Lane, job: Job) -> JobRecord:
+    from bench.plan.scoring import asked_with  # it knows the evaluators, and who reads a journal needs none
+
+    benchmark, config = lane.benchmark, lane.benchmark.config
+    return JobRecord(
+        key=job.key,
+        lane=lane.key,
+        answer_owner=job.answer_owner,
+        benchmark=benchmark.name,
+        benchmark_version=config.version,
+        benchmark_title=config.title,
+        provider=lane.provider.label,
+        provider_type=lane.provider.config.type,
+        models=ModelNames(
+            embedding=lane.provider.embedded_by, answering=_named(job.answering), judge=_named(job.judge)
+        ),
+        track=plan.request.track,
+        k=benchmark.k,
+        context_budget=benchmark.context_budget,
+        epochs=benchmark.epochs,
+        epochs_reducer=benchmark.epochs_reducer,
+        seed=plan.request.seed,
+        unit=lane.unit,
+        level=lane.level,
+        n_selected=benchmark.n_selected,
+        n_whole=benchmark.n_whole,
+        n_items=len(benchmark.dataset),
+        metrics=tuple(_metric(metric) for metric in benchmark.scoring.metrics),
+        metric_entries=benchmark.scoring.metric_entries,
+        metric_folder=str(config.folder_of("metrics") or ""),
+        evaluators=benchmark.scoring.names,
+        cluster_by=config.cluster_by,
+        groups=config.groups,
+        selection=_selection(plan),
+        dataset=_dataset(benchmark),
+        prompts=_flat({role: benchmark.prompts.identity[role] for role in ("answer", "judge")}),
+        config_sha256={"benchmark": _digest_of(plan, benchmark.name), "provider": lane.provider.config.sha256},
+        marks=config.marks,
+        skipped=lane.skipped,
+        overlay=_overlay(benchmark),
+        selected_types=benchmark.selected_types,
+        whole_types=benchmark.whole_types,
+        asked_with=asked_with(plan, lane, job),
+    )
+
+
+def _overlay(benchmark: BenchmarkPlan) -> OverlayRecord | None:
+    planned = benchmark.overlay
+    if planned is None:
+        return None
+    return OverlayRecord(
+        name=planned.name,
+        sha256=planned.sha256,
+        source=planned.overlay.source,
+        items={item: suspect.kind for item, suspect in planned.overlay.items.items()},
+    )
+
+
+def _digest_of(plan: Plan, benchmark: str) -> str:
+    benchmarks = cast("Mapping[str, Mapping[str, object]]", plan.identity["benchmarks"])
+    return str(benchmarks[benchmark]["config_sha256"])
+
+
+def _metric(metric: Measure) -> MetricRecord:
+    return MetricRecord(
+        name=metric.name,
+        definition=metric.definition,
+        category=metric.category,
+        unit=metric.unit,
+        lower_is_better=metric.lower_is_better,
+        breakdown=metric.breakdown,
+    )
+
+
+def _named(model: str) -> str | None:
+    return None if model == "none" else model
+
+
+def _selection(plan: Plan) -> dict[str, object]:
+    request = plan.request
+    flags = {
+        "items": list(request.items),
+        "items_of": list(request.items_of),
+        "question_type": list(request.question_type),
+        "sample": request.sample,
+        "per_type": request.per_type or None,
+        "seed": request.seed if request.sample else None,
+        "limit": request.limit,
+    }
+    return {name: value for name, value in flags.items() if value}
+
+
+def _dataset(benchmark: BenchmarkPlan) -> dict[str, object]:
+    dataset, config = benchmark.dataset, benchmark.config
+    return {
+        "path": config.data.path,
+        "sha256": dataset.sha256,
+        "content_sha256": dataset.content_sha256,
+        "bytes": dataset.path.stat().st_size,
+        "source": config.source,
+        "license": config.license,
+    }
+
+
+def _flat(tree: object, path: str = "") -> dict[str, str]:
+    """Nested digests as dotted names."""
+    if isinstance(tree, Mapping):
+        parts = [_flat(value, f"{path}.{name}" if path else str(name)) for name, value in tree.items()]
+        return {name: text for part in parts for name, text in part.items()}
+    return {path: tree} if isinstance(tree, str) else {}
+
+
+_JOBS: TypeAdapter[tuple[JobRecord, ...]] = TypeAdapter(tuple[JobRecord, ...])
+
+
+def read(extra: Mapping[str, object]) -> tuple[JobRecord, ...]:
+    """The jobs of a journal, in the plan's order; JournalError when they have another version's form."""
+    try:
+        return _JOBS.validate_python(extra.get(EXTRA_KEY, ()))
+    except ValidationError as error:
+        raise JournalError("the journal tells its jobs in a form that this version cannot read") from error
+
+
+def dump(jobs: Sequence[JobRecord]) -> list[dict[str, object]]:
+    """The jobs as JSON data."""
+    found: list[dict[str, object]] = _JOBS.dump_python(tuple(jobs), mode="json")
+    return found
+
+
+def cuts_inside_range(names: Container[str]) -> bool:
+    """The selection chooses inside a range, so ranges that are joined select something else than each apart."""
+    return "sample" in names or "limit" in names
+
+
+def joined(
+    parts: Sequence[tuple[Ranges, Mapping[str, object]]], shared: Mapping[tuple[str, Phase], int]
+) -> list[dict[str, object]]:
+    """The jobs of merged runs: every item that the filters select, also those that no range covers.
+
+    Where each range had its own sample or limit, what they selected together: ``shared`` counts the items that an
+    owner has in more than one range, once for each range too many.
+    """
+    by_job: dict[str, dict[Ranges, JobRecord]] = {}
+    for ranges, extra in parts:
+        for job in read(extra):
+            by_job.setdefault(job.key, {}).setdefault(ranges, job)
+    return dump([_joined(list(found.values()), shared) for found in by_job.values()])
+
+
+def _joined(found: Sequence[JobRecord], shared: Mapping[tuple[str, Phase], int]) -> JobRecord:
+    first = found[0]
+    if not cuts_inside_range(first.selection):
+        return replace(first, n_selected=first.n_whole, selected_types=first.whole_types)
+    twice = max(shared.get((first.key, Phase.EVALUATE), 0), shared.get((first.lane, Phase.SEARCH), 0))
+    types = Counter[str]()
+    for job in found if not twice else ():  # of which type those are that several ranges have, nobody counted
+        types.update(job.selected_types)
+    return replace(first, n_selected=sum(job.n_selected for job in found) - twice, selected_types=dict(types))

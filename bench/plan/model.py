@@ -1,0 +1,312 @@
+"""The plan as a value: lanes, jobs, prompts, what is skipped, and the identity everything hangs on.
+
+A lane is benchmark x provider (variant) x embedding model; a job is a lane x answering model x judge model. Ingest,
+index and search rows belong to the lane, answers to the lane and its answering model, verdicts to the job::
+
+    for lane in plan.lanes:
+        for job in lane.jobs:
+            print(job.key, job.answer_owner, lane.key)
+
+Ranges of positions in a benchmark's full order: 1-based, both ends included; no range at all = everything.
+
+Example::
+
+    union_of([((1, 30),), ((20, 50),)], 100)        # ((1, 50),)
+    gaps_of(((1, 50),), 100)                        # ((51, 100),)
+
+Which golds of a benchmark are known to be doubtful: ``overlays/NAME.yaml`` beside its config.
+
+Example::
+
+    overlay: audit-2026        # in the benchmark's config, or overlays/audit-2026.yaml in full
+
+The dataset is never edited; the file's digest is part of the plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path, PurePosixPath
+
+from bench.config.benchmark import BenchmarkConfig
+from bench.config.benchmark_terms import Unit
+from bench.config.file import Source
+from bench.config.model import ModelFile
+from bench.config.overlay import OverlayFile, read_overlay
+from bench.config.provider import ProviderConfig
+from bench.config.run import RunRequest
+from bench.datasets import Dataset, Selection
+from bench.datasets.memories import Level
+from bench.errors import ConfigError, DataError
+from bench.evaluators.packs import Pack
+from bench.metrics.overlay import Overlay, Suspect
+from bench.plan.prompts import Prompts
+from bench.plan.scoring import Scoring
+
+Range = tuple[int, int]
+Ranges = tuple[Range, ...]
+
+
+def union_of(parts: Iterable[Ranges], total: int) -> Ranges:
+    """Join ranges, sorted and without overlap."""
+    ranges: list[Range] = []
+    for part in parts:
+        if not part:
+            return ()
+        ranges += part
+    joined: list[Range] = []
+    for start, end in sorted(ranges):
+        if joined and start <= joined[-1][1] + 1:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((start, end))
+    return () if joined == [(1, total)] else tuple(joined)
+
+
+def gaps_of(ranges: Ranges, total: int) -> Ranges:
+    """The positions of 1..total that no range covers."""
+    if not ranges:
+        return ()
+    gaps, following = [], 1
+    for start, end in sorted(ranges):
+        if start > following:
+            gaps.append((following, start - 1))
+        following = max(following, end + 1)
+    return (*gaps, (following, total)) if following <= total else tuple(gaps)
+
+
+def covered(ranges: Ranges, total: int) -> int:
+    """How many of the positions 1..total the ranges cover; a benchmark may be shorter than another's range."""
+    return total - sum(min(end, total) - start + 1 for start, end in gaps_of(ranges, total) if start <= total)
+
+
+FOLDER = "overlays"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedOverlay:
+    """An overlay as a run uses it."""
+
+    name: str
+    sha256: str
+    """of the file"""
+    overlay: Overlay
+
+
+def overlay_of(config: BenchmarkConfig, dataset: Dataset) -> PlannedOverlay | None:
+    """Read the overlay that a config names.
+
+    Raises:
+        ConfigError: no such file, a wrong shape, another benchmark, or an item that the dataset does not have.
+        DataError: it was made for another dataset.
+    """
+    if config.overlay is None:
+        return None
+    name = PurePosixPath(config.overlay).name.removesuffix(".yaml")
+    folder = config.folder_of("overlay")
+    assert folder is not None
+    path = folder / FOLDER / f"{name}.yaml"
+    named = (name, f"{name}.yaml", f"{FOLDER}/{name}.yaml", f"./{FOLDER}/{name}.yaml")
+    if config.overlay not in named or not path.is_file():
+        text = f"there is no overlay {FOLDER}/{name}.yaml"
+        raise ConfigError(text, where=config.place("overlay"), hint=f"put it at {path}, beside the config")
+    source = Source.read(path)
+    file = read_overlay(source)
+    _check_edition(source, file, dataset)
+    if problems := list(_misfits(source, file, dataset)):
+        raise ConfigError.of(problems)
+    items = {
+        one.id: Suspect(id=one.id, kind=one.kind, note=one.note or "", corrected_answer=one.corrected_answer)
+        for one in file.items
+    }
+    overlay = Overlay(benchmark=dataset.name, dataset_sha256=file.dataset_sha256, source=file.source or "", items=items)
+    return PlannedOverlay(name=name, sha256=sha256(path.read_bytes()).hexdigest(), overlay=overlay)
+
+
+def _check_edition(source: Source, file: OverlayFile, dataset: Dataset) -> None:
+    if file.dataset_sha256 not in (dataset.sha256, dataset.content_sha256):
+        raise DataError(
+            f"the overlay is for the dataset {file.dataset_sha256}, this one is {dataset.sha256}",
+            where=source.place(("dataset_sha256",)),
+            hint="golds are doubted in one edition: name an overlay of this one, or none",
+        )
+
+
+def _misfits(source: Source, file: OverlayFile, dataset: Dataset) -> Iterator[ConfigError]:
+    if file.benchmark and file.benchmark.lower() != dataset.name.lower():
+        yield ConfigError(
+            f"the overlay is for {file.benchmark}, not for {dataset.name}",
+            where=source.place(("benchmark",)),
+            hint=f"write benchmark: {dataset.name} here, or name another overlay in the config",
+        )
+    for index, item in enumerate(file.items):
+        if dataset.index_of(item.id) is None:
+            yield ConfigError(
+                f'{dataset.name} has no item "{item.id}"',
+                where=source.place(("items", index, "id")),
+                hint=f"bench describe {dataset.name} --items shows the ids",
+            )
+
+
+TRAFFIC = ("add", "search", "status", "manage")
+"""what goes to a provider that is no built-in"""
+NONE = "none"
+"""stands for "no model" in keys, flags and tables"""
+BUILT_IN_EMBEDDING = "(builtin)"
+"""how the embedding model of a service is shown that embeds by itself and does not say with what"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchmarkPlan:
+    """One benchmark as this run uses it."""
+
+    name: str
+    config: BenchmarkConfig
+    config_sha256: str
+    dataset: Dataset
+    selection: Selection
+    """filters and range together; positions are those of the full order"""
+    k: int
+    context_budget: int
+    """tokens"""
+    epochs: int
+    epochs_reducer: str
+    prompts: Prompts
+    scoring: Scoring
+    pack: Pack | None
+    n_selected: int
+    """items inside the filters and the range"""
+    n_whole: int
+    """items inside the filters, whatever the range"""
+    selected_types: Mapping[str, int]
+    """question type -> how many of ``n_selected``"""
+    whole_types: Mapping[str, int]
+    """question type -> how many of ``n_whole``"""
+    overlay: PlannedOverlay | None = None
+    """golds known to be doubtful"""
+
+    def corrected_answer(self, item: str) -> str | None:
+        """What an overlay says that the answer should be."""
+        suspect = None if self.overlay is None else self.overlay.overlay.items.get(item)
+        return None if suspect is None else suspect.corrected_answer
+
+    @property
+    def dimensions(self) -> tuple[str, ...]:
+        """The breakdowns that metrics ask for."""
+        return tuple(dict.fromkeys(name for metric in self.scoring.metrics for name in metric.breakdown))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderPlan:
+    """One provider, or one variant ``name@label`` of it, with ``--set`` applied."""
+
+    label: str
+    config: ProviderConfig
+    built_in: str | None
+    """``oracle``, ``bm25`` ... for a built-in, None for everything else"""
+    overrides: Mapping[str, object]
+    embedding: str | None
+    """full name of the client-side embedding model"""
+    embedded_by: str | None = None
+    """the embedding model as plan, results and receipts name it, whoever embeds: see ``providers.embedded_by``"""
+    enriched_by: str | None = None
+    """full name of the language model that writes about what is stored, None = none does"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What one line of a results table is about."""
+
+    lane: str
+    answering: str
+    judge: str
+
+    @property
+    def answer_owner(self) -> str:
+        """Who owns its answer rows: the lane and the answering model."""
+        return f"{self.lane}|{self.answering}"
+
+    @property
+    def key(self) -> str:
+        """Who owns its evaluate rows."""
+        return f"{self.lane}|{self.answering}|{self.judge}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lane:
+    """Work that shares one memory: ingested once, searched once an item."""
+
+    benchmark: BenchmarkPlan
+    provider: ProviderPlan
+    jobs: tuple[Job, ...]
+    key: str
+    unit: Unit
+    """what one memory is; chunks are cut out of sessions"""
+    text: str | None
+    """the provider's own text rule, None = the benchmark's"""
+    level: Level
+    """evidence level of retrieval metrics"""
+    skipped: str | None = None
+    """why nothing of it is run (capabilities), None for a lane that runs"""
+
+    @property
+    def answering_models(self) -> tuple[str, ...]:
+        """The distinct answering models, in order."""
+        return tuple(dict.fromkeys(job.answering for job in self.jobs))
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Every model that it calls, in whatever role."""
+        return tuple(dict.fromkeys(name for name, _ in self._roles()))
+
+    @property
+    def endpoints(self) -> tuple[str, ...]:
+        """Every endpoint that it calls, as rates may name it; the part before the last dot means all of one owner's."""
+        own = self.provider.config.name
+        sent = () if self.provider.built_in is not None else tuple(f"{own}.{traffic}" for traffic in TRAFFIC)
+        return tuple(dict.fromkeys([*sent, *(f"{name}.{role}" for name, role in self._roles())]))
+
+    def _roles(self) -> Iterator[tuple[str, str]]:
+        named = [(job.answering, "answering") for job in self.jobs] + [(job.judge, "judge") for job in self.jobs]
+        named += [
+            (self.provider.embedding or NONE, "embedding"),
+            (self.benchmark.scoring.embedding or NONE, "embedding"),
+        ]
+        return (
+            (name, role) for name, role in [*named, (self.provider.enriched_by or NONE, "provider")] if name != NONE
+        )
+
+    def jobs_of(self, answering: str) -> tuple[Job, ...]:
+        """The jobs that read one model's answers."""
+        return tuple(job for job in self.jobs if job.answering == answering)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Everything a run will do. Depends on no run id, folder or clock; ``digest`` on no range either."""
+
+    request: RunRequest
+    workspace: Path
+    lanes: tuple[Lane, ...]
+    identity: Mapping[str, object]
+    digest: str
+    total: int
+    """items of the longest benchmark's full order"""
+    ranges: Ranges
+    """positions that the run covers, each range selected from apart; empty = all"""
+    versions: Mapping[str, object]
+    """recorded beside the identity: bench, python, packages"""
+    model_files: Mapping[str, ModelFile]
+    notes: tuple[str, ...] = ()
+    """what a person should know before starting: skipped jobs, warnings of configs"""
+
+    @property
+    def jobs(self) -> Iterator[Job]:
+        return (job for lane in self.lanes for job in lane.jobs)
+
+    @property
+    def running(self) -> tuple[Lane, ...]:
+        """The lanes that are not skipped."""
+        return tuple(lane for lane in self.lanes if lane.skipped is None)

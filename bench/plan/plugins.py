@@ -1,0 +1,87 @@
+"""The installed plug-ins that a plan may rest on: read once, told by version, refused where a name means two things.
+
+Example::
+
+    installed = Installed.read()
+    installed.distributions("bench.models", ["acme"])       # {"acme-models": "1.2"}
+    installed.refuse_doubles("bench.models", {"openai"})    # ConfigError: "openai" is registered by two distributions
+
+A name of ours that somebody else's distribution claims as well is refused when a run uses it: neither of the two may
+win in silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+
+from bench.config.model import ModelFile
+from bench.evaluators import registry as evaluators
+from bench.evaluators.registry import BUILT_IN
+from bench.metrics import registry
+from bench.metrics.plugins import OWN_DISTRIBUTION, twice
+from bench.metrics.protocol import canonical, split_cut
+from bench.plan.model import Lane
+
+GROUPS = ("bench.providers", "bench.models", "bench.evaluators", "bench.metrics")
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """Entry points of the environment, as it was when the plan was made."""
+
+    points: Mapping[str, tuple[EntryPoint, ...]]
+    """by group"""
+
+    @classmethod
+    def read(cls) -> Installed:
+        """Look through the installed distributions; nothing is imported."""
+        found = entry_points()
+        return cls({group: tuple(found.select(group=group)) for group in GROUPS})
+
+    def names(self, group: str) -> frozenset[str]:
+        """What a group offers."""
+        return frozenset(point.name for point in self.points[group])
+
+    def distributions(self, group: str, names: Collection[str], spelled: Callable[[str], str] = str) -> dict[str, str]:
+        """The distributions that give these plug-ins, with their versions; our own is none of them."""
+        found = (point for point in self.points[group] if spelled(point.name) in names)
+        return {name: release for name, release in _dated(found) if name != OWN_DISTRIBUTION}
+
+    def versions(self) -> dict[str, str]:
+        """Every distribution with a plug-in of ours."""
+        return {name: release for group in GROUPS for name, release in _dated(self.points[group])}
+
+    def refuse_doubles(self, group: str, ours: Collection[str], spelled: Callable[[str], str] = str) -> None:
+        """Raise ConfigError for the first name of ``ours`` that an installed plug-in has too."""
+        for point in self.points[group]:
+            name, owner = spelled(point.name), point.dist.name if point.dist else "(unknown)"
+            if name in ours and owner != OWN_DISTRIBUTION:
+                raise twice(name, group, OWN_DISTRIBUTION, owner)
+
+
+def refuse_doubles(lanes: Sequence[Lane], files: Mapping[str, ModelFile], installed: Installed) -> None:
+    """Refuse what a run uses of ours and a distribution claims as well; a file of that name is its author's choice.
+
+    Raises:
+        ConfigError: a provider, prefix of models, evaluator or metric that names two things.
+    """
+    from bench.models.names import VENDORS
+
+    planned = [lane.provider for lane in lanes]
+    installed.refuse_doubles(
+        "bench.providers", {one.config.name for one in planned if one.built_in and not one.config.path}
+    )
+    prefixes = {name.partition("/")[0] for lane in lanes for name in lane.models}
+    installed.refuse_doubles("bench.models", prefixes & {*VENDORS, "builtin"} - files.keys())
+    scorings = [lane.benchmark.scoring for lane in lanes]
+    judged = {name for scoring in scorings for name in scoring.names}
+    installed.refuse_doubles("bench.evaluators", judged & BUILT_IN.keys(), evaluators.canonical)
+    measured = {metric.name for scoring in scorings for metric in scoring.metrics}
+    known = {name for name in measured if registry().take_apart(name) is not None}
+    installed.refuse_doubles("bench.metrics", known | {split_cut(name)[0] for name in known}, canonical)
+
+
+def _dated(points: Iterable[EntryPoint]) -> Iterator[tuple[str, str]]:
+    return ((point.dist.name, point.dist.version) for point in points if point.dist is not None)

@@ -1,0 +1,279 @@
+"""Which providers a run compares: names, variants ``name@label``, ``--set``, and what each needs from outside.
+
+Example::
+
+    chosen = choose(catalog, names=("bm25", "chroma@big"), overrides={"chroma@big.ingest.batch.max_items": "200"}, ...)
+    chosen[1].label, chosen[1].overrides        # "chroma@big", {"ingest.batch.max_items": 200}
+
+Without names: the built-ins that need no key.
+
+What the environment puts into a provider's config: part of what is measured, told without a secret.
+
+A file mentions ``${NAME}``; another value may be another service, another model, another data folder::
+
+    from_outside(config, environment)     # {"local.url": "postgresql://me:[redacted]@db:5432/bench"}
+
+The base URL and ``vars`` have keys of their own in a plan.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from bench import canonical
+from bench.config.catalog import Catalog
+from bench.config.file import Source, did_you_mean, explain, fold, name_of
+from bench.config.provider import ProviderConfig, identity, load_provider
+from bench.config.provider_checks import BUILT_INS
+from bench.config.value_rules import find_variables, texts
+from bench.errors import CanonicalError, UsageError
+from bench.events import HIDDEN, redact
+from bench.models.names import named, resolve_name
+from bench.plan.model import BUILT_IN_EMBEDDING, ProviderPlan
+from bench.redaction import is_setting
+from bench.settings import VARIABLE, Environment, is_secret, shown
+
+KEYLESS = ("bm25", "full-context", "no-memory", "oracle", "random")
+BUILTIN_PREFIX = "builtin:"
+VARIANT = re.compile(r"[A-Za-z0-9_-]{1,60}")
+"""no dot: ``--set p@label.path`` ends it there"""
+
+
+def choose(
+    catalog: Catalog,
+    *,
+    names: Sequence[str],
+    overrides: Mapping[str, object],
+    embedding: str | None,
+    environment: Environment,
+) -> list[ProviderPlan]:
+    """Load the providers of a run in the order named.
+
+    Raises:
+        UsageError: an unknown name, a variant without a label, one provider twice, or ``--set`` for a provider that is
+            not in the run or with a value that is no JSON.
+        ConfigError: a file that does not fit, also after ``--set``.
+    """
+    chosen: dict[str, _Chosen] = {}
+    for given in names or KEYLESS:
+        one = _Chosen.of(catalog, given)
+        if one.label in chosen:
+            hint = f"write {one.label}@a and {one.label}@b for variants" if "@" not in one.label else None
+            raise UsageError(f'provider "{one.label}" is named twice', hint=hint)
+        chosen[one.label] = one
+    sets = _by_label(list(chosen.values()), overrides)
+    return [_planned(one, sets[label], embedding, environment) for label, one in chosen.items()]
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """A provider as the run names it: by its own name or an alias, with the label of a variant."""
+
+    given: str
+    config: ProviderConfig
+
+    @classmethod
+    def of(cls, catalog: Catalog, given: str) -> _Chosen:
+        name, at, variant = given.partition("@")
+        if at and not VARIANT.fullmatch(variant):
+            raise UsageError(
+                f'"{variant}" in "{given}" is no label of a variant', hint="use letters, digits, - and _: chroma@big"
+            )
+        return cls(given, load_named(catalog, name))
+
+    @property
+    def label(self) -> str:
+        return self.config.name + self.given[len(self.given.partition("@")[0]) :]
+
+    @property
+    def exact(self) -> tuple[str, ...]:
+        """How ``--set`` may begin to mean this one alone."""
+        return f"{self.given}.", f"{self.label}."
+
+    @property
+    def plain(self) -> tuple[str, ...]:
+        """How it may begin to mean every variant."""
+        return f"{self.given.partition('@')[0]}.", f"{self.config.name}."
+
+
+def load_named(catalog: Catalog, name: str) -> ProviderConfig:
+    """Load a provider by name: workspace, shipped file, built-in, installed plug-in."""
+    from bench.providers.adapters import builtin_config, plugged_config
+
+    try:
+        return catalog.provider(name)
+    except UsageError:
+        if name.lower() in BUILT_INS:
+            return builtin_config(name.lower())
+        plugged = plugged_config(name)
+        if plugged is not None:
+            return plugged
+        aliased = next((one for one in map(builtin_config, BUILT_INS) if _answers(one, name)), None)
+        if aliased is None:
+            known = [*BUILT_INS, *(entry.name for entry in catalog.providers())]
+            raise UsageError(
+                f'there is no provider "{name}"{did_you_mean(name, known)}',
+                hint="bench list providers shows the known ones",
+            ) from None
+        return aliased
+
+
+def _answers(config: ProviderConfig, name: str) -> bool:
+    return name.lower() in {alias.lower() for alias in config.aliases}
+
+
+def embedded_by(config: ProviderConfig, environment: Environment, *, own: str | None = None) -> str | None:
+    """The embedding model as every list, plan, result and receipt names it.
+
+    Where we embed it is ``own`` (the run's flag) or the config's; else the one with which the service embeds, or
+    ``(builtin)`` where all that is said is that it does. None: nothing embeds, or nobody says that anything does.
+    """
+    from bench.providers.facts import EMBEDS_ITSELF, embedding_model, inner_embedding
+
+    ours, inner = embedding_model(config), inner_embedding(config)
+    if ours is not None:
+        return own or named(ours)
+    if inner is None or inner == EMBEDS_ITSELF:
+        return inner and BUILT_IN_EMBEDDING
+    return named(environment.resolve(inner))
+
+
+def _planned(
+    chosen: _Chosen, sets: Mapping[str, object], embedding: str | None, environment: Environment
+) -> ProviderPlan:
+    from bench.providers.facts import embedding_model, enriching
+
+    config = _changed(chosen.config, sets) if sets else chosen.config
+    adapter = config.adapter or ""
+    built_in = adapter.removeprefix(BUILTIN_PREFIX) if adapter.startswith(BUILTIN_PREFIX) else None
+    enriched, shown = enriching(config), embedded_by(config, environment, own=embedding)
+    return ProviderPlan(
+        label=chosen.label,
+        config=config,
+        built_in=built_in,
+        overrides=sets,
+        embedding=None if embedding_model(config) is None else shown,
+        embedded_by=shown,
+        enriched_by=None if enriched is None else resolve_name(enriched.enhancement.model),
+    )
+
+
+def _by_label(chosen: Sequence[_Chosen], overrides: Mapping[str, object]) -> dict[str, dict[str, object]]:
+    """Sort ``--set`` by the variant it names; a plain name that is not in the run itself means each of its variants."""
+    found: dict[str, dict[str, object]] = {one.label: {} for one in chosen}
+    for key, value in sorted(overrides.items(), key=lambda one: "@" in one[0]):
+        owners = [(one, one.exact) for one in chosen if key.startswith(one.exact)]
+        owners = owners or [(one, one.plain) for one in chosen if key.startswith(one.plain)]
+        for one, starts in owners:
+            start = max((start for start in starts if key.startswith(start)), key=len)
+            found[one.label][key[len(start) :]] = _value(key, value)
+        if not owners:
+            raise _nobodys(key, [one.label for one in chosen])
+    return found
+
+
+def _nobodys(key: str, labels: Sequence[str]) -> UsageError:
+    name = key.partition(".")[0]
+    if name in labels:
+        text = "names a provider and no key of its config"
+    else:
+        text = f"no provider of this run is called so{did_you_mean(name, labels)}"
+    return UsageError(f"--set {key}: {text}", hint="write PROVIDER.path=VALUE with a provider of this run")
+
+
+def _value(key: str, value: object) -> object:
+    """A flag's text as a value: JSON where it is JSON, else the text."""
+    read = value
+    if isinstance(value, str):
+        try:
+            read = json.loads(value)
+        except ValueError:
+            return value
+    try:
+        canonical.dumps(read)
+    except CanonicalError as error:
+        hint = f"a text stands in quotes: '\"{value}\"'"
+        raise UsageError(f"--set {key}={value}: {error.message}", hint=hint) from error
+    return read
+
+
+def _changed(config: ProviderConfig, sets: Mapping[str, object]) -> ProviderConfig:
+    if config.path is None:
+        if "name" in sets:
+            raise UsageError(f"--set {config.name}.name: a provider keeps its name", hint="a variant is NAME@LABEL")
+        tree = config.model_dump(mode="json", exclude_unset=True)
+        for path, value in sets.items():
+            _put(tree, path, value)
+        try:
+            return ProviderConfig.model_validate(tree)
+        except ValidationError as error:
+            told = explain(Source(path=Path(config.name), tree=tree, places={}), ProviderConfig, error.errors()[0])
+            raise UsageError(f"--set {config.name}: {told.message}", hint=told.hint) from error
+    source = Source.read(config.path)
+    tree = copy.deepcopy(dict(source.tree))
+    for path, value in sets.items():
+        _put(tree, path, value)
+    return load_provider(Source(path=source.path, tree=tree, places=source.places))
+
+
+def _put(tree: dict[str, object], path: str, value: object) -> None:
+    """Set one value; a key is found in either spelling, missing maps are made."""
+    *parents, last = path.split(".")
+    node = tree
+    for part in parents:
+        key = _spelled(node, part)
+        below = node.setdefault(key, {})
+        if not isinstance(below, dict):
+            raise UsageError(f"--set {path}: {key} is no map of keys", hint="see bench describe PROVIDER")
+        node = below
+    node[_spelled(node, last)] = value
+
+
+def _spelled(node: Mapping[str, object], part: str) -> str:
+    return next((key for key in node if fold(key) == fold(part)), part)
+
+
+def from_outside(config: ProviderConfig, environment: Environment) -> dict[str, str]:
+    """Every text of the config that mentions a variable, filled in, by its key.
+
+    Raises:
+        ConfigError: a variable without a default is not set.
+    """
+    return {
+        name_of(path): _filled(text, environment, where=config.place(*path))
+        for path, text in texts(identity(config))
+        if path[0] != "vars" and text != config.base_url and find_variables(text)
+    }
+
+
+def told(variables: Mapping[str, str], environment: Environment) -> dict[str, str]:
+    """What the environment puts into a file's ``vars`` (a model, a region)."""
+    return {name: _filled(text, environment) for name, text in variables.items() if find_variables(text)}
+
+
+def _filled(text: str, environment: Environment, *, where: str | None = None) -> str:
+    environment.resolve(text, where=where)  # what is not set is told, whether it may be shown or not
+    return filled(text, environment)
+
+
+def filled(text: str, environment: Environment) -> str:
+    """The text with its variables as a plan may show them: a secret by its name not at all, one by its value as a
+    digest, which tells two of them apart."""
+
+    def value_of(match: re.Match[str]) -> str:
+        value = environment.resolve(match[0])
+        if is_secret(match[1]):
+            return HIDDEN
+        if value == (match[2] or "") or is_setting(value) or shown(value) != value:
+            return value
+        return f"{HIDDEN[:-1]} {hashlib.sha256(value.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}]"
+
+    return redact(shown("${".join(VARIABLE.sub(value_of, part) for part in text.split("$${"))))

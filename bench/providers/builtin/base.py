@@ -1,0 +1,97 @@
+"""What all built-ins have in common: their attributes, and files below the run's folder."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, ClassVar, Self
+
+from bench.model import Found, Hit, Ingested, Memory, Query, Readiness, Space
+from bench.providers.adapters import declared_capabilities
+from bench.providers.builtin.store import Store, Stores, measured
+from bench.providers.protocol import Batching, Capabilities, Durability, OnUnknown, ProviderContext, Waiting
+from bench.version import __version__
+
+if TYPE_CHECKING:
+    from bench.config.provider import ProviderConfig
+
+
+AT_ONCE = 200
+"""memories of one transaction"""
+
+
+class BuiltIn(ABC):
+    """A provider whose memories are rows of a file; what differs is how it searches."""
+
+    words: ClassVar[bool] = False
+    """keep a full-text index"""
+    keeps_store: ClassVar[bool] = True
+    unbounded: ClassVar[bool] = False
+
+    def __init__(self, config: ProviderConfig, context: ProviderContext) -> None:
+        self.config = config
+        self.context = context
+        self.name = config.name
+        self.version = __version__
+        self.durability: Durability = "file"
+        self.capabilities: Capabilities = declared_capabilities(config)
+        self.on_unknown: OnUnknown = "repeat"
+        self.wait = Waiting()
+        self.batching = Batching(max_items=AT_ONCE, in_process=True)
+        self.stores = Stores(context.run_dir / config.name, words=self.words)
+
+    async def __aenter__(self) -> Self:
+        await self.stores.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stores.__aexit__(kind, error, trace)
+
+    async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
+        """Write the batch; an id that is there already is replaced in its place."""
+        async with self.stores.open(space.namespace) as store:
+            await store.put(memories)
+        return Ingested(ids={memory.id: (memory.id,) for memory in memories})
+
+    async def ready(self, space: Space, ingested: Ingested) -> Readiness:
+        """A committed row can be found."""
+        return Readiness(state="ready")
+
+    @measured
+    async def search(self, space: Space, query: Query) -> Found:
+        """Ask :meth:`hits` for at most k hits; a namespace without a file is empty."""
+        if not self.stores.path(space.namespace).exists():
+            return Found(requested=query.k)
+        async with self.stores.open(space.namespace) as store:
+            hits = await self.hits(space, store, query)
+        return Found(hits=tuple(hits), requested=query.k, returned=len(hits))
+
+    @abstractmethod
+    async def hits(self, space: Space, store: Store, query: Query) -> list[Hit]:
+        """The hits of one search, best first."""
+
+    async def clear(self, space: Space) -> int | None:
+        """Delete the file."""
+        return await self.stores.remove(space.namespace)
+
+    async def count(self, space: Space) -> int:
+        """How many memories the namespace holds."""
+        if not self.stores.path(space.namespace).exists():
+            return 0
+        async with self.stores.open(space.namespace) as store:
+            return await store.count()
+
+    async def delete(self, space: Space, memory_ids: Sequence[str]) -> None:
+        """Remove memories by id."""
+        async with self.stores.open(space.namespace) as store:
+            await store.delete(memory_ids)
+
+    async def list(self, space: Space, session_id: str | None = None) -> list[Hit]:
+        """Everything the namespace holds, or one session of it, in the order of writing."""
+        if not self.stores.path(space.namespace).exists():
+            return []
+        async with self.stores.open(space.namespace) as store:
+            return [row.hit() for row in await store.all(session_id)]

@@ -1,0 +1,227 @@
+"""Adding a batch: requests in order, what they captured, and single memories that were refused.
+
+Example::
+
+    adding = Adding.of(config, wire)
+    ingested = await adding.ingest(space, memories)
+    ingested.jobs, ingested.rejected                        # ("job_7",), {}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from bench.config.jsonpath import Path, compile_path
+from bench.config.provider_calls import AddCall, AddResponse, IdMap, Partial
+from bench.errors import Rejected
+from bench.model import Ingested, Memory, Space
+from bench.providers.declarative.request import Wire, Wired
+from bench.providers.declarative.response import Answer, Field, as_ids, compact
+from bench.providers.declarative.sources import content_hash
+from bench.providers.declarative.variables import HASHES, SENT, STORED, Shape, of_space, own_uuid
+from bench.providers.embedding import Vectors
+from bench.providers.protocol import merge_captures
+
+
+@dataclass(frozen=True, slots=True)
+class IdMapping:
+    """``id_map``: ids of the service to memory ids."""
+
+    name: str
+    key: Field | None
+    """None = ``uuid``: the ids we made ourselves"""
+    value: Field | None
+    """None = ``sent``"""
+
+    @classmethod
+    def of(cls, id_map: IdMap, at: str) -> IdMapping:
+        """Compile an id_map that stands under ``at``."""
+        value = None if id_map.value == "sent" else Field.at(f"{at}.value", id_map.value)
+        key = None if id_map.key == "uuid" else Field.at(f"{at}.key", id_map.key)
+        return cls(id_map.name, key, value)
+
+    def read(self, answers: Sequence[Answer], sent: Sequence[str], namespace: str = "") -> dict[str, object]:
+        """The map of these answers; several ids of the service may stand for one memory."""
+        if self.key is None:
+            return {own_uuid(namespace, one): one for one in sent}
+        keys = [key for answer in answers for key in as_ids(answer.values(self.key))]
+        values = self._values(answers) if self.value is not None else list(sent) * (len(keys) if len(sent) == 1 else 1)
+        if len(keys) != len(values) and answers:
+            raise answers[-1].error(self.key, f"{len(keys)} ids for {len(values)} memories")
+        return dict(zip(keys, values, strict=True))
+
+    def _values(self, answers: Sequence[Answer]) -> list[str]:
+        assert self.value is not None
+        return [value for answer in answers for value in as_ids(answer.values(self.value))]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusals:
+    """``partial``: memories that failed inside a good answer, matched by id and never by position."""
+
+    items: Field
+    id: Path
+    failed_when: tuple[tuple[Path, tuple[object, ...]], ...]
+    message: Path | None
+
+    @classmethod
+    def of(cls, partial: Partial, at: str) -> Refusals:
+        """Compile a partial block that stands under ``at``."""
+        return cls(
+            Field.at(f"{at}.items", partial.items),
+            compile_path(partial.id),
+            tuple((compile_path(path), tuple(values)) for path, values in partial.failed_when.items()),
+            compile_path(partial.message) if partial.message else None,
+        )
+
+    def read(self, answer: Answer, known: Mapping[str, str]) -> dict[str, str]:
+        """Reason by memory id; ``known`` maps every id the service may use to ours."""
+        refused: dict[str, str] = {}
+        for row in answer.rows(self.items):
+            if not any(path.all(row)[:1] == [value] for path, values in self.failed_when for value in values):
+                continue
+            ids = as_ids(next(iter(self.id.all(row)), None))
+            memory_id = known.get(ids[0]) if ids else None
+            if memory_id is None:
+                raise answer.error(self.items, f"a failed element has no id that was sent: {compact(row)[:100]}")
+            said = self.message.all(row) if self.message else []
+            refused[memory_id] = compact(said[0]) if said else "refused without a reason"
+        return refused
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How the answers of an add are read."""
+
+    jobs: Field | None
+    id_map: IdMapping | None
+
+    @classmethod
+    def of(cls, response: AddResponse, at: str) -> Reading:
+        """Compile a response block that stands under ``at``."""
+        id_map = IdMapping.of(response.id_map, f"{at}.id_map") if response.id_map else None
+        return cls(Field.at(f"{at}.ids", response.ids) if response.ids else None, id_map)
+
+    def job_ids(self, answers: Sequence[Answer]) -> tuple[str, ...]:
+        """Ids to wait for."""
+        jobs = self.jobs
+        if jobs is None:
+            return ()
+        return tuple(one for answer in answers for one in as_ids(answer.values(jobs)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adding:
+    """``endpoints.add`` (or ``update``), compiled."""
+
+    steps: tuple[Wired, ...]
+    reading: Reading
+    refusals: Refusals | None
+    shape: Shape
+    vectors: Vectors | None
+    constants: Mapping[str, str]
+    max_bytes: int | None
+    hashes: bool
+
+    @classmethod
+    def of(
+        cls,
+        wire: Wire,
+        call: AddCall,
+        key: str,
+        *,
+        shape: Shape,
+        vectors: Vectors | None,
+        max_bytes: int | None,
+        hashes: bool,
+    ) -> Adding:
+        """Compile the add that stands under ``key``."""
+        calls = call.steps or (call,)
+        names = [f"{key}.steps[{index}]" for index in range(len(call.steps))] or [key]
+        return cls(
+            steps=tuple(
+                wire.call(name, step, traffic="add", judged="add", reads_parts=call.partial is not None)
+                for name, step in zip(names, calls, strict=True)
+            ),
+            reading=Reading.of(call.response, f"{key}.response"),
+            refusals=Refusals.of(call.partial, f"{key}.partial") if call.partial else None,
+            shape=shape,
+            vectors=vectors,
+            constants=wire.constants,
+            max_bytes=max_bytes,
+            hashes=hashes,
+        )
+
+    async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
+        """Send one batch.
+
+        Raises:
+            Rejected: a memory is larger than the service takes; nothing was sent.
+        """
+        self._refuse_large(memories)
+        embeddings = await self.vectors.documents([memory.content for memory in memories]) if self.vectors else []
+        values = of_space(space, self.constants, threaded=self.shape.threaded)
+        values |= self.shape.batch(space, memories, embeddings)
+        answers, captures = await run_steps(self.steps, values)
+        return self._ingested(space, memories, answers, captures)
+
+    def _ingested(
+        self, space: Space, memories: Sequence[Memory], answers: Sequence[Answer], captures: dict[str, object]
+    ) -> Ingested:
+        sent = [memory.id for memory in memories]
+        refused: dict[str, str] = {}
+        stored: dict[str, tuple[str, ...]] = {memory_id: (memory_id,) for memory_id in sent}
+        known = {own_uuid(space.namespace, one): one for one in sent} | {one: one for one in sent}
+        if self.refusals is not None:
+            for answer in answers:
+                refused |= self.refusals.read(answer, known)
+        if self.reading.id_map is not None:
+            mapped = self.reading.id_map.read(answers, [one for one in sent if one not in refused], space.namespace)
+            captures = merge_captures(captures, {self.reading.id_map.name: mapped})
+            stored = {one: tuple(key for key, value in mapped.items() if value == one) for one in sent}
+        kept = {one: ids for one, ids in stored.items() if one not in refused}
+        captures |= self._own([memory for memory in memories if memory.id in kept], kept)
+        jobs = tuple(job for job in self.reading.job_ids(answers) if known.get(job) not in refused)
+        return Ingested(ids=kept, jobs=jobs, captures=captures, rejected=refused)
+
+    def assumed(self, memories: Sequence[Memory]) -> Ingested:
+        """A batch that is there although its answer was lost.
+
+        A memory has no ids where they, or captures that later calls need, stood in that answer alone.
+        """
+        id_map = self.reading.id_map
+        mapped = (id_map is not None and id_map.key is not None) or any(step.captures for step in self.steps)
+        stored = {memory.id: () if mapped else (memory.id,) for memory in memories}
+        return Ingested(ids=stored, captures=self._own(memories, stored))
+
+    def _own(self, memories: Sequence[Memory], stored: Mapping[str, tuple[str, ...]]) -> dict[str, object]:
+        """What we keep ourselves about a batch, so that hits can be mapped and everything can be cleared."""
+        captures: dict[str, object] = {
+            SENT: [memory.id for memory in memories],
+            STORED: [one for memory in memories for one in stored[memory.id]],
+        }
+        if self.hashes:
+            captures[HASHES] = {content_hash(memory.content): memory.id for memory in memories}
+        return captures
+
+    def _refuse_large(self, memories: Sequence[Memory]) -> None:
+        if self.max_bytes is None:
+            return
+        for memory in memories:
+            size = len(memory.content.encode("utf-8", "replace"))
+            if size > self.max_bytes:
+                raise Rejected(
+                    f"memory {memory.id} has {size} bytes, more than ingest.batch.max_bytes {self.max_bytes}",
+                    hint="add ingest.split, or raise max_bytes",
+                )
+
+
+async def run_steps(steps: Sequence[Wired], values: Mapping[str, object]) -> tuple[list[Answer], dict[str, object]]:
+    """Send calls in order, each seeing what those before it captured; give the answers of the last one."""
+    captures: dict[str, object] = {}
+    answers: list[Answer] = []
+    for step in steps:
+        answers = await step.each({**values, **captures})
+        captures = merge_captures(captures, step.captured(answers))
+    return answers, captures

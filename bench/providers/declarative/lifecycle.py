@@ -1,0 +1,394 @@
+"""Removing a namespace: clear, wait for it, make sure, then take down what set-up made.
+
+Clearing what does not exist is success: a call that needs something no set-up has captured has nothing to remove.
+
+Setting a namespace up: the calls of ``setup`` in order, each only when what it would make is not there yet.
+
+Example::
+
+    captures = await Preparing.of(wire, config, vectors).prepare(values)         # {"storeId": "vs_1"}
+
+A process that dies after a set-up call leaves something nobody wrote down; ``existing`` finds it again, so that a
+resumed run neither makes a second one nor fails because of the first.
+
+When is what was added searchable? One round of the service's own status calls.
+
+Example::
+
+    watch = Watch.of(wire, config.wait, "wait", gives_ids=True)
+    await watch.look(values, jobs=("job_1", "job_2"), sent=2)       # Readiness(state="pending", detail="1 of 2 ready")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+import anyio
+from anyio import create_task_group
+
+from bench.config.jsonpath import Path, compile_path
+from bench.config.provider_body import Node, Scope
+from bench.config.provider_calls import ClearCall, Existing, SetupCall, VerifyCall, WaitBlock
+from bench.errors import IngestFailed, NotCleared, NotReady
+from bench.model import Readiness, Space
+from bench.providers.declarative.ingest import IdMapping, Reading
+from bench.providers.declarative.request import Wire, Wired
+from bench.providers.declarative.response import Answer, Field, compact, kind_of
+from bench.providers.declarative.variables import STORED, of_space
+from bench.providers.embedding import Vectors
+from bench.providers.protocol import Waiting, merge_captures
+from bench.scalars import whole
+
+if TYPE_CHECKING:
+    from bench.config.provider import ProviderConfig
+
+
+SAMPLE = "How long is a vector?"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A compiled ``existing``."""
+
+    call: Wired
+    results: Field | None
+    match: tuple[tuple[Path, Node], ...]
+
+    @classmethod
+    def of(cls, wire: Wire, existing: Existing, key: str) -> Finding:
+        """Compile the block that stands under ``key``."""
+        return cls(
+            wire.call(key, existing, traffic="status"),
+            Field.at(f"{key}.results", existing.results) if existing.results else None,
+            tuple((compile_path(path), wire.compiler.tree(value)) for path, value in existing.match.items()),
+        )
+
+    async def find(self, values: Mapping[str, object]) -> tuple[Answer, object] | None:
+        """The answer and the part of it that is ours; None when there is none (or a status in ``treat_as_ok``)."""
+        answer = await self.call.send(values)
+        if not answer.ok:
+            return None
+        if self.results is None:
+            return answer, answer.tree
+        wanted = [(path, node.fill(Scope(values))) for path, node in self.match]
+        for row in answer.rows(self.results):
+            if all(path.all(row) == [value] for path, value in wanted):
+                return answer, row
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Preparing:
+    """The compiled ``setup`` of a config."""
+
+    calls: tuple[tuple[Wired, Finding | None], ...]
+    dimensions: int | None
+    vectors: Vectors | None
+
+    @classmethod
+    def of(cls, wire: Wire, config: ProviderConfig, vectors: Vectors | None) -> Preparing:
+        """Compile every call."""
+        settings = config.client_embeddings
+        calls = tuple(_compiled(wire, call) for call in config.setup)
+        return cls(calls, settings.dimensions if settings else None, vectors)
+
+    async def prepare(self, values: Mapping[str, object]) -> dict[str, object]:
+        """Send what is needed, each call seeing what those before it captured; give all captures."""
+        known = {**values, **await self._sizes()}
+        captures: dict[str, object] = {}
+        for call, finding in self.calls:
+            seen = {**known, **captures}
+            found = await finding.find(seen) if finding else None
+            new = call.captured(await call.each(seen)) if found is None else call.captured_in(*found)
+            captures = merge_captures(captures, new)
+        return captures
+
+    async def _sizes(self) -> dict[str, object]:
+        """``dimensions`` where a call names it: the declared length of a vector, or that of one that is made."""
+        if not any("dimensions" in call.uses() for call, _ in self.calls):
+            return {}
+        if self.dimensions is not None or self.vectors is None:
+            return {"dimensions": self.dimensions}
+        return {"dimensions": len(await self.vectors.query(SAMPLE))}
+
+
+def _compiled(wire: Wire, call: SetupCall) -> tuple[Wired, Finding | None]:
+    key = f"setup.{call.name}"
+    finding = Finding.of(wire, call.existing, f"{key}.existing") if call.existing else None
+    return wire.call(key, call, traffic="manage"), finding
+
+
+SHOWN_VALUE = 100
+ABREAST = 16
+"""jobs that are asked for at once"""
+
+State = Literal["ready", "pending", "failed"]
+Tests = tuple[tuple[Field, tuple[object, ...]], ...]
+
+
+@dataclass(slots=True)
+class Seen:
+    """One status answer, judged."""
+
+    state: State = "pending"
+    detail: str = ""
+    captures: dict[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watch:
+    """A compiled ``wait`` block with a request."""
+
+    request: Wired
+    by_id: bool
+    until: Tests
+    fail_on: tuple[tuple[Path, tuple[object, ...]], ...]
+    count: Field | None
+    id_map: IdMapping | None
+    done: set[tuple[str, str]] = field(default_factory=set)
+    """jobs that are known to be ready, by namespace; they are not asked for again"""
+
+    @classmethod
+    def of(cls, wire: Wire, wait: WaitBlock, key: str, *, gives_ids: bool) -> Watch | None:
+        """Compile a block that stands under ``key``; None when only a sentinel can tell."""
+        if wait.request is None:
+            return None
+        return cls(
+            request=wire.call(f"{key}.request", wait.request, traffic="status"),
+            by_id=(wait.scope or ("id" if gives_ids else "namespace")) == "id",
+            until=tuple((Field.at(f"{key}.until", path), tuple(values)) for path, values in wait.until.items()),
+            fail_on=tuple((compile_path(path), tuple(values)) for path, values in wait.fail_on.items()),
+            count=Field.at(f"{key}.count_at_least", wait.count_at_least) if wait.count_at_least else None,
+            id_map=IdMapping.of(wait.id_map, f"{key}.id_map") if wait.id_map else None,
+        )
+
+    async def look(self, values: Mapping[str, object], *, jobs: Sequence[str], sent: Sequence[str]) -> Readiness:
+        """Ask once for the namespace, or once for each job that is not known to be ready."""
+        variables = {**values, "sent": len(sent)}
+        if not self.by_id:
+            seen = await self._ask(variables, sent)
+            return Readiness(state=seen.state, detail=seen.detail, captures=seen.captures)
+        return await self._look_at_jobs(variables, list(dict.fromkeys(jobs)), sent)
+
+    async def _look_at_jobs(self, values: Mapping[str, object], jobs: Sequence[str], sent: Sequence[str]) -> Readiness:
+        """In order, a few abreast; the first few that are not ready end the round, for later ones are later."""
+        namespace = str(values.get("runTag", ""))
+        captures: dict[str, object] = {}
+        for start in range(0, len(jobs), ABREAST):
+            chunk = [job for job in jobs[start : start + ABREAST] if (namespace, job) not in self.done]
+            seen = await self._ask_all(values, chunk, sent)
+            for job, one in zip(chunk, seen, strict=True):
+                if one.state == "failed":
+                    return Readiness(state="failed", detail=f"{job}: {one.detail}")
+                captures = merge_captures(captures, one.captures)
+                if one.state == "ready":
+                    self.done.add((namespace, job))
+            if any(one.state == "pending" for one in seen):
+                break
+        ready = sum((namespace, job) in self.done for job in jobs)
+        return Readiness(
+            state="ready" if ready == len(jobs) else "pending",
+            detail=f"{ready} of {len(jobs)} ready",
+            counts={"ready": ready, "jobs": len(jobs)},
+            captures=captures,
+        )
+
+    async def _ask_all(self, values: Mapping[str, object], jobs: Sequence[str], sent: Sequence[str]) -> list[Seen]:
+        found = [Seen() for _ in jobs]
+
+        async def ask(index: int, job: str) -> None:
+            found[index] = await self._ask({**values, "jobId": job}, sent)
+
+        if len(jobs) == 1:
+            await ask(0, jobs[0])
+            return found
+        try:
+            async with create_task_group() as group:
+                for index, job in enumerate(jobs):
+                    group.start_soon(ask, index, job)
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+        return found
+
+    async def _ask(self, values: Mapping[str, object], sent: Sequence[str]) -> Seen:
+        answers = await self.request.each(values)
+        captures = self.request.captured(answers)
+        for answer in answers:
+            state, detail = self._judge(answer, len(sent))
+            if state != "ready":
+                return Seen(state, detail)
+        if self.id_map is not None:
+            captures = merge_captures(captures, {self.id_map.name: self.id_map.read(answers, sent)})
+        return Seen("ready", "", captures)
+
+    def _judge(self, answer: Answer, sent: int) -> tuple[State, str]:
+        """Failure is looked at first; a status in ``treat_as_ok`` (a 404 of what is gone) counts as ready."""
+        if not answer.ok:
+            return "ready", ""
+        for path, failing in self.fail_on:
+            for value in path.all(answer.tree):
+                if value in failing:
+                    return "failed", f'"{path.text}" is {compact(value)}: {compact(answer.tree)[:300]}'
+        for test, wanted in self.until:
+            found = answer.values(test) if not test.path.single else [answer.one(test)]
+            if not found or any(value not in wanted for value in found):
+                return "pending", f'"{test.path.text}" is {", ".join(map(compact, found))}'
+        if self.count is not None:
+            count = counted(answer, self.count)
+            return ("ready", "") if count >= sent else ("pending", f"{count} of {sent} there")
+        return "ready", ""
+
+
+def counted(answer: Answer, at: Field) -> int:
+    """A number, or the length of a list, object or several matches."""
+    if not at.path.single:
+        return len(at.path.all(answer.tree))
+    value = answer.one(at)
+    if isinstance(value, list | dict):
+        return len(value)
+    found = whole(value)
+    if found is None:
+        raise answer.error(at, f"expected a count, found {kind_of(value)}: {compact(value)[:SHOWN_VALUE]}")
+    return found
+
+
+def waiting_of(wait: WaitBlock | None) -> Waiting:
+    """What the engine must know to wait."""
+    if wait is None:
+        return Waiting()
+    return Waiting(
+        by="sentinel" if wait.request is None else "status",
+        interval_s=wait.interval_ms / 1000,
+        max_interval_s=wait.max_interval_ms / 1000,
+        timeout_s=wait.timeout_s,
+        settle_s=wait.settle_ms / 1000,
+    )
+
+
+FIRST_PAUSE_S = 0.2
+LONGEST_PAUSE_S = 5.0
+CHUNK = 100
+"""ids of one ``idChunks``: what fits into a URL"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verifying:
+    """``verify_clear``: asked until the namespace is empty."""
+
+    request: Wired
+    empty: Field | None
+    ok_statuses: frozenset[int]
+    timeout_s: float
+
+    @classmethod
+    def of(cls, wire: Wire, call: VerifyCall) -> Verifying:
+        """Compile the call."""
+        return cls(
+            request=wire.call("verify_clear", call, traffic="status", ok=call.ok_status),
+            empty=Field.at("verify_clear.empty", call.empty) if call.empty else None,
+            ok_statuses=frozenset(call.ok_status),
+            timeout_s=call.timeout_s,
+        )
+
+    async def until_empty(self, values: Mapping[str, object]) -> None:
+        """Raise NotCleared when something is still there at the end of the time."""
+        pause_s = FIRST_PAUSE_S
+        with anyio.move_on_after(self.timeout_s):
+            while True:
+                answer = await self.request.send(values)
+                if self._is_empty(answer):
+                    return
+                await anyio.sleep(pause_s)
+                pause_s = min(pause_s * 1.5, LONGEST_PAUSE_S)
+        raise NotCleared(
+            f"{values['runTag']} still holds something {self.timeout_s:g} s after it was cleared",
+            hint="the service says success and keeps the data; bench clean --orphans tries again",
+        )
+
+    def _is_empty(self, answer: Answer) -> bool:
+        if answer.status in self.ok_statuses:
+            return True
+        if self.empty is None:
+            return False
+        if not answer.ok:
+            return True
+        found = self.empty.path.all(answer.tree)
+        return all(value in (0, None, [], "0") and value is not False for value in found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clearing:
+    """``endpoints.clear`` with everything that follows it."""
+
+    call: Wired | None
+    reading: Reading
+    watch: Watch | None
+    waiting: Waiting
+    verifying: Verifying | None
+    teardown: tuple[Wired, ...]
+    constants: Mapping[str, str]
+    threaded: bool
+
+    @classmethod
+    def of(cls, wire: Wire, config: ProviderConfig) -> Clearing:
+        """Compile clear, its wait, verify_clear and teardown."""
+        endpoints = config.endpoints
+        clear = endpoints.clear if endpoints else None
+        verify = endpoints.verify_clear if endpoints else None
+        return cls(
+            call=wire.call("clear", clear, traffic="manage") if clear else None,
+            reading=Reading.of(clear.response, "clear.response") if clear else Reading(None, None),
+            watch=_watch(wire, clear),
+            waiting=waiting_of(clear.wait if clear else WaitBlock()),
+            verifying=Verifying.of(wire, verify) if verify else None,
+            teardown=tuple(wire.call(f"teardown.{call.name}", call, traffic="manage") for call in config.teardown),
+            constants=wire.constants,
+            threaded=config.scoping.strategy == "sessionId",
+        )
+
+    async def clear(self, space: Space) -> None:
+        """Remove everything of the namespace.
+
+        Raises:
+            NotCleared: something is still there.
+            NotReady: the service did not say in time that it has finished.
+        """
+        values = of_space(space, self.constants, threaded=self.threaded)
+        values["ids"] = stored = _stored(space)
+        values["idChunks"] = [stored[start : start + CHUNK] for start in range(0, len(stored), CHUNK)]
+        if self.call is not None and self.call.uses() <= values.keys() | {"each"}:
+            answers = await self.call.each(values)
+            good = [answer for answer in answers if answer.ok]
+            if self.watch is not None and good:
+                await self._wait(self.watch, values, self.reading.job_ids(good))
+        if self.verifying is not None and self.verifying.request.uses() <= values.keys():
+            await self.verifying.until_empty(values)
+        for call in self.teardown:
+            if call.uses() <= values.keys() | {"each"}:
+                await call.each(values)
+
+    async def _wait(self, watch: Watch, values: Mapping[str, object], jobs: tuple[str, ...]) -> None:
+        pause_s = self.waiting.interval_s
+        with anyio.move_on_after(self.waiting.timeout_s):
+            while True:
+                seen = await watch.look(values, jobs=jobs, sent=())
+                if seen.state == "failed":
+                    raise IngestFailed(f"clearing {values['runTag']} failed: {seen.detail}")
+                if seen.state == "ready":
+                    return await anyio.sleep(self.waiting.settle_s)
+                await anyio.sleep(pause_s)
+                pause_s = min(pause_s * 1.5, self.waiting.max_interval_s)
+        raise NotReady(f"clearing {values['runTag']} took more than {self.waiting.timeout_s:g} s")
+
+
+def _watch(wire: Wire, clear: ClearCall | None) -> Watch | None:
+    if clear is None or clear.wait is None:
+        return None
+    return Watch.of(wire, clear.wait, "clear.wait", gives_ids=clear.response.ids is not None)
+
+
+def _stored(space: Space) -> list[str]:
+    found = space.captures.get(STORED)
+    return [str(one) for one in found] if isinstance(found, list | tuple) else []

@@ -1,0 +1,321 @@
+"""Reading a provider's answer by path. A path that finds nothing is a MappingError, never "no results".
+
+Example::
+
+    answer = Answer(response)
+    answer.one(Field.at("search.response.results", "$.results"))
+    # MappingError: search.response.results "$.results": nothing there; body: {"hits":[{"id":"x1"...
+
+Errors that hide inside a 2xx answer: the rules of ``errors.error_when``, without them what any reader would see.
+
+Runs inside the retry loop of the call, so that a body that says "try again" is treated like the status would be::
+
+    BodyErrors.of((ErrorRule(path="$.errno", not_equals=0, message="$.errmsg"),)).read(response)
+    # Rejected: POST /blobs -> 200: errors.error_when[0] "$.errno" is 5: quota of blobs reached
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Container
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, Self
+
+from bench.config.jsonpath import Path, compile_path
+from bench.config.traffic import ErrorRule
+from bench.errors import (
+    AuthError,
+    CallError,
+    IngestFailed,
+    MappingError,
+    QuotaError,
+    RateLimited,
+    Rejected,
+    Unavailable,
+)
+from bench.events import redact
+from bench.values import dataclass as value_dataclass
+
+if TYPE_CHECKING:
+    from bench.http import Metered, Response
+
+
+SHOWN_OF_BODY = 300
+WHOLE = object()
+"""stands for the whole body where a part of it may be read"""
+
+
+@value_dataclass(frozen=True, slots=True)
+class Field:
+    """One path of the config with the key it stands under."""
+
+    key: str
+    path: Path
+
+    @classmethod
+    def at(cls, key: str, text: str) -> Self:
+        """Compile ``text``, which stands under ``key``."""
+        return cls(key, compile_path(text))
+
+    def __str__(self) -> str:
+        return f'{self.key} "{self.path.text}"'
+
+
+@value_dataclass(frozen=True)
+class Answer:
+    """One good answer of the service."""
+
+    response: Response
+
+    @property
+    def status(self) -> int:
+        """The HTTP status; one of ``treat_as_ok`` or ``ok_status`` when it is no 2xx."""
+        return self.response.status
+
+    @property
+    def ok(self) -> bool:
+        """True for a 2xx."""
+        return 200 <= self.response.status < 300
+
+    @cached_property
+    def tree(self) -> object:
+        """The body as JSON; MappingError when it is none."""
+        return self.response.json()
+
+    def error(self, field: Field | str, problem: str) -> MappingError:
+        """The error for a field that does not fit this body."""
+        shown = redact(self.response.text[: SHOWN_OF_BODY * 4])[:SHOWN_OF_BODY]
+        return MappingError(f"{field}: {problem}; body: {shown}")
+
+    def one(self, field: Field, node: object = WHOLE) -> object:
+        """The one value below ``node`` (the whole body by default); null counts."""
+        found = field.path.all(self.tree if node is WHOLE else node)
+        if len(found) != 1:
+            raise self.error(field, "nothing there" if not found else f"{len(found)} values there, one wanted")
+        return found[0]
+
+    def values(self, field: Field, node: object = WHOLE) -> list[object]:
+        """All values below ``node``; a single list gives its elements."""
+        found = field.path.all(self.tree if node is WHOLE else node)
+        if not found and field.path.single:
+            raise self.error(field, "nothing there")
+        if field.path.single and isinstance(found[0], list):
+            return list(found[0])
+        return found
+
+    def rows(self, field: Field, *, missing_is_empty: bool = False) -> list[object]:
+        """The list a field leads to."""
+        found = field.path.all(self.tree)
+        if not field.path.single:
+            return found
+        if not found or (found[0] is None and missing_is_empty):
+            if missing_is_empty:
+                return []
+            raise self.error(field, "nothing there")
+        if not isinstance(found[0], list):
+            raise self.error(field, f"is no list but {kind_of(found[0])}")
+        return found[0]
+
+
+def kind_of(value: object) -> str:
+    """A JSON value's type in words."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "a boolean"
+    words = {str: "text", int: "a number", float: "a number", list: "a list", dict: "an object"}
+    return words.get(type(value), type(value).__name__)
+
+
+def as_ids(value: object) -> list[str]:
+    """Ids out of a value: text, number, or a list of them."""
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, list):
+        return [found for inner in value for found in as_ids(inner)]
+    if value is None or isinstance(value, bool | dict):
+        return []
+    return [str(value)]
+
+
+def compact(value: object) -> str:
+    """A JSON value as text; text stays as it is."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+KINDS: dict[str, type[CallError]] = {
+    "auth": AuthError,
+    "quota": QuotaError,
+    "rate_limited": RateLimited,
+    "unavailable": Unavailable,
+    "rejected": Rejected,
+    "ingest_failed": IngestFailed,
+}
+SHOWN_OF_VALUE = 200
+ERROR_KEYS = ("error", "errors")
+FLAGS = ("success", "ok")
+STATUSES = ("status", "state", "statusCode", "status_code")
+TELLING = frozenset((*FLAGS, *STATUSES))
+FAILED = frozenset({"error", "failed", "failure", "fail"})
+INCOMPLETE = frozenset({202, 206, 207})
+"""a search that answers so has not found everything"""
+CUT_SHORT = ("timed_out", "partial", "is_partial", "partial_results", "incomplete", "incomplete_results")
+ENVELOPES = ("data", "result", "response")
+HINT = "if it is none, say so: a rule under errors.error_when has the last word"
+
+Judged = Literal["add", "search", "other"]
+"""what an answer is for: an add has stored everything, a search has looked everywhere; of others only an error beside
+nothing is read"""
+
+
+@dataclass(frozen=True, slots=True)
+class BodyErrors:
+    """The compiled rules, in the order of the file."""
+
+    rules: tuple[tuple[ErrorRule, Path, Path | None], ...]
+
+    @classmethod
+    def of(cls, rules: tuple[ErrorRule, ...]) -> BodyErrors:
+        """Compile the paths of the rules; a message may be a path or a text."""
+        return cls(tuple((rule, compile_path(rule.path), _message_path(rule)) for rule in rules))
+
+    def read(
+        self, response: Response, *, judged: Judged = "other", partial: bool = False, ok: Container[int] = ()
+    ) -> Metered | None:
+        """Raise what the first rule that holds says; a body that is no JSON, or of a status in ``treat_as_ok``, says
+        nothing here. ``partial``: the config reads the elements of an add itself."""
+        if not 200 <= response.status < 300 or response.status in ok:
+            return None
+        if not self.rules and judged == "other" and b'"error' not in response.body:
+            return None
+        try:
+            tree = response.json()
+        except MappingError:
+            return None
+        if not self.rules:
+            _refuse_failure(tree, response, judged, partial=partial)
+        for index, (rule, path, message) in enumerate(self.rules):
+            found = path.all(tree)
+            if holds(rule, found):
+                raise self._error(index, rule, found, message.all(tree) if message else [rule.message], response)
+        return None
+
+    def _error(
+        self, index: int, rule: ErrorRule, found: list[object], message: list[object], response: Response
+    ) -> CallError:
+        shown = compact(found[0])[:SHOWN_OF_VALUE] if found else "there"
+        said = "; ".join(compact(part) for part in message if part is not None)[:SHOWN_OF_VALUE]
+        text = f'{response.request} -> {response.status}: errors.error_when[{index}] "{rule.path}" is {shown}'
+        return KINDS[rule.kind](redact(f"{text}: {said}" if said else text))
+
+
+def _refuse_failure(tree: object, response: Response, judged: Judged, *, partial: bool) -> None:
+    """Refuse a body that says that the call failed, wholly or for a part of what was sent.
+
+    Raises:
+        IngestFailed: an add that was not stored.
+        Unavailable: a search that gave no result or only a part of it.
+    """
+    if judged == "add":
+        said = _first(_failure, tree) or _first(_error_told, tree)
+        said = said or ("" if partial else next(filter(None, map(_failure_of_element, _elements(tree))), ""))
+        if said:
+            text = f"{response.request} -> {response.status}: it was not stored: {said}"
+            raise IngestFailed(redact(text), hint=HINT)
+        return
+    if judged == "search":
+        said = _incomplete(tree, response.status)
+        if said:
+            raise Unavailable(redact(f"{response.request} -> {response.status}: no full result: {said}"), hint=HINT)
+        return
+    if isinstance(tree, dict) and (said := _error_told(tree)):
+        others = [value for name, value in tree.items() if name not in ERROR_KEYS and isinstance(value, list | dict)]
+        if [] in others and not any(others):
+            text = f"{response.request} -> {response.status}: error and no result: {said}"
+            raise Unavailable(redact(text), hint=HINT)
+
+
+def _failure(node: object) -> str:
+    """What an object says where it says plainly that it failed; empty otherwise."""
+    if not isinstance(node, dict):
+        return ""
+    if TELLING.isdisjoint(node):
+        return ""
+    failed = any(node.get(name) is False for name in FLAGS) or any(_is_failure(node.get(name)) for name in STATUSES)
+    return compact(node)[:SHOWN_OF_VALUE] if failed else ""
+
+
+def _is_failure(status: object) -> bool:
+    if isinstance(status, str):
+        return status.lower() in FAILED
+    return isinstance(status, int) and 400 <= status < 600
+
+
+def _error_told(node: object) -> str:
+    if not isinstance(node, dict):
+        return ""
+    told = next((node[name] for name in ERROR_KEYS if node.get(name)), None)
+    if isinstance(told, dict) and not any(told.values()):  # {"code": 0, "message": ""}
+        return ""
+    return compact(told)[:SHOWN_OF_VALUE] if told is True or isinstance(told, str | list | dict) else ""
+
+
+def _failure_of_element(node: object) -> str:
+    return _failure(node) or (compact(node)[:SHOWN_OF_VALUE] if _error_told(node) else "")
+
+
+def _elements(tree: object) -> list[object]:
+    """The elements of the answer: itself a list, or the lists in it."""
+    lists = [tree] if not isinstance(tree, dict) else list(tree.values())
+    return [element for one in lists if isinstance(one, list) for element in one]
+
+
+def _incomplete(tree: object, status: int) -> str:
+    """What a search says where it has not looked everywhere, with hits or without."""
+    if status in INCOMPLETE:
+        return f"{status} says that the answer is not whole"
+    return _first(_failure, tree) or _first(_cut_short, tree) or _first(_error_told, tree)
+
+
+def _cut_short(node: object) -> str:
+    if not isinstance(node, dict):
+        return ""
+    flag = next((name for name in CUT_SHORT if node.get(name) is True), None)
+    shards = node.get("_shards")
+    if isinstance(shards, dict) and shards.get("failed"):
+        return compact({"_shards": shards})[:SHOWN_OF_VALUE]
+    return f"{flag} is true" if flag else ""
+
+
+def _first(reads: Callable[[object], str], tree: object) -> str:
+    """What an answer or the object that it is wrapped in says."""
+    if not isinstance(tree, dict):
+        return ""
+    return reads(tree) or next(filter(None, (reads(tree[name]) for name in ENVELOPES if name in tree)), "")
+
+
+def holds(rule: ErrorRule, found: list[object]) -> bool:
+    """Say whether a rule holds for the values at its path; a missing value only matters to ``exists``."""
+    (test,) = rule.tests
+    if test == "exists":
+        return bool(found) == rule.exists
+    if not found:
+        return False
+    value = found[0]
+    match test:
+        case "equals":
+            return value == rule.equals
+        case "not_equals":
+            return value != rule.not_equals
+        case "in_":
+            return value in (rule.in_ or [])
+        case "not_in":
+            return value not in (rule.not_in or [])
+        case _:
+            return (value not in (None, "", [], {}, 0, False)) == rule.non_empty
+
+
+def _message_path(rule: ErrorRule) -> Path | None:
+    text = rule.message
+    return compile_path(text) if text and text.startswith("$") else None

@@ -1,0 +1,42 @@
+"""From a config to a live provider: built-in, declarative, adapter file, adapter module or entry point.
+
+Example::
+
+    async with open_provider(load_provider(Path("configs/providers/chroma.yaml")), context) as provider:
+        print(provider.name, provider.capabilities.shown())
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING
+
+from bench.providers.protocol import Provider, ProviderContext
+
+if TYPE_CHECKING:
+    from bench.config.provider import ProviderConfig
+
+
+@asynccontextmanager
+async def open_provider(config: ProviderConfig, context: ProviderContext) -> AsyncIterator[Provider]:
+    """Build the provider that ``config`` names and keep it open inside the block.
+
+    Raises:
+        ConfigError: the class, a variable of the environment or the embedder it needs is missing, or an adapter
+            cannot be built or opened.
+    """
+    from bench.providers.adapters import is_foreign, provider_class
+    from bench.providers.docker import service
+    from bench.providers.plugin_guard import Blame, complete, mind
+
+    build = provider_class(config)
+    async with service(config, context), AsyncExitStack() as stack:
+        with Blame(config, "cannot be built"):
+            provider = build(config, context)
+            complete(provider, config)
+            if is_foreign(config):
+                mind(provider, config)
+        with Blame(config, "cannot be opened"):
+            await stack.enter_async_context(provider)
+        yield provider

@@ -1,0 +1,44 @@
+"""Names of namespaces: a readable prefix from the provider's own template, and a hash that keeps them apart.
+
+Example::
+
+    namespace(config, journal=uuid, run_id="r1", benchmark="locomo", lane="locomo/chroma/-", corpus="c0", attempt=1)
+    # "bench-locomo-r1-3f2a9c0d1e4b5a67"
+
+A run id is chosen by people, so two machines may choose the same one; ``journal`` is the random id of the run's own
+journal and keeps their namespaces apart. It is empty only for what a version without it has ingested.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bench.config.provider import ProviderConfig
+    from bench.config.provider_sections import Sanitize
+
+HASH_DIGITS = 16
+
+
+def namespace(
+    config: ProviderConfig, *, journal: str, run_id: str, benchmark: str, lane: str, corpus: str, attempt: int
+) -> str:
+    """Name the namespace of one corpus attempt: equal arguments give equal names, others never do."""
+    scoping = config.scoping
+    parts = [run_id, lane, corpus, attempt]
+    key = json.dumps([journal, *parts] if journal else parts).encode()
+    values = {"benchmarkId": benchmark, "runId": run_id, "corpusId": corpus, "attempt": str(attempt)}
+    prefix = re.sub(r"\$\{(\w+)\}", lambda match: values[match.group(1)], scoping.run_id_format)
+    return _joined(prefix, hashlib.sha256(key).hexdigest()[:HASH_DIGITS], scoping.sanitize)
+
+
+def _joined(prefix: str, digits: str, rules: Sanitize) -> str:
+    """Cut the prefix to what the service allows; the hash is never cut."""
+    text = re.sub(f"[^{rules.allowed}]", rules.replace, prefix)
+    text = text.lower() if rules.lowercase else text
+    dash = rules.replace if re.fullmatch(f"[^{rules.allowed}]", "-") else "-"
+    kept = text[: rules.max_length - HASH_DIGITS - len(dash)].rstrip("-._")
+    return f"{kept}{dash}{digits}" if kept else digits

@@ -1,0 +1,184 @@
+"""A class that is not ours behind the Protocol: what it leaves out, what it must answer, how long it may hold the loop.
+
+Example::
+
+    provider = complete(built(config, context), config)      # has every attribute of the Protocol
+    mind(provider, config)                                   # a wrong answer is a PluginFault that says what was wanted
+    await provider.search(space, query)
+    # PluginFault: own.py:Own: search gave None, a bench.model.Found is wanted
+
+A coroutine that computes or sleeps instead of awaiting holds up every other call: the longest stretch is measured and
+said, since it can neither be ended nor be made up for.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Generator
+from dataclasses import dataclass, replace
+from functools import partial
+from types import NoneType, TracebackType
+from typing import TYPE_CHECKING, Any
+
+from bench.errors import BenchError, ConfigError, PluginFault, raised_at
+from bench.events import log, redact
+from bench.model import Found, Hit, Ingested, Query, Readiness, Space
+from bench.providers.adapters import declared_capabilities, is_foreign
+from bench.providers.protocol import Batching, Provider, Waiting, within_limits
+
+if TYPE_CHECKING:
+    from bench.config.provider import ProviderConfig
+
+HELD_S = 1.0
+"""a step of a coroutine that takes longer is said"""
+WANTED: dict[str, tuple[type, ...]] = {
+    "ingest": (Ingested,),
+    "ready": (Readiness,),
+    "search": (Found,),
+    "clear": (int, NoneType),
+}
+
+
+def complete(provider: Provider, config: ProviderConfig) -> None:
+    """Give a class the attributes that it leaves out; what its config declares wins.
+
+    A class that does not say where it keeps its data is taken to keep it in this process: its corpora are then
+    ingested again on resume, never silently found empty.
+    """
+    defaults: dict[str, object] = {
+        "name": config.name,
+        "version": f"config:{config.sha256[:12]}",
+        "durability": "process",
+        "capabilities": declared_capabilities(config),
+        "keeps_store": True,
+        "unbounded": False,
+        "on_unknown": config.ingest.on_unknown,
+        "wait": Waiting(by="status"),
+        "batching": Batching(max_items=config.ingest.batch.max_items),
+    }
+    declared = config.local.get("durability")
+    if declared is not None:
+        setattr(provider, "durability", declared)  # noqa: B010  a read-only property of the Protocol
+    for name, value in defaults.items():
+        if not hasattr(provider, name):
+            setattr(provider, name, value)
+
+
+def mind(provider: Provider, config: ProviderConfig) -> None:
+    """Hold the four methods of a class to what the Protocol says of them."""
+    for name, wanted in WANTED.items():
+        minded = Minded(str(config.adapter), name, getattr(provider, name), wanted)
+        setattr(provider, name, minded)
+    capabilities = provider.capabilities
+    if capabilities.max_k is None and capabilities.max_query_chars is None:
+        return
+    search = provider.search
+
+    async def limited(space: Space, query: Query) -> Found:
+        sent, flags = within_limits(query, capabilities)
+        found = await search(space, sent)
+        return replace(found, requested=sent.k, flags=(*found.flags, *flags))
+
+    setattr(provider, "search", limited)  # noqa: B010  a method of the Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """Whatever an adapter raises inside the block is said to be its own fault, with the line that raised it."""
+
+    config: ProviderConfig
+    what: str
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not isinstance(error, Exception) or isinstance(error, BenchError) or not is_foreign(self.config):
+            return
+        text = f"{type(error).__name__}: {redact(str(error))}{raised_at(error)}"
+        raise ConfigError(
+            f"adapter {self.config.adapter} {self.what}: {text}",
+            where=self.config.place("adapter"),
+            hint="mend the adapter; --traceback shows how it came there",
+        ) from error
+
+
+@dataclass(slots=True)
+class Minded:
+    """One method: its answer has the right type, its steps are timed."""
+
+    adapter: str
+    name: str
+    method: Callable[..., object]
+    wanted: tuple[type, ...]
+    held_s: float = 0.0
+    """the longest step so far that was too long"""
+
+    async def __call__(self, *arguments: object) -> object:
+        work = self.method(*arguments)
+        if not isinstance(work, Awaitable):
+            raise PluginFault(f"{self.adapter}: {self.name} is no coroutine", hint=f"write `async def {self.name}`")
+        found = await Steps(work.__await__(), self._seen)
+        self._check(found)
+        return found
+
+    def _check(self, found: object) -> None:
+        if not isinstance(found, self.wanted):
+            raise PluginFault(f"{self.adapter}: {self.name} gave {_shown(found)}, {self._names()} is wanted")
+        odd = next((hit for hit in found.hits if not isinstance(hit, Hit)), None) if isinstance(found, Found) else None
+        if odd is not None:
+            raise PluginFault(
+                f"{self.adapter}: {self.name} gave a hit that is {_shown(odd)}, a bench.model.Hit is wanted"
+            )
+
+    def _names(self) -> str:
+        return " or ".join("None" if one is NoneType else f"{one.__module__}.{one.__name__}" for one in self.wanted)
+
+    def _seen(self, step_s: float) -> None:
+        if step_s < max(HELD_S, 2 * self.held_s):  # again only when it is much worse
+            return
+        self.held_s = step_s
+        log().warning(
+            "adapter_holds_the_loop",
+            adapter=self.adapter,
+            method=self.name,
+            seconds=round(step_s, 1),
+            note="every other call of the run stood still: await, or use anyio.to_thread.run_sync",
+        )
+
+
+class Steps(Generator[Any, Any, Any]):
+    """Awaits another awaitable and times each step of it, from one suspension to the next."""
+
+    def __init__(self, inner: Generator[Any, Any, Any], seen: Callable[[float], None]) -> None:
+        self._inner = inner
+        self._seen = seen
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self
+
+    def send(self, value: object) -> object:
+        """Go on with an answer."""
+        return self._timed(partial(self._inner.send, value))
+
+    def throw(
+        self,
+        kind: type[BaseException] | BaseException,
+        error: BaseException | object = None,
+        trace: TracebackType | None = None,
+    ) -> object:
+        """Go on with an error, a cancellation among them."""
+        return self._timed(partial(self._inner.throw, error if isinstance(error, BaseException) else kind))
+
+    def _timed(self, step: Callable[[], object]) -> object:
+        started = time.perf_counter()
+        try:
+            return step()
+        finally:
+            self._seen(time.perf_counter() - started)
+
+
+def _shown(value: object) -> str:
+    return "None" if value is None else f"a {type(value).__name__}"

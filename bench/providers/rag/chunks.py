@@ -1,0 +1,149 @@
+"""Cutting a text into chunks: fixed windows, whole paragraphs, or where the subject changes.
+
+Example::
+
+    await chunks(text, Chunking(size=200, overlap=20, strategy="paragraph"), embed)
+
+A token is four characters. No strategy loses text: what is too long for a chunk is cut in fixed windows.
+
+Orders of chunks: by BM25, by two scores weighted, by two ranks fused.
+
+Example::
+
+    words = bm25("Where does Ana live?", {"c1": "Ana lives in Lisbon.", "c2": "Bruno runs."})      # {"c1": 1.4}
+    fused({"c1": 0.9, "c2": 0.3}, words)                                                        # {"c1": 0.0328, ...}
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from itertools import pairwise
+
+from bench.metrics.text_normalization import search_words
+from bench.model import CHARS_PER_TOKEN
+from bench.providers.batching import split_text
+from bench.providers.embedding import Vector, normalised
+from bench.providers.rag.settings import Chunking
+
+PARAGRAPH = re.compile(r"(?<=\n)\s*\n")
+SENTENCE = re.compile(r"(?<=[.!?\n])\s+")
+
+Embed = Callable[[Sequence[str]], Awaitable[list[Vector]]]
+
+
+async def chunks(text: str, settings: Chunking, embed: Embed) -> list[str]:
+    """The chunks of a text in order; a text that fits is one chunk, as it is."""
+    size, overlap = settings.size * CHARS_PER_TOKEN, settings.overlap * CHARS_PER_TOKEN
+    if len(text) <= size:
+        return [text]
+    match settings.strategy:
+        case "fixed":
+            return split_text(text, size, overlap)
+        case "paragraph":
+            return pack(cut(text, PARAGRAPH), size, overlap)
+        case "semantic":
+            return [piece for part in await subjects(text, embed) for piece in pack([part], size, overlap)]
+
+
+def cut(text: str, pattern: re.Pattern[str]) -> list[str]:
+    """Cut behind each match; joined again, the parts are the text."""
+    ends = [match.end() for match in pattern.finditer(text)]
+    starts = [0, *ends]
+    return [part for start, end in zip(starts, [*ends, len(text)], strict=True) if (part := text[start:end])]
+
+
+def pack(parts: Sequence[str], size: int, overlap: int) -> list[str]:
+    """Put neighbours together while they fit; cut what does not fit alone."""
+    found: list[str] = []
+    held = ""
+    for part in parts:
+        if held and len(held) + len(part) > size:
+            found.append(held)
+            held = ""
+        if len(part) > size:
+            found += split_text(part, size, overlap)
+        else:
+            held += part
+    return [*found, held] if held else found
+
+
+async def subjects(text: str, embed: Embed) -> list[str]:
+    """Runs of sentences about one thing: a new one starts where two neighbours are unusually unlike.
+
+    Unusual is a cosine more than one standard deviation below the mean of all neighbours.
+    """
+    sentences = cut(text, SENTENCE)
+    if len(sentences) < 3:
+        return sentences
+    vectors = [normalised(vector) for vector in await embed(sentences)]
+    likeness = [math.fsum(x * y for x, y in zip(left, right, strict=True)) for left, right in pairwise(vectors)]
+    mean = math.fsum(likeness) / len(likeness)
+    spread = math.sqrt(math.fsum((one - mean) ** 2 for one in likeness) / len(likeness))
+    found = [sentences[0]]
+    for sentence, like in zip(sentences[1:], likeness, strict=True):
+        if like < mean - spread:
+            found.append(sentence)
+        else:
+            found[-1] += sentence
+    return found
+
+
+K1 = 1.2
+B = 0.75
+RANK_CONSTANT = 60
+"""k of reciprocal rank fusion (Cormack, Clarke, Buettcher 2009)"""
+
+Scores = Mapping[str, float]
+"""chunk id -> score, in the order of writing"""
+
+
+def tokens(text: str) -> list[str]:
+    """Lower-cased words; of scripts without spaces characters and pairs of neighbors."""
+    return search_words(text)
+
+
+def bm25(query: str, texts: Mapping[str, str]) -> dict[str, float]:
+    """Okapi BM25 (k1 1.2, b 0.75, idf never negative) of the texts with a word of the query."""
+    counts = {key: Counter(tokens(text)) for key, text in texts.items()}
+    lengths = {key: count.total() for key, count in counts.items()}
+    mean = (sum(lengths.values()) / len(lengths) if lengths else 0) or 1.0
+    found: dict[str, float] = {}
+    for word in dict.fromkeys(tokens(query)):
+        holders = [key for key, count in counts.items() if word in count]
+        idf = math.log(1 + (len(texts) - len(holders) + 0.5) / (len(holders) + 0.5))
+        for key in holders:
+            often = counts[key][word]
+            share = often * (K1 + 1) / (often + K1 * (1 - B + B * lengths[key] / mean))
+            found[key] = found.get(key, 0.0) + idf * share
+    return {key: found[key] for key in texts if key in found}
+
+
+def weighted(first: Scores, second: Scores, shares: tuple[float, float]) -> dict[str, float]:
+    """``shares[0] * first + shares[1] * second``; a chunk that the second list does not know counts by the first."""
+    return {
+        key: shares[0] * score + shares[1] * second[key] if key in second else sum(shares) * score
+        for key, score in first.items()
+    }
+
+
+def fused(*lists: Scores) -> dict[str, float]:
+    """Reciprocal rank fusion: the sum of ``1 / (60 + rank)`` over the lists that hold a chunk."""
+    found: dict[str, float] = {}
+    for scores in lists:
+        for rank, key in enumerate(ordered(scores), 1):
+            found[key] = found.get(key, 0.0) + 1 / (RANK_CONSTANT + rank)
+    return found
+
+
+def scaled(scores: Scores) -> dict[str, float]:
+    """Scores divided by the largest, so that they can stand beside a cosine."""
+    largest = max(scores.values(), default=0.0)
+    return {key: score / largest for key, score in scores.items()} if largest > 0 else dict(scores)
+
+
+def ordered(scores: Scores) -> list[str]:
+    """Best first; equal scores keep the order of writing."""
+    return sorted(scores, key=lambda key: -scores[key])

@@ -1,0 +1,166 @@
+"""The closed models of everything this room reads and writes, and how a misfit is told.
+
+``admit`` turns parsed JSON into a frozen model or raises :class:`Misfit` that lists each problem with a stable
+code (``field_missing``, ``field_unknown``, ``field_type``, ``field_value``) and its path::
+
+    admit(TrustedFile, parse(data))
+
+Reading the loosely typed JSON of a journal: what is not of the wanted type counts as not there.
+
+tree(meta.extra.get("operation")).get("concurrency")
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, TypeVar, cast
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic.alias_generators import to_camel
+
+from bench.errors import VerificationError
+
+
+class Wire(BaseModel):
+    """Frozen, closed, camelCase outside; scalars are strict, lists become tuples."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, alias_generator=to_camel, validate_by_name=True, validate_by_alias=True
+    )
+
+
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?Z")
+
+
+def _instant(text: str) -> str:
+    if not _TIME.fullmatch(text):
+        raise ValueError("not a time like 2026-01-31T12:00:00Z")
+    moment(text)
+    return text
+
+
+def moment(text: str) -> datetime:
+    """Read ``YYYY-MM-DDTHH:MM:SS[.f]Z`` as an aware datetime, cut to microseconds."""
+    whole, _, fraction = text.removesuffix("Z").partition(".")
+    return datetime.fromisoformat(whole).replace(microsecond=int(fraction[:6].ljust(6, "0")), tzinfo=UTC)
+
+
+def stamp(when: datetime) -> str:
+    """Write an aware datetime as UTC to the second or, where there is a fraction, to the microsecond."""
+    text = when.astimezone(UTC).isoformat().removesuffix("+00:00")
+    return text + "Z"
+
+
+def text(pattern: str) -> StringConstraints:
+    """A strict string that must match from end to end."""
+    return StringConstraints(strict=True, pattern=rf"^(?:{pattern})$")
+
+
+Text = Annotated[str, Field(strict=True)]
+Integer = Annotated[int, Field(strict=True)]
+Natural = Annotated[int, Field(strict=True, ge=0)]
+Positive = Annotated[int, Field(strict=True, ge=1)]
+Flag = Annotated[bool, Field(strict=True)]
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Hex64 = Annotated[str, text("[0-9a-f]{64}")]
+Hex40 = Annotated[str, text("[0-9a-f]{40}")]
+Hex16 = Annotated[str, text("[0-9a-f]{16}")]
+Fingerprint = Annotated[str, text("sha256:[0-9a-f]{64}")]
+Ulid = Annotated[str, text("[0-7][0-9A-HJKMNP-TV-Z]{25}")]
+Name = Annotated[str, StringConstraints(strict=True, min_length=1)]
+Instant = Annotated[str, Field(strict=True), AfterValidator(_instant)]
+SEGMENT = r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}"
+Segment = Annotated[str, text(SEGMENT)]
+"""A name that is safe as a file name."""
+
+Document = TypeVar("Document", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One misfit: code, path and what was expected."""
+
+    code: str
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}" if self.path else self.message
+
+
+class Misfit(VerificationError):
+    """A document does not fit its model; ``code`` is the first problem's."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__(problems[0].code, "; ".join(str(problem) for problem in problems[:5]))
+        self.problems = tuple(problems)
+
+
+def admit(model: type[Document], value: object) -> Document:
+    """Fit parsed JSON into a closed model, or raise Misfit with every problem."""
+    try:
+        return model.model_validate(value, by_alias=True, by_name=False)
+    except ValidationError as error:
+        raise misfit_of(error) from None
+
+
+def misfit_of(error: ValidationError) -> Misfit:
+    """The same problems under our codes."""
+    return Misfit([_problem(dict(detail)) for detail in error.errors(include_url=False)])
+
+
+def emit(document: BaseModel) -> dict[str, object]:
+    """The JSON value of a model, by its outside names."""
+    return document.model_dump(mode="json", by_alias=True)
+
+
+def _problem(detail: dict[str, object]) -> Problem:
+    location = detail["loc"]
+    assert isinstance(location, tuple)
+    return Problem(code=_code(detail), path=_path(location), message=str(detail["msg"]))
+
+
+def _code(detail: dict[str, object]) -> str:
+    kind = str(detail["type"])
+    if kind == "missing":
+        return "field_missing"
+    if kind == "extra_forbidden":
+        return "field_unknown"
+    wrong_literal = kind == "literal_error" and not isinstance(detail["input"], str)
+    if wrong_literal or kind.endswith("_type"):
+        return "field_type"
+    return "field_value"
+
+
+def _path(location: tuple[object, ...]) -> str:
+    shown = ""
+    for part in location:
+        shown += f"[{part}]" if isinstance(part, int) else f".{part}" if shown else str(part)
+    return shown
+
+
+UNKNOWN = "unknown"
+NO_DIGEST = "0" * 64
+
+
+def tree(value: object) -> Mapping[str, object]:
+    """An object, else an empty one."""
+    return cast("Mapping[str, object]", value) if isinstance(value, Mapping) else {}
+
+
+def integer(value: object) -> int:
+    """A whole number, else 0."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def text_or_none(value: object) -> str | None:
+    """A text that says something."""
+    return value if isinstance(value, str) and value else None
+
+
+def commit_or_none(value: object) -> str | None:
+    """A whole commit hash; what an image build may declare instead, a short one or a branch, names no commit."""
+    return value if isinstance(value, str) and re.fullmatch("[0-9a-f]{40}", value) else None

@@ -1,0 +1,305 @@
+"""The items file: one canonical JSON line a row, sorted, streamed both ways.
+
+Writing sorts on disk, so that a hundred thousand rows fit into little memory::
+
+    with ItemsWriter(path) as writer:
+        for row in rows:                      # any order
+            writer.add(row)
+    writer.sealed                             # count, bytes, sha256, both Merkle roots
+
+Reading yields each line with what is wrong with it, and seals the whole in the same pass.
+
+Work over very many rows: the cycle collector stays out of it.
+
+Rows are made and dropped one by one and hold no cycles, so reference counts alone free them; the collector would only
+walk everything that is alive, again and again, an eighth of the time of signing::
+
+    with collecting_rarely():
+        for row in rows: ...
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from types import TracebackType
+from typing import Annotated, BinaryIO, Literal, NamedTuple, NotRequired, Self, TypedDict
+
+from pydantic import Field
+
+from bench.canonical import JSON, dumps_with_part, read_line, sha256_hex
+from bench.errors import CanonicalError
+from bench.receipt.base_model import Flag, Hex64, Misfit, Name, Natural, Number, Positive, Text, Wire, admit
+from bench.receipt.files import named, naming
+from bench.receipt.merkle import Frontier, leaf_hash
+from bench.receipt.schema import PerQuery, items_file_name
+from bench.receipt.schema_results import State
+
+DETERMINISTIC_FIELDS = ("itemId", "epoch", "gold", "labels", "retrieved", "metrics")
+MAX_LINE = 16 * 1024 * 1024
+
+
+class VerdictRow(Wire):
+    """An evaluator's outcome; the judge's text and prompt only by hash."""
+
+    evaluator: Name
+    class_: Annotated[Literal["deterministic", "judged"], Field(alias="class")]
+    value: Number | None
+    correct: Flag | None
+    model: Text | None
+    prompt_sha256: Hex64 | None
+    raw_sha256: Hex64 | None
+
+
+class Tokens(Wire):
+    """Tokens of one item; null = not known."""
+
+    context: Natural | None
+    prompt: Natural | None
+    completion: Natural | None
+
+
+class ItemRow(Wire):
+    """One item of one epoch. ``answer`` is there only when asked for."""
+
+    item_id: Name
+    epoch: Positive
+    corpus_id: Text
+    state: State
+    error_kind: Name | None
+    attempts: Natural
+    labels: dict[str, Text]
+    gold: tuple[Text, ...]
+    retrieved: tuple[tuple[Text, ...], ...] | None
+    returned: Natural
+    metrics: dict[str, Number | None]
+    verdicts: tuple[VerdictRow, ...]
+    answer_sha256: Hex64 | None
+    tokens: Tokens | None
+    latency_us: dict[str, Natural]
+    cost_usd_micros: Natural | None
+    answer: Text | None = None
+
+    @property
+    def order(self) -> tuple[bytes, int]:
+        """The place in the file: item id as UTF-8 bytes, then epoch."""
+        return (self.item_id.encode("utf-8"), self.epoch)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sealed:
+    """What a receipt says about its items file."""
+
+    count: int
+    bytes: int
+    sha256: str
+    merkle_root: str
+    deterministic_root: str
+
+    def per_query(self, receipt_id: str) -> PerQuery:
+        """The receipt's pointer to the file."""
+        return PerQuery(
+            format="jcs-lines/1",
+            file=items_file_name(receipt_id),
+            count=self.count,
+            bytes=self.bytes,
+            sha256=self.sha256,
+            merkle_root=self.merkle_root,
+            deterministic_root=self.deterministic_root,
+        )
+
+
+class Seal:
+    """Hashes lines as they pass: the file, its tree, and the tree of the deterministic parts."""
+
+    def __init__(self) -> None:
+        self._file = sha256()
+        self._bytes = 0
+        self._lines = Frontier()
+        self._deterministic = Frontier()
+
+    def add(self, line: bytes, deterministic_leaf: bytes) -> None:
+        """Take one line (without LF) and the leaf hash of its deterministic part."""
+        self.add_raw(line + b"\n")
+        self._lines.append(leaf_hash(line))
+        self._deterministic.append(deterministic_leaf)
+
+    def add_raw(self, data: bytes) -> None:
+        """Take bytes that are no line of their own, such as a cut end."""
+        self._file.update(data)
+        self._bytes += len(data)
+
+    def sealed(self) -> Sealed:
+        """What was hashed so far."""
+        return Sealed(
+            count=self._lines.size,
+            bytes=self._bytes,
+            sha256=self._file.hexdigest(),
+            merkle_root=self._lines.root().hex(),
+            deterministic_root=self._deterministic.root().hex(),
+        )
+
+
+# ------------------------------------------------------------------------ writing
+
+
+VerdictValue = TypedDict(
+    "VerdictValue",
+    {
+        "evaluator": str,
+        "class": str,
+        "value": float | None,
+        "correct": bool | None,
+        "model": str | None,
+        "promptSha256": str | None,
+        "rawSha256": str | None,
+    },
+)
+"""A ``VerdictRow`` as JSON."""
+
+
+class TokensValue(TypedDict):
+    """``Tokens`` as JSON."""
+
+    context: int | None
+    prompt: int | None
+    completion: int | None
+
+
+class RowValue(TypedDict):
+    """An ``ItemRow`` as JSON: what the writer takes, and what reading admits again."""
+
+    itemId: str
+    epoch: int
+    corpusId: str
+    state: str
+    errorKind: str | None
+    attempts: int
+    labels: Mapping[str, str]
+    gold: Sequence[str]
+    retrieved: Sequence[Sequence[str]] | None
+    returned: int
+    metrics: Mapping[str, float | None]
+    verdicts: Sequence[VerdictValue]
+    answerSha256: str | None
+    tokens: TokensValue | None
+    latencyUs: Mapping[str, int]
+    costUsdMicros: int | None
+    answer: NotRequired[str]
+
+
+class ItemsWriter:
+    """Takes rows in any order and leaves the sorted, sealed file; refuses to overwrite."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._places: list[tuple[bytes, int, int, int, bytes]] = []
+
+    def __enter__(self) -> Self:
+        with naming(self.path):
+            self._spool: BinaryIO = tempfile.TemporaryFile(dir=self.path.parent)
+        return self
+
+    def add(self, row: RowValue) -> None:
+        """Spool one row."""
+        line, deterministic = dumps_with_part(row, DETERMINISTIC_FIELDS)
+        order = (row["itemId"].encode("utf-8"), row["epoch"])
+        self._places.append((*order, self._spool.tell(), len(line), leaf_hash(deterministic)))
+        try:
+            self._spool.write(line)
+        except OSError as error:
+            raise named(error, self.path) from error
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with naming(self.path), self._spool:
+            if kind is None:
+                self.sealed = self._write()
+
+    def _write(self) -> Sealed:
+        seal = Seal()
+        self._spool.flush()
+        spool = self._spool.fileno()
+        with self.path.open("xb") as out:
+            for _, _, offset, length, deterministic_leaf in sorted(self._places):
+                line = os.pread(spool, length, offset)
+                out.write(line + b"\n")
+                seal.add(line, deterministic_leaf)
+        return seal.sealed()
+
+
+# ------------------------------------------------------------------------ reading
+
+
+class ReadLine(NamedTuple):
+    """One line of an items file: the row, or why it is none."""
+
+    number: int
+    row: ItemRow | None
+    problem: str | None
+
+
+def read_items(file: BinaryIO, seal: Seal) -> Iterator[ReadLine]:
+    """Stream the rows of an items file through ``seal``; never raises for what is in the file."""
+    number = 0
+    while line := file.readline(MAX_LINE):
+        number += 1
+        yield _read_line(number, line, seal)
+
+
+def _read_line(number: int, line: bytes, seal: Seal) -> ReadLine:
+    if not line.endswith(b"\n"):
+        seal.add_raw(line)
+        return ReadLine(number=number, row=None, problem="the line does not end with LF, or is too long")
+    body = line[:-1]
+    try:
+        value, deterministic, canonical = read_line(body, DETERMINISTIC_FIELDS)
+    except CanonicalError as error:
+        seal.add(body, leaf_hash(b"null"))
+        return ReadLine(number=number, row=None, problem=f"{error.code}: {error}")
+    seal.add(body, leaf_hash(deterministic))
+    if not canonical:
+        return ReadLine(number=number, row=None, problem="the line is not in canonical form")
+    return _fit(number, value)
+
+
+def _fit(number: int, value: JSON) -> ReadLine:
+    try:
+        row = admit(ItemRow, value)
+    except Misfit as misfit:
+        return ReadLine(number=number, row=None, problem=str(misfit))
+    return ReadLine(number=number, row=row, problem=_inconsistency(row, value))
+
+
+def _inconsistency(row: ItemRow, value: JSON) -> str | None:
+    assert isinstance(value, dict)
+    if any(earlier >= later for earlier, later in zip(row.gold, row.gold[1:], strict=False)):
+        return "gold is not sorted and unique"
+    if (row.error_kind is None) is (row.state == "error"):
+        return "errorKind stands exactly where the state is error"
+    if row.retrieved is not None and row.returned < len(row.retrieved):
+        return "fewer returned than retrieved"
+    if "answer" in value and (row.answer is None or row.answer_sha256 != sha256_hex(row.answer.encode("utf-8"))):
+        return "the answer is not the one that was hashed"
+    return None
+
+
+LESS_OFTEN = 100
+
+
+@contextmanager
+def collecting_rarely() -> Iterator[None]:
+    """Let a hundred times as many objects be made between two collections."""
+    usual = gc.get_threshold()
+    gc.set_threshold(usual[0] * LESS_OFTEN, *usual[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*usual)

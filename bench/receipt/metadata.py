@@ -1,0 +1,334 @@
+"""What was known of one job before its first call: run, benchmark, provider, models, prompts, metrics.
+
+    facts = Facts(meta=reader.meta, record=record)
+    facts.benchmark().dataset.sha256
+
+Everything comes from the journal; nothing is read anew from the machine, the configs or git.
+
+Where a run was made: machine and code, as they were journaled before the first call.
+
+    environment(reader.meta).git.commit
+
+Nothing is read anew: whoever signs may sit at another machine, on another commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, cast
+from urllib.parse import urlsplit
+
+from bench.canonical import JSON
+from bench.events import HIDDEN
+from bench.journal import Resume as StoredResume
+from bench.journal import RunMeta
+from bench.plan.job_record import JobRecord
+from bench.plan.model import BUILT_IN_EMBEDDING
+from bench.providers.names import BUILT_IN
+from bench.receipt import schema
+from bench.receipt.base_model import NO_DIGEST, UNKNOWN, commit_or_none, integer, stamp, text_or_none, tree
+from bench.receipt.digests import config_tree
+
+BUILT_IN_MODELS = "builtin/"
+SCORE_CATEGORIES = ("retrieval", "answer", "custom")
+_SELECTION_COUNTS = ("limit", "sample")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upstream:
+    """What the provider said of itself when it was opened."""
+
+    version: str | None = None
+    upstream: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """One job of one journal, before its results."""
+
+    meta: RunMeta
+    record: JobRecord
+    resumes: tuple[StoredResume, ...] = ()
+    told: Upstream = Upstream()
+    reported: Mapping[str, str] = field(default_factory=dict)
+    """role -> model ids as the endpoints returned them"""
+    judge_notes: tuple[str, ...] = ()
+    """what was measured of the judge, and whether it judges its own kind"""
+    parts: tuple[tuple[int, int], ...] = ()
+    """1-based inclusive ranges that ran on their own, also when they were merged"""
+
+    # ---- run
+
+    def run(
+        self,
+        proof: schema.IsolationProof,
+        announced: tuple[schema.Preregistration, schema.LogHead] | None,
+    ) -> schema.Run:
+        """The settings of the run."""
+        operation = tree(self.meta.extra.get("operation"))
+        return schema.Run(
+            run_id=self.meta.run_id,
+            plan_digest=self.meta.plan_digest,
+            seed=self.record.seed,
+            epochs=self.record.epochs,
+            concurrency=_concurrency(operation.get("concurrency")),
+            k=self.record.k or None,
+            context_budget_tokens=self.record.context_budget,
+            track=cast("Literal['uniform', 'vendor']", self.record.track),
+            isolation=cast("Literal['off', 'probe', 'full']", operation.get("isolation") or "probe"),
+            isolation_proof=proof,
+            preregistration=announced[0] if announced else None,
+            log=announced[1] if announced else None,
+            resumes=tuple(_resume(one) for one in self.resumes),
+            shards=tuple(self._shards()),
+        )
+
+    def _shards(self) -> list[schema.Shard]:
+        ranges = sorted(set(self.parts or self.meta.ranges))
+        return [
+            schema.Shard.model_validate({"index": place, "of": len(ranges), "from": start, "to": end})
+            for place, (start, end) in enumerate(ranges, start=1)
+        ]
+
+    # ---- what was measured
+
+    def benchmark(self) -> schema.Benchmark:
+        """The dataset, its protocol and the selection."""
+        record, dataset = self.record, self.record.dataset
+        return schema.Benchmark(
+            name=record.benchmark,
+            version=record.benchmark_version,
+            split=text_or_none(dataset.get("split")),
+            config_sha256=record.config_sha256.get("benchmark", NO_DIGEST),
+            dataset=schema.DatasetFile(
+                sha256=str(dataset.get("sha256") or NO_DIGEST),
+                bytes=integer(dataset.get("bytes")),
+                items=record.n_items,
+                source=str(dataset.get("source") or UNKNOWN),
+                license=str(dataset.get("license") or UNKNOWN),
+            ),
+            selection=_selection(record.selection),
+        )
+
+    def provider(self) -> schema.Provider:
+        """The memory system and its version, as far as anybody said it."""
+        version, source = self._version()
+        return schema.Provider(
+            name=self.record.provider,
+            version=version,
+            version_source=source,
+            kind=cast("Literal['hosted', 'local', 'docker', 'mcp']", self.record.provider_type),
+            config_sha256=self.record.config_sha256.get("provider", NO_DIGEST),
+            endpoint_host=_host(self._planned_provider().get("base_url")),
+            image_digest=None,
+        )
+
+    def _version(self) -> tuple[str, Literal["api", "package", "declared"]]:
+        """Known before the first call where it can be, so that an announcement has the same config digest."""
+        if self.is_built_in:
+            return bench_version(self.meta), "package"
+        plugin = tree(self._planned_provider().get("plugin"))
+        for version in plugin.values():
+            return str(version), "package"
+        if self.told.upstream:
+            return self.told.upstream, "api"
+        return self.told.version or UNKNOWN, "declared"
+
+    def _planned_provider(self) -> Mapping[str, object]:
+        return tree(tree(self.meta.identity.get("providers")).get(self.record.provider))
+
+    @property
+    def is_built_in(self) -> bool:
+        """Whether the memory system is part of this program."""
+        return self._planned_provider().get("name") in BUILT_IN
+
+    def models(self) -> tuple[schema.ModelUse, ...]:
+        """The models of the job, sorted by role and name."""
+        names = self.record.models
+        embedding = None if names.embedding == BUILT_IN_EMBEDDING else names.embedding
+        used = [self._model("embedding", embedding), self._model("answering", names.answering)]
+        used.append(self._model("judge", names.judge))
+        if names.embedding == BUILT_IN_EMBEDDING:
+            used.append(self._model("provider-internal", UNKNOWN))
+        found = [use for use in used if use is not None]
+        return tuple(sorted(found, key=lambda use: (use.role, use.requested)))
+
+    def _model(self, role: schema.Role, name: str | None) -> schema.ModelUse | None:
+        if name is None or name == "none":
+            return None
+        vendor, slash, model = name.partition("/")
+        planned = tree(tree(self.meta.identity.get("models")).get(name))
+        asked = self.record.asked_with.get(role, {})
+        return schema.ModelUse(
+            role=role,
+            provider=vendor if slash else "",
+            requested=model if slash else name,
+            reported=self.reported.get(role),
+            params={**tree(planned.get("settings")), **{key: asked[key] for key in asked if key != "seed"}},
+            seed=integer(asked["seed"]) if "seed" in asked else None,
+        )
+
+    def prompts(self) -> tuple[schema.PromptUse, ...]:
+        """The prompts by hash, sorted by role."""
+        if not self.record.prompts:
+            return ()
+        return tuple(
+            schema.PromptUse(role=role, sha256=sha256, source=self._source_of_prompt(role, sha256))
+            for role, sha256 in sorted(self.record.prompts.items())
+        )
+
+    def _source_of_prompt(self, role: str, sha256: str) -> Literal["default", "benchmark", "custom", "vendor"]:
+        """Whose words they are: the command line's, the package's own, or the benchmark's."""
+        speaker, _, kind = role.partition(".")
+        asked = tree(self.meta.request)
+        if speaker == "answer" and self.record.track == "vendor":
+            return "vendor"
+        if speaker == "answer" and asked.get("answer_prompt"):
+            return "custom"
+        given = asked.get("judge_prompt") if speaker == "judge" else None
+        if isinstance(given, list | tuple) and kind in {self._kind_given(str(entry)) for entry in given}:
+            return "custom"
+        return "default" if sha256 in _default_prompts() else "benchmark"
+
+    def _kind_given(self, entry: str) -> str:
+        """Which prompt a ``--judge-prompt`` replaces: that of ``TYPE=``, else the default."""
+        kind, equals, _ = entry.partition("=")
+        return kind if equals and f"judge.{kind}" in self.record.prompts else "default"
+
+    def metrics(self) -> tuple[schema.MetricUse, ...]:
+        """The metrics that have a score, sorted by name."""
+        used = [
+            schema.MetricUse(name=metric.name, definition=metric.definition)
+            for metric in self.record.metrics
+            if metric.category in SCORE_CATEGORIES
+        ]
+        return tuple(sorted(used, key=lambda use: use.name))
+
+    def config_tree(self) -> dict[str, JSON]:
+        """What the config digest will be taken over, known before the run."""
+        proof = schema.IsolationProof(probed=0, passed=0, failed=0)
+        return config_tree(
+            self.benchmark(), self.provider(), self.models(), self.prompts(), self.metrics(), self.run(proof, None)
+        )
+
+    # ---- again
+
+    def reproducibility(self) -> schema.Reproducibility:
+        """What a rerun can be expected to give, and why not more."""
+        reasons = list(self._inexact_parts())
+        if reasons:
+            reasons += self.judge_notes
+        if not reasons:
+            return schema.Reproducibility(class_="exact", reasons=())
+        unknown = self._version()[0] == UNKNOWN
+        if unknown:
+            reasons.append("nobody said which version of the provider answered")
+        return schema.Reproducibility(class_="none" if unknown else "statistical", reasons=tuple(reasons))
+
+    def _inexact_parts(self) -> list[str]:
+        names = self.record.models
+        asked = {"embedding model": names.embedding, "answering model": names.answering, "judge": names.judge}
+        reasons = [
+            f"the {role} {name} may answer otherwise"
+            for role, name in asked.items()
+            if name is not None and name != "none" and not name.startswith(BUILT_IN_MODELS)
+        ]
+        determinism = self._planned_provider().get("determinism")
+        if determinism != "deterministic":
+            reasons.append(f"the provider {self.record.provider} does not promise to answer the same again")
+        return reasons
+
+
+# ------------------------------------------------------------------------- inside
+
+
+def _default_prompts() -> frozenset[str]:
+    """Digests of the prompts of benchmarks that bring none."""
+    from bench.canonical import sha256_hex
+    from bench.evaluators.packs import generic, generic_answer  # loads every prompt there is
+
+    texts = (
+        generic_answer(),
+        generic_answer("choices"),
+        *map(generic, ("default", "abstention", "rubric", "faithfulness")),
+    )
+    return frozenset(sha256_hex(text.encode()) for text in texts)
+
+
+def _selection(stored: Mapping[str, object]) -> schema.Selection:
+    counts = {name: stored.get(name) for name in _SELECTION_COUNTS}
+    limit, sample = (value if isinstance(value, int) else None for value in counts.values())
+    return schema.Selection(
+        filter={name: value for name, value in stored.items() if name not in _SELECTION_COUNTS and value},
+        limit=limit,
+        sample=sample,
+        order="seeded" if sample else "dataset",
+    )
+
+
+def _resume(stored: StoredResume) -> schema.Resume:
+    code, versions = tree(stored.data.get("code_state")), tree(stored.data.get("versions"))
+    return schema.Resume(
+        at=stamp(stored.at),
+        code_commit=commit_or_none(code.get("commit")),
+        bench_version=str(versions.get("bench") or UNKNOWN),
+    )
+
+
+def _concurrency(stored: object) -> int:
+    """``auto`` is written as its ceiling."""
+    if stored == "auto":
+        from bench.http.adaptive_concurrency import CEILING
+
+        return CEILING
+    return max(1, integer(stored) or 10)
+
+
+def _host(base_url: object) -> str | None:
+    """The host of an address, and its port where it says one; never user, path or query."""
+    if not isinstance(base_url, str) or not base_url:
+        return None
+    try:
+        parts = urlsplit(base_url.replace(HIDDEN, ""))  # brackets are those of an IPv6 address
+        host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+        return f"{host}:{parts.port}" if parts.port else host
+    except ValueError:
+        return None
+
+
+def bench_version(meta: RunMeta) -> str:
+    """The version that started the run."""
+    return str(meta.versions.get("bench") or UNKNOWN)
+
+
+def by_role(reported: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Join what the endpoints of a role called their model."""
+    return {role: ", ".join(sorted(set(names))) for role, names in reported.items() if any(names)}
+
+
+def environment(meta: RunMeta) -> schema.Environment:
+    """The receipt's environment."""
+    machine = tree(meta.extra.get("environment"))
+    text = {name: str(machine.get(name) or UNKNOWN) for name in ("python", "implementation", "platform", "cpu")}
+    return schema.Environment(
+        **text,
+        cpu_count=integer(machine.get("cpuCount")),
+        memory_bytes=integer(machine.get("memoryBytes")),
+        container_image=text_or_none(machine.get("containerImage")),
+        container_digest=text_or_none(machine.get("containerDigest")),
+        lock_sha256=text_or_none(machine.get("lockSha256")),
+        packages=cast("Mapping[str, str]", tree(machine.get("packages"))),
+        git=_git(meta),
+        code_tree_sha256=str(machine.get("codeTreeSha256") or NO_DIGEST),
+        host_hash=str(machine.get("hostHash") or "0" * 16),
+    )
+
+
+def _git(meta: RunMeta) -> schema.Git:
+    code = meta.code_state
+    return schema.Git(
+        commit=commit_or_none(code.get("commit")),
+        tag=text_or_none(code.get("tag")),
+        dirty=cast("bool | None", code.get("dirty")),
+    )

@@ -1,0 +1,262 @@
+"""Appending to a log: under a lock, onto a history that still holds, under a new checkpoint.
+
+    append(folder, [entry], store, key, at)      # entry, fsync, checkpoint, copy of the checkpoint
+
+``entries.jsonl`` only ever grows; its own lock keeps two writers from giving out one index twice.
+
+A receipt's place in the public log: is it there, unchanged, still standing, and what about its siblings?
+
+Example::
+
+    place = LogPlace.open(folder, store)
+    place.index_of(document, receipt), place.findings(document, receipt)
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Self
+
+from bench.canonical import JSON, digest, sha256_hex
+from bench.errors import VerificationError
+from bench.journal.paths import ENTRIES
+from bench.receipt.files import write_atomically
+from bench.receipt.findings import Finding, Verdict, fail, or_ok, warn
+from bench.receipt.log_check import LogOutcome, check_log_itself, check_own_past, head_holds, misstated
+from bench.receipt.log_store import (
+    CHECKPOINT,
+    CHECKPOINTS,
+    RECEIPTS,
+    AnyEntry,
+    Checkpoint,
+    KeyAdded,
+    LogView,
+    ReceiptLogged,
+    Retracted,
+    RunAbandoned,
+    RunStarted,
+    Superseded,
+    read_document,
+    read_log,
+    write_checkpoint,
+    write_entry,
+)
+from bench.receipt.merkle import Frontier, leaf_hash
+from bench.receipt.schema import Receipt
+from bench.receipt.signature import KeyRefused, SigningKey
+from bench.receipt.trust_store import DEFAULT_ORIGIN, TrustStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Appended:
+    """Where the entries went; ``covered`` = a new checkpoint was signed."""
+
+    entries: tuple[AnyEntry, ...]
+    lines: tuple[bytes, ...]
+    covered: bool
+
+
+def append(folder: Path, drafts: Sequence[AnyEntry], store: TrustStore, key: SigningKey | None, at: str) -> Appended:
+    """Append entries (their index is given here) and sign a new checkpoint when a log key is at hand.
+
+    Raises KeyRefused when the key may not sign the log, VerificationError when the log does not hold.
+    """
+    if key is not None:
+        _refuse_wrong_key(store, key)
+    folder.mkdir(parents=True, exist_ok=True)
+    with _locked(folder / ENTRIES) as file:
+        _mend_torn_end(file)
+        view = read_log(folder)
+        refuse_altered(view, store)
+        numbered = _number(view, [*_missing_keys(view, drafts, store, at), *drafts])
+        lines = tuple(write_entry(entry) for entry in numbered)
+        _write_durably(file, lines)
+        if key is not None:
+            _sign(folder, view, lines, store, key)
+    return Appended(entries=numbered[-len(drafts) :], lines=lines[-len(drafts) :], covered=key is not None)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[BinaryIO]:
+    with path.open("a+b") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # released when the file closes, also by a kill
+        yield file
+
+
+def _mend_torn_end(file: BinaryIO) -> None:
+    """Drop the cut end of an append that never returned; nobody was told about it and no root covers it."""
+    file.seek(0)
+    data = file.read()
+    whole = data.rfind(b"\n") + 1
+    if whole != len(data):
+        file.truncate(whole)
+
+
+def refuse_altered(view: LogView, store: TrustStore) -> None:
+    """Never extend, and so never sign, a log that was altered: its signed past must stand, signature and all.
+
+    A checkpoint by a key that went since is no fault: after a revocation the log must still be able to say so.
+    """
+    for finding in check_own_past(view, store):
+        if finding.verdict is Verdict.INVALID or (finding.status, finding.code) == ("fail", "key_unknown"):
+            raise VerificationError(
+                str(finding.code),
+                f"nothing is appended to a log that does not hold: {finding.detail}",
+                where=str(view.folder),
+                hint="bench log verify shows every fault; restore the log from where it was published",
+            )
+
+
+def _refuse_wrong_key(store: TrustStore, key: SigningKey) -> None:
+    fingerprint = key.public.fingerprint
+    entry = store.find(fingerprint)
+    if entry is None:
+        raise KeyRefused("key_unknown", f"the log key {fingerprint} is not in trusted.json")
+    if "log" not in entry.roles:
+        raise KeyRefused("key_role", f"{entry.name} has no role log", hint="bench keys new NAME --roles log")
+    if entry.status != "active":
+        raise KeyRefused(f"key_{entry.status}", f"{entry.name} is {entry.status}", hint="use an active log key")
+
+
+def _missing_keys(view: LogView, drafts: Sequence[AnyEntry], store: TrustStore, at: str) -> list[AnyEntry]:
+    """Each active key that the log does not know yet: it is introduced before anything is signed with it."""
+    known = {entry.fingerprint for entry in (*view.entries, *drafts) if isinstance(entry, KeyAdded)}
+    return [KeyAdded.of(key, at) for key in store.keys if key.status == "active" and key.fingerprint not in known]
+
+
+def _number(view: LogView, drafts: Sequence[AnyEntry]) -> tuple[AnyEntry, ...]:
+    start = len(view.lines)
+    return tuple(draft.model_copy(update={"index": start + offset}) for offset, draft in enumerate(drafts))
+
+
+def _write_durably(file: BinaryIO, lines: Sequence[bytes]) -> None:
+    file.write(b"".join(line + b"\n" for line in lines))
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _sign(folder: Path, view: LogView, lines: Sequence[bytes], store: TrustStore, key: SigningKey) -> None:
+    frontier = Frontier()
+    for line in (*view.lines, *lines):
+        frontier.append(leaf_hash(line))
+    checkpoint = Checkpoint(origin=store.origin or DEFAULT_ORIGIN, size=frontier.size, root=frontier.root())
+    note = write_checkpoint(checkpoint, key)
+    write_atomically(folder / CHECKPOINT, note)
+    write_atomically(folder / CHECKPOINTS / str(checkpoint.size), note)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogPlace:
+    """A log that was read and checked once, for many receipts."""
+
+    view: LogView
+    outcome: LogOutcome
+
+    @classmethod
+    def open(cls, folder: Path, store: TrustStore) -> Self:
+        """Read and check a log's lines, root and signature."""
+        view = read_log(folder)
+        return cls(view=view, outcome=check_log_itself(view, store))
+
+    def index_of(self, document: Mapping[str, JSON], receipt: Receipt) -> int | None:
+        """The log index of exactly this document, None when no signed root covers one."""
+        entry = self.view.receipt_entry(receipt.receipt_id)
+        if entry is None or not self._stands(entry):
+            return None
+        return entry.index if entry.receipt_sha256 == digest(document) else None
+
+    def _stands(self, entry: AnyEntry) -> bool:
+        """Whether a signed root covers an entry, in a log without fault."""
+        broken = any(finding.status == "fail" for finding in self.outcome.findings)
+        return not broken and entry.index < self.view.covered
+
+    def findings(self, document: Mapping[str, JSON], receipt: Receipt) -> list[Finding]:
+        """The log check of one receipt."""
+        found = [finding for finding in self.outcome.findings if finding.status != "ok"]
+        found += self._place(document, receipt)
+        found += self._fate(receipt.receipt_id)
+        found += self._head(receipt)
+        found += self._preregistration(receipt)
+        return or_ok("log", found, f"in the log of {self.outcome.size} entries")
+
+    def _place(self, document: Mapping[str, JSON], receipt: Receipt) -> Iterator[Finding]:
+        same_id = [entry for entry in self.view.of(ReceiptLogged) if entry.receipt_id == receipt.receipt_id]
+        if same_id and all(entry.receipt_sha256 != digest(document) for entry in same_id):
+            yield fail("log", "log_mismatch", "the log holds another receipt under this id")
+        elif not same_id:
+            yield warn("log", "not_logged", "the receipt is not in the log")
+        elif same_id[0].index >= self.view.covered:
+            yield warn("log", "not_logged", "its entry waits for a checkpoint: no signed root covers it yet")
+        for entry in same_id[:1]:
+            told = misstated(entry, document)
+            if told and entry.receipt_sha256 == digest(document):
+                yield fail("log", "log_mismatch", f"entry {entry.index} states another {told}")
+
+    def _fate(self, receipt_id: str) -> Iterator[Finding]:
+        for replaced in self.view.of(Superseded):
+            if replaced.old == receipt_id:
+                yield fail("log", "superseded", f"by {replaced.new}: {replaced.reason}")
+        for taken_back in self.view.of(Retracted):
+            if taken_back.receipt_id == receipt_id:
+                yield fail("log", "retracted", taken_back.reason)
+
+    def _head(self, receipt: Receipt) -> Iterator[Finding]:
+        head = receipt.run.log
+        if head is None or head.origin != self.outcome.origin:
+            return
+        if not head_holds(self.view, head.size, head.root_hash):
+            yield fail("log", "log_inconsistent", f"the run saw another history at size {head.size}")
+
+    def _preregistration(self, receipt: Receipt) -> Iterator[Finding]:
+        stated = receipt.run.preregistration
+        if stated is None:
+            return
+        started = next((entry for entry in self.view.of(RunStarted) if entry.index == stated.log_index), None)
+        if (
+            started is None
+            or sha256_hex(write_entry(started)) != stated.entry_sha256
+            or (started.run_id, started.plan_digest) != (receipt.run.run_id, receipt.run.plan_digest)
+        ):
+            yield fail("log", "log_mismatch", f"entry {stated.log_index} does not announce this run")
+            return
+        published = self.view.receipt_entry(receipt.receipt_id)
+        if started.index >= self.view.covered or (published is not None and published.index < started.index):
+            yield fail("log", "log_mismatch", f"entry {started.index} announces the run too late to be an announcement")
+
+    def attempts(self, receipt: Receipt) -> list[Finding]:
+        """Runs of this configuration that were announced and never published."""
+        runs = {
+            entry.run_id
+            for entry in self.view.of(RunStarted)
+            if receipt.config_digest in entry.config_digests or receipt.run.plan_digest == entry.plan_digest
+        }
+        published = {
+            entry.run_id
+            for entry in self.view.of(ReceiptLogged)
+            if entry.index < self.view.covered  # a line that nobody signed publishes nothing
+            and (entry.config_digest == receipt.config_digest or entry.run_id == receipt.run.run_id)
+        }
+        abandoned = {entry.run_id for entry in self.view.of(RunAbandoned)}
+        if runs <= published:
+            return or_ok("runs", [])
+        shown = f"{len(runs)} runs of this config registered, {len(runs & published)} published"
+        return [warn("runs", "unpublished_attempts", f"{shown}, {len(runs & abandoned - published)} abandoned")]
+
+    def reproduced(self, receipt: Receipt) -> bool:
+        """Whether a logged receipt says to reproduce this one and agrees on the result digest."""
+        same = (entry for entry in self.view.of(ReceiptLogged) if entry.result_digest == receipt.result_digest)
+        return any(self._is_rerun(entry, receipt) for entry in same)
+
+    def _is_rerun(self, entry: ReceiptLogged, receipt: Receipt) -> bool:
+        """Whether the very document that was logged, and not one put in its place since, names the receipt."""
+        if not self._stands(entry) or list(self._fate(entry.receipt_id)):
+            return False
+        document = read_document(self.view.folder / RECEIPTS / f"{entry.receipt_id}.json")
+        if not isinstance(document, dict) or document.get("reproduces") != receipt.receipt_id:
+            return False
+        return entry.receipt_sha256 == digest(document) and misstated(entry, document) is None

@@ -1,0 +1,284 @@
+"""What a receipt says, field by field: the closed schema ``bench.receipt/1``.
+
+    receipt = read_receipt(parse(data))
+    receipt.scores.deterministic["recall_at_10"].value
+
+Field names here are snake_case, outside they are camelCase. ``| None`` = may be null; every field must be there.
+Hex is lower case, times are UTC, durations are microseconds, money is micro-USD.
+
+The receipt as a whole: body, signer, signature, and how a document is read into it.
+
+    receipt = read_receipt(parse(data))
+
+Adding a field is a new schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from bench.canonical import JSON, without
+from bench.receipt.base_model import Hex64, Instant, Misfit, Name, Natural, Problem, Text, Ulid, Wire, admit
+from bench.receipt.schema_results import (
+    ALWAYS_MEASURED,
+    ByState,
+    Cost,
+    Counts,
+    Interval,
+    Label,
+    Pace,
+    Score,
+    Scores,
+    State,
+    Times,
+    Usage,
+)
+from bench.receipt.schema_run import (
+    Benchmark,
+    DatasetFile,
+    Environment,
+    Git,
+    IsolationProof,
+    LogHead,
+    MetricUse,
+    ModelUse,
+    Preregistration,
+    PromptUse,
+    Provider,
+    Resume,
+    Role,
+    Run,
+    Selection,
+    Shard,
+)
+
+__all__ = [
+    "ALWAYS_MEASURED",
+    "SCHEMA",
+    "Benchmark",
+    "Body",
+    "ByState",
+    "Cost",
+    "Counts",
+    "DatasetFile",
+    "Environment",
+    "Git",
+    "Interval",
+    "IsolationProof",
+    "Label",
+    "LogHead",
+    "MetricUse",
+    "ModelUse",
+    "Pace",
+    "PerQuery",
+    "Preregistration",
+    "PromptUse",
+    "Provider",
+    "Receipt",
+    "Reproducibility",
+    "Resume",
+    "Role",
+    "Run",
+    "Score",
+    "Scores",
+    "Selection",
+    "Shard",
+    "Signature",
+    "SignedReceipt",
+    "Signer",
+    "State",
+    "Times",
+    "Usage",
+    "items_file_name",
+    "read_receipt",
+]
+
+
+SCHEMA = "bench.receipt/1"
+
+
+class PerQuery(Wire):
+    """The items file, by digest and Merkle roots."""
+
+    format: Literal["jcs-lines/1"]
+    """a row a line, in RFC 8785 form"""
+    file: Name
+    """bare name of the items file, which lies beside the receipt"""
+    count: Natural
+    """rows in it: the items that have ended"""
+    bytes: Natural
+    """size of the file"""
+    sha256: Hex64
+    """SHA-256 of the whole file"""
+    merkle_root: Hex64
+    """RFC 6962 root; a leaf is a row without its line end"""
+    deterministic_root: Hex64
+    """the same root over what of each row no clock and no model had a part in"""
+
+
+class Reproducibility(Wire):
+    """What a rerun can be expected to give."""
+
+    class_: Annotated[Literal["exact", "statistical", "none"], Field(alias="class")]
+    """exact: a rerun gives the same resultDigest; statistical: about the same scores; none: nobody can say"""
+    reasons: tuple[Text, ...]
+    """why it is not exact, for people; empty when it is"""
+
+
+class Signer(Wire):
+    """Who signed; the signature layer judges the values."""
+
+    algorithm: Text
+    """only Ed25519 is accepted"""
+    public_key_fingerprint: Text
+    """SHA-256 of the key's DER form (SubjectPublicKeyInfo), written sha256:HEX"""
+
+
+class Signature(Signer):
+    """The signature as it came."""
+
+    value: Text
+    """base64url without padding, over the RFC 8785 form of all but this block"""
+
+
+def _sorted_by(key: Callable[[object], tuple[str, ...]], fields: str) -> AfterValidator:
+    def check(entries: tuple[object, ...]) -> tuple[object, ...]:
+        if list(entries) != sorted(entries, key=key):
+            raise ValueError(f"not sorted by {fields}")
+        return entries
+
+    return AfterValidator(check)
+
+
+def _model_key(entry: object) -> tuple[str, ...]:
+    assert isinstance(entry, ModelUse)
+    return (entry.role, entry.requested)
+
+
+def _prompt_key(entry: object) -> tuple[str, ...]:
+    assert isinstance(entry, PromptUse)
+    return (entry.role,)
+
+
+def _metric_key(entry: object) -> tuple[str, ...]:
+    assert isinstance(entry, MetricUse)
+    return (entry.name,)
+
+
+class Body(Wire):
+    """A receipt before it is signed."""
+
+    schema_: Annotated[Literal["bench.receipt/1"], Field(alias="schema")]
+    """what these fields mean; another field is another schema"""
+    receipt_id: Ulid
+    """ULID, made when it was issued; never used twice"""
+    kind: Literal["run", "partial"]
+    """run: every selected item has ended; partial: some are pending, or the run was a range of them"""
+    bench_version: Name
+    """version of bench that made the run"""
+    ran_at: Instant
+    """first call to the provider, UTC"""
+    finished_at: Instant
+    """end of the last item, UTC"""
+    issued_at: Instant
+    """when the receipt was made, UTC"""
+    time_source: Literal["self-asserted"]
+    """all times are the signer's own word"""
+    run: Run
+    """settings of the run, and how it went on"""
+    benchmark: Benchmark
+    """dataset, protocol and selection"""
+    provider: Provider
+    """the memory system that was measured"""
+    models: Annotated[tuple[ModelUse, ...], _sorted_by(_model_key, "role, requested")]
+    """every model in each role it had; sorted by role, requested"""
+    prompts: Annotated[tuple[PromptUse, ...], _sorted_by(_prompt_key, "role")]
+    """every prompt by its hash; sorted by role"""
+    metrics: Annotated[tuple[MetricUse, ...], _sorted_by(_metric_key, "name")]
+    """every metric with a score; sorted by name"""
+    environment: Environment
+    """machine and code"""
+    counts: Counts
+    """how the planned items ended"""
+    scores: Scores
+    """results by class: deterministic, judged, measured, cost"""
+    per_query: PerQuery
+    """the items file, from which the scores can be computed again"""
+    config_digest: Hex64
+    """SHA-256 over what was measured and how; equal digests are comparable"""
+    result_digest: Hex64
+    """SHA-256 over config, selection, counts and deterministic scores; equal after an exact rerun"""
+    reproducibility: Reproducibility
+    """what a rerun can be expected to give"""
+    supersedes: Ulid | None
+    """id of the receipt that this one takes the place of; null otherwise"""
+    reproduces: Ulid | None
+    """id of the receipt that this run repeats; null otherwise"""
+
+
+class Receipt(Body):
+    """A receipt whose signer is named; the signature beside it belongs to the signature layer."""
+
+    signer: Signer
+    """who signed, inside the signed bytes; equal to the two fields of signature"""
+
+
+class SignedReceipt(Receipt):
+    """The whole document as it lies in a file, for those who want a JSON Schema of it."""
+
+    signature: Signature
+    """the only part that is not signed"""
+
+
+def read_receipt(document: JSON) -> Receipt:
+    """Fit a parsed document into the schema; raise Misfit (``schema_missing``, ``schema_unknown``, ``field_*``).
+
+    A missing signature is left to the signature check; one that is there must have its three fields.
+    """
+    if not isinstance(document, dict):
+        raise _misfit("field_type", "", "the document is not an object")
+    schema = document.get("schema")
+    if schema is None:
+        raise _misfit("schema_missing", "schema", "the document names no schema (--profile reads foreign receipts)")
+    if schema != SCHEMA:
+        raise _misfit("schema_unknown", "schema", f"only {SCHEMA} is read")
+    receipt = admit(Receipt, without(document, "signature"))
+    if "signature" in document:
+        _admit_signature(document["signature"])
+    if receipt.per_query.file != items_file_name(receipt.receipt_id):
+        raise _misfit("field_value", "perQuery.file", "the items file is not named after the receipt")
+    _refuse_other_definitions(receipt)
+    return receipt
+
+
+def _admit_signature(signature: JSON) -> None:
+    try:
+        admit(Signature, signature)
+    except Misfit as misfit:
+        raise Misfit([replace(problem, path=f"signature.{problem.path}") for problem in misfit.problems]) from None
+
+
+def _refuse_other_definitions(receipt: Receipt) -> None:
+    """``metrics`` is what the config digest covers: a score may not be computed by anything else."""
+    listed = {metric.name: metric.definition for metric in receipt.metrics}
+    if len(listed) != len(receipt.metrics):
+        raise _misfit("field_value", "metrics", "a name stands there twice")
+    scores = receipt.scores
+    for kind, group in (("deterministic", scores.deterministic), ("judged", scores.judged)):
+        for name, score in group.items():
+            if listed.get(name) != score.definition:
+                place = f"scores.{kind}.{name}.definition"
+                raise _misfit("field_value", place, "not the definition under metrics")
+
+
+def items_file_name(receipt_id: str) -> str:
+    """The bare name of a receipt's items file."""
+    return f"{receipt_id}.items.jsonl"
+
+
+def _misfit(code: str, path: str, message: str) -> Misfit:
+    return Misfit([Problem(code=code, path=path, message=message)])

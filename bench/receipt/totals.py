@@ -1,0 +1,370 @@
+"""What adds up over the rows of a job while its items file is written: states, scores, times, money.
+
+Example::
+
+    folds = Folds.of(job)
+    for row in rows: folds.add(row)
+    folds.scores(job, corpora), folds.counts(job.record.n_repeats)
+
+Journal records to rows of the items file: ids, states and numbers; texts only by hash.
+
+Example::
+
+    async for row in item_rows(reader, record, deterministic=names): writer.add(row.item)
+
+A row is built as the JSON value it will be: a receipt is verified before anybody hears of it, and that reads every
+line back through the closed model, so it need not be built twice.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import ROUND_HALF_EVEN, Decimal
+
+from bench.canonical import sha256_hex
+from bench.journal import Reader
+from bench.journal.pages import EndedItem, EndedPhase, ended_items
+from bench.journal.records import Spent
+from bench.metrics.latency import attempt_us
+from bench.metrics.protocol import Measure
+from bench.model import FAILED_STATES, Measurement, Phase, State, Verdict
+from bench.plan.job_record import JobRecord
+from bench.plan.validity import is_judged
+from bench.receipt import schema
+from bench.receipt.items_file import RowValue, TokensValue, VerdictValue
+from bench.receipt.metadata import SCORE_CATEGORIES
+from bench.receipt.recompute import Place, Places, Tally, dimensions
+from bench.report import JobReport
+from bench.report.job_data import measures
+from bench.stats import percentile
+
+MICROS = Decimal(1_000_000)
+FREE = Decimal(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalRow:
+    """A row of the items file, with what only the folds need."""
+
+    item: RowValue
+    failed: bool
+    values: Mapping[str, float | None]
+    """every metric of the item, judged ones too; none where it failed"""
+    retries: int
+    answered_by: str | None
+
+
+async def item_rows(
+    reader: Reader, record: JobRecord, *, deterministic: frozenset[str], with_answers: bool
+) -> AsyncIterator[JournalRow]:
+    """Stream the ended items of a job."""
+    chain = record.chain
+    names = sorted(deterministic)
+    async for ended in ended_items(reader, chain):
+        raws = [await _raw_sha256(reader, verdict) for verdict in ended.verdicts]
+        yield _row(ended, record.k, names, raws, with_answers=with_answers)
+
+
+def _row(
+    ended: EndedItem, k: int, deterministic: Sequence[str], raws: Sequence[str | None], *, with_answers: bool
+) -> JournalRow:
+    answer, judged = ended.phases.get(Phase.ANSWER), ended.phases.get(Phase.EVALUATE)
+    told = answer.measured if answer is not None else {}
+    failed = ended.state in FAILED_STATES
+    text = _answer(answer)
+    values: Mapping[str, float | None] = {} if failed else ended.values
+    retrieved, returned = _hits(ended.phases.get(Phase.SEARCH), k)
+    attempts = [phase.attempts for phase in ended.phases.values()]
+    item: RowValue = {
+        "itemId": ended.item,
+        "epoch": ended.epoch,
+        "corpusId": ended.corpus,
+        "state": ended.state,
+        "errorKind": (ended.outcome or "error") if ended.state == "error" else None,
+        "attempts": max(attempts, default=0),
+        "labels": ended.labels,
+        "gold": _gold(judged),
+        "retrieved": retrieved,
+        "returned": returned,
+        "metrics": {} if failed else {name: values.get(name) for name in deterministic},
+        "verdicts": [_verdict(verdict, raw) for verdict, raw in zip(ended.verdicts, raws, strict=True)],
+        "answerSha256": None if text is None else sha256_hex(text.encode("utf-8", "backslashreplace")),
+        "tokens": _tokens(told) if answer is not None and answer.ok else None,
+        "latencyUs": _latency(ended.phases),
+        "costUsdMicros": _micro_usd(ended.costs_usd),
+    }
+    if with_answers and text is not None:
+        item["answer"] = text
+    model = told.get("model")
+    return JournalRow(
+        item=item,
+        failed=failed,
+        values=values,
+        retries=sum(attempts) - len(attempts),
+        answered_by=model if isinstance(model, str) and model else None,
+    )
+
+
+def _gold(judged: EndedPhase | None) -> list[str]:
+    stored = judged.data.get("gold") if judged is not None else None
+    return sorted(set(map(str, stored))) if isinstance(stored, list) else []
+
+
+def _hits(search: EndedPhase | None, k: int) -> tuple[list[list[str]] | None, int]:
+    """The ids of the first k hits, None without a result; and how many hits came back."""
+    data = search.data if search is not None else {}
+    stored, returned = data.get("retrieved"), data.get("returned")
+    if search is None or not isinstance(stored, list):
+        return None, 0
+    if not search.ok:
+        return None, len(stored)
+    return stored[:k], max(returned, len(stored)) if isinstance(returned, int) else len(stored)
+
+
+def _answer(answer: EndedPhase | None) -> str | None:
+    text = answer.data.get("answer") if answer is not None and answer.ok else None
+    return text if isinstance(text, str) else None
+
+
+def _tokens(told: Mapping[str, object]) -> TokensValue:
+    context, prompt, completion = (
+        value if isinstance(value := told.get(name), int) else None
+        for name in ("context_tokens", "tokens_in", "tokens_out")
+    )
+    return {"context": context, "prompt": prompt, "completion": completion}
+
+
+def _latency(phases: Mapping[Phase, EndedPhase]) -> dict[str, int]:
+    """Network + provider time of each phase's last attempt, where it was a good one."""
+    spent = {phase.value: attempt_us(last.times_us) for phase, last in phases.items() if last.ok}
+    return {phase: us for phase, us in spent.items() if us is not None}
+
+
+def _verdict(verdict: Verdict, raw_sha256: str | None) -> VerdictValue:
+    return {
+        "evaluator": verdict.evaluator,
+        "class": "judged" if verdict.judged else "deterministic",
+        "value": verdict.value,
+        "correct": verdict.correct,
+        "model": verdict.model,
+        "promptSha256": verdict.prompt_sha256,
+        "rawSha256": raw_sha256,
+    }
+
+
+async def _raw_sha256(reader: Reader, verdict: Verdict) -> str | None:
+    raw = await reader.payload(verdict.raw) if verdict.raw is not None else None
+    return sha256_hex(raw.encode("utf-8", "backslashreplace")) if isinstance(raw, str) else None
+
+
+def _micro_usd(costs_usd: Sequence[str | None]) -> int | None:
+    """Add up an item's calls; None when any call's cost is not known."""
+    known = [Decimal(cost) for cost in costs_usd if cost is not None]
+    return in_micros(known) if len(known) == len(costs_usd) else None
+
+
+def in_micros(costs_usd: Iterable[Decimal]) -> int:
+    """Add up money as whole micro-USD."""
+    return int((sum(costs_usd, FREE) * MICROS).to_integral_value(ROUND_HALF_EVEN))
+
+
+FROM_VERDICTS = ("accuracy", "correctness", "faithfulness", "abstention_accuracy", "over_abstention_rate")
+"""metrics whose class is that of the benchmark's first evaluator"""
+JUDGING = frozenset({"llm-judge", "rubric", "faithfulness", "custom"})
+"""evaluators whose verdicts a model gives, or may give"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Corpora:
+    """How ingest and indexing fared over the corpora of a lane."""
+
+    ingest_us: tuple[int, ...]
+    searchable_us: tuple[int, ...]
+    memories: int
+    wall_us: int
+
+    def pace(self) -> schema.Pace:
+        """Memories a second of wall time."""
+        n = len(self.ingest_us)
+        return schema.Pace(n=n, value=self.memories * 1_000_000 / self.wall_us if n and self.wall_us else None)
+
+
+@dataclass(slots=True, kw_only=True)
+class Folds:
+    """What adds up over the rows of a job."""
+
+    metrics: tuple[Measure, ...]
+    measured: Mapping[str, Measurement]
+    row_metrics: frozenset[str]
+    """the names that go into rows: those that no model had a part in"""
+    tallies: dict[str, Tally]
+    places_of: dict[str, tuple[str, ...]]
+    """the dimensions under which each metric counts"""
+    owed: frozenset[str] = frozenset()
+    """metrics to which an item without a verdict of the judge is lost"""
+    states: Counter[str] = field(default_factory=Counter)
+    errors: Counter[str] = field(default_factory=Counter)
+    retries: int = 0
+    search_us: list[int] = field(default_factory=list)
+    models: dict[str, set[str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, job: JobReport) -> Folds:
+        known = {metric.name for metric in job.record.metrics if metric.category in SCORE_CATEGORIES}
+        found = tuple(metric for metric in measures(job.record)[0] if metric.name in known)
+        first_judged = job.record.models.judge not in (None, "none") and _judges(job.record.evaluators[:1])
+        return cls(
+            metrics=found,
+            measured=job.metrics,
+            row_metrics=frozenset(one.name for one in found if not _is_judged(one, first_judged=first_judged)),
+            owed=frozenset(one.name for one in found if one.needs_verdict and is_judged(job.record)),
+            tallies={metric.name: Tally() for metric in found},
+            places_of={metric.name: dimensions(_breakdown(job, metric.name), metric.aggregation) for metric in found},
+        )
+
+    def add(self, row: JournalRow) -> None:
+        """Count one row."""
+        item = row.item
+        self.states[item["state"]] += 1
+        if item["errorKind"] is not None:
+            self.errors[item["errorKind"]] += 1
+        self.retries += row.retries
+        if "search" in item["latencyUs"]:
+            self.search_us.append(item["latencyUs"]["search"])
+        if row.answered_by is not None:
+            self.models.setdefault("answering", set()).add(row.answered_by)
+        for verdict in item["verdicts"]:
+            if verdict["class"] == "judged" and verdict["model"]:
+                self.models.setdefault("judge", set()).add(verdict["model"])
+        places = Places(item["labels"])
+        for name, wanted in self.places_of.items():
+            self._tally(name, row, places.under(wanted))
+
+    def _tally(self, name: str, row: JournalRow, where: list[Place]) -> None:
+        tally, value = self.tallies[name], row.values.get(name)
+        if row.failed or (value is None and row.item["state"] == State.UNSCORED and name in self.owed):
+            tally.lost(where)
+        elif value is None:
+            tally.excluded += 1
+        else:
+            tally.scored(value, where)
+
+    def counts(self, planned: int) -> schema.Counts:
+        """How the planned rows ended: with epochs, a row is a repeat of an item."""
+        ended = sum(self.states.values())
+        scored = sum(self.states[state] for state in ("correct", "incorrect", "partial", "abstained"))
+        return schema.Counts(
+            planned=planned,
+            pending=planned - ended,
+            scored=scored,
+            by_state=schema.ByState.model_validate({str(state): self.states[state] for state in State}),
+            error_kinds=dict(sorted(self.errors.items())),
+            retries=self.retries,
+        )
+
+    def scores(self, job: JobReport, corpora: Corpora) -> schema.Scores:
+        """Every score by its class."""
+        pending = job.record.n_repeats - sum(self.states.values())
+        made = {metric.name: self._score(metric, pending) for metric in self.metrics}
+        plain = self.row_metrics
+        return schema.Scores(
+            deterministic={name: score for name, score in made.items() if name in plain},
+            judged={name: score for name, score in made.items() if name not in plain},
+            measured={
+                "ingest_us": times(corpora.ingest_us),
+                "search_us": times(self.search_us),
+                "ingest_to_searchable_us": times(corpora.searchable_us),
+                "ingest_memories_per_s": corpora.pace(),
+            },
+            cost=_cost(job.usage),
+        )
+
+    def _score(self, metric: Measure, pending: int) -> schema.Score:
+        tally, report = self.tallies[metric.name], self.measured.get(metric.name)
+        value, zero = tally.fold(metric.aggregation, pending)
+        if metric.aggregation == "other" and report is not None:
+            value, zero = report.value, report.value_failures_as_zero
+        found = report.interval if report is not None else None
+        return schema.Score(
+            definition=metric.definition,
+            value=value,
+            value_failures_as_zero=zero,
+            n=len(tally.values),
+            n_excluded=tally.excluded,
+            n_failed=tally.failed + pending,
+            aggregate=metric.aggregation,
+            interval=None
+            if found is None
+            else schema.Interval(low=found.low, high=found.high, level=found.level, method=found.method),
+            breakdown={} if report is None else {name: tally.labels_of(name) for name in report.breakdown},
+        )
+
+
+def _breakdown(job: JobReport, name: str) -> Iterable[str]:
+    return job.metrics[name].breakdown if name in job.metrics else ()
+
+
+def _is_judged(metric: Measure, *, first_judged: bool) -> bool:
+    """Whether a model had a part in the values of a metric."""
+    base = metric.definition.partition("/")[0].partition("[")[0].partition("@")[0]
+    if base.partition(".")[0] == "semantic_similarity":
+        return True  # an embedding model gave it
+    if metric.evaluators:
+        return _judges(metric.evaluators)
+    if base.startswith(FROM_VERDICTS):
+        return first_judged or base == "faithfulness"
+    return metric.category == "custom" and first_judged
+
+
+def _judges(evaluators: Iterable[str]) -> bool:
+    """Whether a model may have given the verdicts of any of these evaluators."""
+    return not JUDGING.isdisjoint(evaluators)
+
+
+def times(values: Iterable[int]) -> schema.Times:
+    """Nearest-rank percentiles of integer microseconds."""
+    found = sorted(values)
+    least, p50, p95, p99, most = (_at(found, p) for p in (0, 50, 95, 99, 100))
+    return schema.Times(n=len(found), min=least, p50=p50, p95=p95, p99=p99, max=most)
+
+
+def _at(ordered: list[int], p: int) -> int | None:
+    found = percentile(ordered, p)
+    return None if found is None else int(found)
+
+
+def _cost(usage: Mapping[str, Spent]) -> schema.Cost:
+    by_role = {
+        role: schema.Usage(
+            calls=one.calls,
+            prompt_tokens=one.usage.input_tokens,
+            completion_tokens=one.usage.output_tokens,
+            usd_micros=_usd_micros([one]),
+        )
+        for role, one in sorted(usage.items())
+    }
+    priced = any(one.usd_micros for one in by_role.values())
+    return schema.Cost(
+        calls=sum(one.calls for one in by_role.values()),
+        prompt_tokens=sum(one.prompt_tokens for one in by_role.values()),
+        completion_tokens=sum(one.completion_tokens for one in by_role.values()),
+        usd_micros=_usd_micros(usage.values()),
+        price_table=_price_table() if priced else None,
+        by_role=by_role,
+    )
+
+
+def _usd_micros(spent: Iterable[Spent]) -> int | None:
+    """Money as micro-USD; None when any call's cost is not known."""
+    parts = [one for one in spent if one.calls]
+    if any(one.unknown_costs for one in parts):
+        return None
+    return in_micros(Decimal(one.cost_usd) for one in parts)
+
+
+def _price_table() -> str | None:
+    from bench.metrics import price_table
+
+    return price_table()

@@ -1,0 +1,183 @@
+"""Whom to believe: ``keys/trusted.json`` keeps every key ever used, and says for which part of the log.
+
+    store = TrustStore.load(Path("keys/trusted.json"))
+    store.decide(fingerprint, "receipt", log_index=12)     # Decision(status, code, detail)
+
+Ranges are log indices and half-open, never times: a receipt's time is its signer's own word.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from bench.canonical import parse_file
+from bench.errors import CanonicalError
+from bench.receipt.base_model import Fingerprint, Misfit, Natural, Segment, Text, Wire, admit, emit
+from bench.receipt.files import write_atomically
+from bench.receipt.signature import KeyRefused, PublicKey
+
+Role = Literal["receipt", "log"]
+ROLES: tuple[Role, ...] = ("receipt", "log")
+DEFAULT_ORIGIN = "bench.local/log"
+FILE = Path("keys/trusted.json")
+
+
+class TrustedKey(Wire):
+    """One public key, what it may sign, and from and to which log index."""
+
+    name: Segment
+    fingerprint: Fingerprint
+    public_key: Text
+    roles: tuple[Role, ...]
+    status: Literal["active", "retired", "revoked"]
+    valid_from_index: Natural = 0
+    valid_to_index: Natural | None = None
+    revoked_from_index: Natural | None = None
+    reason: Text | None = None
+
+    @model_validator(mode="after")
+    def _ends(self) -> Self:
+        """A key that went must say from where on; without an end it would be believed for ever."""
+        if self.status == "retired" and self.valid_to_index is None:
+            raise ValueError("a retired key needs validToIndex")
+        if self.status == "revoked" and self.revoked_from_index is None:
+            raise ValueError("a revoked key needs revokedFromIndex")
+        return self
+
+    @classmethod
+    def of(cls, key: PublicKey, name: str, roles: Sequence[Role], from_index: int = 0) -> Self:
+        """An active entry."""
+        return cls(
+            name=name,
+            fingerprint=key.fingerprint,
+            public_key=key.pem,
+            roles=tuple(roles),
+            status="active",
+            valid_from_index=from_index,
+        )
+
+    @property
+    def key(self) -> PublicKey:
+        """The key itself; refuses a weak one or another type."""
+        return PublicKey.from_pem(self.public_key.encode("ascii", "replace"), self.name)
+
+    def covers(self, index: int) -> bool:
+        """Whether a log entry at ``index`` lies in the key's range."""
+        ends = [end for end in (self.valid_to_index, self.revoked_from_index) if end is not None]
+        return self.valid_from_index <= index and all(index < end for end in ends)
+
+
+class TrustedFile(Wire):
+    """The file as it lies there."""
+
+    schema_: Annotated[Literal["bench.trusted/1"], Field(alias="schema")] = "bench.trusted/1"
+    log_origin: Annotated[str, Field(strict=True, pattern=r"^[^\s+]+$")] = DEFAULT_ORIGIN
+    keys: tuple[TrustedKey, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """Whether a key may have signed something; ``code`` is None when it simply may."""
+
+    trusted: bool
+    code: str | None
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrustStore:
+    """The keys to believe. ``pinned`` = given for this call, trusted.json was not read."""
+
+    origin: str | None
+    keys: tuple[TrustedKey, ...]
+    pinned: bool = False
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read trusted.json strictly; every key must be good and have its own fingerprint."""
+        try:
+            file = admit(TrustedFile, parse_file(path))
+        except OSError as error:
+            told = error.strerror or "cannot be read"
+            raise KeyRefused("key_unreadable", told, where=str(path), hint="name a trusted.json") from error
+        except (CanonicalError, Misfit) as error:
+            raise KeyRefused("key_unreadable", str(error), where=str(path), hint="restore the file") from error
+        _refuse_bad_keys(file.keys, path)
+        return cls(origin=file.log_origin, keys=file.keys)
+
+    @classmethod
+    def load_or_empty(cls, path: Path) -> Self:
+        """Read trusted.json, or trust nobody when there is none."""
+        return cls.load(path) if path.exists() else cls(origin=DEFAULT_ORIGIN, keys=())
+
+    @classmethod
+    def pin(cls, keys: Iterable[PublicKey]) -> Self:
+        """Trust exactly these keys, for everything, for one call."""
+        pinned = tuple(TrustedKey.of(key, f"pinned-{number}", ROLES) for number, key in enumerate(keys, start=1))
+        return cls(origin=None, keys=pinned, pinned=True)
+
+    def save(self, path: Path) -> None:
+        """Write trusted.json by atomic rename."""
+        file = TrustedFile(log_origin=self.origin or DEFAULT_ORIGIN, keys=self.keys)
+        write_atomically(path, (json.dumps(emit(file), indent=2, ensure_ascii=False) + "\n").encode())
+
+    def find(self, fingerprint: str) -> TrustedKey | None:
+        """The entry of a fingerprint."""
+        return next((key for key in self.keys if key.fingerprint == fingerprint), None)
+
+    def named(self, name_or_fingerprint: str) -> TrustedKey:
+        """The entry of a name or fingerprint; raise KeyRefused ``key_unknown``."""
+        for key in self.keys:
+            if name_or_fingerprint in (key.name, key.fingerprint):
+                return key
+        names = ", ".join(key.name for key in self.keys) or "none"
+        raise KeyRefused("key_unknown", f"no key {name_or_fingerprint!r}", hint=f"known keys: {names}")
+
+    def with_key(self, changed: TrustedKey) -> Self:
+        """Replace the entry of the same fingerprint, or add one."""
+        kept = [changed if key.fingerprint == changed.fingerprint else key for key in self.keys]
+        if changed not in kept:
+            kept.append(changed)
+        return type(self)(origin=self.origin, keys=tuple(kept), pinned=self.pinned)
+
+    def active(self, role: Role) -> tuple[TrustedKey, ...]:
+        """The keys in use for a role."""
+        return tuple(key for key in self.keys if key.status == "active" and role in key.roles)
+
+    def decide(self, fingerprint: str, role: Role, log_index: int | None) -> Decision:
+        """Say whether a key may have signed what stands at ``log_index`` (None = it is not in the log)."""
+        key = self.find(fingerprint)
+        if key is None:
+            kind = "pinned" if self.pinned else "in trusted.json"
+            return Decision(trusted=False, code="key_unknown", detail=f"{fingerprint} is not {kind}")
+        if role not in key.roles:
+            return Decision(trusted=False, code="key_role", detail=f"{key.name} has no role {role}")
+        return _decide_by_status(key, log_index)
+
+
+def _decide_by_status(key: TrustedKey, log_index: int | None) -> Decision:
+    place = "not in the log" if log_index is None else f"at log index {log_index}"
+    inside = log_index is not None and key.covers(log_index)
+    if key.status == "revoked":
+        if inside:
+            return Decision(trusted=True, code="key_revoked_later", detail=f"{key.name} was revoked later")
+        return Decision(trusted=False, code="key_revoked", detail=f"{key.name} was revoked: {key.reason}; {place}")
+    if inside or (key.status == "active" and log_index is None):
+        return Decision(trusted=True, code=None, detail=key.name)
+    return Decision(trusted=False, code="key_retired", detail=f"{key.name} does not cover what is {place}")
+
+
+def _refuse_bad_keys(keys: Sequence[TrustedKey], path: Path) -> None:
+    seen: set[str] = set()
+    for entry in keys:
+        if entry.key.fingerprint != entry.fingerprint:
+            raise KeyRefused("key_fingerprint", f"{entry.name}: the fingerprint is not its key's", where=str(path))
+        if seen & {entry.name, entry.fingerprint}:
+            raise KeyRefused("key_duplicate", f"{entry.name} stands there twice", where=str(path))
+        seen |= {entry.name, entry.fingerprint}

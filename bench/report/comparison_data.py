@@ -1,0 +1,359 @@
+"""One side of a comparison: a job's values as columns, one place an item, read from its journal.
+
+Example::
+
+    async with Reader.open(folder) as reader:
+        side = await load_side(reader, record)
+    side.column("ndcg_at_10")[side.place["q17"]]
+
+Which jobs a comparison means: ``RUN_ID:PROVIDER[:MODEL]``, or the newest run of each provider by name.
+
+Example::
+
+    groups = await sides_of(Path("."), [Target.parse("r1:bm25"), Target.parse("r2:chroma")], benchmark=None)
+    targets = await newest_targets(Path("."), "locomo", ["bm25", "chroma"])
+
+Under which load a run took its times: a service that is asked more at once answers later.
+
+Example::
+
+    load_of(reader.meta, reader.resumes, "chroma")      # {"concurrency": 10, "rate": {"search": "5/s"}}
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from array import array
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Literal, cast
+
+from bench.errors import UsageError
+from bench.journal import Reader, Resume, RunMeta, RunState
+from bench.journal.paths import find_run
+from bench.journal.records import Values
+from bench.journal.results_db import JobSummary, ResultsDb
+from bench.metrics import item_metrics
+from bench.metrics.fold_input import NO_LABEL, Ended, FoldRow, Labels, all_labels_of, reduced
+from bench.metrics.protocol import Measure
+from bench.model import DATES_MISSING
+from bench.plan.job_record import JobRecord, read
+from bench.report.fold import repeats_of, whether_invalid
+from bench.report.job_data import Counts, fold_rows, measures
+from bench.report.summary import FILE
+
+SETTINGS = ("concurrency", "ingest_concurrency", "rate")
+
+
+def load_of(meta: RunMeta, resumes: Sequence[Resume], provider: str) -> dict[str, object]:
+    """The settings of every process of a run, in order, as far as they were recorded; one value where all agree."""
+    processes = [meta.extra.get("operation"), *(resume.data.get("operation") for resume in resumes)]
+    known = [one for one in processes if isinstance(one, Mapping)]
+    found: dict[str, object] = {}
+    for name in SETTINGS:
+        values: list[object] = []
+        for one in known:
+            value = _rates(one.get(name), provider) if name == "rate" else one.get(name)
+            if value not in values:
+                values.append(value)
+        found[name] = values[0] if len(values) == 1 else values
+    return {name: value for name, value in found.items() if value not in (None, [], {})}
+
+
+def _rates(stored: object, provider: str) -> dict[str, str]:
+    """The limits, those of the provider without its name: two providers that are asked as often are asked alike."""
+    plain = provider.partition("@")[0]
+    found = {}
+    for name, rate in stored.items() if isinstance(stored, Mapping) else ():
+        of, _, endpoint = str(name).partition(".")
+        found[(endpoint or "all") if of in (plain, provider) else str(name)] = str(rate)
+    return found
+
+
+NAN = math.nan
+PENDING = "pending"
+"""stands for the state of an item that has not ended"""
+CALIBRATION = "judge_calibration"
+"""kind of the event that holds what a judge got wrong of known answers"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """A job as a comparison sees it; every list has one place an item."""
+
+    run_id: str
+    record: JobRecord
+    status: RunState
+    invalid: tuple[str, ...]
+    n_planned: int
+    n_ended: int
+    """items; one of which a repeat is missing has not ended"""
+    measures: Mapping[str, Measure]
+    items: Sequence[str]
+    corpora: Sequence[str]
+    states: Sequence[str]
+    labels: Sequence[Labels]
+    columns: Mapping[str, Sequence[float]]
+    """NaN = no value"""
+    seed: int = 0
+    judge_noise: float | None = None
+    load: Mapping[str, object] = field(default_factory=dict)
+    """concurrency and rate limits, as far as they were recorded"""
+    lacks_dates: bool = False
+    """the answering model does not see when hits were said"""
+    named_model: bool = False
+    """the answering model was asked for by name: it is what is being compared"""
+
+    @property
+    def who(self) -> str:
+        """The provider, and the answering model where it was asked for."""
+        record = self.record
+        return f"{record.provider} with {record.models.answering}" if self.named_model else record.provider
+
+    @property
+    def name(self) -> str:
+        """Who it is and in which run."""
+        return f"{self.who} (run {self.run_id})"
+
+    @property
+    def partial(self) -> bool:
+        """Items are still to come."""
+        return self.status is not RunState.COMPLETE or self.n_ended < self.n_planned
+
+    @cached_property
+    def place(self) -> Mapping[str, int]:
+        """Item id to its place."""
+        return {item: at for at, item in enumerate(self.items)}
+
+    def column(self, metric: str) -> Sequence[float]:
+        """The values of one metric; NaN throughout where the job has none."""
+        found = self.columns.get(metric)
+        return found if found is not None else array("d", [NAN]) * len(self.items)
+
+    def labels_in(self, dimension: str) -> list[str]:
+        """Each item's label of one dimension."""
+        known = {labels: dict(labels).get(dimension, NO_LABEL) for labels in set(self.labels)}
+        return [known[labels] for labels in self.labels]
+
+
+@dataclass(slots=True)
+class _Filling:
+    """Columns while they grow."""
+
+    names: Sequence[str]
+    items: list[str] = field(default_factory=list)
+    corpora: list[str] = field(default_factory=list)
+    states: list[str] = field(default_factory=list)
+    labels: list[Labels] = field(default_factory=list)
+    columns: list[array[float]] = field(default_factory=list)
+
+    def take(self, batch: Values) -> None:
+        self.items.extend(batch.items)
+        self.corpora.extend(batch.corpora)
+        self.states.extend(batch.states)
+        self.labels.extend(all_labels_of(batch.labels))
+        for name, column in zip(self.names, self.columns, strict=True):
+            found = batch.values.get(name)
+            column.extend(found if found is not None else [NAN] * len(batch))
+
+    def take_row(self, row: FoldRow) -> None:
+        self.items.append(row.item_id)
+        self.corpora.append(row.corpus)
+        self.states.append(row.state or PENDING)
+        self.labels.append(row.labels)
+        for column, value in zip(self.columns, row.values, strict=True):
+            column.append(NAN if value is None else value)
+
+
+async def load_side(reader: Reader, record: JobRecord, *, named_model: bool = False) -> Side:
+    """Read a job; repeats of an item are reduced as its benchmark says."""
+    metrics, _ = measures(record)
+    names = [metric.name for metric in item_metrics(metrics)]
+    filling = _Filling(names, columns=[array("d") for _ in names])
+    ended: Counter[Ended] = Counter()
+    rows: list[FoldRow] = []
+    async for batch in reader.values(record.key):
+        if record.epochs == 1:
+            ended.update(zip(batch.states, batch.outcomes, strict=True))
+            filling.take(batch)
+        else:
+            rows.extend(fold_rows(batch, names))
+    if record.epochs > 1:
+        ended = await reader.settled(record.key, record.epochs)
+    reducer = cast("Literal['mean', 'mode', 'max']", record.epochs_reducer)
+    for row in reduced(rows, names, reducer, epochs=record.epochs)[0]:
+        filling.take_row(row)
+    counts, probes = Counts.of(ended), await reader.probes(record.lane)
+    reasons = await whether_invalid(reader, record, counts, probes, await repeats_of(reader, record, counts))
+    return Side(
+        run_id=reader.meta.run_id,
+        record=record,
+        status=(await reader.status()).state,
+        invalid=(*reasons, *([f"skipped: {record.skipped}"] if record.skipped else [])),
+        n_planned=record.n_selected,
+        n_ended=ended.total(),
+        measures={metric.name: metric for metric in metrics},
+        items=filling.items,
+        corpora=filling.corpora,
+        states=filling.states,
+        labels=filling.labels,
+        columns=dict(zip(names, filling.columns, strict=True)),
+        seed=record.seed,
+        judge_noise=await judge_noise(reader, record),
+        load=load_of(reader.meta, reader.resumes, record.provider),
+        lacks_dates=any(
+            event.kind == DATES_MISSING and event.scope == record.lane for _, event in await reader.events()
+        ),
+        named_model=named_model,
+    )
+
+
+async def judge_noise(reader: Reader, record: JobRecord) -> float | None:
+    """max(FPR, FNR) of the job's judge over its prompts; None where it was not calibrated."""
+    if record.models.judge is None:
+        return None
+    rates = []
+    for _, event in await reader.events():
+        if event.kind == CALIBRATION and event.data.get("judge") == record.models.judge:
+            found = [event.data.get(name) for name in ("fpr", "fnr")]
+            rates += [one.get("value") for one in found if isinstance(one, Mapping)]
+    return max((float(rate) for rate in rates if isinstance(rate, int | float)), default=None)
+
+
+SHARED = ("k", "context_budget", "selection", "dataset", "prompts")
+"""what the derived database knows of a job's settings"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """One side as it was named; ``job`` is known where the derived database chose it."""
+
+    run: str
+    provider: str
+    model: str | None = None
+    job: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Target:
+        """Read ``RUN_ID:PROVIDER`` or ``RUN_ID:PROVIDER:ANSWERING_MODEL``; UsageError for anything else."""
+        run, colon, rest = text.partition(":")
+        provider, _, model = rest.partition(":")
+        if not (run and colon and provider):
+            raise UsageError(
+                f'"{text}" names no job', hint="write RUN_ID:PROVIDER, or --benchmark B --providers P P for the newest"
+            )
+        return cls(run=run, provider=provider, model=model or None)
+
+    def fits(self, record: JobRecord) -> bool:
+        """The record is what was named."""
+        if self.job is not None:
+            return record.key == self.job
+        return record.provider == self.provider and self.model in (None, record.models.answering)
+
+
+async def sides_of(workspace: Path, targets: Sequence[Target], *, benchmark: str | None) -> list[list[Side]]:
+    """Load the named jobs, a group a benchmark that all of them have.
+
+    A target that names several jobs of one benchmark is refused; targets without a common benchmark are one group,
+    which the like-for-like check then refuses.
+    """
+    found = [await _benchmarks_of(workspace, target, benchmark) for target in targets]
+    common = [name for name in found[0] if all(name in one for one in found)]
+    if common:
+        return [[one[name] for one in found] for name in common]
+    return [[next(iter(one.values())) for one in found]]
+
+
+async def _benchmarks_of(workspace: Path, target: Target, benchmark: str | None) -> Mapping[str, Side]:
+    async with Reader.open(find_run(workspace, target.run)) as reader, reader.snapshot():
+        records = read(reader.meta.extra)
+        fitting = [one for one in records if target.fits(one) and benchmark in (None, one.benchmark)]
+        if not fitting:
+            jobs = ", ".join(f"{one.benchmark} x {one.provider}" for one in records) or "none"
+            wanted = f"{benchmark} x {target.provider}" if benchmark else target.provider
+            raise UsageError(f"run {target.run} has no job {wanted}", hint=f"its jobs: {jobs}")
+        _refuse_several(target, fitting)
+        named = target.model is not None
+        return {one.benchmark: await load_side(reader, one, named_model=named) for one in fitting}
+
+
+def _refuse_several(target: Target, records: Sequence[JobRecord]) -> None:
+    names = [one.benchmark for one in records]
+    if len(set(names)) < len(names):
+        models = dict.fromkeys(str(one.models.answering) for one in records)
+        judges = dict.fromkeys(str(one.models.judge) for one in records)
+        raise UsageError(
+            f"run {target.run} has several jobs of {target.provider}: "
+            f"answering models {', '.join(models)}; judges {', '.join(judges)}",
+            hint=f"name the model: {target.run}:{target.provider}:{next(iter(models))}",
+        )
+
+
+# ---------------------------------------------------------------------------- by name
+
+
+async def chosen_targets(
+    workspace: Path, pairs: Sequence[str], *, benchmark: str | None, providers: Sequence[str]
+) -> list[tuple[Target, JobSummary | None]]:
+    """Read what was asked for: RUN_ID:PROVIDER each, or providers by name with the job that was chosen for each.
+
+    Raises:
+        UsageError: neither or both of them, fewer than two sides, or a name of which nothing is known.
+    """
+    hint = "RUN_ID:PROVIDER RUN_ID:PROVIDER, or --benchmark B --providers P P"
+    if pairs and providers:
+        raise UsageError("RUN_ID:PROVIDER and --providers name the same thing", hint="give one of them")
+    if not pairs and not (providers and benchmark):
+        raise UsageError("what is to be compared?", hint=hint)
+    if len(pairs or set(providers)) < 2:
+        raise UsageError("a comparison needs two sides", hint="name a second one")
+    if pairs:
+        return [(Target.parse(text), None) for text in pairs]
+    return [(target, job) for target, job in await newest_targets(workspace, benchmark or "", providers)]
+
+
+async def newest_targets(workspace: Path, benchmark: str, providers: Sequence[str]) -> list[tuple[Target, JobSummary]]:
+    """The newest complete valid job of each provider; of several, those whose settings all providers share.
+
+    Raises:
+        UsageError: a provider has no such job.
+    """
+    path = workspace / "results" / FILE
+    if not path.is_file():
+        raise UsageError("this workspace has no results yet", hint="bench run makes some; bench results --rebuild")
+    async with ResultsDb.open(path) as database:
+        jobs = await database.newest(benchmark)
+    by_provider = {name: [job for job in jobs if job.provider == name] for name in providers}
+    for name, found in by_provider.items():
+        if not found:
+            known = ", ".join(dict.fromkeys(job.provider for job in jobs)) or "none"
+            raise UsageError(
+                f"{name} has no complete valid run of {benchmark}",
+                hint=f"providers that have one: {known} (bench results --rebuild reads the journals anew)",
+            )
+    chosen = _together(list(by_provider.values()))
+    return [(Target(run=job.run_id, provider=job.provider, job=job.job), job) for job in chosen]
+
+
+def _together(by_provider: Sequence[Sequence[JobSummary]]) -> list[JobSummary]:
+    """The newest of each, under the settings that all share and that are newest where they are oldest."""
+    shared = set.intersection(*({_settings(job) for job in jobs} for jobs in by_provider))
+    if not shared:
+        return [max(jobs, key=_age) for jobs in by_provider]
+    sets = [[max((j for j in jobs if _settings(j) == one), key=_age) for jobs in by_provider] for one in sorted(shared)]
+    return max(sets, key=lambda jobs: min(map(_age, jobs)))
+
+
+def _age(job: JobSummary) -> tuple[datetime, str]:
+    return job.created_at, job.run_id
+
+
+def _settings(job: JobSummary) -> tuple[str, ...]:
+    """What two jobs must share to be like for like, as far as the database knows."""
+    shared = {name: job.data.get(name) for name in SHARED}
+    return (str(job.answering_model), str(job.judge_model), job.track, json.dumps(shared, sort_keys=True))

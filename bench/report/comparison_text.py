@@ -1,0 +1,287 @@
+"""A comparison as JSON, tables and Markdown.
+
+Example::
+
+    json.dumps(comparison_json(found))
+    comparison_markdown(found)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from bench.report.comparability import Check, LikeForLike, shown
+from bench.report.comparison import (
+    EXPLORATORY,
+    HEADLINE,
+    PERCENTILES,
+    TARGET,
+    WATERMARK,
+    Comparisons,
+    PairComparison,
+    Row,
+    conclusion,
+    finding_of,
+    is_unseen,
+    other_load,
+    p_text,
+    share,
+    undecided,
+    unseen,
+)
+from bench.report.comparison_data import Side
+from bench.report.comparison_tests import ALPHA, LEVEL
+from bench.report.rendering import markdown
+from bench.report.results_document import interval_json
+from bench.report.tables import Grid, number
+
+SHOWN_FLIPS = 5
+CORRECTION = {HEADLINE: "holm", EXPLORATORY: "westfall_young_maxt", PERCENTILES: "holm"}
+
+
+def comparison_json(found: Comparisons) -> dict[str, object]:
+    """The document of ``bench compare --json``; values are full doubles."""
+    return {
+        "kind": "comparison",
+        "version": 2,
+        "level": LEVEL,
+        "alpha": ALPHA,
+        "correction": CORRECTION,
+        "family_size": found.family_size,
+        "seed": found.seed,
+        "forced": found.forced,
+        "target": TARGET,
+        "comparisons": [_pair_json(one) for one in found.comparisons],
+    }
+
+
+def _pair_json(one: PairComparison) -> dict[str, object]:
+    return {
+        "benchmark": one.a.record.benchmark,
+        "a": _side_json(one.a),
+        "b": _side_json(one.b),
+        "like_for_like": {"ok": one.like_for_like.ok, "checks": [_check_json(c) for c in one.like_for_like.checks]},
+        "items": {
+            "a": one.items.a,
+            "b": one.items.b,
+            "paired": one.items.paired,
+            "excluded": {side: dict(reasons) for side, reasons in one.items.excluded.items()},
+        },
+        "cluster_by": one.cluster_by,
+        "n_clusters": one.n_clusters,
+        "judge_noise": one.judge_noise,
+        "rows": [row_json(row) for row in one.rows],
+    }
+
+
+def _side_json(side: Side) -> dict[str, object]:
+    return {"run_id": side.run_id, "provider": side.record.provider, "models": asdict(side.record.models)}
+
+
+def _check_json(check: Check) -> dict[str, object]:
+    return {
+        "name": check.name,
+        "same": check.same,
+        "a": check.a,
+        "b": check.b,
+        "affects_results": check.affects_results,
+    }
+
+
+def row_json(row: Row) -> dict[str, object]:
+    """One row of the document."""
+    found = row.found
+    return {
+        "metric": row.metric,
+        "definition": row.definition,
+        "dimension": row.dimension,
+        "label": row.label,
+        "n": found.n,
+        "a": found.a,
+        "b": found.b,
+        "delta": found.delta,
+        "interval": interval_json(found.interval),
+        "p": found.p,
+        "p_adjusted": row.p_adjusted,
+        "mid_p": found.mid_p,
+        "test": found.test,
+        "wins": found.wins,
+        "losses": found.losses,
+        "ties": found.ties,
+        "mde": row.mde,
+        "correlation": found.correlation,
+        "better": row.better,
+        "family": row.family,
+        "verdict": row.verdict,
+    }
+
+
+# ------------------------------------------------------------------------------ text
+
+
+def conclusions(found: Comparisons) -> list[str]:
+    """What to read first: a sentence a pair and headline metric."""
+    several = len({one.a.record.benchmark for one in found.comparisons}) > 1
+    return [
+        f"{one.a.record.benchmark}: {text}" if several else text
+        for one in found.comparisons
+        for text in conclusion(one)
+    ]
+
+
+def comparison_grids(found: Comparisons) -> list[Grid]:
+    """Two grids a pair: what was asked, with everything it rests on, and what was looked at besides."""
+    return [grid for one in found.comparisons for grid in (_asked(one, found), _besides(one, found)) if grid.rows]
+
+
+def _asked(one: PairComparison, found: Comparisons) -> Grid:
+    record = one.a.record
+    mark = f"{WATERMARK} | " if not one.like_for_like.ok else ""
+    return Grid(
+        title=f"{mark}{record.benchmark} {record.benchmark_version} | A = {one.a.name}, B = {one.b.name}",
+        head=HEAD,
+        rows=tuple(map(_cells, one.headlines)),
+        right=RIGHT,
+        notes=(
+            *_verdicts(one),
+            *_caveats(one, one.headlines),
+            _like_for_like(one.like_for_like),
+            *_notes(one, found),
+        ),
+    )
+
+
+def _besides(one: PairComparison, found: Comparisons) -> Grid:
+    beside = [row for row in one.rows if row.family != HEADLINE]
+    rows = [row for row in beside if row.found.n]
+    empty = [_named(row, several=True) for row in beside if not row.found.n]
+    nothing = [f"no item has a value on both sides: {', '.join(empty)}"] if empty else []
+    return Grid(
+        title=f"exploratory | {len(rows)} rows, corrected among themselves",
+        head=HEAD,
+        rows=tuple(_cells(row, several=len(one.headlines) > 1) for row in rows),
+        right=RIGHT,
+        notes=(*_apart(rows), *_caveats(one, rows), *nothing, *one.notes),
+    )
+
+
+FINDING = "difference"
+DIFFERENCES = 10
+"""below this a bound of a difference of shares keeps its decimals"""
+HEAD = ("metric", "n", "A", "B", "A - B", "95 % interval", "p adjusted", FINDING, "MDE", "p", "A/B/tie")
+RIGHT = tuple(at for at, name in enumerate(HEAD) if at and name != FINDING)
+LEGEND = (
+    "A/B/tie: items on which A or B is higher, or neither; "
+    "MDE: the smallest difference that would be found about 8 times in 10, before the correction"
+)
+
+
+def _cells(row: Row, *, several: bool = False) -> tuple[str, ...]:
+    found, interval = row.found, row.found.interval
+    return (
+        _named(row, several=several),
+        str(found.n),
+        number(found.a, row.unit),
+        number(found.b, row.unit),
+        _cell(row, found.delta, sign=True),
+        f"[{_cell(row, interval.low)}, {_cell(row, interval.high)}]" if interval else "-",
+        p_text(row.p_adjusted),
+        finding_of(row),
+        _cell(row, row.mde),
+        p_text(found.p),
+        f"{found.wins}/{found.losses}/{found.ties}",
+    )
+
+
+def _cell(row: Row, value: float | None, *, sign: bool = False) -> str:
+    """As many decimals as the sides have, so that a column can be read downwards."""
+    if value is None:
+        return "-"
+    if row.is_ratio:
+        return share(value, sign=sign)
+    text = f"{value + 0.0:.4f}" if row.unit is None and abs(value) < DIFFERENCES else number(value, row.unit)
+    return ("+" if sign and value > 0 else "") + text
+
+
+def _named(row: Row, *, several: bool = False) -> str:
+    """The metric, or a label below it; with several headlines a label also names its metric."""
+    if row.label is not None:
+        label = row.label if row.dimension == "question_type" else f"{row.dimension} {row.label}"
+        return f"{row.metric}: {label}" if several else f"  {label}"
+    return f"{row.metric} ({row.unit})" if row.unit else row.metric
+
+
+def _notes(one: PairComparison, found: Comparisons) -> list[str]:
+    differing = [check for check in one.like_for_like.by_design if check.name != "provider"]
+    notes = [f"differs by design: {check.text}" for check in differing]
+    notes.append(f"items: A {one.items.a}, B {one.items.b}, paired {one.items.paired}{_left_out(one)}")
+    notes += _flips(one)
+    if one.judge_noise is not None:
+        notes.append(f"judge noise: {one.judge_noise:.3g} (larger of its false positive and false negative rate)")
+    return [*notes, *_testing(one, found), LEGEND]
+
+
+def _like_for_like(found: LikeForLike) -> str:
+    if found.ok:
+        return f"like for like: yes, {sum(check.affects_results for check in found.checks)} checks agree"
+    return f"{WATERMARK}: " + "; ".join(check.text for check in found.differences)
+
+
+def _left_out(one: PairComparison) -> str:
+    parts = [f"{side.upper()}: {shown(reasons)}" for side, reasons in one.items.excluded.items() if reasons]
+    return f"; left out of {'; of '.join(parts)}" if parts else ""
+
+
+def _flips(one: PairComparison) -> list[str]:
+    found = []
+    for side, items in one.items.flips.items():
+        if items:
+            more = f" and {len(items) - SHOWN_FLIPS} more" if len(items) > SHOWN_FLIPS else ""
+            found.append(f"{side.upper()} is better on {len(items)}: {', '.join(items[:SHOWN_FLIPS])}{more}")
+    return found
+
+
+def _testing(one: PairComparison, found: Comparisons) -> list[str]:
+    sizes = found.family_size
+    text = f"intervals are for {TARGET}"
+    counts = {row.found.n_clusters for row in one.headlines} - {None}
+    if counts:
+        text += f", over {max(filter(None, counts))} clusters ({one.cluster_by})"
+    parts = [f"Holm over {sizes[HEADLINE]} headline"]
+    parts += [f"maxT over {sizes[EXPLORATORY]} exploratory"] if sizes[EXPLORATORY] else []
+    parts += [f"Holm over {sizes[PERCENTILES]} percentile"] if sizes[PERCENTILES] else []
+    text += f"; p adjusted by {' and, apart, '.join(parts)} row{'' if parts[-1].split()[2] == '1' else 's'}"
+    return [text]
+
+
+def _verdicts(one: PairComparison) -> list[str]:
+    return [f"verdict on {row.metric}: {row.verdict}" for row in one.headlines]
+
+
+def _caveats(one: PairComparison, rows: Sequence[Row]) -> list[str]:
+    """What a reader of these rows must know: how an interval came about, and that loads differed."""
+    alike: dict[str, list[str]] = {}
+    for row in rows:
+        if is_unseen(row):
+            alike.setdefault(unseen(row), []).append(_named(row, several=True))
+    found = [f"{', '.join(names)}: {text}" for text, names in alike.items()]
+    found += undecided(rows, lambda row: _named(row, several=True))
+    times = [row.metric for row in rows if row.is_ratio]
+    load = other_load(one)
+    return [*found, *([f"{', '.join(dict.fromkeys(times))}: {load}"] if times and load else [])]
+
+
+def _apart(rows: Sequence[Row]) -> list[str]:
+    """Name the rows of the exploratory table that are corrected on their own."""
+    names = [_named(row, several=True) for row in rows if row.family == PERCENTILES and row.is_tested]
+    return [f"corrected apart, as their p comes from no difference per item: {', '.join(names)}"] if names else []
+
+
+def comparison_markdown(found: Comparisons) -> str:
+    """The whole comparison as Markdown, the conclusion first, marked where it is not like for like."""
+    head = ["# Comparison", ""]
+    if found.forced:
+        head += [f"**{WATERMARK}: forced. Do not quote these numbers as a comparison.**", ""]
+    first = Grid(title="Conclusion", head=("what to conclude, and why",), rows=tuple((t,) for t in conclusions(found)))
+    return "\n".join([*head, *(markdown(grid) for grid in (first, *comparison_grids(found)))])

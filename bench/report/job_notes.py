@@ -1,0 +1,182 @@
+"""Notes on how the answers of a job ended: what a reader must know before the number is used.
+
+Example::
+
+    await answer_notes(reader, record, counts.error_kinds)     # ["3 answers refused by the endpoint's filter"]
+
+Scores with and without golds that are known to be doubtful, for a job whose benchmark has an overlay.
+
+Example::
+
+    found = await gold_scores(reader, record, metrics)
+    found["accuracy"].raw, found["accuracy"].corrected, found["accuracy"].ceiling
+
+Corrected leaves the listed items out; after a rescore, those with a corrected answer count against that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+from bench.errors import NoAnswer, Truncated
+from bench.journal import Reader
+from bench.journal.records import Flagged
+from bench.metrics.overlay import GoldScores, Overlay, Suspect
+from bench.metrics.protocol import Measure
+from bench.model import Phase
+from bench.plan.job_record import JobRecord
+
+MIN_CUT_PROMPTS = 3
+"""of fewer, a small share may be the tokenizer's"""
+WINDOW = (
+    "the endpoint's context window is smaller than the prompt (Ollama: raise num_ctx), "
+    "or set context for the model in configs/models"
+)
+
+
+async def answer_notes(reader: Reader, record: JobRecord, error_kinds: Mapping[str, int]) -> list[str]:
+    """Return one sentence per thing that happened to answers or verdicts of a job."""
+    if record.models.answering is None:
+        return []
+    answers = await reader.flagged(record.answer_owner, Phase.ANSWER)
+    verdicts = await reader.flagged(record.key, Phase.EVALUATE)
+    return [*_ended(answers, error_kinds), *_unreadable(answers, verdicts), *_cut_prompts(answers, verdicts)]
+
+
+def _ended(answers: Sequence[Flagged], error_kinds: Mapping[str, int]) -> list[str]:
+    scored = [one for one in answers if one.outcome == "ok"]
+    cut, refused, empty = (_count(scored, flag) for flag in ("cut", "refused", "empty"))
+    silent, other = error_kinds.get(Truncated.kind, 0), error_kinds.get(NoAnswer.kind, 0)
+    found = []
+    if cut:
+        found.append(f"{_answers(cut)} cut at the token limit and scored as sent; raise --max-answer-tokens")
+    if silent:
+        found.append(
+            f"{_items(silent)} without an answer: the token limit was reached before one began (finish length); "
+            "raise --max-answer-tokens"
+        )
+    if other:
+        found.append(
+            f"{_items(other)} without an answer: the reply has no text beside reasoning or tool calls (no_answer)"
+        )
+    if refused:
+        found.append(f"{_answers(refused)} refused by the endpoint's filter")
+    if empty:
+        found.append(f"{_answers(empty)} empty although the model stopped by itself; an empty answer is never correct")
+    return found
+
+
+def _unreadable(answers: Sequence[Flagged], verdicts: Sequence[Flagged]) -> list[str]:
+    return [
+        f"the usage of {named} cannot be read (a count is not a whole number): "
+        "tokens are estimated, the price is unknown"
+        for count, named in _named(answers, verdicts, "usage_unreadable")
+        if count
+    ]
+
+
+def _cut_prompts(answers: Sequence[Flagged], verdicts: Sequence[Flagged]) -> list[str]:
+    found = []
+    flagged = [one for one in answers if "prompt_cut" in one.flags]
+    count = sum(one.count for one in flagged)
+    if count >= MIN_CUT_PROMPTS:
+        sent, read = (
+            round(sum(each) / count) for each in zip(*((a.sent_tokens, a.tokens_in) for a in flagged), strict=True)
+        )
+        found.append(
+            f"the endpoint read only a part of the prompt of {_answers(count)}: {read} tokens on average by its own "
+            f"count, about {sent} were sent; {WINDOW}"
+        )
+    judged = _count(verdicts, "prompt_cut")
+    if judged >= MIN_CUT_PROMPTS:
+        found.append(f"the judge's endpoint read only a part of the prompt of {_items(judged)}; {WINDOW}")
+    return found
+
+
+def _named(answers: Sequence[Flagged], verdicts: Sequence[Flagged], flag: str) -> list[tuple[int, str]]:
+    told, judged = _count(answers, flag), _count(verdicts, flag)
+    return [(told, _answers(told)), (judged, f"{judged} verdict{'s' if judged != 1 else ''}")]
+
+
+def _count(flagged: Sequence[Flagged], flag: str) -> int:
+    return sum(one.count for one in flagged if flag in one.flags)
+
+
+def _answers(count: int) -> str:
+    return f"{count} answer{'s' if count != 1 else ''}"
+
+
+def _items(count: int) -> str:
+    return f"{count} item{'s' if count != 1 else ''}"
+
+
+CORRECTED = "corrected"
+ANSWER = "answer"
+
+
+async def gold_scores(reader: Reader, record: JobRecord, metrics: Sequence[Measure]) -> dict[str, GoldScores]:
+    """Raw, corrected and ceiling of every answer metric whose values lie in 0..1; empty without an overlay."""
+    if record.overlay is None:
+        return {}
+    overlay = Overlay(
+        benchmark=record.benchmark,
+        dataset_sha256=str(record.dataset.get("sha256", "")),
+        source=record.overlay.source,
+        items={item: Suspect(id=item, kind=kind) for item, kind in record.suspects.items()},
+    )
+    names = [metric.name for metric in metrics if metric.category == ANSWER and not metric.lower_is_better]
+    values = await _values(reader, record, names)
+    rescored = await _rescored(reader, record)
+    return {
+        name: overlay.scores(values[name], {item: by_name.get(name) for item, by_name in rescored.items()})
+        for name in names
+        if values[name] and all(0 <= value <= 1 for value in values[name].values())
+    }
+
+
+async def _values(reader: Reader, record: JobRecord, names: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Metric -> item -> its mean over the epochs."""
+    found: dict[str, dict[str, list[float]]] = {name: {} for name in names}
+    async for batch in reader.values(record.key):
+        for name in names:
+            for item, value in zip(batch.items, batch.values.get(name, ()), strict=False):
+                if not math.isnan(value):
+                    found[name].setdefault(item, []).append(value)
+    return {name: {item: math.fsum(some) / len(some) for item, some in items.items()} for name, items in found.items()}
+
+
+async def _rescored(reader: Reader, record: JobRecord) -> dict[str, Mapping[str, float]]:
+    """Listed item -> metric -> value against the corrected answer, as far as a rescore has found them."""
+    found: dict[str, Mapping[str, float]] = {}
+    for item in record.suspects:
+        for one in await reader.item(record.chain, item):
+            scored = one.phases.get(Phase.EVALUATE)
+            corrected = None if scored is None else scored.data.get(CORRECTED)
+            if isinstance(corrected, Mapping):
+                found[item] = {str(name): float(value) for name, value in corrected.items() if value is not None}
+    return found
+
+
+def gold_json(record: JobRecord, scores: Mapping[str, GoldScores]) -> dict[str, object]:
+    """What a report says of an overlay; nothing where there is none."""
+    if record.overlay is None:
+        return {}
+    about = {"overlay": record.overlay.name, "sha256": record.overlay.sha256, "source": record.overlay.source}
+    metrics = {name: {**asdict(one), "above_ceiling": one.above_ceiling} for name, one in scores.items()}
+    return {"gold": {**about, "n_listed": len(record.suspects), "metrics": metrics}}
+
+
+def gold_notes(scores: Mapping[str, GoldScores]) -> list[str]:
+    """One sentence a metric, and a flag where a score needs doubtful golds to be met."""
+    return [
+        f"{name} raw {one.raw:.4f}, corrected {_shown(one.corrected)}, ceiling {_shown(one.ceiling)} "
+        f"({one.n_listed} golds doubted)" + ("; the raw score lies above the ceiling" if one.above_ceiling else "")
+        for name, one in scores.items()
+        if one.raw is not None
+    ]
+
+
+def _shown(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"

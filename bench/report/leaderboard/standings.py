@@ -1,0 +1,329 @@
+"""The views of the board: which places share a table. Only what can be compared stands under one another.
+
+``benchmark`` a table a setting; ``type`` the same by question type; ``provider`` models fixed, a column a benchmark;
+``model`` provider fixed, answering models under one another; ``overall`` macro over benchmarks, only providers that
+have all::
+
+    tables_of(board, "benchmark")[0].standings[0].first.job.provider        # who is first
+
+What stands on the board: the newest complete valid job of each provider, models and benchmark.
+
+Example::
+
+    board = await load_board(Path("."), ["locomo"])
+    board[0].headline.value, board[0].task
+
+What a table says in one sentence: who leads, by how much, and what a rank does not prove.
+
+Example::
+
+    saying(table)      # ("bm25 leads on accuracy with 0.3563 [0.2566, 0.4559]; vector is next, 0.1250 behind ...",)
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.errors import UsageError
+from bench.journal.results_db import JobSummary, MetricSummary, ResultsDb
+from bench.providers.names import is_bound
+from bench.report.summary import FILE
+from bench.report.tables import number
+
+SETTINGS = ("k", "context_budget", "level", "selection", "prompts")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """One job on the board."""
+
+    job: JobSummary
+    metrics: tuple[MetricSummary, ...]
+
+    @property
+    def headline(self) -> MetricSummary | None:
+        """The benchmark's first metric that has a value over all items."""
+        names = self.job.data.get("metrics")
+        found = {one.metric: one for one in self.metrics if not one.dimension and one.value is not None}
+        order = names if isinstance(names, list) else sorted(found)
+        return next((found[name] for name in order if name in found), None)
+
+    @property
+    def bound(self) -> bool:
+        """A bound (oracle, no-memory, random, full-context) is shown and does not rank."""
+        return is_bound(self.job.provider)
+
+    @property
+    def name(self) -> str:
+        """The provider, marked where it does not rank."""
+        return f"{self.job.provider} (bound)" if self.bound else self.job.provider
+
+    @property
+    def search_ms(self) -> float | None:
+        """The median search in milliseconds."""
+        found = self.job.data.get("search_p50_ms")
+        return float(found) if isinstance(found, int | float) else None
+
+    @property
+    def cost(self) -> str:
+        """US dollars; ``>=`` where some calls have no known price."""
+        usd, unknown = self.job.cost_usd, self.job.data.get("cost_unknown_calls")
+        return "-" if usd is None else f">= {float(usd):.4f}" if unknown else f"{float(usd):.4f}"
+
+    @property
+    def lower_is_better(self) -> bool:
+        """The headline ranks upwards from the least."""
+        names = self.job.data.get("lower_is_better")
+        return self.headline is not None and isinstance(names, list) and self.headline.metric in names
+
+    def by_type(self) -> dict[str, MetricSummary]:
+        """The headline by question type."""
+        name = self.headline.metric if self.headline else None
+        return {one.label: one for one in self.metrics if one.dimension == "question_type" and one.metric == name}
+
+    @property
+    def models(self) -> tuple[str, str, str]:
+        """Answering, judge, track."""
+        return self.job.answering_model or "none", self.job.judge_model or "none", self.job.track
+
+    @property
+    def task(self) -> str:
+        """Everything but provider and models that must be equal where values stand under one another."""
+        job, dataset = self.job, self.job.data.get("dataset")
+        content = dataset.get("content_sha256") if isinstance(dataset, Mapping) else None
+        shared = [job.benchmark, job.benchmark_version, job.track, content, *(job.data.get(name) for name in SETTINGS)]
+        return json.dumps([*shared, self.headline.definition if self.headline else None], sort_keys=True, default=str)
+
+
+async def load_board(workspace: Path, benchmarks: Sequence[str] = ()) -> list[Place]:
+    """Read the derived database; an absent one is an empty board.
+
+    Raises:
+        UsageError: a benchmark of which no run is known.
+    """
+    path = workspace / "results" / FILE
+    if not path.is_file():
+        return []
+    async with ResultsDb.open(path) as database:
+        known = await database.benchmarks()
+        for name in benchmarks:
+            if name not in known:
+                raise UsageError(f"no run of {name} is known", hint=f"there are runs of: {', '.join(known) or 'none'}")
+        jobs = [job for name in known if not benchmarks or name in benchmarks for job in await database.newest(name)]
+        return [Place(job=job, metrics=await database.metrics(job)) for job in jobs]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """One row: a place a benchmark, and the number it is ranked by."""
+
+    places: tuple[Place, ...]
+    value: float | None
+
+    @property
+    def first(self) -> Place:
+        return self.places[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Rows that may be compared; with several ``tasks`` each one is a column."""
+
+    title: str
+    tasks: tuple[str, ...]
+    standings: tuple[Standing, ...]
+    notes: tuple[str, ...] = ()
+
+
+def tables_of(board: Sequence[Place], view: str) -> list[Table]:
+    """The tables of one view: overall, benchmark, type, provider or model."""
+    return VIEWS[view](board)
+
+
+def _grouped(board: Sequence[Place], key: Callable[[Place], tuple[str, ...]]) -> Iterator[list[Place]]:
+    groups: dict[tuple[str, ...], list[Place]] = {}
+    for place in board:
+        groups.setdefault(key(place), []).append(place)
+    yield from (groups[name] for name in sorted(groups))
+
+
+def _ranked(places: Sequence[Place]) -> tuple[Standing, ...]:
+    found = [Standing(places=(place,), value=place.headline.value if place.headline else None) for place in places]
+    return tuple(sorted(found, key=_rank))
+
+
+def _rank(one: Standing) -> tuple[bool, float, str]:
+    """Bounds come after everything that ranks."""
+    value = math.inf if one.value is None else one.value if one.first.lower_is_better else -one.value
+    return one.first.bound, value, one.first.job.provider
+
+
+def _by_benchmark(board: Sequence[Place]) -> list[Table]:
+    return [
+        Table(
+            title=f"{_task_title(group[0])} | {_models_title(group[0])}",
+            tasks=(group[0].task,),
+            standings=_ranked(group),
+        )
+        for group in _grouped(board, lambda place: (place.task, *place.models))
+    ]
+
+
+def _by_model(board: Sequence[Place]) -> list[Table]:
+    """One provider with one embedding model, answering models under one another; the judge is fixed."""
+    return [
+        Table(
+            title=f"{group[0].job.provider} | embedding {group[0].job.embedding_model or 'none'} | "
+            f"{_task_title(group[0])} | judge {group[0].models[1]}",
+            tasks=(group[0].task,),
+            standings=_ranked(group),
+        )
+        for group in _grouped(
+            board,
+            lambda place: (place.job.provider, place.job.embedding_model or "", place.task, place.models[1]),
+        )
+    ]
+
+
+def _by_provider(board: Sequence[Place]) -> list[Table]:
+    """Fixed models, providers under one another, a column a task."""
+    return [
+        Table(
+            title=_models_title(group[0]),
+            tasks=tuple(sorted({place.task for place in group})),
+            standings=_ranked(group) if len({place.task for place in group}) == 1 else _rows_by_provider(group),
+            notes=("only values of one column are comparable",),
+        )
+        for group in _grouped(board, lambda place: place.models)
+    ]
+
+
+def _rows_by_provider(group: Sequence[Place]) -> tuple[Standing, ...]:
+    rows = _grouped(group, lambda place: (place.job.provider, place.job.embedding_model or ""))
+    return tuple(Standing(places=tuple(sorted(places, key=lambda one: one.task)), value=None) for places in rows)
+
+
+def _overall(board: Sequence[Place]) -> list[Table]:
+    """Fixed models; of each benchmark the task that most providers did; the mean over all benchmarks."""
+    benchmarks = sorted({place.job.benchmark for place in board})
+    return [_overall_table(group, benchmarks) for group in _grouped(board, lambda place: place.models)]
+
+
+def _overall_table(group: Sequence[Place], benchmarks: Sequence[str]) -> Table:
+    tasks = {place.job.benchmark: _commonest(group, place.job.benchmark) for place in group}
+    chosen = [place for place in group if place.task == tasks[place.job.benchmark] and place.headline is not None]
+    rows, missing = [], []
+    for one in _rows_by_provider(chosen):
+        names = [place.job.benchmark for place in one.places]
+        lacking = [name for name in benchmarks if name not in names]
+        values = [place.headline.value for place in one.places if place.headline and place.headline.value is not None]
+        if lacking:
+            missing.append(f"{one.first.job.provider} is not here: it has no {', '.join(lacking)}")
+        else:
+            rows.append(Standing(places=one.places, value=math.fsum(values) / len(values)))
+    return Table(
+        title=f"overall: mean over {', '.join(benchmarks)} | {_models_title(group[0])}",
+        tasks=tuple(sorted(tasks.values())),
+        standings=tuple(sorted(rows, key=_rank)),
+        notes=("the mean of each benchmark's headline metric, every benchmark weighs the same", *missing),
+    )
+
+
+def _commonest(group: Sequence[Place], benchmark: str) -> str:
+    counts: dict[str, int] = {}
+    for place in group:
+        if place.job.benchmark == benchmark:
+            counts[place.task] = counts.get(place.task, 0) + 1
+    return min(counts, key=lambda task: (-counts[task], task))
+
+
+VIEWS: Mapping[str, Callable[[Sequence[Place]], list[Table]]] = {
+    "overall": _overall,
+    "benchmark": _by_benchmark,
+    "type": _by_benchmark,
+    "provider": _by_provider,
+    "model": _by_model,
+}
+
+
+def _task_title(place: Place) -> str:
+    job = place.job
+    parts = [f"{job.benchmark} {job.benchmark_version}", f"k={job.data.get('k')}", f"track {job.track}"]
+    selection = job.data.get("selection")
+    if isinstance(selection, Mapping) and selection:
+        parts.append(", ".join(f"{name}={value}" for name, value in selection.items()))
+    return " | ".join(parts)
+
+
+def _models_title(place: Place) -> str:
+    answering, judge, track = place.models
+    return f"answering {answering} | judge {judge}" + ("" if track == "uniform" else f" | track {track}")
+
+
+def saying(table: Table) -> tuple[str, ...]:
+    """Who leads a table whose rows are ranked, and which of its rows are not; nothing of any other."""
+    ranked = [one for one in table.standings if one.value is not None and not one.first.bound]
+    bounds = dict.fromkeys(one.first.job.provider for one in table.standings if one.first.bound)
+    told = [f"not ranked, as bounds of what a memory can do: {', '.join(bounds)}"] if bounds else []
+    return (*_lead(table, ranked), *told)
+
+
+def _lead(table: Table, ranked: Sequence[Standing]) -> tuple[str, ...]:
+    if not ranked:
+        return ()
+    if len(ranked) == 1:
+        return (f"only {_who(table, ranked[0])} is here: nothing to compare with yet",)
+    first, second = ranked[:2]
+    ahead = abs((first.value or 0) - (second.value or 0))
+    if ahead == 0:
+        tied = [_who(table, one) for one in ranked if one.value == first.value]
+        names = f"{', '.join(tied[:-1])} and {tied[-1]}"
+        return (f"nobody leads on {_metric(first)}: {names} have {number(first.value, _unit(first))}",)
+    lead = f"{_who(table, first)} leads on {_metric(first)} with {_value(first)}"
+    behind = number(ahead, _unit(first))
+    return (f"{lead}; {_who(table, second)} is next, {behind} behind{_proof(first, second)}",)
+
+
+def _who(table: Table, one: Standing) -> str:
+    """The provider, or the model where all rows are of one provider."""
+    same = len({row.first.job.provider for row in table.standings}) == 1 and len(table.standings) > 1
+    return one.first.models[0] if same else one.first.job.provider
+
+
+def _metric(one: Standing) -> str:
+    if len(one.places) > 1:
+        return f"the mean of {len(one.places)} benchmarks"
+    return one.first.headline.metric if one.first.headline else "nothing"
+
+
+def _unit(one: Standing) -> str | None:
+    return one.first.headline.unit if one.first.headline else None
+
+
+def _value(one: Standing) -> str:
+    headline = one.first.headline
+    if len(one.places) > 1 or headline is None:
+        return number(one.value)
+    return spanned(headline)
+
+
+def _proof(first: Standing, second: Standing) -> str:
+    """The command that tells a lead from chance."""
+    if len(first.places) > 1:
+        return " (a mean over benchmarks is not tested: compare them one by one)"
+    sides = [f"{one.first.job.run_id}:{one.first.job.provider}" for one in (first, second)]
+    if sides[0] == sides[1]:
+        sides = [f"{side}:{one.first.models[0]}" for side, one in zip(sides, (first, second), strict=True)]
+    return f". A rank is no proof: bench compare {' '.join(sides)} tells it from chance"
+
+
+def spanned(one: MetricSummary | None) -> str:
+    """A value with its interval."""
+    if one is None:
+        return "-"
+    bounds = "" if one.low is None else f" [{number(one.low, one.unit)}, {number(one.high, one.unit)}]"
+    return number(one.value, one.unit) + bounds

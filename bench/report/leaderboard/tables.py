@@ -1,0 +1,187 @@
+"""A view's tables as JSON and CSV; values are full doubles.
+
+Example::
+
+    json.dumps(board_json("benchmark", tables))
+
+A view's tables as grids for the terminal, Markdown and the static page; each says first what it shows.
+
+Example::
+
+    board_grids(tables_of(board, "overall"), "overall")
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+
+from bench.journal.results_db import JobSummary, MetricSummary
+from bench.report.leaderboard.standings import Place, Standing, Table, saying, spanned
+from bench.report.tables import Grid, number, safe_row
+
+
+def board_json(view: str, tables: Sequence[Table]) -> dict[str, object]:
+    """The document of ``bench leaderboard --json``; values are full doubles."""
+    return {"view": view, "tables": [_table_json(table) for table in tables]}
+
+
+def _table_json(table: Table) -> dict[str, object]:
+    one_task = len(table.tasks) == 1 and all(len(one.places) == 1 for one in table.standings)
+    rows = [
+        {**_place_json(one.first), "value": one.value} if one_task else _several_json(one) for one in table.standings
+    ]
+    names = {place.job.benchmark for one in table.standings for place in one.places}
+    benchmark = next(iter(names)) if len(names) == 1 else None
+    return {"setting": table.title, "benchmark": benchmark, "rows": rows, "notes": list(table.notes)}
+
+
+def _several_json(one: Standing) -> dict[str, object]:
+    job = one.first.job
+    return {
+        "provider": job.provider,
+        "bound": one.first.bound,
+        "models": _models_json(job),
+        "track": job.track,
+        "value": one.value,
+        "places": [{"benchmark": place.job.benchmark, **_place_json(place)} for place in one.places],
+    }
+
+
+def _models_json(job: JobSummary) -> dict[str, object]:
+    return {"embedding": job.embedding_model, "answering": job.answering_model, "judge": job.judge_model}
+
+
+def _place_json(place: Place) -> dict[str, object]:
+    job, headline = place.job, place.headline
+    return {
+        "provider": job.provider,
+        "bound": place.bound,
+        "provider_type": job.data.get("provider_type"),
+        "models": _models_json(job),
+        "track": job.track,
+        "k": job.data.get("k"),
+        "run_id": job.run_id,
+        "created_at": job.created_at.isoformat(),
+        "n_planned": job.n_planned,
+        "n_scored": job.n_scored,
+        "cost_usd": job.cost_usd,
+        "cost_unknown_calls": job.data.get("cost_unknown_calls"),
+        "search_p50_ms": place.search_ms,
+        "headline": headline.metric if headline else None,
+        "metrics": {one.metric: _metric_json(one) for one in place.metrics if not one.dimension},
+        "question_types": {label: _metric_json(one) for label, one in place.by_type().items()},
+    }
+
+
+def _metric_json(one: MetricSummary) -> dict[str, object]:
+    names = ("definition", "value", "value_failures_as_zero", "n", "low", "high", "unit")
+    return {name: getattr(one, name) for name in names}
+
+
+def board_csv(tables: Sequence[Table]) -> str:
+    """A line a job, metric and label: unrounded; ``table`` counts the tables of the view."""
+    sink = io.StringIO()
+    writer = csv.writer(sink, lineterminator="\r\n")
+    writer.writerow(("table", "benchmark", "provider", "embedding", "answering", "judge", "track", "run_id", "metric",
+                     "definition", "dimension", "label", "value", "n", "low", "high", "bound"))  # fmt: skip
+    for at, table in enumerate(tables, start=1):
+        for place in (place for one in table.standings for place in one.places):
+            job = place.job
+            for one in place.metrics:
+                writer.writerow(safe_row((at, job.benchmark, job.provider, job.embedding_model, job.answering_model,
+                                          job.judge_model, job.track, job.run_id, one.metric, one.definition,
+                                          one.dimension, one.label, one.value, one.n, one.low, one.high,
+                                          place.bound)))  # fmt: skip
+    return sink.getvalue()
+
+
+NOTHING = "no complete valid run yet: bench run makes one, bench results --rebuild reads the journals anew"
+
+
+def board_grids(tables: Sequence[Table], view: str) -> list[Grid]:
+    """The tables of a view as grids."""
+    if not tables:
+        return [Grid(title="Leaderboard", head=("provider",), rows=(), notes=(NOTHING,))]
+    draw = {"type": _type_grid, "model": _model_grid, "provider": _matrix_grid, "overall": _matrix_grid}
+    return [draw.get(view, _grid)(table) for table in tables]
+
+
+def _grid(table: Table, *, named: bool = True) -> Grid:
+    first = table.standings[0].first
+    name = first.headline.metric if first.headline else "no metric"
+    who = ("provider", "embedding") if named else ("answering model",)
+    return Grid(
+        title=table.title,
+        head=(*who, name, "failures as 0", "n", "search p50 (ms)", "USD", "run"),
+        rows=tuple(_row(one.first, named=named) for one in table.standings),
+        right=tuple(range(len(who), len(who) + 5)),
+        notes=(*saying(table), *table.notes),
+    )
+
+
+def _model_grid(table: Table) -> Grid:
+    return _grid(table, named=False)
+
+
+def _row(place: Place, *, named: bool) -> tuple[str, ...]:
+    headline = place.headline
+    return (
+        *((place.name, place.job.embedding_model or "none") if named else (place.models[0],)),
+        spanned(headline),
+        "-" if headline is None else number(headline.value_failures_as_zero, headline.unit),
+        "0" if headline is None else str(headline.n),
+        number(place.search_ms, "ms"),
+        place.cost,
+        place.job.run_id,
+    )
+
+
+def _type_grid(table: Table) -> Grid:
+    """A row a type and provider, the best of each type first: fits any width."""
+    found = [
+        (label, one, place)
+        for place in (standing.first for standing in table.standings)
+        for label, one in place.by_type().items()
+        if one.value is not None
+    ]
+    found.sort(key=lambda row: (row[0], row[2].bound, _merit(row[1], row[2]), row[2].job.provider))
+    name = table.standings[0].first.headline
+    return Grid(
+        title=table.title,
+        head=("question type", "provider", name.metric if name else "no metric", "n"),
+        rows=tuple((label, place.name, spanned(one), str(one.n)) for label, one, place in found),
+        right=(2, 3),
+        notes=(*saying(table), *table.notes),
+    )
+
+
+def _merit(one: MetricSummary, place: Place) -> float:
+    value = one.value or 0.0
+    return value if place.lower_is_better else -value
+
+
+def _matrix_grid(table: Table) -> Grid:
+    columns = {place.task: place for one in table.standings for place in one.places}
+    tasks = [task for task in table.tasks if task in columns]
+    has_mean = any(one.value is not None and len(one.places) > 1 for one in table.standings)
+    rows = []
+    for one in table.standings:
+        found = {place.task: place for place in one.places}
+        cells = [spanned(found[task].headline) if task in found else "-" for task in tasks]
+        mean = [number(one.value)] if has_mean else []
+        rows.append((one.first.name, one.first.job.embedding_model or "none", *mean, *cells))
+    head = ("provider", "embedding", *(["mean"] if has_mean else []), *(_column(columns[task]) for task in tasks))
+    return Grid(
+        title=table.title,
+        head=head,
+        rows=tuple(rows),
+        right=tuple(range(2, len(head))),
+        notes=(*saying(table), *table.notes),
+    )
+
+
+def _column(place: Place) -> str:
+    metric = place.headline.metric if place.headline else "no metric"
+    return f"{place.job.benchmark} k={place.job.data.get('k')} {metric}"

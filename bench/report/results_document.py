@@ -1,0 +1,157 @@
+"""A Report as the JSON that ``results --json`` prints and ``report.json`` holds. Full doubles, no time of printing.
+
+``results`` in report.json is byte-equal between an uninterrupted, a resumed and a merged run of deterministic
+providers; whatever a clock, a network or a price had a part in stands in ``measured``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+
+from bench.journal.records import Spent
+from bench.model import Interval, Measurement
+from bench.report.fold import JobReport, Report
+from bench.report.job_notes import gold_json
+
+MEASURED = frozenset({"performance", "cost"})
+"""categories of metrics that never repeat exactly"""
+ROLES = ("answering", "judge", "embedding", "provider")
+
+
+def results_json(report: Report) -> dict[str, object]:
+    """The document of ``bench results RUN --json``."""
+    return {
+        "run_id": report.run_id,
+        "status": str(report.status),
+        "partial": report.partial,
+        "jobs": [_whole_job(job) for job in report.jobs],
+    }
+
+
+def report_json(report: Report) -> dict[str, object]:
+    """The document ``report.json``: what must repeat, and what was measured."""
+    jobs = []
+    measured = []
+    for job in report.jobs:
+        categories = {metric.name: metric.category for metric in job.record.metrics}
+        fixed = [name for name in job.metrics if categories.get(name) not in MEASURED]
+        jobs.append(_job(job, fixed))
+        timed = {name: metric_json(one) for name, one in job.metrics.items() if name not in fixed}
+        measured.append(
+            {
+                "benchmark": job.record.benchmark,
+                "provider": job.record.provider,
+                "metrics": timed,
+                **_told(job),
+            }
+        )
+    return {
+        "results": {"plan_digest": report.plan_digest, "partial": report.partial, "jobs": jobs},
+        "measured": {
+            "run_id": report.run_id,
+            "status": str(report.status),
+            "reason": report.reason,
+            "gaps": [list(gap) for gap in report.gaps],
+            "jobs": measured,
+        },
+    }
+
+
+def _whole_job(job: JobReport) -> dict[str, object]:
+    found = _job(job, list(job.metrics))
+    return found | _told(job)
+
+
+def _told(job: JobReport) -> dict[str, object]:
+    """What is known of a job beside its metrics; runs that are alike in all else may differ in it."""
+    return {
+        "isolation": asdict(job.isolation),
+        "usage": _usage(job),
+        "judge_calibration": [dict(one.stored) for one in job.calibration],
+        "notes": list(job.notes),
+    }
+
+
+def _ended(job: JobReport) -> dict[str, object]:
+    """Which job it is, and how its items ended."""
+    return {
+        "benchmark": job.record.benchmark,
+        "provider": job.record.provider,
+        "models": asdict(job.record.models),
+        "epochs": job.record.epochs,
+        "n_planned": job.n_planned,
+        "n_scored": job.n_scored,
+        "n_pending": job.n_pending,
+        "n_failed_repeats": job.failed_repeats,
+        "counts": {str(state): n for state, n in sorted(job.counts.items())},
+        "error_kinds": dict(job.error_kinds),
+        "valid": job.valid,
+    }
+
+
+def _job(job: JobReport, names: list[str]) -> dict[str, object]:
+    record = job.record
+    return {
+        **_ended(job),
+        "track": record.track,
+        "k": record.k,
+        "selection": dict(record.selection),
+        "invalid": list(job.invalid),
+        "skipped": record.skipped,
+        "metrics": {name: metric_json(job.metrics[name]) for name in names},
+        **gold_json(record, job.gold),
+    }
+
+
+def metric_json(one: Measurement) -> dict[str, object]:
+    """One measurement; money and tokens also say how they were counted."""
+    found: dict[str, object] = {
+        "definition": one.definition,
+        "value": one.value,
+        "value_failures_as_zero": one.value_failures_as_zero,
+        "n": one.n,
+        "n_excluded": one.n_excluded,
+        "n_failed": one.n_failed,
+        "interval": interval_json(one.interval),
+        "breakdown": {
+            dimension: {label: metric_json(inner) for label, inner in labels.items()}
+            for dimension, labels in one.breakdown.items()
+        },
+    }
+    if one.unit is not None:
+        found |= {"unit": one.unit, "n_unknown": one.n_unknown, "method": one.method, "estimated": one.estimated}
+    elif one.method is not None:
+        found["method"] = one.method
+    if one.excluded_reasons:
+        found["excluded"] = dict(sorted(one.excluded_reasons.items()))
+    if one.note:
+        found["note"] = one.note
+    if one.spread is not None:
+        found["spread"] = one.spread
+    return found
+
+
+def interval_json(interval: Interval | None) -> dict[str, object] | None:
+    """``{"low", "high", "level", "method"}`` or null."""
+    return None if interval is None else asdict(interval)
+
+
+def _usage(job: JobReport) -> dict[str, object]:
+    return {role: usage_json(job.usage.get(role, Spent())) for role in ROLES}
+
+
+def usage_json(spent: Spent) -> Mapping[str, object]:
+    """Usage fields summed, with calls and cost."""
+    usage = asdict(spent.usage)
+    return {**usage, "calls": spent.calls, "cost_usd": spent.cost_usd, "cost_unknown_calls": spent.unknown_costs}
+
+
+def done_job(job: JobReport) -> dict[str, object]:
+    """A job in the ``done`` event of a run."""
+    headline = job.headline
+    return {
+        **_ended(job),
+        "headline": None if headline is None else {"metric": headline.metric, **metric_json(headline)},
+        "usage": _usage(job),
+    }

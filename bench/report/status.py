@@ -1,0 +1,105 @@
+"""How far a run is, read from its journal by a process that does not run it.
+
+Example::
+
+    standing_now = await standing(Path("checkpoints/r1"))
+    standing_now["completed"], standing_now["state"]
+
+The runs of a workspace, each as one row.
+
+Example::
+
+    rows = await list_runs(Path("."))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import cast
+
+from bench.errors import JournalError
+from bench.journal import Reader, RunState
+from bench.journal.paths import CHECKPOINTS, run_ids
+from bench.model import FAILED_STATES, Phase
+from bench.plan.job_record import JobRecord, read
+from bench.plan.model import gaps_of
+
+IN_ORDER = tuple(Phase)
+
+
+async def standing(folder: Path) -> dict[str, object]:
+    """The document of ``bench status --json``."""
+    async with Reader.open(folder) as reader, reader.snapshot():
+        status = await reader.status()
+        jobs = read(reader.meta.extra)
+        states = [await reader.item_states(job.key, job.epochs) for job in jobs]
+        total = sum(job.n_selected for job in jobs)
+        ended = sum(sum(found.values()) for found in states)
+        failed = sum(count for found in states for state, count in found.items() if state in FAILED_STATES)
+        phases: dict[str, dict[str, int]] = {}
+        counts = await reader.counts()
+        for phase, outcome in sorted(counts, key=lambda kind: (IN_ORDER.index(kind[0]), kind[1])):
+            phases.setdefault(str(phase), {})[outcome] = counts[phase, outcome]
+        running = status.state is RunState.RUNNING
+        elapsed_s = (status.heartbeat_at - reader.meta.created_at).total_seconds() if status.heartbeat_at else None
+        return {
+            "run_id": reader.meta.run_id,
+            "state": str(status.state),
+            "reason": status.reason,
+            "holder": status.holder,
+            "partial": status.state is not RunState.COMPLETE,
+            "total": total,
+            "completed": ended - failed,
+            "failed": failed,
+            "in_progress": total - ended if running else 0,
+            "phases": phases,
+            "range": [list(part) for part in reader.meta.ranges] or None,
+            "gaps": [list(gap) for gap in gaps_of(reader.meta.ranges, reader.meta.total)],
+            "question_types": sorted({kind for job in jobs for kind in _asked_types(job)}) or None,
+            "eta_s": elapsed_s * (total - ended) / ended if running and elapsed_s and ended else None,
+            "oldest_request_s": status.oldest_request_s if running else None,
+            **await _cost(reader, {owner for job in jobs for owner in job.owners}),
+        }
+
+
+def _asked_types(job: JobRecord) -> list[str]:
+    """What ``--question-type`` named."""
+    return cast("list[str]", job.selection.get("question_type", []))
+
+
+async def _cost(reader: Reader, owners: set[str]) -> dict[str, object]:
+    """What is known of the cost, and how many calls to models have no known price."""
+    total, unknown = Decimal(0), 0
+    for owner in sorted(owners):
+        for one in (await reader.spent(owner)).values():
+            total += Decimal(one.cost_usd)
+            unknown += one.unknown_costs
+    return {"cost_usd": format(total, "f"), "cost_unknown_calls": unknown}
+
+
+async def list_runs(workspace: Path) -> list[Mapping[str, object]]:
+    """One row a run, newest first; a journal that cannot be read is listed with its problem."""
+    return [await _row(workspace, name) for name in run_ids(workspace)]
+
+
+async def _row(workspace: Path, name: str) -> dict[str, object]:
+    try:
+        async with Reader.open(workspace / CHECKPOINTS / name) as reader:
+            jobs = read(reader.meta.extra)
+            status = await reader.status()
+            ended = [sum((await reader.item_states(job.key, job.epochs)).values()) for job in jobs]
+            return {
+                "run_id": reader.meta.run_id,
+                "state": str(status.state),
+                "reason": status.reason,
+                "holder": status.holder,
+                "benchmarks": list(dict.fromkeys(job.benchmark for job in jobs)),
+                "providers": list(dict.fromkeys(job.provider for job in jobs)),
+                "planned": sum(job.n_selected for job in jobs),
+                "ended": sum(ended),
+                "created_at": f"{reader.meta.created_at:%Y-%m-%dT%H:%M:%SZ}",
+            }
+    except JournalError as error:
+        return {"run_id": name, "state": "unreadable", "reason": str(error)}

@@ -1,0 +1,276 @@
+"""Two sides, item by item: the test and the interval that fit the pairs (metrics.md 9).
+
+Example::
+
+    result = compare({"q1": 1, "q2": 0, "q3": 1}, {"q1": 1, "q2": 1, "q3": None})
+    result.n, result.excluded, result.test        # 2, 1, "mcnemar_exact"
+
+Two sides of a macro mean: the labels' paired differences weigh the same, whatever their sizes (metrics.md 8, 9).
+
+Example::
+
+    compare_macro([([1, 0], [0, 0], None), ([1, 1], [1, 0], None)]).delta        # 0.5
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import repeat
+from operator import gt, lt
+
+from bench.model import Interval
+from bench.stats.correlation import pearson
+from bench.stats.descriptive import DEGENERATE, are_binary, are_bounded
+from bench.stats.distributions import t_two_sided
+from bench.stats.intervals import around, interval_wilson
+from bench.stats.significance import SIGN_FLIP_LIMIT, PairedT, differences_of, flips_of, mcnemar, mde, t_of
+
+LARGEST_LOG = math.log(sys.float_info.max)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """a against b over the items scored on both sides; ``delta`` = a - b (times: ratio - 1)."""
+
+    n: int
+    excluded: int
+    """ids of a or b that do not pair"""
+    a: float | None = None
+    b: float | None = None
+    delta: float | None = None
+    se: float | None = None
+    interval: Interval | None = None
+    p: float | None = None
+    mid_p: float | None = None
+    test: str | None = None
+    smallest_p: float | None = None
+    """the least p that this test can give over so many pairs or clusters; None: no bound"""
+    wins: int = 0
+    losses: int = 0
+    ties: int = 0
+    mde: float | None = None
+    correlation: float | None = None
+    n_clusters: int | None = None
+    note: str = ""
+
+
+def compare(
+    a: Mapping[str, float | None],
+    b: Mapping[str, float | None],
+    *,
+    clusters: Mapping[str, Hashable] | None = None,
+    level: float = 0.95,
+    alpha: float = 0.05,
+    power: float = 0.8,
+    shares: bool = True,
+) -> Comparison:
+    """Pair by item id and test the difference a - b; ``shares`` as in ``compare_columns``."""
+    ids = sorted(i for i in a.keys() & b.keys() if a[i] is not None and b[i] is not None)
+    groups = None if clusters is None else [clusters[i] for i in ids]
+    excluded = len(a.keys() | b.keys()) - len(ids)
+    left, right = _column(a, ids), _column(b, ids)
+    return compare_columns(left, right, groups, excluded=excluded, level=level, alpha=alpha, power=power, shares=shares)
+
+
+def compare_columns(
+    left: Sequence[float],
+    right: Sequence[float],
+    groups: Sequence[Hashable] | None = None,
+    *,
+    excluded: int = 0,
+    level: float = 0.95,
+    alpha: float = 0.05,
+    power: float = 0.8,
+    shares: bool = True,
+) -> Comparison:
+    """As ``compare`` over values that are paired already; ``groups`` holds a cluster a pair.
+
+    ``shares`` False: money or time, which no 1 bounds, and of which 0 and 1 are amounts like others.
+    """
+    if not left:
+        return Comparison(n=0, excluded=excluded, note="no item is scored on both sides")
+    differences = differences_of(left, right)
+    base = _described(left, right, differences, excluded)
+    bounded = shares and are_bounded(left) and are_bounded(right)
+    wanted = _Wanted(level=level, alpha=alpha, power=power, bounded=bounded)
+    count = None if groups is None else len(set(groups))
+    if groups is None or count is None or count == len(left):
+        return _unclustered(base, left, right, differences, wanted)
+    if count == 1:
+        return replace(base, n_clusters=1, note="not testable: one cluster")
+    return _clustered(base, differences, groups, count, wanted)
+
+
+def compare_times(
+    a: Mapping[str, float | None],
+    b: Mapping[str, float | None],
+    *,
+    clusters: Mapping[str, Hashable] | None = None,
+    level: float = 0.95,
+    alpha: float = 0.05,
+    power: float = 0.8,
+) -> Comparison:
+    """As ``compare`` over log ratios of positive times; ``delta``, interval and mde are ratios minus 1."""
+    logs = compare(_logs(a), _logs(b), clusters=clusters, level=level, alpha=alpha, power=power, shares=False)
+    return as_ratio(logs)
+
+
+def as_ratio(logs: Comparison) -> Comparison:
+    """A comparison of logarithms said in ratios: a, b as geometric means; delta, interval, mde as ratio - 1."""
+    if logs.delta is None or logs.a is None or logs.b is None:
+        return logs
+    return replace(
+        logs,
+        a=math.exp(logs.a),
+        b=math.exp(logs.b),
+        delta=ratio(logs.delta),
+        interval=None if logs.interval is None else ratio_interval(logs.interval),
+        mde=None if logs.mde is None else ratio(logs.mde),
+        note=logs.note or "geometric means; delta is the ratio minus 1",
+    )
+
+
+def ratio(log: float) -> float | None:
+    """A ratio minus 1; None beyond what a double holds."""
+    return math.expm1(log) if log <= LARGEST_LOG else None
+
+
+def ratio_interval(logs: Interval) -> Interval | None:
+    """An interval of logarithms as one of ratios minus 1; None where it would be endless or of no width."""
+    low, high = ratio(logs.low), ratio(logs.high)
+    return None if low is None or high is None or low >= high else replace(logs, low=low, high=high)
+
+
+def _logs(times: Mapping[str, float | None]) -> dict[str, float | None]:
+    return {i: math.log(t) if t is not None and t > 0 else None for i, t in times.items()}
+
+
+def _column(side: Mapping[str, float | None], ids: Sequence[str]) -> list[float]:
+    return [float(value) for i in ids if (value := side[i]) is not None]
+
+
+def _described(left: Sequence[float], right: Sequence[float], differences: list[float], excluded: int) -> Comparison:
+    n = len(left)
+    return Comparison(
+        n=n,
+        excluded=excluded,
+        a=math.fsum(left) / n,
+        b=math.fsum(right) / n,
+        delta=math.fsum(differences) / n,
+        wins=sum(map(lt, repeat(0), differences)),
+        losses=sum(map(gt, repeat(0), differences)),
+        ties=differences.count(0),
+        correlation=pearson(left, right),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    """What the caller asked of interval and MDE, and whether both sides are shares."""
+
+    level: float
+    alpha: float
+    power: float
+    bounded: bool
+
+
+def _unclustered(
+    base: Comparison, left: Sequence[float], right: Sequence[float], differences: list[float], wanted: _Wanted
+) -> Comparison:
+    pairs = t_of(differences, level=wanted.level)
+    base = replace(
+        base,
+        se=pairs.se,
+        interval=_difference_interval(pairs, base.n, "t", wanted),
+        mde=mde(pairs.se, None, wanted.alpha, wanted.power),
+    )
+    if wanted.bounded and are_binary(left) and are_binary(right):
+        exact = mcnemar(base.wins, base.losses)
+        smallest = math.ldexp(1.0, 1 - base.n)
+        return replace(base, p=exact.p, mid_p=exact.mid_p, test="mcnemar_exact", smallest_p=smallest)
+    return replace(base, p=pairs.p, test=None if pairs.p is None else "paired_t")
+
+
+def _clustered(
+    base: Comparison, differences: list[float], groups: Sequence[Hashable], count: int, wanted: _Wanted
+) -> Comparison:
+    pairs = t_of(differences, groups, wanted.level)
+    base = replace(
+        base,
+        se=pairs.se,
+        n_clusters=count,
+        interval=_difference_interval(pairs, count, "cluster_t", wanted),
+        mde=mde(pairs.se, count - 1, wanted.alpha, wanted.power),
+    )
+    if count > SIGN_FLIP_LIMIT:
+        return replace(base, p=pairs.p, test="cluster_t")
+    flips = flips_of(differences, groups)
+    return replace(base, p=flips.p, test="cluster_sign_flip", smallest_p=flips.smallest_p)
+
+
+def _difference_interval(pairs: PairedT, count: int, method: str, wanted: _Wanted) -> Interval | None:
+    """The t interval; where the error is 0, of shares the difference -+ the Wilson bound of 0 in ``count``."""
+    if pairs.se is None or pairs.df is None or pairs.delta is None:
+        return None
+    if pairs.se >= DEGENERATE:
+        return around(pairs.delta, pairs.se, df=pairs.df, level=wanted.level, method=method)
+    nothing = interval_wilson(0, count, wanted.level) if wanted.bounded else None
+    if nothing is None:
+        return None
+    low, high = max(-1.0, pairs.delta - nothing.high), min(1.0, pairs.delta + nothing.high)
+    return Interval(low=low, high=high, level=wanted.level, method="wilson_degenerate")
+
+
+Pairs = tuple[Sequence[float], Sequence[float], Sequence[Hashable] | None]
+"""left, right, clusters of one label"""
+
+
+def compare_macro(
+    labels: Sequence[Pairs], *, excluded: int = 0, level: float = 0.95, alpha: float = 0.05, power: float = 0.8
+) -> Comparison:
+    """Compare the means of label means: SE = ``sqrt(sum(SE^2)) / labels``, t with C - 1 or n - 1.
+
+    A label without a standard error of its own (one pair, one cluster) leaves the whole untested.
+    """
+    filled = [pairs for pairs in labels if len(pairs[0])]
+    if not filled:
+        return Comparison(n=0, excluded=excluded, note="no item is scored on both sides")
+    parts = [compare_columns(left, right, groups, level=level) for left, right, groups in filled]
+    base = _added(parts, excluded)
+    clusters = {c for _, _, groups in filled if groups is not None for c in groups}
+    clustered = bool(clusters) and len(clusters) < base.n
+    count = len(clusters) if clustered else base.n
+    errors = [part.se for part in parts if part.se is not None]
+    if count < 2 or len(errors) < len(parts):
+        return replace(
+            base, n_clusters=count if clustered else None, note="not testable: a label of one item or cluster"
+        )
+    se = math.sqrt(math.fsum(e * e for e in errors)) / len(parts)
+    base = replace(base, se=se, n_clusters=count if clustered else None)
+    if se < DEGENERATE or base.delta is None:
+        return replace(base, note="not testable: no difference varies")
+    return replace(
+        base,
+        p=t_two_sided(base.delta / se, df=count - 1),
+        test="macro_t",
+        interval=around(base.delta, se, df=count - 1, level=level, method="macro_t"),
+        mde=mde(se, count - 1 if clustered else None, alpha, power),
+    )
+
+
+def _added(parts: Sequence[Comparison], excluded: int) -> Comparison:
+    means = [(part.a, part.b) for part in parts if part.a is not None and part.b is not None]
+    a, b = (math.fsum(side) / len(means) for side in zip(*means, strict=True))
+    return Comparison(
+        n=sum(part.n for part in parts),
+        excluded=excluded,
+        a=a,
+        b=b,
+        delta=a - b,
+        wins=sum(part.wins for part in parts),
+        losses=sum(part.losses for part in parts),
+        ties=sum(part.ties for part in parts),
+    )

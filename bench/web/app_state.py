@@ -1,0 +1,52 @@
+"""What every handler may know of the site that it is part of.
+
+Example::
+
+    site = request.app[SITE]
+    site.workspace, site.service is None       # explore: nothing can be started
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from bench.settings import Environment
+
+if TYPE_CHECKING:
+    from bench.web.cache import Kept
+    from bench.web.prometheus import Gauges
+    from bench.web.security import Secret
+    from bench.web.service import Service
+
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """One workspace behind one address."""
+
+    workspace: Path
+    environment: Environment
+    kept: Kept
+    gauges: Gauges
+    service: Service | None = None
+    """None = read-only"""
+    secret: Secret | None = None
+    """None = open to whoever reaches the loopback address"""
+    hosts: frozenset[str] = LOOPBACK
+    """names that a Host header may carry"""
+    any_address: bool = False
+    """bound to all addresses: a numeric Host is welcome, a strange name is not"""
+    run: str | None = None
+    """the run that ``explore --run`` opens first"""
+
+    @property
+    def read_only(self) -> bool:
+        return self.service is None
+
+
+SITE = web.AppKey("site", Site)

@@ -1,0 +1,170 @@
+"""Documents that take a while to make: kept until what they were made of changes, made anew in the background.
+
+Whoever asks waits a moment at most and then gets the last one that is known, or none yet, so that no page is slow
+however large a run is. Small things are done within that moment::
+
+    shown = await kept.of(("report", "r1"), stamp, make, patience_s=0.08)
+    shown.document, shown.fresh        # None and False while the first one is under way
+
+Work on large runs in a process of its own: a fold of 100,000 items would keep this interpreter from its pages.
+
+Example::
+
+    await apart(document_of, str(workspace), "r1")        # the same as: await document_of(str(workspace), "r1")
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+from anyio.abc import TaskGroup
+
+from bench.errors import BenchError, JournalError, UsageError
+from bench.events import log
+
+Json = dict[str, object]
+Stamp = tuple[tuple[int, int], ...]
+
+HURRY_S = 0.04
+"""how long a page waits for what is large"""
+PATIENT_S = 10.0
+"""and for what is small, which takes a few hundredths of a second on an idle machine"""
+SMALL_ITEMS = 3000
+ODD = (LookupError, TypeError, ValueError)
+"""what reading a file of another shape raises"""
+MOST = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What is known now."""
+
+    document: Json | None
+    fresh: bool
+    problem: BenchError | None = None
+
+
+@dataclass(slots=True)
+class Kept:
+    """The documents of one site; those that nobody asked for the longest make room."""
+
+    tasks: TaskGroup
+    _known: dict[Hashable, tuple[Stamp, Json | BenchError]] = field(default_factory=dict)
+    _busy: dict[Hashable, anyio.Event] = field(default_factory=dict)
+
+    async def of(self, key: Hashable, stamp: Stamp, make: Callable[[], Awaitable[Json]], *, patience_s: float) -> Shown:
+        """Give the document of ``key`` as it is at ``stamp``, or as it last was."""
+        with anyio.move_on_after(patience_s):
+            while self._current(key, stamp) is None:  # what is under way may be of an earlier stamp
+                if key not in self._busy:
+                    self._busy[key] = anyio.Event()
+                    self.tasks.start_soon(self._make, key, stamp, make)
+                await self._busy[key].wait()
+        _, found = self._known.get(key, (stamp, None))
+        return Shown(
+            document=found if isinstance(found, dict) else None,
+            fresh=self._current(key, stamp) is not None,
+            problem=found if isinstance(found, BenchError) else None,
+        )
+
+    def _current(self, key: Hashable, stamp: Stamp) -> Json | BenchError | None:
+        known = self._known.get(key)
+        if known is None or known[0] != stamp:
+            return None
+        self._known[key] = self._known.pop(key)
+        return known[1]
+
+    async def _make(self, key: Hashable, stamp: Stamp, make: Callable[[], Awaitable[Json]]) -> None:
+        found: Json | BenchError
+        try:
+            found = await make()
+        except BenchError as error:
+            found = error
+        except OSError as error:
+            found = JournalError(f"a file went away or cannot be read: {error.strerror}")
+        except ODD as error:  # one odd run must not end the site
+            log().error("document_not_made", key=str(key), error=repr(error))
+            found = JournalError(f"its files hold what this version cannot read ({type(error).__name__})")
+        self._known.pop(key, None)
+        self._known[key] = (stamp, found)
+        while len(self._known) > MOST:
+            self._known.pop(next(iter(self._known)))
+        self._busy.pop(key).set()
+
+
+def patience(items: int) -> float:
+    """How long to wait for something that looks at so many items."""
+    return PATIENT_S if items <= SMALL_ITEMS else HURRY_S
+
+
+def stamp_of(*paths: Path) -> Stamp:
+    """Changes whenever one of the files does."""
+    found = []
+    for path in paths:
+        stat = path.stat() if path.exists() else None
+        found.append((stat.st_mtime_ns, stat.st_size) if stat and stat.st_size else (0, 0))
+    return tuple(found)
+
+
+NICE = 5
+"""pages and runs go first"""
+
+Make = Callable[..., Awaitable[Json]]
+
+
+async def aside(make: Make, *arguments: object, items: int) -> Json:
+    """Make a document of so many items without holding up the pages: in a thread, or apart when there are many."""
+    if items > SMALL_ITEMS:
+        return await apart(make, *arguments)
+    return await anyio.to_thread.run_sync(partial(anyio.run, make, *arguments))
+
+
+async def apart(make: Make, *arguments: object) -> Json:
+    """Make a document in another process; the function is a module's own, its arguments are plain JSON.
+
+    Raises:
+        UsageError, JournalError: as the function did.
+    """
+    command = [sys.executable, "-m", "bench.web.cache", make.__module__, make.__qualname__, json.dumps(arguments)]
+    done = await anyio.run_process(command, stderr=subprocess.DEVNULL, check=False)
+    if done.returncode != 0:
+        raise JournalError("a document could not be made", hint="the same command of bench says why")
+    return read(json.loads(done.stdout))
+
+
+def read(said: Json) -> Json:
+    """The document that was told, or the error that was."""
+    if "document" in said:
+        document = said["document"]
+        assert isinstance(document, dict)
+        return document
+    kind = UsageError if said["usage"] else JournalError
+    raise kind(str(said["problem"]), hint=str(said["hint"]))
+
+
+def main(module: str, name: str, arguments: str) -> None:
+    """Print the document, or why there is none."""
+    os.nice(NICE)
+    sys.stdout.write(json.dumps(told(getattr(importlib.import_module(module), name), json.loads(arguments))))
+
+
+def told(make: Make, arguments: Sequence[object]) -> Json:
+    """The document, or why there is none, as the other process reads it."""
+    try:
+        return {"document": anyio.run(make, *arguments)}
+    except BenchError as error:
+        return {"problem": str(error), "hint": error.hint, "usage": isinstance(error, UsageError)}
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

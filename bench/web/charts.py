@@ -1,0 +1,363 @@
+"""Charts as positions: templates draw them as SVG, so they need no script and read well in grey and in the dark.
+
+Everything across is a percent of the width that there is, everything down is in pixels, so text keeps its size on any
+screen. What a chart shows stands in it as text too: names on the left, values on the right::
+
+    intervals([Measured(name="bm25", value=0.31, low=0.24, high=0.38)], title="accuracy").rows[0].dot      # 62.0
+
+A chart of rows on one scale: a name, something drawn, and its value as text.
+
+Example::
+
+    RowChart(title="accuracy", rows=(Row(name="bm25", value="0.310", dot=62.0),), ticks=scale.ticks)
+
+Values with their intervals, a row each, from zero: accuracy by provider, or by question type and provider.
+
+Example::
+
+    intervals([Measured(name="bm25", value=0.31, low=0.24, high=0.38, group="temporal")], title="accuracy")
+
+How long something took, a histogram a row over one axis in powers of ten, with the median as a line.
+
+Every row is as high as its fullest bin, so that shapes can be compared whatever the number of calls::
+
+    latencies([("bm25", {"histogram": [(100, 200, 7)], "p50": {"total": 140}, "n": 7})], title="search")
+
+How a run went: the share of a job's items that had ended, over the time since the run began, a row a job.
+
+A level stretch is time in which nothing ended: a pause, a slow provider, a limit::
+
+    pace([("bm25", 160, [(1.5, 40), (3.0, 160)])], title="Progress over time")
+
+Points of what is gained against what it takes, with the frontier of those that nothing beats on both.
+
+Example::
+
+    scatter([("bm25", 1.2, 0.31), ("oracle", 40.0, 0.36)], title="accuracy against latency", takes="ms")
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, cast
+
+from bench.web.formatting import Scale, Tick, anchored, duration, from_zero, over, plain, seconds
+
+__all__ = ["Measured", "Point", "Row", "RowChart", "Scatter", "frontier", "intervals", "latencies", "pace", "scatter"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """One bar of a histogram, in percents of its row."""
+
+    left: float
+    width: float
+    height: float
+    about: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One row; what is None or empty is not drawn."""
+
+    name: str
+    value: str = ""
+    about: str = ""
+    """everything in words, for pointers and readers"""
+    group: str = ""
+    """rows of one group follow one another under its name"""
+    dot: float | None = None
+    low: float | None = None
+    high: float | None = None
+    bars: tuple[Bar, ...] = ()
+    rule: float | None = None
+    """a line across the row, as a median"""
+    area: str = ""
+    """a path in percents of the row, from its lower left to its lower right corner"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowChart:
+    """What a template draws."""
+
+    title: str
+    rows: tuple[Row, ...]
+    ticks: tuple[Tick, ...]
+    height: int = 24
+    """of a row, in pixels"""
+    axis: str = ""
+    """what stands below the ticks"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """A value to show; without one there is no row."""
+
+    name: str
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    group: str = ""
+    n: int | None = None
+
+
+def intervals(measured: Sequence[Measured], *, title: str) -> RowChart | None:
+    """The chart; None where nothing has a value."""
+    known = [one for one in measured if one.value is not None]
+    if not known:
+        return None
+    scale = from_zero(max(max(one.value or 0, one.high or 0) for one in known))
+    return RowChart(title=title, rows=tuple(_row(one, scale) for one in known), ticks=scale.ticks)
+
+
+def _row(one: Measured, scale: Scale) -> Row:
+    value = one.value or 0.0
+    spread = "" if one.low is None or one.high is None else f" [{one.low:.3f}, {one.high:.3f}]"
+    count = "" if one.n is None else f", n = {one.n}"
+    return Row(
+        name=one.name,
+        group=one.group,
+        value=f"{value:.3f}",
+        about=f"{one.name}{f', {one.group}' if one.group else ''}: {value:.4f}{spread}{count}",
+        dot=scale.at(value),
+        low=None if one.low is None else scale.at(one.low),
+        high=None if one.high is None else scale.at(one.high),
+    )
+
+
+Bin = tuple[int, int, int]
+"""from, to (microseconds), how many"""
+GAP = 0.08
+MOST_TICKS = 5
+
+
+def latencies(spreads: Sequence[tuple[str, Mapping[str, object]]], *, title: str) -> RowChart | None:
+    """The chart; None where nothing was timed."""
+    rows = [(name, spread, _bins(spread)) for name, spread in spreads]
+    bins = [one for _, _, found in rows for one in found]
+    if not bins:
+        return None
+    scale = _decades(min(max(1, start) for start, _, _ in bins), max(end for _, end, _ in bins))
+    shown = tuple(_latency_row(name, spread, found, scale) for name, spread, found in rows if found)
+    return RowChart(title=title, rows=shown, ticks=scale.ticks, height=44)
+
+
+def _bins(spread: Mapping[str, object]) -> list[Bin]:
+    return [one for one in cast("Sequence[Bin]", spread.get("histogram") or ()) if one[2]]
+
+
+def _decades(least: int, largest: int) -> Scale:
+    """From bin to bin, with a tick at each power of ten, or fewer."""
+    low, high = float(least), float(max(largest, least * 10))
+    span = math.log10(high / low)
+    powers = range(math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9) + 1)
+    ticks = [(100 * math.log10(10.0**power / low) / span, duration(10.0**power)) for power in powers]
+    every = max(1, math.ceil(len(ticks) / MOST_TICKS))
+    return Scale(low=low, high=high, ticks=anchored(ticks[::every]), logarithmic=True)
+
+
+def _latency_row(name: str, spread: Mapping[str, object], bins: Sequence[Bin], scale: Scale) -> Row:
+    fullest = max(count for _, _, count in bins)
+    median = cast("Mapping[str, int]", spread["p50"])["latency"]
+    slow = cast("Mapping[str, int]", spread["p95"])["latency"]
+    return Row(
+        name=name,
+        value=duration(median),
+        about=f"{name}: half took {duration(median)} or less, 95 % {duration(slow)} or less, n = {spread['n']}",
+        bars=tuple(_bar(one, fullest, scale) for one in bins),
+        rule=scale.at(median),
+    )
+
+
+def _bar(one: Bin, fullest: int, scale: Scale) -> Bar:
+    start, end, count = one
+    left, right = scale.at(max(1, start)), scale.at(end)
+    return Bar(
+        left=left,
+        width=round((right - left) * (1 - GAP), 2),
+        height=round(100 * count / fullest, 1),
+        about=f"{duration(start)} to {duration(end)}: {count}",
+    )
+
+
+UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"), (0.001, "ms"))
+Steps = Sequence[tuple[float, int]]
+"""(seconds since the run began, items that had ended by then)"""
+
+
+def pace(jobs: Sequence[tuple[str, int, Steps]], *, title: str) -> RowChart | None:
+    """(name, items planned, steps) of each job; None where nothing ended."""
+    known = [(name, planned, steps) for name, planned, steps in jobs if steps and planned]
+    if not known:
+        return None
+    end = max(steps[-1][0] for _, _, steps in known)
+    scale = _clock(end)
+    rows = tuple(_pace_row(name, planned, steps, scale, end) for name, planned, steps in known)
+    return RowChart(title=title, rows=rows, ticks=scale.ticks, height=44, axis="time since the run began")
+
+
+def _clock(end_s: float) -> Scale:
+    """From zero, in the largest unit of which at least two have passed."""
+    size, unit = next((one for one in UNITS if end_s >= 2 * one[0]), UNITS[-1])
+    scale = from_zero(end_s / size)
+    texts = [(tick.at, f"{tick.text} {unit}" if tick.at else "0") for tick in scale.ticks]
+    return Scale(low=0.0, high=scale.high * size, ticks=anchored(texts))
+
+
+def _pace_row(name: str, planned: int, steps: Steps, scale: Scale, end: float) -> Row:
+    last, ended = steps[-1]
+    return Row(
+        name=name,
+        value=f"{100 * ended / planned:.0f} %",
+        about=f"{name}: {ended} of {planned} items after {seconds(last)}",
+        area=_area(planned, steps, scale, end),
+    )
+
+
+def _area(planned: int, steps: Steps, scale: Scale, end: float) -> str:
+    """A staircase: between two steps nothing is known to have ended."""
+    drawn = ["M0 100"]
+    for at, ended in steps:
+        drawn.append(f"H{scale.at(at):g}V{100 - 100 * ended / planned:.2f}")
+    return "".join([*drawn, f"H{scale.at(end):g}V100Z"])
+
+
+HEIGHT = 260
+ABOVE = 16
+"""pixels that stay free above the highest value"""
+LABEL_CHARS = 18
+CHAR = 7
+"""pixels of a character, at most"""
+NARROW = 270
+"""pixels of the plot on a small phone: labels that do not meet there meet nowhere"""
+LINE = 15
+SHIFTS = (0, LINE, -LINE, 2 * LINE, -2 * LINE, 3 * LINE, -3 * LINE, 4 * LINE, -4 * LINE)
+SIDES: tuple[Literal["start", "end"], ...] = ("start", "end")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One point: across in percent, down in pixels."""
+
+    label: str
+    about: str
+    x: float
+    y: float
+    best: bool
+    """nothing else takes no more and is no worse"""
+    side: Literal["start", "end"]
+    """where its label begins: right of the point, or ends: left of it"""
+    label_y: float
+    """above or below the point where something else is in the way"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scatter:
+    """What a template draws."""
+
+    title: str
+    takes: str
+    points: tuple[Point, ...]
+    ticks: tuple[Tick, ...]
+    rows: tuple[Tick, ...]
+    """the scale at the left; ``at`` in pixels"""
+    path: str
+    logarithmic: bool
+    height: int = HEIGHT
+
+
+def scatter(
+    points: Sequence[tuple[str, float | None, float | None]],
+    *,
+    title: str,
+    takes: str,
+    bounds: Collection[str] = (),
+) -> Scatter | None:
+    """(name, what it takes, how good); None with fewer than two points or where nothing takes anything.
+
+    ``bounds`` are names of points that are shown and never on the frontier.
+    """
+    known = [(name, x, y) for name, x, y in points if x is not None and y is not None]
+    if len(known) < 2 or not any(x for _, x, _ in known):
+        return None
+    across, up = over([x for _, x, _ in known]), from_zero(max(y for _, _, y in known))
+    best = frontier([(x, y) for name, x, y in known if name not in bounds])
+    drawn = [_point(one, across, up, best=one[0] not in bounds and one[1:] in best) for one in known]
+    rows = tuple(replace(tick, at=_down(tick.at)) for tick in up.ticks)
+    return Scatter(
+        title=title,
+        takes=takes,
+        points=_apart(drawn),
+        ticks=across.ticks,
+        rows=rows,
+        path=_steps(sorted((point.x, point.y) for point in drawn if point.best)),
+        logarithmic=across.logarithmic,
+    )
+
+
+def frontier(points: Sequence[tuple[float, float]]) -> set[tuple[float, float]]:
+    """The points for which no other takes no more and is no worse, and better in one of the two."""
+    return {(x, y) for x, y in points if not any(px <= x and py >= y and (px, py) != (x, y) for px, py in points)}
+
+
+def _point(one: tuple[str, float, float], across: Scale, up: Scale, *, best: bool) -> Point:
+    name, x, y = one
+    down = _down(up.at(y))
+    return Point(
+        label=name if len(name) <= LABEL_CHARS else f"{name[: LABEL_CHARS - 1]}…",
+        about=f"{name}: {y:.4f} at {plain(x)}",
+        x=across.at(x),
+        y=down,
+        best=best,
+        side="start",
+        label_y=down,
+    )
+
+
+def _down(percent: float) -> float:
+    return round(HEIGHT - percent / 100 * (HEIGHT - ABOVE), 1)
+
+
+def _apart(points: Sequence[Point]) -> tuple[Point, ...]:
+    """Give each label the nearest place where it lies on no other label and on no other point."""
+    placed: list[Point] = []
+    for point in sorted(points, key=lambda one: (one.y, one.x)):
+        taken = [_box(other) for other in placed] + [_dot(other) for other in points if other is not point]
+        places = [replace(point, side=side, label_y=round(point.y + shift, 1)) for shift in SHIFTS for side in SIDES]
+        inside = [one for one in places if _is_inside(_box(one))] or places
+        free = (one for one in inside if not any(_meet(_box(one), box) for box in taken))
+        placed.append(next(free, inside[-1]))
+    return tuple(placed)
+
+
+Box = tuple[float, float, float, float]
+"""left, right, top, bottom in pixels of a narrow plot"""
+
+
+def _box(point: Point) -> Box:
+    """Where a point's label lies."""
+    at, width = point.x / 100 * NARROW, len(point.label) * CHAR
+    left, right = (at + 8, at + 8 + width) if point.side == "start" else (at - 8 - width, at - 8)
+    return left, right, point.label_y - LINE / 2, point.label_y + LINE / 2
+
+
+def _dot(point: Point) -> Box:
+    at = point.x / 100 * NARROW
+    return at - 5, at + 5, point.y - 5, point.y + 5
+
+
+def _meet(one: Box, other: Box) -> bool:
+    return one[0] < other[1] and other[0] < one[1] and one[2] < other[3] and other[2] < one[3]
+
+
+def _is_inside(box: Box) -> bool:
+    return box[0] >= 0 and box[1] <= NARROW and box[2] >= 0 and box[3] <= HEIGHT
+
+
+def _steps(line: Sequence[tuple[float, float]]) -> str:
+    """A path along the frontier: what is reachable without taking more."""
+    if not line:
+        return ""
+    return f"M{line[0][0]:g} {line[0][1]:g}" + "".join(f"H{x:g}V{y:g}" for x, y in line[1:])

@@ -1,0 +1,196 @@
+"""The document of a comparison, as ``bench compare --json`` gives it, with the verdict in words beside each pair.
+
+Example::
+
+    await compare_document(site, ["r1:bm25", "r1:oracle"])
+
+The leaderboard's document: the views of ``bench leaderboard``, filtered, with what a page needs beside each row.
+
+Example::
+
+    await leaderboard_document(site, Asked(view="type", benchmark="demo"))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from bench.journal import Reader
+from bench.plan.job_record import read
+from bench.report.leaderboard import (
+    VIEWS,
+    Place,
+    Standing,
+    Table,
+    board_grids,
+    board_json,
+    load_board,
+    saying,
+    tables_of,
+)
+from bench.report.tables import Grid
+from bench.web.app_state import Site
+from bench.web.cache import Json, aside, patience
+from bench.web.errors import Refused
+from bench.web.run_documents import folder_of, journal_stamp, known, planned_items
+from bench.web.workspace_documents import Signed, receipts_by_job
+
+COMPARED_AT_MOST = 6
+
+
+async def compare_document(
+    site: Site, names: Sequence[str], *, metrics: Sequence[str] = (), benchmark: str | None = None, force: bool = False
+) -> Json:
+    """Compare jobs named ``RUN:PROVIDER[:MODEL]``.
+
+    Raises:
+        Refused: fewer than two jobs, or too many.
+        Busy: large runs are being compared; ask again.
+        UsageError: the jobs are not like for like; the text lists each difference.
+    """
+    if not 2 <= len(names) <= COMPARED_AT_MOST:
+        hint = f"name 2 to {COMPARED_AT_MOST} jobs as RUN:PROVIDER"
+        raise Refused(400, "usage", "a comparison needs at least two jobs", hint)
+    folders = [folder_of(site, run_id) for run_id in dict.fromkeys(name.partition(":")[0] for name in names)]
+    items = sum([await _items(folder) for folder in folders])
+    asked = (tuple(names), tuple(metrics), benchmark, force)
+    stamp = tuple(part for folder in folders for part in journal_stamp(folder))
+    make = partial(aside, comparison_of, str(site.workspace), *asked, items=items)
+    shown = await site.kept.of(("compare", *asked), stamp, make, patience_s=patience(items))
+    return known(shown, "the runs are being compared")
+
+
+async def _items(folder: Path) -> int:
+    async with Reader.open(folder) as reader:
+        return planned_items(read(reader.meta.extra))
+
+
+async def comparison_of(
+    workspace: str, names: Sequence[str], metrics: Sequence[str], benchmark: str | None, force: bool
+) -> Json:
+    """Compare these jobs now."""
+    from bench.report.compare import compare_sides
+    from bench.report.comparison import conclusion, other_load
+    from bench.report.comparison_data import Target, sides_of
+    from bench.report.comparison_text import comparison_json
+
+    groups = await sides_of(Path(workspace), [Target.parse(name) for name in names], benchmark=benchmark)
+    found = compare_sides(groups, metrics=metrics, force=force)
+    document = comparison_json(found)
+    pairs = document["comparisons"]
+    assert isinstance(pairs, list)
+    for shown, pair in zip(pairs, found.comparisons, strict=True):
+        shown |= {
+            "conclusion": list(conclusion(pair)),
+            "load": other_load(pair),
+            "moves_times": [check.name for check in pair.like_for_like.load],
+            "flips": {side: list(i) for side, i in pair.items.flips.items()},
+        }
+    return document
+
+
+MATRICES = ("overall", "provider")
+"""views whose rows hold a value a benchmark"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is shown; None = everything."""
+
+    view: str = "benchmark"
+    benchmark: str | None = None
+    provider_type: str | None = None
+    model: str | None = None
+    """an answering, judge or embedding model"""
+    question_type: str | None = None
+    """rank by this category instead of the headline"""
+
+
+async def leaderboard_document(site: Site, asked: Asked) -> Json:
+    """The newest complete valid job of each provider and models; only comparable rows share a table.
+
+    Raises:
+        Refused: a view that there is not.
+    """
+    if asked.view not in VIEWS:
+        raise Refused(400, "usage", f"there is no view {asked.view!r}", f"known: {', '.join(VIEWS)}")
+    board = await load_board(site.workspace)
+    shown = [place for place in board if _fits(place, asked)]
+    tables = tables_of(shown, asked.view)
+    document = board_json(asked.view, tables)
+    receipts = receipts_by_job(site, {place.job.run_id for place in shown})
+    listed = document["tables"]
+    assert isinstance(listed, list)
+    grids = board_grids(tables, asked.view) if asked.view in MATRICES else [None] * len(tables)
+    for one, table, grid in zip(listed, tables, grids, strict=bool(tables)):
+        one |= {"saying": list(saying(table)), "grid": _grid(grid)}
+        if grid is None:
+            one["rows"] = _ranked(one["rows"], table, receipts, asked)
+    return {"benchmarks": sorted({place.job.benchmark for place in board}), "filters": _filters(board), **document}
+
+
+def _fits(place: Place, asked: Asked) -> bool:
+    job = place.job
+    return (
+        asked.benchmark in (None, job.benchmark)
+        and asked.provider_type in (None, job.data.get("provider_type"))
+        and asked.model in (None, job.answering_model, job.judge_model, job.embedding_model)
+    )
+
+
+def _filters(board: Sequence[Place]) -> Json:
+    """What each filter can be."""
+    jobs = [place.job for place in board]
+    models = (name for job in jobs for name in (job.answering_model, job.judge_model, job.embedding_model))
+    return {
+        "views": list(VIEWS),
+        "provider_types": _known(str(job.data["provider_type"]) for job in jobs if job.data.get("provider_type")),
+        "models": _known(name for name in models if name),
+        "types": _known(label for place in board for label in place.by_type()),
+    }
+
+
+def _known(names: Iterable[str]) -> list[str]:
+    return sorted(set(names))
+
+
+def _ranked(rows: Sequence[Json], table: Table, receipts: Mapping[Signed, str], asked: Asked) -> list[Json]:
+    """Each row with its name, its cost as text and its receipt; by the question type where one is asked for."""
+    found = [
+        (_rank(standing, asked), _row(row, standing.first, receipts, asked))
+        for row, standing in zip(rows, table.standings, strict=True)
+    ]
+    return (
+        [row for _, row in sorted(found, key=lambda one: one[0])] if asked.question_type else [row for _, row in found]
+    )
+
+
+def _rank(standing: Standing, asked: Asked) -> tuple[bool, float]:
+    """Bounds come after everything that ranks."""
+    one = standing.first.by_type().get(asked.question_type or "")
+    if one is None or one.value is None:
+        return standing.first.bound, float("inf")
+    return standing.first.bound, one.value if standing.first.lower_is_better else -one.value
+
+
+def _row(row: Json, place: Place, receipts: Mapping[Signed, str], asked: Asked) -> Json:
+    job = place.job
+    return {
+        **row,
+        "name": job.answering_model or "none" if asked.view == "model" else _name(place),
+        "cost": place.cost,
+        "receipt": receipts.get((job.run_id, job.benchmark, job.provider, job.answering_model, job.judge_model)),
+    }
+
+
+def _name(place: Place) -> str:
+    return " ".join(filter(None, (place.name, place.job.embedding_model)))
+
+
+def _grid(grid: Grid | None) -> Json | None:
+    if grid is None:
+        return None
+    return {"head": list(grid.head), "rows": [list(row) for row in grid.rows], "right": list(grid.right)}

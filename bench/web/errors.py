@@ -1,0 +1,151 @@
+"""Errors as answers: JSON under ``/api``, a page elsewhere; every text redacted, no traceback ever.
+
+Example::
+
+    raise Refused(404, "not_found", "there is no such item", "see the list of items")
+
+Ids in paths: a run id is one safe segment; any item id becomes one.
+
+Example::
+
+    run_id("20261128-4f9c")                # itself; BadId for "..", "C:", "" and the like
+    item_of(slug_of("conv-26/q 1"))        # "conv-26/q 1"
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from http import HTTPStatus
+from urllib.parse import unquote
+
+from aiohttp import web
+
+from bench.config.value_rules import SEGMENT
+from bench.errors import BenchError, ConfigError, DiskFull, IdentityError, JournalError, Locked, UsageError
+from bench.events import redact
+
+PLAIN_ITEM = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,149}")
+ENCODED = "~"
+DRIVE = re.compile(r"^[A-Za-z]:")
+CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+class BadId(UsageError):
+    """An id in a path that is none."""
+
+    kind = "bad_id"
+    default_hint = "ids are letters, digits, dot, dash and underscore"
+
+
+def run_id(text: str) -> str:
+    """Give the id back, or raise BadId."""
+    if not SEGMENT.fullmatch(text):
+        raise BadId("this is no run id")
+    return text
+
+
+def slug_of(item: str) -> str:
+    """An item id as one segment of a path."""
+    if PLAIN_ITEM.fullmatch(item):
+        return item
+    return ENCODED + urlsafe_b64encode(item.encode("utf-8", "surrogatepass")).decode().rstrip("=")
+
+
+def item_of(slug: str) -> str:
+    """Undo ``slug_of``; an id that needed no encoding is taken as it is."""
+    if not slug.startswith(ENCODED):
+        return slug
+    text = slug.removeprefix(ENCODED)
+    try:
+        return urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode("utf-8", "surrogatepass")
+    except ValueError as error:
+        raise BadId("this is no item id") from error
+
+
+def check_path(raw: str) -> None:
+    """Refuse a path whose segments could mean another place, before anything is looked up.
+
+    Raises:
+        BadId: empty segments, dots, slashes in disguise, drive letters, control characters, double encoding.
+    """
+    path = raw.partition("?")[0]
+    if not path.startswith("/"):
+        raise BadId("the path is not one of this site")
+    if path == "/":
+        return
+    for segment in path[1:].split("/"):
+        text = unquote(segment, errors="replace")
+        hidden = "/" in text or "\\" in text or "%" in text or CONTROL.search(text)
+        if not text or text in (".", "..") or hidden or DRIVE.match(text):
+            raise BadId("the path holds a segment that is no id")
+
+
+API = "/api/"
+HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "2"}}
+CONFLICTS = (IdentityError, Locked)
+
+
+class Refused(BenchError):
+    """A request that is answered with a status of its own."""
+
+    kind = "refused"
+
+    def __init__(self, status: int, kind: str, message: str, hint: str) -> None:
+        super().__init__(message, hint=hint)
+        self.status = status
+        self.kind = kind  # type: ignore[misc]
+
+
+class NotFound(Refused):
+    """What was asked for is not here."""
+
+    def __init__(self, message: str, hint: str = "see the list of runs") -> None:
+        super().__init__(404, "not_found", message, hint)
+
+
+class Busy(Refused):
+    """What was asked for is being made in the background."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(503, "busy", message, "ask again in a few seconds")
+
+
+def status_of(error: BenchError) -> int:
+    """The HTTP status that fits an error."""
+    if isinstance(error, Refused):
+        return error.status
+    if isinstance(error, CONFLICTS):
+        return 409
+    if isinstance(error, DiskFull):
+        return 507
+    if isinstance(error, JournalError):
+        return 500
+    return 400 if isinstance(error, BadId | UsageError | ConfigError) or error.exit_code == 2 else 500
+
+
+def answer_to(request: web.Request, error: Exception) -> web.StreamResponse:
+    """Turn what a handler raised into an answer; what is a bug goes on to the server, which logs it."""
+    if isinstance(error, BenchError):
+        return _answer(request, status_of(error), error.kind, str(error), error.hint)
+    if isinstance(error, web.HTTPException) and error.status >= 400:
+        status = HTTPStatus(error.status)
+        hint = "the API is described at /api/v1/openapi.json"
+        found = _answer(request, error.status, status.name.lower(), status.phrase, hint)
+        if "Allow" in error.headers:
+            found.headers["Allow"] = error.headers["Allow"]
+        return found
+    raise error
+
+
+def _answer(request: web.Request, status: int, kind: str, message: str, hint: str) -> web.Response:
+    message, hint = redact(message), redact(hint)
+    headers = HEADERS.get(status, {})
+    if request.path.startswith(API):
+        body = json.dumps({"error": {"kind": kind, "message": message, "hint": hint}})
+        return web.Response(status=status, text=body, content_type="application/json", headers=headers)
+    from bench.web.rendering import page
+
+    shown = page(request, "error.html", status=status, kind=kind, message=message, hint=hint)
+    return web.Response(status=status, text=shown, content_type="text/html", headers=headers)

@@ -1,0 +1,149 @@
+"""Text for people: numbers and times as a page shows them.
+
+Example::
+
+    number(0.23125), share(0.5)   # "0.2313", "50 %"
+
+From values to percents of a width, and round numbers to write below it.
+
+Example::
+
+    scale = from_zero(0.38)
+    scale.at(0.2), scale.ticks[-1].text        # 50.0, "0.4"
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+NONE = "–"
+
+
+def number(value: object, digits: int = 4) -> str:
+    """A number with a fixed number of digits; integers as they are."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return NONE
+    if isinstance(value, int):
+        return f"{value:,}".replace(",", " ")
+    return f"{value:.{digits}f}" if abs(value) < 1000 else f"{value:,.0f}".replace(",", " ")
+
+
+def share(part: object) -> str:
+    """A share as a percent."""
+    return f"{part * 100:.0f} %" if isinstance(part, int | float) else NONE
+
+
+def usd(value: object) -> str:
+    """An amount of money, to a hundredth of a cent; what is unknown is no zero."""
+    return NONE if value is None else f"{float(str(value)):.4f}".rstrip("0").rstrip(".")
+
+
+def duration(value: object) -> str:
+    """Microseconds as a text with a fitting unit."""
+    if not isinstance(value, int | float):
+        return NONE
+    for limit, unit, size in ((999.5, "µs", 1), (999_500, "ms", 1_000), (120_000_000, "s", 1_000_000)):
+        if value < limit:  # three digits: what rounds to 1000 of a unit is one of the next
+            return f"{value / size:.3g} {unit}"
+    return f"{value / 60_000_000:.1f} min"
+
+
+def seconds(value: object) -> str:
+    """Seconds as a text with a fitting unit."""
+    return duration(value * 1_000_000) if isinstance(value, int | float) else NONE
+
+
+def instant(value: object) -> str:
+    """A UTC time to the second."""
+    if isinstance(value, datetime):
+        return f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return str(value) if value else NONE
+
+
+def age(value: object, now: datetime) -> str:
+    """How long ago an ISO time was."""
+    if not isinstance(value, str):
+        return NONE
+    past = now - datetime.fromisoformat(value)
+    for span, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if past.total_seconds() >= span:
+            return f"{past.total_seconds() / span:.0f} {unit}"
+    return "now"
+
+
+STEPS = (1, 2, 2.5, 3, 4, 5, 6, 8, 10)
+PARTS = 4
+WIDE = 50.0
+"""from this ratio of the largest to the least value on, a scale counts in powers of ten"""
+
+Text = Callable[[float], str]
+
+
+def plain(value: float) -> str:
+    """A number as a tick writes it."""
+    return f"{value:.4g}" if value < 9_999.5 else f"{value:,.0f}".replace(",", " ")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """A line of the grid with its text; ``anchor`` keeps the text inside the chart."""
+
+    at: float
+    text: str
+    anchor: Literal["start", "middle", "end"] = "middle"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """Maps ``low`` to 0 and ``high`` to 100."""
+
+    low: float
+    high: float
+    ticks: tuple[Tick, ...]
+    logarithmic: bool = False
+
+    def at(self, value: float) -> float:
+        """Where a value stands, in percent; values beyond an end stand at it."""
+        inside = min(max(value, self.low), self.high)
+        if self.logarithmic:
+            share = math.log(inside / self.low) / math.log(self.high / self.low)
+        else:
+            share = (inside - self.low) / (self.high - self.low)
+        return round(100 * share, 2)
+
+
+def from_zero(largest: float, text: Text = plain) -> Scale:
+    """A scale from zero to the next round number."""
+    top = nice_top(largest)
+    ticks = [(100 * part / PARTS, text(part * top / PARTS)) for part in range(PARTS + 1)]
+    return Scale(low=0.0, high=top, ticks=anchored(ticks))
+
+
+def over(values: Sequence[float], text: Text = plain) -> Scale:
+    """A scale that suits these values: from zero, or in powers of ten where they differ that much."""
+    least, largest = min(values), max(values)
+    if least <= 0 or largest / least < WIDE:
+        return from_zero(largest, text)
+    first, last = math.floor(math.log10(least)), math.ceil(math.log10(largest))
+    ticks = [(100 * (power - first) / (last - first), text(10.0**power)) for power in range(first, last + 1)]
+    return Scale(low=10.0**first, high=10.0**last, ticks=anchored(ticks), logarithmic=True)
+
+
+def anchored(ticks: Sequence[tuple[float, str]]) -> tuple[Tick, ...]:
+    """Ticks whose texts stay inside the chart at both ends."""
+    return tuple(
+        Tick(at=round(at, 2), text=text, anchor="start" if at < 4 else "end" if at > 96 else "middle")
+        for at, text in ticks
+    )
+
+
+def nice_top(value: float) -> float:
+    """The next round number at or above a value; 1 for what is nothing."""
+    if value <= 0 or not math.isfinite(value):
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(value))
+    return next(float(f"{step * power:.6g}") for step in STEPS if step * power >= value * 0.999999)

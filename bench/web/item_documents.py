@@ -1,0 +1,192 @@
+"""Documents of items: a page of the grid, and one item with everything that is known of it.
+
+Example::
+
+    grid = await grid_document(site, "r1", Wanted(state="error"), cursor="", limit=50)
+    item = await item_document(site, "r1", "q17")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+from bench.journal import Entry, Reader
+from bench.journal.pages import Cell, Wanted, cells_of, corpora_of, page_of, payloads_of, question_types
+from bench.metrics.failure_reason import loss_of
+from bench.metrics.latency import attempt_us
+from bench.model import Call, Phase
+from bench.plan.job_record import JobRecord, read
+from bench.report.export import HITS_PAYLOAD, ITEM_PAYLOAD, answer_facts, payload, verdict_row
+from bench.report.failures import facts_of, said_of
+from bench.web.app_state import Site
+from bench.web.cache import Json
+from bench.web.errors import NotFound, slug_of
+from bench.web.run_documents import folder_of
+
+
+def chosen(jobs: Sequence[JobRecord], *, benchmark: str | None, provider: str | None) -> list[JobRecord]:
+    """The jobs of one benchmark (default: the first job's) and, where named, one provider."""
+    named = benchmark or (jobs[0].benchmark if jobs else None)
+    return [job for job in jobs if job.benchmark == named and (provider is None or job.provider == provider)]
+
+
+async def grid_document(
+    site: Site,
+    run_id: str,
+    wanted: Wanted,
+    *,
+    cursor: str = "",
+    limit: int = 50,
+    benchmark: str | None = None,
+    provider: str | None = None,
+) -> Json:
+    """A page of items x jobs; ``provider`` says whose outcome the filters look at and leaves only its column."""
+    async with Reader.open(folder_of(site, run_id)) as reader:
+        jobs = read(reader.meta.extra)
+        shown = chosen(jobs, benchmark=benchmark, provider=provider)
+        if not shown:
+            raise NotFound("this run has no such job", "see the page of the run")
+        page = await page_of(reader, [job.key for job in shown], wanted, after=cursor, limit=limit)
+        columns = [await cells_of(reader, job.key, page.units) for job in shown]
+        questions = await _questions(reader, columns)
+        types = await question_types(reader)
+    rows = []
+    for unit in page.units:
+        cells = [column.get(unit) for column in columns]
+        first = next((cell for cell in cells if cell is not None), None)
+        rows.append(
+            {
+                "item_id": unit[1],
+                "slug": slug_of(unit[1]),
+                "corpus": unit[0],
+                "question_type": first.labels.get("question_type") if first else None,
+                "question": questions.get(unit),
+                "cells": [_cell(cell, job) for cell, job in zip(cells, shown, strict=True)],
+            }
+        )
+    return {
+        "run_id": run_id,
+        "benchmark": shown[0].benchmark,
+        "benchmarks": list(dict.fromkeys(job.benchmark for job in jobs)),
+        "providers": list(dict.fromkeys(job.provider for job in jobs)),
+        "question_types": types,
+        "jobs": [{"job": job.key, "provider": job.provider, "models": asdict(job.models)} for job in shown],
+        "items": rows,
+        "cursor": page.cursor,
+        "cut": page.cut,
+    }
+
+
+async def _questions(reader: Reader, columns: Sequence[Mapping[tuple[str, str], Cell]]) -> dict[tuple[str, str], str]:
+    entries = {unit: cell.entry for column in reversed(columns) for unit, cell in column.items()}
+    found = await payloads_of(reader, list(entries.values()), ITEM_PAYLOAD)
+    questions = {}
+    for unit, entry in entries.items():
+        about = found.get(entry)
+        if isinstance(about, Mapping):
+            questions[unit] = str(about.get("question") or "")
+    return questions
+
+
+def _cell(cell: Cell | None, job: JobRecord) -> Json | None:
+    if cell is None:
+        return None
+    headline = job.metrics[0].name if job.metrics else ""
+    return {"state": cell.state, "outcome": cell.outcome, "metric": headline, "value": cell.values.get(headline)}
+
+
+async def item_document(site: Site, run_id: str, item: str, *, provider: str | None = None) -> Json:
+    """Everything of one item: what was asked, what each provider returned, answers, verdicts, attempts, times, loss."""
+    async with Reader.open(folder_of(site, run_id)) as reader:
+        records = read(reader.meta.extra)
+        jobs = [job for job in records if provider is None or job.provider == provider]
+        corpora: list[str | None] = [*await corpora_of(reader, item)] or [None]  # none ended yet: whichever it is
+        sides = [await _side(reader, job, records, item, corpus) for job in jobs for corpus in corpora]
+    found = [side for side in sides if side is not None]
+    if not found:
+        raise NotFound("this run has no such item, or it has not begun", "see the list of items")
+    about = next((side["about"] for side in found if side["about"]), {})
+    return {
+        "run_id": run_id,
+        "item_id": item,
+        "slug": slug_of(item),
+        "about": about,
+        "sides": [{name: value for name, value in side.items() if name != "about"} for side in found],
+    }
+
+
+async def _side(
+    reader: Reader, job: JobRecord, jobs: Sequence[JobRecord], item: str, corpus: str | None
+) -> Json | None:
+    epochs = await reader.item(job.chain, item, corpus=corpus)
+    if not epochs:
+        return None
+    record = epochs[0]
+    search, answer = record.phases.get(Phase.SEARCH), record.phases.get(Phase.ANSWER)
+    scored = record.phases.get(Phase.EVALUATE)
+    said = await said_of(reader, job, jobs, item, corpus=record.corpus)
+    loss = loss_of(facts_of(record, said, gold_suspect=item in job.suspects))
+    attempts = await reader.attempts(job.chain, item, corpus=corpus)
+    return {
+        "about": await payload(reader, scored, ITEM_PAYLOAD),
+        "job": job.key,
+        "benchmark": job.benchmark,
+        "provider": job.provider,
+        "models": asdict(job.models),
+        "corpus": record.corpus,
+        "question_type": record.labels.get("question_type"),
+        "state": str(record.state) if record.state else "pending",
+        "outcome": record.outcome,
+        "message": record.message,
+        "loss": asdict(loss) if loss else None,
+        "evidence": list(_texts(scored.data.get("gold") if scored else None)),
+        "hits": await _hits(reader, search, scored),
+        "search": dict(search.data) if search else None,
+        "context": await payload(reader, answer, "prompt"),
+        "answer": answer.data.get("answer") if answer else None,
+        **answer_facts(answer),
+        "raw_answer": await payload(reader, answer, "raw"),
+        "reasoning": await payload(reader, answer, "reasoning"),
+        "answer_model": answer.measured.get("model") if answer else None,
+        "verdicts": [await verdict_row(reader, one) for one in record.verdicts],
+        "values": dict(record.values),
+        "latency": {str(phase): dict(entry.times_us) for phase, entry in record.phases.items()},
+        "epochs": len(epochs),
+        "attempts": [_attempt(entry) for entry in attempts],
+    }
+
+
+async def _hits(reader: Reader, search: Entry | None, scored: Entry | None) -> list[Json]:
+    """The hits in the provider's order; ``evidence`` = it stands for a turn or session that holds the answer."""
+    stored = await payload(reader, search, HITS_PAYLOAD) if search else None
+    kept, beyond = (search.data.get(name) if search else None for name in ("retrieved", "beyond"))
+    slots = [*kept, *(beyond if isinstance(beyond, list) else [])] if isinstance(kept, list) else []
+    gold = set(_texts(scored.data.get("gold") if scored else None))
+    found = []
+    for at, hit in enumerate(stored if isinstance(stored, list) else []):
+        ids = _texts(slots[at]) if at < len(slots) else None
+        known = None if ids is None else list(ids)
+        found.append({"rank": at + 1, **hit, "source_ids": known, "evidence": bool(gold & set(ids or ()))})
+    return found
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(str(one) for one in value) if isinstance(value, list | tuple) else ()
+
+
+def _attempt(entry: Entry) -> Json:
+    return {
+        "phase": str(entry.key.phase),
+        "epoch": entry.key.epoch,
+        "attempt": entry.attempt,
+        "outcome": entry.outcome,
+        "message": entry.message,
+        "started_at": entry.started_at.isoformat(timespec="milliseconds"),
+        "times_us": {**entry.times_us, "latency": attempt_us(entry.times_us)},
+        "calls": [_call(call) for call in entry.calls],
+    }
+
+
+def _call(call: Call) -> Json:
+    return {**asdict(call), "started_at": call.started_at.isoformat(timespec="milliseconds")}

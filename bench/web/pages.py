@@ -1,0 +1,259 @@
+"""The pages: the documents of the API as HTML, and forms that order what the API orders.
+
+Example::
+
+    GET /runs/r1/items?provider=bm25&state=error&q=vault&cursor=...
+
+Pages of runs: the list with its forms, one run, its items, one item.
+
+Example::
+
+    GET /?state=paused&sort=progress&q=locomo
+
+Pages over several runs: compare, leaderboard, receipts, configs.
+
+Example::
+
+    GET /compare?a=r1:bm25&b=r1:oracle
+
+The pages that hold nothing of the workspace: login, verification of a file, the icon.
+
+Example::
+
+    GET /login?token=...          # a cookie, and on to the runs
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import cast
+
+from aiohttp import web
+
+from bench.config.catalog import Catalog, builtin_root
+from bench.errors import UsageError
+from bench.web import api
+from bench.web.app_state import SITE
+from bench.web.cache import Json
+from bench.web.errors import Busy, NotFound, item_of
+from bench.web.errors import run_id as checked
+from bench.web.figures import board_charts, jobs_of, run_charts, shown_metric, type_chart
+from bench.web.item_documents import item_document
+from bench.web.rendering import html, page
+from bench.web.run_documents import run_document, runs_document, waiting_row
+from bench.web.security import form_of
+from bench.web.workspace_documents import config_document, configs_document, receipt_file, receipts_document
+
+SORTS: Mapping[str, Callable[[Json], object]] = {
+    "newest": lambda row: 0,
+    "name": lambda row: str(row["run_id"]),
+    "state": lambda row: str(row["state"]),
+    "progress": lambda row: -int(str(row.get("ended", 0))) / max(1, int(str(row.get("planned", 0)))),
+    "cost": lambda row: -float(str(row.get("cost_usd") or 0)),
+}
+
+
+async def runs(request: web.Request) -> web.Response:
+    site = request.app[SITE]
+    if site.run is not None and not request.query:
+        raise web.HTTPSeeOther(f"/runs/{site.run}?")
+    rows = cast("list[Json]", (await runs_document(site))["runs"])
+    names = _names(Catalog.load(site.workspace)) if not site.read_only else {}
+    return html(
+        request,
+        "runs.html",
+        runs=_chosen(rows, request.query),
+        states=sorted({str(row["state"]) for row in rows}),
+        names=names,
+        sorts=tuple(SORTS),
+    )
+
+
+def _chosen(rows: Sequence[Json], query: Mapping[str, str]) -> list[Json]:
+    """The rows that a query asks for, in its order."""
+    state, text = query.get("state", ""), query.get("q", "").casefold()
+    found = [row for row in rows if state in ("", row["state"]) and text in _searchable(row)]
+    order = SORTS.get(query.get("sort", ""), SORTS["newest"])
+    return sorted(found, key=order)  # type: ignore[arg-type]  # every order gives values of one kind
+
+
+def _searchable(row: Json) -> str:
+    parts = [row["run_id"], row.get("note"), *cast("list[str]", row.get("benchmarks") or [])]
+    return " ".join(str(part) for part in [*parts, *cast("list[str]", row.get("providers") or [])]).casefold()
+
+
+def _names(catalog: Catalog) -> dict[str, list[str]]:
+    """What the form offers: the demo first, then whatever the workspace knows."""
+    from bench.plan.provider import KEYLESS
+
+    providers = [*KEYLESS, *(entry.name for entry in catalog.providers() if not entry.shadowed)]
+    benchmarks = [entry.name for entry in catalog.benchmarks() if not entry.shadowed]
+    return {"benchmarks": sorted(benchmarks, key=lambda name: (name != "demo", name)), "providers": providers}
+
+
+async def start(request: web.Request) -> web.Response:
+    """The form of the list of runs."""
+    from bench.web.admission import admit
+
+    service = request.app[SITE].service
+    assert service is not None
+    form = await form_of(request)
+    flags: dict[str, object] = {
+        name: [str(value) for key, value in form.items() if key == name]
+        for name in ("benchmarks", "providers")
+        if form.get(name)
+    }
+    flags |= {name: str(form[name]) for name in ("limit", "run_id", "answering_model") if form.get(name)}
+    run_id = await service.start(admit(flags))
+    raise web.HTTPSeeOther(f"/runs/{run_id}?queued=1")
+
+
+async def order(request: web.Request) -> web.Response:
+    """Pause, resume or cancel, from a button."""
+    run_id, action = request.match_info["run_id"], request.match_info["action"]
+    if action == "resume":
+        await api.resume(request)
+    else:
+        await api.stop_run(request.app[SITE], run_id, action)
+    raise web.HTTPSeeOther(f"/runs/{run_id}" if action != "cancel" else "/")
+
+
+async def run(request: web.Request) -> web.Response:
+    site, run_id = request.app[SITE], request.match_info["run_id"]
+    waiting = waiting_row(site, run_id)
+    if waiting is not None:
+        return html(request, "queued.html", run=waiting)
+    document = await run_document(site, run_id)
+    jobs = jobs_of(document)
+    return html(request, "run.html", run=document, jobs=jobs, charts=run_charts(jobs))
+
+
+async def items(request: web.Request) -> web.Response:
+    document = await api.items_of(request)
+    template = "items_table.html" if request.headers.get("HX-Request") else "items.html"
+    return html(request, template, grid=document)
+
+
+async def item(request: web.Request) -> web.Response:
+    where = request.match_info
+    document = await item_document(
+        request.app[SITE], where["run_id"], item_of(where["item"]), provider=request.query.get("provider") or None
+    )
+    return html(request, "item.html", item=document)
+
+
+async def compare(request: web.Request) -> web.Response:
+    site, query = request.app[SITE], request.query
+    rows = cast("list[Json]", (await runs_document(site))["runs"])
+    known = [f"{row['run_id']}:{name}" for row in rows for name in cast("list[str]", row.get("providers") or [])]
+    found, refusal, busy = None, None, False
+    if any(query.get(name) for name in ("a", "b", "job")):
+        try:
+            found = await api.compared(request)
+        except Busy:
+            busy = True
+        except UsageError as error:
+            refusal = str(error)
+    return html(request, "compare.html", known=known, found=found, refusal=refusal, busy=busy)
+
+
+async def leaderboard(request: web.Request) -> web.Response:
+    document = await api.board_of(request)
+    kind = request.query.get("type", "")
+    tables = [_drawn(table, kind, str(document["view"])) for table in cast("list[Json]", document["tables"])]
+    return html(request, "leaderboard.html", board=document, tables=tables)
+
+
+def _drawn(table: Json, kind: str, view: str) -> Json:
+    """A table with what its rows show and its charts; a matrix is shown as it is."""
+    if table["grid"] is not None:
+        return table
+    rows = cast("list[Json]", table["rows"])
+    shown = [{"row": row, "measured": shown_metric(row, kind)} for row in rows]
+    charts = {"types": type_chart(rows)} if view == "type" else board_charts(rows, kind)
+    return {**table, "shown": shown, "charts": charts}
+
+
+async def receipts(request: web.Request) -> web.Response:
+    return html(request, "receipts.html", found=await receipts_document(request.app[SITE]))
+
+
+async def receipt(request: web.Request) -> web.Response:
+    """A receipt's own bytes."""
+    path = receipt_file(request.app[SITE], checked(request.match_info["run"]), checked(request.match_info["name"]))
+    return web.Response(body=path.read_bytes(), content_type="application/json")
+
+
+async def configs(request: web.Request) -> web.Response:
+    return html(request, "configs.html", found=await configs_document(request.app[SITE]))
+
+
+async def config(request: web.Request) -> web.Response:
+    where = request.match_info
+    document = await config_document(request.app[SITE], where["kind"], where["name"])
+    return html(request, "config.html", config=document)
+
+
+ICON = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><rect width="16" height="16" rx="3" fill="#2b4c7e"/>'
+    '<path d="M3 13V8h2v5zm4 0V3h2v10zm4 0V6h2v7z" fill="#fff"/></svg>'
+)
+SESSION_S = 30 * 86400
+META_POLICY = re.compile(r'http-equiv="Content-Security-Policy" content="([^"]*)"')
+
+
+async def login(request: web.Request) -> web.Response:
+    """Trade the token for a cookie, once; the address without it is shown afterwards."""
+    secret = request.app[SITE].secret
+    if secret is None:
+        raise web.HTTPSeeOther("/")
+    token = request.query.get("token", "")
+    if not secret.opens(token):
+        shown = page(request, "login.html", wrong=bool(token))
+        return web.Response(status=401 if token else 200, text=shown, content_type="text/html")
+    answer = web.HTTPSeeOther("/")
+    answer.set_cookie(secret.cookie_name, secret.cookie, max_age=SESSION_S, httponly=True, samesite="Strict", path="/")
+    raise answer
+
+
+async def icon(request: web.Request) -> web.Response:
+    return web.Response(text=ICON, content_type="image/svg+xml")
+
+
+async def verify(request: web.Request) -> web.Response:
+    """The page that checks receipts by itself, with the policy that it states."""
+    text = _verify_page()
+    if text is None:
+        raise NotFound("this installation has no verify.html", "bench verify does the same")
+    policy = META_POLICY.search(text)
+    headers = {"Content-Security-Policy": policy[1]} if policy else {}
+    return web.Response(text=text, content_type="text/html", headers=headers)
+
+
+@cache
+def _verify_page() -> str | None:
+    path = builtin_root() / "docs" / "verify.html"
+    return path.read_text(encoding="utf-8") if path.is_file() else None
+
+
+def routes() -> list[web.RouteDef]:
+    """Every page and form."""
+    return [
+        web.get("/", runs),
+        web.post("/runs", start),
+        web.get("/runs/{run_id}", run),
+        web.get("/runs/{run_id}/items", items),
+        web.get("/runs/{run_id}/items/{item}", item),
+        web.post("/runs/{run_id}/{action:pause|resume|cancel}", order),
+        web.get("/compare", compare),
+        web.get("/leaderboard", leaderboard),
+        web.get("/receipts", receipts),
+        web.get("/receipts/{run}/{name}", receipt),
+        web.get("/configs", configs),
+        web.get("/configs/{kind}/{name}", config),
+        web.get("/verify.html", verify),
+        web.get("/login", login),
+        web.get("/favicon.ico", icon),
+    ]

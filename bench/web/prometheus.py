@@ -1,0 +1,108 @@
+"""The service as Prometheus sees it: requests, runs by state, the queue, items and costs of live runs.
+
+Example::
+
+    gauges.seen("GET", "/runs/{run_id}", 200, 0.012)
+    await gauges.text(site)
+"""
+
+from __future__ import annotations
+
+from collections import Counter as Counts
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from bench.journal import Reader
+from bench.journal.paths import CHECKPOINTS
+from bench.web.cache import HURRY_S, Json
+from bench.web.run_documents import journal_stamp
+
+if TYPE_CHECKING:
+    from bench.engine import Progress
+    from bench.web.app_state import Site
+
+
+class Gauges:
+    """The metrics of one site, in a registry of their own."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.requests = Counter(
+            "bench_http_requests_total", "Requests answered", ("method", "route", "status"), registry=self.registry
+        )
+        self.seconds = Histogram("bench_http_request_seconds", "Time to answer", ("route",), registry=self.registry)
+        self.queued = Gauge("bench_runs_queued", "Runs that wait for their turn", registry=self.registry)
+        self.running = Gauge("bench_runs_running", "Runs under way in this service", registry=self.registry)
+        labels = ("run_id",)
+        self.planned = Gauge("bench_run_items_planned", "Items of a run under way", labels, registry=self.registry)
+        self.ended = Gauge("bench_run_items_ended", "Items that ended", labels, registry=self.registry)
+        self.in_flight = Gauge("bench_run_requests_in_flight", "Requests in flight", labels, registry=self.registry)
+        self.calls = Gauge("bench_run_calls", "Calls made so far", labels, registry=self.registry)
+        self.rows_waiting = Gauge(
+            "bench_run_journal_rows_waiting", "Journal rows that are not yet durable", labels, registry=self.registry
+        )
+        self.states = Gauge(
+            "bench_run_items", "Items that ended, by state", ("run_id", "state"), registry=self.registry
+        )
+        self.phases = Gauge(
+            "bench_run_phases",
+            "Phase rows by outcome: ok, or the kind of error",
+            ("run_id", "phase", "outcome"),
+            registry=self.registry,
+        )
+        self.limited = Gauge("bench_run_rate_limited", "Answers 429 so far", labels, registry=self.registry)
+        self.cost = Gauge("bench_run_cost_usd", "Known cost so far", labels, registry=self.registry)
+
+    def seen(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count one answered request."""
+        self.requests.labels(method, route, str(status)).inc()
+        self.seconds.labels(route).observe(seconds)
+
+    async def text(self, site: Site) -> bytes:
+        """Everything in the text format."""
+        service = site.service
+        self.queued.set(len(service.queue) if service else 0)
+        self.running.set(len(service.active) if service else 0)
+        for gauge in (self.planned, self.ended, self.in_flight, self.limited, self.cost, self.calls):
+            gauge.clear()
+        for gauge in (self.rows_waiting, self.states, self.phases):
+            gauge.clear()
+        live = dict(service.active) if service else {}
+        for name, one in live.items():
+            if one.progress is not None:
+                self._follow(name, one.progress)
+                await self._count(site, name)
+        return generate_latest(self.registry)
+
+    def _follow(self, name: str, progress: Progress) -> None:
+        """What the engine knows by heart."""
+        self.planned.labels(name).set(progress.planned)
+        self.ended.labels(name).set(progress.ended)
+        self.in_flight.labels(name).set(progress.in_flight)
+        self.limited.labels(name).set(progress.rate_limited)
+        self.cost.labels(name).set(float(progress.cost_usd))
+        self.calls.labels(name).set(progress.calls)
+        self.rows_waiting.labels(name).set(progress.rows_waiting)
+        states: Counts[str] = Counts()
+        for job in progress.jobs.values():
+            states.update({str(state): count for state, count in job.states.items()})
+        for state, count in states.items():
+            self.states.labels(name, state).set(count)
+
+    async def _count(self, site: Site, name: str) -> None:
+        """What only the journal knows: outcomes by kind, as they last were."""
+        folder = site.workspace / CHECKPOINTS / name
+        shown = await site.kept.of(
+            ("outcomes", name), journal_stamp(folder), partial(_outcomes, folder), patience_s=HURRY_S
+        )
+        for key, count in (shown.document or {}).items():
+            phase, _, outcome = key.partition(" ")
+            self.phases.labels(name, phase, outcome).set(float(str(count)))
+
+
+async def _outcomes(folder: Path) -> Json:
+    async with Reader.open(folder) as reader:
+        return {f"{phase} {outcome}": count for (phase, outcome), count in (await reader.counts()).items()}

@@ -1,0 +1,101 @@
+"""Templates: everything escaped, hostile characters visible, secrets redacted on the way out.
+
+Example::
+
+    html = page(request, "runs.html", runs=document["runs"])
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from datetime import UTC, datetime
+from functools import cache
+from typing import TYPE_CHECKING
+from urllib.parse import quote, urlencode
+
+from aiohttp import web
+from jinja2 import Environment, PackageLoader, Undefined
+from markupsafe import Markup
+
+from bench.events import redact
+from bench.version import __version__
+from bench.visible import visible
+from bench.web import formatting as text
+from bench.web.app_state import SITE
+from bench.web.errors import slug_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def html(request: web.Request, template: str, **values: object) -> web.Response:
+    """A page as an answer."""
+    return web.Response(text=page(request, template, **values), content_type="text/html", charset="utf-8")
+
+
+def page(request: web.Request, template: str, **values: object) -> str:
+    """Render a page; nothing in ``values`` can become markup."""
+    site = request.app[SITE]
+    return redact(
+        templates()
+        .get_template(template)
+        .render(
+            site=site,
+            csrf=site.secret.csrf if site.secret else "",
+            path=request.path,
+            query=defaultdict(str, request.query),
+            version=__version__,
+            now=datetime.now(UTC),
+            **values,
+        )
+    )
+
+
+@cache
+def templates() -> Environment:
+    """The template environment of the package."""
+    environment = Environment(
+        loader=PackageLoader("bench.web"),
+        autoescape=True,
+        undefined=Undefined,
+        finalize=_shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "number": text.number,
+        "share": text.share,
+        "usd": text.usd,
+        "duration": text.duration,
+        "seconds": text.seconds,
+        "instant": text.instant,
+        "age": text.age,
+        "slug": slug_of,
+        "segment": _segment,
+        "as_json": _as_json,
+    }
+    environment.globals["query_of"] = query_of
+    return environment
+
+
+def query_of(values: Mapping[str, object], **changed: object) -> str:
+    """A query string of the values that are not empty."""
+    both = {**values, **changed}
+    return urlencode({name: str(value) for name, value in both.items() if value not in (None, "")})
+
+
+def _segment(value: object) -> str:
+    return quote(str(value), safe="")
+
+
+def _as_json(value: object) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False, default=str)
+
+
+def _shown(value: object) -> object:
+    if value is None:
+        return text.NONE
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return visible(value)
+    return value

@@ -1,0 +1,378 @@
+"""Documents of runs: the list, and one run with its jobs; what the API hands out and the pages show.
+
+Example::
+
+    document = await run_document(site, "r1")
+    document["jobs"][0]["counts"], document["progress"]["ended"]
+
+The numbers of each run, as ``bench results --json`` gives them, with how time was spent beside each job.
+
+A finished run has its numbers in ``results/RUN/report.json``. Where they are missing or older than the journal they
+are folded again, aside::
+
+    shown = await report_of(site, "r1", items=160)
+    shown.document, shown.fresh        # None and False while the first fold is under way
+
+How a phase's time was spent, as percentiles and as a histogram of its latency: network and provider, as metrics say.
+
+``total`` is the whole attempt, with the waiting of our own queue and limiter.
+
+Example::
+
+    spread([{"total": 1200, "network": 300, "provider": 900}], count=1)["p50"]["latency"]      # 1200
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+from typing import cast
+
+from bench.errors import JournalError
+from bench.journal import Reader, RunState
+from bench.journal.pages import ends_of, sampled_times
+from bench.journal.paths import CHECKPOINTS, JOURNAL, run_ids
+from bench.journal.results_db import ResultsDb
+from bench.metrics.latency import attempt_us
+from bench.model import FAILED_STATES, Phase, State
+from bench.plan.job_record import JobRecord, read
+from bench.plan.model import gaps_of
+from bench.report import fold, results_json
+from bench.report.summary import FILE
+from bench.stats import percentile
+from bench.web.app_state import Site
+from bench.web.cache import Json, Shown, Stamp, aside, patience, stamp_of
+from bench.web.errors import Busy, NotFound
+from bench.web.errors import run_id as checked
+
+PARTS = ("latency", "total", "queue", "limiter", "network", "provider")
+EDGES = tuple(round(10 ** (step / 6)) for step in range(6, 55))
+"""microseconds, six bins of equal width a decade from 10 µs to 1000 s"""
+
+
+def spread(sample: Sequence[Mapping[str, int]], count: int) -> dict[str, object]:
+    """Percentiles of the latency and of each part, and a histogram of the latency; all in microseconds."""
+    whole = [{"latency": attempt_us(times) or 0, **times} for times in sample]
+    columns = {part: sorted(times.get(part, 0) for times in whole) for part in PARTS}
+    return {
+        "n": count,
+        "n_sampled": len(sample),
+        "p50": {part: percentile(column, 50) for part, column in columns.items()},
+        "p95": {part: percentile(column, 95) for part, column in columns.items()},
+        "histogram": histogram(columns["latency"]),
+    }
+
+
+def histogram(column: Sequence[int]) -> list[tuple[int, int, int]]:
+    """(from, to, how many) over the bins that hold something and those between them."""
+    counts = [0] * (len(EDGES) + 1)
+    for value in column:
+        counts[bisect_right(EDGES, value)] += 1
+    used = [at for at, count in enumerate(counts) if count]
+    edges = (0, *EDGES, EDGES[-1] * 10)
+    return [(edges[at], edges[at + 1], counts[at]) for at in range(used[0], used[-1] + 1)] if used else []
+
+
+async def report_of(site: Site, run_id: str, *, items: int) -> Shown:
+    """Give the numbers of a run of so many items as far as they are known now."""
+    make = partial(_made, site.workspace, run_id, items)
+    stamp = journal_stamp(site.workspace / CHECKPOINTS / run_id)
+    return await site.kept.of(("report", run_id), stamp, make, patience_s=patience(items))
+
+
+def journal_stamp(folder: Path) -> Stamp:
+    """Changes whenever the journal of a run does."""
+    return stamp_of(folder / JOURNAL, folder / f"{JOURNAL}-wal")
+
+
+async def _made(workspace: Path, run_id: str, items: int) -> Json:
+    """A stored report is read in no time, however large its run is."""
+    folded = 0 if _stored(workspace, run_id) is not None else items
+    return await aside(document_of, str(workspace), run_id, items=folded)
+
+
+async def document_of(place: str, run_id: str) -> Json:
+    """The document of ``bench results --json``, with times and ends beside each job."""
+    workspace = Path(place)
+    async with Reader.open(workspace / CHECKPOINTS / run_id) as reader:
+        records = read(reader.meta.extra)
+        stored = _stored(workspace, run_id)
+        document = _joined(stored, records) if stored is not None else None
+        if document is None:
+            document = results_json(await fold(reader))
+        jobs = document["jobs"]
+        assert isinstance(jobs, list)
+        for job, record in zip(jobs, records, strict=True):
+            job["times"] = await _times(reader, record)
+            job["ends"] = await ends_of(reader, record.key, record.epochs)
+    return document
+
+
+async def _times(reader: Reader, record: JobRecord) -> Json:
+    found: Json = {}
+    for phase, owner in zip((Phase.SEARCH, Phase.ANSWER, Phase.EVALUATE), record.owners, strict=True):
+        count, sample = await sampled_times(reader, owner, phase)
+        if sample:
+            found[str(phase)] = spread(sample, count)
+    return found
+
+
+def _stored(workspace: Path, run_id: str) -> Json | None:
+    """The published report; None when there is none that is as new as the journal."""
+    path = workspace / "results" / run_id / "report.json"
+    newest = max(at for at, _ in journal_stamp(workspace / CHECKPOINTS / run_id))
+    try:
+        if path.stat().st_mtime_ns < newest:
+            return None
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _joined(report: Json, records: tuple[JobRecord, ...]) -> Json | None:
+    """What must repeat and what was measured as one document; None for a file of another shape."""
+    try:
+        results, measured = _map(report["results"]), _map(report["measured"])
+        pairs = list(zip(results["jobs"], measured["jobs"], records, strict=True))  # type: ignore[call-overload]
+        return {
+            "run_id": measured["run_id"],
+            "status": measured["status"],
+            "partial": results["partial"],
+            "jobs": [_whole(fixed, timed, record) for fixed, timed, record in pairs],
+        }
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _whole(fixed: Mapping[str, object], timed: Mapping[str, object], record: JobRecord) -> Json:
+    both = {**_map(fixed["metrics"]), **_map(timed["metrics"])}
+    order = [metric.name for metric in record.metrics]
+    names = [name for name in order if name in both] + [name for name in both if name not in order]
+    rest = {name: timed[name] for name in ("usage", "isolation", "notes")}
+    rest["judge_calibration"] = timed.get("judge_calibration", [])
+    epochs = fixed["epochs"]  # a report that does not say it counts each repeat as an item
+    return {**fixed, "epochs": epochs, **rest, "metrics": {name: both[name] for name in names}}
+
+
+def _map(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}
+
+
+ENDED_STATES = frozenset(RunState) - {RunState.RUNNING}
+"""a run in one of these stays in it until its journal changes"""
+
+_rows: dict[Path, tuple[Stamp, Json]] = {}
+"""rows of the list by run folder, as long as the journal does not change"""
+
+
+def folder_of(site: Site, run_id: str) -> Path:
+    """The folder of a run of this workspace.
+
+    Raises:
+        BadId: this is no run id.
+        NotFound: there is no such run.
+    """
+    folder = site.workspace / CHECKPOINTS / checked(run_id)
+    if not (folder / JOURNAL).is_file():
+        raise NotFound(f"there is no run {run_id}")
+    return folder
+
+
+async def runs_document(site: Site) -> Json:
+    """Every run, newest journal first, with what the service means to do with it."""
+    waiting = site.service.standing() if site.service else {}
+    costs = await _costs(site)
+    runs = [await _row(site, site.workspace / CHECKPOINTS / name) for name in run_ids(site.workspace)]
+    known = {str(run["run_id"]) for run in runs}
+    queued = [_waiting(name, standing) for name, standing in waiting.items() if name not in known]
+    named = [(str(run["run_id"]), run) for run in runs]
+    return {
+        "runs": [*queued, *({**run, "service": waiting.get(name), "cost_usd": costs.get(name)} for name, run in named)]
+    }
+
+
+def waiting_row(site: Site, run_id: str) -> Json | None:
+    """A run that the service was asked for and that has no journal yet; None for every other."""
+    standing = site.service.standing().get(checked(run_id)) if site.service else None
+    if standing is None or (site.workspace / CHECKPOINTS / run_id / JOURNAL).is_file():
+        return None
+    return _waiting(run_id, standing)
+
+
+def _waiting(run_id: str, standing: str) -> Json:
+    state, _, problem = standing.partition(": ")
+    reason = problem or ("waits for its turn" if state == "queued" else "is being prepared")
+    counts = {"planned": 0, "ended": 0, "failed": 0}
+    return {"run_id": run_id, "state": state, "reason": reason, "service": standing, **counts}
+
+
+async def _costs(site: Site) -> dict[str, str | None]:
+    """What each run cost: of live ones as it is known now, of the others as their reports say."""
+    by_owner: dict[str, dict[str, str]] = {}
+    path = site.workspace / "results" / FILE
+    if path.is_file():
+        async with ResultsDb.open(path) as database:
+            for job in await database.runs():
+                by_owner.setdefault(job.run_id, {}).update(cast("Mapping[str, str]", job.data.get("costs", {})))
+    found = {name: format(sum(map(Decimal, one.values())), "f") if one else None for name, one in by_owner.items()}
+    return found | (site.service.costs() if site.service else {})
+
+
+async def _row(site: Site, folder: Path) -> Json:
+    stamp = journal_stamp(folder)
+    kept = _rows.get(folder)
+    if kept is not None and kept[0] == stamp and kept[1]["state"] in ENDED_STATES:
+        return kept[1]
+    try:
+        async with Reader.open(folder) as reader:
+            status = await reader.status()
+            jobs = read(reader.meta.extra)
+            created_at, note = reader.meta.created_at, reader.meta.extra.get("note")
+        progress, fresh = await progress_of(site, folder.name, jobs)
+    except (JournalError, OSError) as error:
+        return {"run_id": folder.name, "state": "unreadable", "reason": _reason(error), "planned": 0, "ended": 0}
+    row: Json = {
+        "run_id": folder.name,
+        "state": str(status.state),
+        "reason": status.reason,
+        "benchmarks": list(dict.fromkeys(job.benchmark for job in jobs)),
+        "providers": list(dict.fromkeys(job.provider for job in jobs)),
+        "created_at": created_at.isoformat(timespec="milliseconds"),
+        "note": note,
+        **{name: progress[name] for name in ("planned", "ended", "failed")},
+    }
+    if fresh:
+        _rows[folder] = (stamp, row)
+    return row
+
+
+def _reason(error: JournalError | OSError) -> str:
+    return error.message if isinstance(error, JournalError) else f"its files went away: {error.strerror}"
+
+
+async def progress_of(site: Site, run_id: str, jobs: tuple[JobRecord, ...]) -> tuple[Json, bool]:
+    """How many items of each job ended, and how; whether that is as new as the journal.
+
+    Raises:
+        JournalError: the journal cannot be read.
+    """
+    folder = site.workspace / CHECKPOINTS / run_id
+    shown = await site.kept.of(
+        ("progress", run_id),
+        journal_stamp(folder),
+        partial(_counted, folder, jobs),
+        patience_s=patience(planned_items(jobs)),
+    )
+    if shown.problem is not None:
+        raise shown.problem
+    return shown.document or _progress([(job, {}) for job in jobs]), shown.fresh
+
+
+def planned_items(jobs: Iterable[JobRecord]) -> int:
+    """How many items a run's jobs have together, each as often as it is repeated: so much there is to read."""
+    return sum(job.n_repeats for job in jobs)
+
+
+async def _counted(folder: Path, jobs: tuple[JobRecord, ...]) -> Json:
+    async with Reader.open(folder) as reader:
+        return _progress([(job, await reader.item_states(job.key, job.epochs)) for job in jobs])
+
+
+def _progress(counted: Iterable[tuple[JobRecord, Mapping[State, int]]]) -> Json:
+    rows = [
+        {
+            "job": job.key,
+            "benchmark": job.benchmark,
+            "provider": job.provider,
+            "planned": job.n_selected,
+            "ended": sum(states.values()),
+            "failed": sum(states.get(state, 0) for state in FAILED_STATES),
+            "counts": {str(state): count for state, count in sorted(states.items())},
+        }
+        for job, states in counted
+    ]
+    sums = {name: sum(int(str(row[name])) for row in rows) for name in ("planned", "ended", "failed")}
+    return {**sums, "jobs": rows}
+
+
+async def run_document(site: Site, run_id: str) -> Json:
+    """One run: state, progress, and each job with its digests; numbers where they are folded already."""
+    folder = folder_of(site, run_id)
+    async with Reader.open(folder) as reader:
+        status = await reader.status()
+        jobs = read(reader.meta.extra)
+        meta = reader.meta
+        events = [{"id": number, **event_json(event)} for number, event in await reader.events()]
+    progress, counted = await progress_of(site, run_id, jobs)
+    shown = await report_of(site, run_id, items=planned_items(jobs))
+    return {
+        "run_id": run_id,
+        "state": str(status.state),
+        "reason": status.reason,
+        "holder": status.holder,
+        "created_at": meta.created_at.isoformat(timespec="seconds"),
+        "plan_digest": meta.plan_digest,
+        "note": meta.extra.get("note"),
+        "labels": meta.extra.get("labels") or {},
+        "gaps": [list(gap) for gap in gaps_of(meta.ranges, meta.total)],
+        "service": site.service.standing().get(run_id) if site.service else None,
+        "progress": progress,
+        "progress_fresh": counted,
+        "records": [record_json(job) for job in jobs],
+        "results": shown.document,
+        "results_fresh": shown.fresh,
+        "results_problem": str(shown.problem) if shown.problem else None,
+        "events": events[-100:],
+    }
+
+
+def event_json(event: object) -> Json:
+    """An event of a journal without its bulk."""
+    return {name: str(getattr(event, name)) for name in ("kind", "scope", "message", "at")}
+
+
+def record_json(job: JobRecord) -> Json:
+    """What a job is, in digests."""
+    return {
+        "job": job.key,
+        "benchmark": job.benchmark,
+        "benchmark_version": job.benchmark_version,
+        "provider": job.provider,
+        "models": asdict(job.models),
+        "k": job.k,
+        "track": job.track,
+        "seed": job.seed,
+        "context_budget": job.context_budget,
+        "dataset_sha256": job.dataset.get("sha256"),
+        "license": job.dataset.get("license"),
+        "config_sha256": dict(job.config_sha256),
+        "prompts": dict(job.prompts),
+        "marks": list(job.marks),
+        "skipped": job.skipped,
+    }
+
+
+async def results_document(site: Site, run_id: str) -> Mapping[str, object]:
+    """The numbers of a run.
+
+    Raises:
+        Busy: they are being folded; ask again.
+    """
+    async with Reader.open(folder_of(site, run_id)) as reader:
+        jobs = read(reader.meta.extra)
+    return known(await report_of(site, run_id, items=planned_items(jobs)), "the numbers are being folded")
+
+
+def known(shown: Shown, what: str) -> Json:
+    """The document, or its problem, or that it takes a moment."""
+    if shown.problem is not None:
+        raise shown.problem
+    if shown.document is None:
+        raise Busy(what)
+    return shown.document
