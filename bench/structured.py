@@ -35,7 +35,7 @@ class RepeatedKey(ValueError):
     """An object holds one key twice, in whatever case."""
 
 
-class Schema(dict[str, object]):
+class ReplySchema(dict[str, object]):
     """A JSON Schema as it goes into a request, with its check: the part that verdicts use, compiled once.
 
     That is type, enum, const, minimum, maximum, properties, required, additionalProperties and items. Types are
@@ -49,13 +49,13 @@ class Schema(dict[str, object]):
         self.fits = _compiled(self)
 
     @classmethod
-    def of(cls, schema: Mapping[str, object]) -> Schema:
+    def of(cls, schema: Mapping[str, object]) -> ReplySchema:
         """Return a schema that somebody else wrote."""
-        return schema if isinstance(schema, Schema) else cls(schema)
+        return schema if isinstance(schema, ReplySchema) else cls(schema)
 
-    def deciding(self, *required: str) -> Schema:
+    def deciding(self, *required: str) -> ReplySchema:
         """Return the same schema in which these keys alone must be there."""
-        return Schema({**self, "required": list(required)})
+        return ReplySchema({**self, "required": list(required)})
 
     def read(self, text: str) -> dict[str, object] | None:
         """Return the one object that a text is, if it fits; one code fence around it is no harm."""

@@ -15,8 +15,8 @@ import anyio
 from figures import Figure, child, number
 from journal_scale import entries
 
-from bench.journal import Entry, Journal, RunMeta
-from bench.journal.commit import Store
+from bench.journal import Journal, JournaledPhase, RunMeta
+from bench.journal.commit import RowStore
 from bench.journal.file import create, open_writing
 
 ROUNDS = 3
@@ -66,12 +66,12 @@ def p7_group_commit(*, full: bool) -> list[Figure]:
     ]  # fmt: skip
 
 
-async def _grouped(items: Sequence[Sequence[Entry]]) -> float:
+async def _grouped(items: Sequence[Sequence[JournaledPhase]]) -> float:
     """100 workers that append and go on."""
     with tempfile.TemporaryDirectory(prefix="bench-perf-") as folder:
         async with Journal.create(Path(folder) / "run", _meta(), bound=10 * WORKERS) as journal:
 
-            async def write(item: Sequence[Entry]) -> None:
+            async def write(item: Sequence[JournaledPhase]) -> None:
                 await journal.room()
                 for entry in item:
                     journal.append(entry)
@@ -82,19 +82,19 @@ async def _grouped(items: Sequence[Sequence[Entry]]) -> float:
             return time.perf_counter() - started
 
 
-async def _one_by_one(items: Sequence[Sequence[Entry]]) -> float:
+async def _one_by_one(items: Sequence[Sequence[JournaledPhase]]) -> float:
     """The same workers and the same statements, a transaction for each phase."""
     with tempfile.TemporaryDirectory(prefix="bench-perf-") as folder:
         path = Path(folder) / "run" / "journal.sqlite"
         await create(path, _meta())
         async with open_writing(path) as connection:
-            store, one_transaction = Store(0), anyio.Lock()
+            store, one_transaction = RowStore(0), anyio.Lock()
 
-            def transact(raw: sqlite3.Connection, entry: Entry) -> None:
+            def transact(raw: sqlite3.Connection, entry: JournaledPhase) -> None:
                 store.write(raw, [entry])
                 raw.commit()
 
-            async def write(item: Sequence[Entry]) -> None:
+            async def write(item: Sequence[JournaledPhase]) -> None:
                 for entry in item:
                     # keeps true that a transaction holds the rows of one phase only
                     async with one_transaction:
@@ -105,7 +105,9 @@ async def _one_by_one(items: Sequence[Sequence[Entry]]) -> float:
             return time.perf_counter() - started
 
 
-async def _share_out(items: Sequence[Sequence[Entry]], write: Callable[[Sequence[Entry]], Awaitable[None]]) -> None:
+async def _share_out(
+    items: Sequence[Sequence[JournaledPhase]], write: Callable[[Sequence[JournaledPhase]], Awaitable[None]]
+) -> None:
     """Let the workers write the phases of one item after the other; a turn of the loop stands for each item's calls."""
     left = iter(items)
 

@@ -17,7 +17,7 @@ import anyio
 from pydantic import TypeAdapter
 from usage import peak_mb
 
-from bench.journal import Entry, Journal, Key, Reader, RunMeta
+from bench.journal import Journal, JournaledPhase, Key, Reader, RunMeta
 from bench.metrics import open_metrics
 from bench.model import Phase, State
 from bench.plan.job_record import EXTRA_KEY, JobRecord, MetricRecord, ModelNames
@@ -29,7 +29,7 @@ METRICS = ("accuracy", "mrr", "ndcg_at_10", "recall_at_10")
 TYPES = ("single", "multi", "temporal", "update", "preference")
 
 
-def entries(number: int) -> list[Entry]:
+def entries(number: int) -> list[JournaledPhase]:
     """The four phases of one item; ids are in no useful order, as hashed ids are not."""
     unit, corpus = f"q{number * 7919 % 1_000_003:07d}", f"c{number % 10:03d}"
     value = float(number % 3 == 0)
@@ -39,9 +39,9 @@ def entries(number: int) -> list[Entry]:
         "values": dict.fromkeys(METRICS, value),
     }
 
-    def entry(owner: str, phase: Phase, **more: object) -> Entry:
+    def entry(owner: str, phase: Phase, **more: object) -> JournaledPhase:
         key = Key(owner=owner, phase=phase, corpus=corpus, unit=unit)
-        return Entry(key=key, data={"n": number}, times_us={"total": number}, attempt=1, **more)  # type: ignore[arg-type]
+        return JournaledPhase(key=key, data={"n": number}, times_us={"total": number}, attempt=1, **more)  # type: ignore[arg-type]
 
     return [
         entry(LANE, Phase.SEARCH),

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from bench.journal import Entry, Event, Journal, Key, RunMeta, RunState
+from bench.journal import Event, Journal, JournaledPhase, Key, RunMeta, RunState
 from bench.metrics import open_metrics
 from bench.model import Phase, State
 from bench.plan.job_record import JobRecord, MetricRecord, ModelNames, dump
@@ -87,13 +87,13 @@ async def made(
     return folder
 
 
-def _entry(job: Job, item: str, epoch: int, value: float | None) -> Entry:
+def _entry(job: Job, item: str, epoch: int, value: float | None) -> JournaledPhase:
     failed = value is None
     state = State.ERROR if failed else State.CORRECT if value == 1 else State.INCORRECT
     unit = Key(owner=job.record.key, phase=Phase.EVALUATE, corpus=job.corpora.get(item, "c"), unit=item, epoch=epoch)
     labels = {"question_type": job.types[item]} if item in job.types else {}
     metric = job.record.metrics[0].name
-    return Entry(
+    return JournaledPhase(
         key=unit, attempt=1, outcome="timeout" if failed else "ok", state=state, labels=labels,
         message=job.messages.get(item, ""),
         values={} if failed else {metric: value, **{name: own[item] for name, own in job.more.items() if item in own}},

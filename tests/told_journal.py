@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from bench.journal import Entry, Journal, JournalRow, Key, RunMeta, RunState
+from bench.journal import Journal, JournaledPhase, JournalRow, Key, RunMeta, RunState
 from bench.model import Call, Phase, State, Usage, Verdict
 from bench.plan.job_record import JobRecord, dump
 
@@ -77,7 +77,7 @@ def call(role: Role, *, cost: str | None = None, tokens: int = 0, **more: object
     return replace(plain, **more)  # type: ignore[arg-type]
 
 
-def rows_of(record: JobRecord, one: Told) -> Iterator[Entry]:
+def rows_of(record: JobRecord, one: Told) -> Iterator[JournaledPhase]:
     """The rows that an engine leaves of an item."""
     chain = record.chain
 
@@ -88,7 +88,7 @@ def rows_of(record: JobRecord, one: Told) -> Iterator[Entry]:
     if one.outcome == "ok":
         retrieved = None if one.retrieved is None else [list(ids) for ids in one.retrieved]
         beyond = {"beyond": [list(ids) for ids in one.beyond]} if one.beyond else {}
-        yield Entry(
+        yield JournaledPhase(
             key=key(chain.lane, Phase.SEARCH),
             data={"retrieved": retrieved, "requested": 10, "returned": len(one.hits), "unmapped": 0, **beyond},
             payloads={"hits": [{"id": f"m{at}", "content": text, "score": 0.5} for at, text in enumerate(one.hits)]},
@@ -96,7 +96,7 @@ def rows_of(record: JobRecord, one: Told) -> Iterator[Entry]:
             calls=one.calls.get(Phase.SEARCH, ()),
         )
         if one.answer is not None:
-            yield Entry(
+            yield JournaledPhase(
                 key=key(chain.answering, Phase.ANSWER),
                 data={"answer": one.answer, "context_hits": one.context_hits, "prompt": "default"},
                 measured={"model": "acme/m1-2026"},
@@ -108,7 +108,7 @@ def rows_of(record: JobRecord, one: Told) -> Iterator[Entry]:
         return
     absent = {"not_ingested": list(one.not_ingested)} if one.not_ingested else {}
     corrected = {} if one.corrected is None else {"corrected": dict(one.corrected)}
-    yield Entry(
+    yield JournaledPhase(
         key=key(chain.job, Phase.EVALUATE),
         outcome=one.outcome,
         message=one.message,

@@ -77,7 +77,7 @@ def _verdict(report: DoctorReport) -> str:
 
 
 @dataclass(slots=True)
-class Steps:
+class DoctorSteps:
     """What the doctor is at, told on stderr as it begins and again while it takes long."""
 
     http: Http
@@ -116,7 +116,7 @@ async def _examined(name: str, embedding_model: str | None, keep: bool, timeout_
     config = load_named(catalog, name)
     rule = facts.embedding(config)
     async with Http(attempt_s=timeout_s, repeats_timeouts=False) as http:
-        steps = Steps(http)
+        steps = DoctorSteps(http)
 
         async def reader(model: str) -> Model:
             return open_model(model, http=http, environment=environment, role="provider", files=model_files(catalog))

@@ -15,7 +15,7 @@ from bench.cli.global_flags import current
 from bench.errors import UsageError
 
 if TYPE_CHECKING:
-    from bench.config.catalog import Catalog, Entry
+    from bench.config.catalog import Catalog, CatalogEntry
 
 KINDS = ("benchmarks", "providers", "metrics", "evaluators", "models", "runs")
 USAGE = f"bench list [{'|'.join(KINDS)}] [--tags T] [--json]"
@@ -141,7 +141,7 @@ def benchmarks(workspace: Path) -> Rows:
     ]
 
 
-def _problem(entry: Entry) -> str | None:
+def _problem(entry: CatalogEntry) -> str | None:
     """Why a file of the workspace cannot be read; the shipped ones can."""
     if entry.problem or entry.builtin:
         return entry.problem
@@ -155,7 +155,7 @@ def _problem(entry: Entry) -> str | None:
     return None
 
 
-def _data_state(entry: Entry, by_name: Mapping[str, Entry], roots: Sequence[Path]) -> str:
+def _data_state(entry: CatalogEntry, by_name: Mapping[str, CatalogEntry], roots: Sequence[Path]) -> str:
     """``ready`` when the data file is there, else ``needs download``; a glance, ``describe`` is exact."""
     text = entry.path.read_text(encoding="utf-8", errors="replace")
     places = [entry.path.parent, *roots]

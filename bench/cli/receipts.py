@@ -60,14 +60,14 @@ def sign(
         Sign what has ended so far, as kind partial: never publishable.
     """
     from bench.journal.paths import find_run, report_folder
-    from bench.receipt.sign import Request, sign_run
+    from bench.receipt.sign import SigningRequest, sign_run
     from bench.settings import Environment
 
     ring = keyring()
     signing_key = ring.signing_key("receipt", key)
     run = find_run(ring.workspace, run_id)
     name = run.name if run.is_dir() else run.parent.name
-    request = Request(
+    request = SigningRequest(
         output=output or report_folder(ring.workspace / "results", name) / "receipts",
         benchmark=benchmark,
         provider=provider,
@@ -123,11 +123,11 @@ def reproduce(
     from bench import events
     from bench.receipt.reproduce import Setting
     from bench.receipt.reproduce import reproduce as rerun
-    from bench.receipt.verify import Question
+    from bench.receipt.verify import VerificationRequest
 
     flags, ring = current.get(), keyring()
     events.configure(verbose=flags.verbose, quiet=flags.quiet, log_file=flags.log_file)
-    question = Question(trust=trust(trusted, pubkey or ()), items=existing(items))
+    question = VerificationRequest(trust=trust(trusted, pubkey or ()), items=existing(items))
     setting = Setting(
         workspace=ring.workspace, question=question, key=ring.signing_key("receipt", key) if sign else None
     )

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from bench.receipt.findings import Finding
     from bench.receipt.log_check import LogOutcome
     from bench.receipt.schema import Body, Receipt
-    from bench.receipt.schema_results import Score
-    from bench.receipt.verify import Outcome, Question, Verification
+    from bench.receipt.schema_results import ReceiptScore
+    from bench.receipt.verify import Verification, VerificationOutcome, VerificationRequest
 
 SIGNATURE = {
     "yes": "good: the holder of the key stated exactly these bytes",
@@ -63,12 +63,12 @@ def verify(
     export
         Write canonical.bin, sig.bin and pub.pem here and print the openssl command.
     """
-    from bench.receipt.verify import Question
+    from bench.receipt.verify import VerificationRequest
     from bench.receipt.verify import verify as verify_all
 
     if not receipts:
         raise UsageError("no receipt was named", hint="bench verify RECEIPT.json, or a folder of receipts")
-    question = Question(
+    question = VerificationRequest(
         trust=trust(trusted, pubkey or ()),
         items=existing(items),
         dataset=existing(dataset),
@@ -83,7 +83,7 @@ def verify(
     return found.verdict.exit_code
 
 
-def _export(found: Verification, question: Question, folder: Path) -> None:
+def _export(found: Verification, question: VerificationRequest, folder: Path) -> None:
     from bench.receipt.verify import export
 
     if len(found.outcomes) != 1:
@@ -106,7 +106,7 @@ def _show(found: Verification) -> None:
         show_log(checked)
 
 
-def show_outcome(outcome: Outcome) -> None:
+def show_outcome(outcome: VerificationOutcome) -> None:
     """The verdict, what it is about, what was found and, only below VALID, the scores."""
     from bench.receipt.foreign import scores_of, subject_of
 
@@ -190,7 +190,7 @@ def _scores(receipt: Receipt, *, recomputed: bool) -> Iterator[str]:
             yield f"    {name:{width}} = {_value(score)}"
 
 
-def _value(score: Score) -> str:
+def _value(score: ReceiptScore) -> str:
     if score.value is None:
         return f"none (n {score.n}, {score.definition})"
     interval = score.interval

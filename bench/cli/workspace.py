@@ -243,7 +243,7 @@ limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class WrittenConfig:
     """Where the new config lies, and what of it was guessed without a sign in the data."""
 
     path: Path
@@ -252,7 +252,9 @@ class Written:
     """what the data has and the new config does not read"""
 
 
-def write_new(kind: Literal["provider", "benchmark"], name: str, *, data: Path | None, workspace: Path) -> Written:
+def write_new(
+    kind: Literal["provider", "benchmark"], name: str, *, data: Path | None, workspace: Path
+) -> WrittenConfig:
     """Write the files.
 
     Raises:
@@ -281,7 +283,7 @@ def write_new(kind: Literal["provider", "benchmark"], name: str, *, data: Path |
     for path, text in files:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    return Written(path=files[0][0], guesses=guesses, unmapped=unmapped)
+    return WrittenConfig(path=files[0][0], guesses=guesses, unmapped=unmapped)
 
 
 def _variable(name: str) -> str:

@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar, Type
 
 import anyio
 
-from bench.cluster.messages import Order, Returned
+from bench.cluster.messages import Returned, ShardOrder
 from bench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ T = TypeVar("T")
 ErrandState = Literal["pending", "finished", "error", "cancelled"]
 
 
-class Errand(Protocol):
+class ShardTask(Protocol):
     """One order that is out."""
 
     @property
@@ -87,8 +87,8 @@ class Fleet(Protocol):
         ...
 
     def submit(
-        self, function: Callable[[Order], Returned], order: Order, /, *, name: str, near: Sequence[str]
-    ) -> Errand:
+        self, function: Callable[[ShardOrder], Returned], order: ShardOrder, /, *, name: str, near: Sequence[str]
+    ) -> ShardTask:
         """Hand an order out, if possible to one of the workers ``near``."""
         ...
 

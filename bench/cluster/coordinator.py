@@ -31,7 +31,7 @@ from pathlib import Path
 import anyio.to_thread
 
 from bench.cluster.backend import Cluster
-from bench.cluster.messages import Gathered, Order, Shard, Word
+from bench.cluster.messages import Gathered, Shard, ShardOrder, Word
 from bench.cluster.progress import Shelf
 from bench.cluster.round import Round, refuse_unfit, survivors, workers
 from bench.config.run import new_run_id
@@ -307,11 +307,11 @@ class ClusterRun:
         self.progress.took_back(shard.number)
         return True
 
-    def _order(self, shard: Shard) -> Order:
+    def _order(self, shard: Shard) -> ShardOrder:
         left_usd = None
         if (most := self.plan.request.max_cost) is not None:
             left_usd = max(most - float(self.progress.cost_usd), LEAST_USD)
-        return Order.of(
+        return ShardOrder.of(
             self.plan,
             shard,
             environment=self.environment,

@@ -47,7 +47,7 @@ STORES = "stores"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pack:
+class CompressedParts:
     """Both parts compressed with zstd."""
 
     journal: bytes
@@ -63,13 +63,15 @@ class Pack:
         (folder / JOURNAL).write_bytes(zstandard.decompress(self.journal))
 
 
-def pack(folder: Path, *, whole: bool) -> Pack:
+def pack(folder: Path, *, whole: bool) -> CompressedParts:
     """Pack a run folder that nobody writes to; of a ``whole`` shard only the journal is needed."""
     path = folder / JOURNAL
     wal = path.with_name(f"{path.name}-wal")
     if wal.exists() and wal.stat().st_size:
         raise JournalError("the journal is still open in another program", where=str(path), hint="close that program")
-    return Pack(journal=zstandard.compress(path.read_bytes()), stores=None if whole else _stores(folder / STORES))
+    return CompressedParts(
+        journal=zstandard.compress(path.read_bytes()), stores=None if whole else _stores(folder / STORES)
+    )
 
 
 def _stores(folder: Path) -> bytes | None:
@@ -259,7 +261,7 @@ class Shard:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class ShardOrder:
     """One shard to carry out."""
 
     shard: Shard
@@ -281,7 +283,7 @@ class Order:
     """of every rate limit"""
     token: str
     """names the stop event and the topic of this coordinator"""
-    pack: Pack | None = None
+    pack: CompressedParts | None = None
     """what an earlier worker left half done"""
     phases: int = 0
     """rows in its journal"""
@@ -296,7 +298,7 @@ class Order:
         share: float,
         left_usd: float | None,
         token: str,
-    ) -> Order:
+    ) -> ShardOrder:
         """Order one shard of a plan; ``left_usd`` = what of the run's budget is left."""
         request, run_id = plan.request, plan.request.run_id
         assert run_id is not None
@@ -344,7 +346,7 @@ class Refusal:
 class Returned:
     """What came of an order."""
 
-    pack: Pack | None
+    pack: CompressedParts | None
     """None when nothing was begun"""
     word: Word | None = None
     """the counters at the end"""

@@ -32,7 +32,7 @@ from typing import cast
 import anyio.to_thread
 import zstandard
 
-from bench.cluster.messages import Pack, Shard
+from bench.cluster.messages import CompressedParts, Shard
 from bench.cluster.worker import SCRATCH
 from bench.engine.run import SHARDS
 from bench.journal import Reader, RunMeta, RunState, merge
@@ -62,11 +62,11 @@ class Shelf:
         """Where a shard's journal lies."""
         return self.folder / f"{shard}.sqlite"
 
-    async def put(self, shard: Shard, pack: Pack) -> None:
+    async def put(self, shard: Shard, pack: CompressedParts) -> None:
         """Store what came back in place of what came earlier, durable when this returns."""
         await anyio.to_thread.run_sync(self._put, shard, pack)
 
-    def _put(self, shard: Shard, pack: Pack) -> None:
+    def _put(self, shard: Shard, pack: CompressedParts) -> None:
         stores = self._stores(shard)
         if pack.stores is None:
             stores.unlink(missing_ok=True)
@@ -85,7 +85,7 @@ class Shelf:
             os.fsync(file.fileno())
         _place(draft, path)
 
-    async def take(self, shard: Shard) -> tuple[Pack | None, int]:
+    async def take(self, shard: Shard) -> tuple[CompressedParts | None, int]:
         """A half-done shard for a worker to go on with, and how many rows its journal has."""
         path, stores = self.path(shard), self._stores(shard)
         if not path.exists():
@@ -93,7 +93,7 @@ class Shelf:
         async with Reader.open(path) as reader:
             phases = sum((await reader.counts()).values())
         journal = await anyio.to_thread.run_sync(lambda: zstandard.compress(path.read_bytes()))
-        return Pack(journal=journal, stores=stores.read_bytes() if stores.exists() else None), phases
+        return CompressedParts(journal=journal, stores=stores.read_bytes() if stores.exists() else None), phases
 
     async def is_done(self, shard: Shard, plan: Plan) -> bool:
         """The shard came to its end and nothing of it failed."""

@@ -24,8 +24,8 @@ from dataclasses import dataclass, field, replace
 
 import anyio
 
-from bench.cluster.backend import CONNECT_S, Errand, Fleet
-from bench.cluster.messages import Gathered, Order, Returned, Shard
+from bench.cluster.backend import CONNECT_S, Fleet, ShardTask
+from bench.cluster.messages import Gathered, Returned, Shard, ShardOrder
 from bench.cluster.progress import Shelf
 from bench.cluster.worker import about, another_version, forget, kept, refusal, run_shard
 from bench.engine import Stop
@@ -51,7 +51,7 @@ async def workers(cluster: Fleet) -> Mapping[str, int]:
     )
 
 
-async def refuse_unfit(cluster: Fleet, order: Order, *, within_s: float) -> None:
+async def refuse_unfit(cluster: Fleet, order: ShardOrder, *, within_s: float) -> None:
     """Ask every worker whether it could take part; opening a dataset may take a while.
 
     Raises:
@@ -69,7 +69,7 @@ async def refuse_unfit(cluster: Fleet, order: Order, *, within_s: float) -> None
             raise UsageError(f"worker {worker}: {found.message}", hint=found.hint)
 
 
-async def survivors(cluster: Fleet, order: Order) -> dict[str, list[str]]:
+async def survivors(cluster: Fleet, order: ShardOrder) -> dict[str, list[str]]:
     """Which workers still have a journal of which shard, by its run id."""
     found: dict[str, list[str]] = {}
     for worker, names in (await cluster.ask(kept, order, within_s=ANSWER_S)).items():
@@ -86,8 +86,8 @@ NO_WORKER_S = 30.0
 class Out:
     """A shard that is with a worker."""
 
-    order: Order
-    errand: Errand
+    order: ShardOrder
+    errand: ShardTask
     dropped: int = 0
     """workers that were taken from it because they said nothing"""
 
@@ -100,13 +100,13 @@ class Round:
     shelf: Shelf
     progress: Gathered
     stopping: Stopping
-    order: Callable[[Shard], Order]
+    order: Callable[[Shard], ShardOrder]
     slots: int
     silent_s: float
     """a worker that says nothing for so long is dropped; the second one of a shard ends the shard"""
     max_usd: float | None
     out: list[Out] = field(default_factory=list)
-    done: list[Order] = field(default_factory=list)
+    done: list[ShardOrder] = field(default_factory=list)
     """what a worker need not keep any longer"""
     problems: dict[int, str] = field(default_factory=dict)
     """by shard: why it did not come to its end"""
@@ -159,7 +159,7 @@ class Round:
         self.progress.took_back(shard.number)
         log().info("shard_taken_in", shard=shard.number, worker=worker, problem=self.problems.get(shard.number))
 
-    async def _store(self, order: Order, returned: Returned | None) -> None:
+    async def _store(self, order: ShardOrder, returned: Returned | None) -> None:
         number = order.shard.number
         if returned is None:
             self.problems[number] = "its journal was lost on its way; the worker still has it"

@@ -25,7 +25,7 @@ from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, w
 
 import bench.version
 from bench.cluster.backend import Post
-from bench.cluster.messages import Order, Refusal, Returned, Word, pack
+from bench.cluster.messages import Refusal, Returned, ShardOrder, Word, pack
 from bench.config.catalog import Catalog
 from bench.config.run import RunRequest
 from bench.engine import Outcome, Progress, Silent, Stop, execute
@@ -57,7 +57,7 @@ async def about() -> str:
     return bench.version.__version__
 
 
-async def refusal(order: Order) -> Refusal | None:
+async def refusal(order: ShardOrder) -> Refusal | None:
     """Say why an order could not be carried out here, None when it could."""
     try:
         await anyio.to_thread.run_sync(plan_of, order)
@@ -66,20 +66,20 @@ async def refusal(order: Order) -> Refusal | None:
     return None
 
 
-async def kept(order: Order) -> list[str]:
+async def kept(order: ShardOrder) -> list[str]:
     """The shards of a run of which this worker has a journal, by name."""
     found = (scratch_of(order) / CHECKPOINTS).glob(f"{order.run_id}.*-*/{JOURNAL}")
     return [path.parent.name.rpartition("-")[0] for path in found]
 
 
-async def forget(order: Order, names: list[str]) -> None:
+async def forget(order: ShardOrder, names: list[str]) -> None:
     """Delete what is stored with the coordinator."""
     for name in names:
         for path in scratch_of(order).glob(f"*/{name}-*"):
             shutil.rmtree(path, ignore_errors=True)
 
 
-def run_shard(order: Order) -> Returned:
+def run_shard(order: ShardOrder) -> Returned:
     """Carry an order out in this thread, or say why not."""
     post = Post.here(order.token)
     try:
@@ -96,7 +96,7 @@ def run_shard(order: Order) -> Returned:
 # --------------------------------------------------------------------------- the plan here
 
 
-def workspace_of(order: Order) -> Path:
+def workspace_of(order: ShardOrder) -> Path:
     """The folder that this worker works in."""
     own, theirs = os.environ.get(WORKSPACE), Path(order.workspace)
     if own:
@@ -104,12 +104,12 @@ def workspace_of(order: Order) -> Path:
     return theirs if theirs.is_dir() else Path.cwd()
 
 
-def scratch_of(order: Order) -> Path:
+def scratch_of(order: ShardOrder) -> Path:
     """Where shards work: a workspace in the workspace, whose runs nobody lists."""
     return workspace_of(order) / CHECKPOINTS / SCRATCH
 
 
-def plan_of(order: Order) -> tuple[Plan, Environment]:
+def plan_of(order: ShardOrder) -> tuple[Plan, Environment]:
     """Plan a shard from this worker's own configs, datasets and variables.
 
     Raises:
@@ -143,7 +143,7 @@ def another_version(here: str, wanted: str) -> UsageError:
 # --------------------------------------------------------------------------- at work
 
 
-async def _carry_out(order: Order, post: Post) -> Returned:
+async def _carry_out(order: ShardOrder, post: Post) -> Returned:
     """Run the shard as far as it comes, listening for the stop event all the while."""
     speaker = Speaker(order, post)
     async with anyio.create_task_group() as beside:
@@ -170,7 +170,7 @@ async def _carry_out(order: Order, post: Post) -> Returned:
     )
 
 
-async def _executed(order: Order, plan: Plan, environment: Environment, speaker: Speaker, folder: Path) -> Outcome:
+async def _executed(order: ShardOrder, plan: Plan, environment: Environment, speaker: Speaker, folder: Path) -> Outcome:
     """Run the engine; a journal whose last holder may still live is waited for, as long as that can be."""
     patiently = AsyncRetrying(
         retry=retry_if_exception_type(Locked), wait=wait_fixed(2), stop=stop_after_delay(LOCKED_S), reraise=True
@@ -195,7 +195,7 @@ async def _obey(post: Post, folder: Path) -> None:
 class Speaker(Silent):
     """Watches the engine of one shard and says each second how it stands."""
 
-    def __init__(self, order: Order, post: Post) -> None:
+    def __init__(self, order: ShardOrder, post: Post) -> None:
         self._order = order
         self._post = post
         self._attempt = uuid.uuid4().hex
@@ -218,7 +218,7 @@ class Speaker(Silent):
 # --------------------------------------------------------------------------- the journal on its way
 
 
-async def _begun(order: Order, base: Path) -> Path:
+async def _begun(order: ShardOrder, base: Path) -> Path:
     """The run folder in which the shard goes on: with the journal that got furthest, the one that survived here or the
     one that came along; else a new one, whose namespaces nobody has used."""
     kept = {folder: await _phases(folder) for folder in base.glob(f"{order.name}-*")}

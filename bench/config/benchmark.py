@@ -24,7 +24,7 @@ from pydantic import Field, PrivateAttr, field_validator
 from bench.canonical import digest
 from bench.config.benchmark_sections import (
     Abstention,
-    Context,
+    ContextSection,
     Data,
     Evaluation,
     EvidenceFields,
@@ -34,16 +34,16 @@ from bench.config.benchmark_sections import (
     QuestionDate,
     QuestionType,
     Runtime,
-    Schema,
+    SchemaSection,
     Search,
 )
 from bench.config.benchmark_terms import (
     UNIT_OF_MODE,
     Capability,
+    ConfigOrigin,
     DateFormat,
     FieldPath,
     Milliseconds,
-    Origin,
     Positive,
     Segment,
     Unit,
@@ -51,7 +51,16 @@ from bench.config.benchmark_terms import (
 )
 from bench.config.file import ConfigModel
 
-__all__ = ["BenchmarkConfig", "BenchmarkFile", "Context", "Deletion", "Flatten", "History", "MatchOptions", "Rendering"]
+__all__ = [
+    "BenchmarkConfig",
+    "BenchmarkFile",
+    "ContextSection",
+    "DeletionSection",
+    "HistorySection",
+    "ItemFlatten",
+    "MatchOptions",
+    "Rendering",
+]
 
 
 class BenchmarkFile(ConfigModel):
@@ -79,7 +88,7 @@ class BenchmarkFile(ConfigModel):
     """a benchmark whose keys hold where this file is silent"""
     data: Data
     """where the rows are"""
-    fields: Schema = Field(alias="schema")
+    fields: SchemaSection = Field(alias="schema")
     """the section ``schema``"""
     categories: Mapping[str, str] = Field(default_factory=dict)
     """id in the data -> name of the question type"""
@@ -131,7 +140,7 @@ class BenchmarkFile(ConfigModel):
         return {key: str(name) if isinstance(name, int | float) else name for key, name in value.items()}
 
 
-class Flatten(ConfigModel):
+class ItemFlatten(ConfigModel):
     """One item a child of a list in each row."""
 
     field: FieldPath
@@ -142,7 +151,7 @@ class Flatten(ConfigModel):
     """keys of the row that each child gets too"""
 
 
-class History(ConfigModel):
+class HistorySection(ConfigModel):
     """How much of each history is ingested; anything but ``full`` is never publishable."""
 
     mode: Literal["full", "lazy", "shared"] = "full"
@@ -151,7 +160,7 @@ class History(ConfigModel):
     """sessions of a shared history"""
 
 
-class Deletion(ConfigModel):
+class DeletionSection(ConfigModel):
     """The three steps of an add-delete-verify benchmark."""
 
     target: FieldPath
@@ -193,11 +202,11 @@ class BenchmarkConfig(BenchmarkFile):
     """turns are read by the usual names instead of an itemSchema"""
     memory_metadata: tuple[str, ...] = ()
     """row fields that go to ``Memory.metadata``"""
-    flatten: Flatten | None = None
+    flatten: ItemFlatten | None = None
     """one item a child of a list in each row"""
-    history: History = History()
+    history: HistorySection = HistorySection()
     """how much of each history is ingested"""
-    deletion: Deletion | None = None
+    deletion: DeletionSection | None = None
     """the steps of an add-delete-verify benchmark"""
     rendering: Rendering = Rendering()
     """how sessions and turns become text"""
@@ -206,11 +215,11 @@ class BenchmarkConfig(BenchmarkFile):
     type_instructions: Mapping[str, str] = Field(default_factory=dict)
     """question type -> instruction for the judge; ``_default`` for the rest"""
 
-    _origin: Origin | None = PrivateAttr(default=None)
+    _origin: ConfigOrigin | None = PrivateAttr(default=None)
     _notes: tuple[str, ...] = PrivateAttr(default=())
 
     @property
-    def origin(self) -> Origin | None:
+    def origin(self) -> ConfigOrigin | None:
         """The files behind it; None for a config that came back from a journal."""
         return self._origin
 

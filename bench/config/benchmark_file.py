@@ -22,7 +22,7 @@ from pathlib import Path, PurePath
 
 from bench.config.benchmark import BenchmarkConfig, BenchmarkFile
 from bench.config.benchmark_manifest import PLACES, LlmAsJudge, Manifest
-from bench.config.benchmark_terms import Origin
+from bench.config.benchmark_terms import ConfigOrigin
 from bench.config.file import Source, did_you_mean, in_file_order, load
 from bench.config.jsontext import TreePath
 from bench.config.template import Template
@@ -256,7 +256,7 @@ MAX_EXTENDS = 10
 
 def read_benchmark(path: Path, *, find: Find, workspace: Path | None = None) -> BenchmarkConfig:
     """Read one benchmark file of either dialect; ConfigError with every finding of the file."""
-    origin = Origin(sources=_chain(path, find))
+    origin = ConfigOrigin(sources=_chain(path, find))
     is_manifest = _is_manifest(origin.sources[0])
     if any(_is_manifest(source) != is_manifest for source in origin.sources):
         raise ConfigError(
@@ -291,7 +291,7 @@ def _chain(path: Path, find: Find) -> tuple[Source, ...]:
     return tuple(sources)
 
 
-def _merged(origin: Origin) -> Source:
+def _merged(origin: ConfigOrigin) -> Source:
     """One source with the merged tree, whose places are those of the nearest file."""
     if len(origin.sources) == 1:
         return origin.sources[0]
@@ -308,9 +308,9 @@ class _Merged(Source):
     """A source of several files: a place is asked of the file that has the key."""
 
     __slots__ = ("origin",)
-    origin: Origin
+    origin: ConfigOrigin
 
-    def __init__(self, *, path: Path, tree: Mapping[str, object], places: object, origin: Origin) -> None:
+    def __init__(self, *, path: Path, tree: Mapping[str, object], places: object, origin: ConfigOrigin) -> None:
         super().__init__(path=path, tree=tree)
         object.__setattr__(self, "origin", origin)
 
@@ -318,7 +318,7 @@ class _Merged(Source):
         return self.origin.place(path)
 
 
-def _from_yaml(origin: Origin, workspace: Path | None) -> tuple[BenchmarkConfig, list[ConfigError]]:
+def _from_yaml(origin: ConfigOrigin, workspace: Path | None) -> tuple[BenchmarkConfig, list[ConfigError]]:
     """The config, and the prompt files that are not there; their ``@file`` stands as it is written."""
     file = load(_merged(origin), BenchmarkFile)
     values = file.model_dump(by_alias=True)
@@ -329,7 +329,7 @@ def _from_yaml(origin: Origin, workspace: Path | None) -> tuple[BenchmarkConfig,
     return config, problems
 
 
-def _home_of_data(values: dict[str, object], origin: Origin) -> None:
+def _home_of_data(values: dict[str, object], origin: ConfigOrigin) -> None:
     """The cache place carries the name of the config that says what to fetch, so children share the file."""
     data = values["data"]
     assert isinstance(data, dict)
@@ -352,7 +352,7 @@ _PROMPTS: tuple[TreePath, ...] = (
 )
 
 
-def _insert_prompts(evaluation: object, origin: Origin, workspace: Path | None) -> list[ConfigError]:
+def _insert_prompts(evaluation: object, origin: ConfigOrigin, workspace: Path | None) -> list[ConfigError]:
     """Replace each ``@file`` by the file's text."""
     problems: list[ConfigError] = []
     for section, key in _PROMPTS:
@@ -369,7 +369,7 @@ def _insert_prompts(evaluation: object, origin: Origin, workspace: Path | None) 
     return problems
 
 
-def _file_text(name: str, path: TreePath, origin: Origin, workspace: Path | None) -> str:
+def _file_text(name: str, path: TreePath, origin: ConfigOrigin, workspace: Path | None) -> str:
     folders = [origin.folder_of(path), *([workspace] if workspace else [])]
     found = next((folder / name for folder in folders if (folder / name).is_file()), None)
     if found is None:
@@ -383,7 +383,7 @@ def _file_text(name: str, path: TreePath, origin: Origin, workspace: Path | None
         ) from error
 
 
-def _from_manifest(origin: Origin) -> tuple[BenchmarkConfig, list[ConfigError]]:
+def _from_manifest(origin: ConfigOrigin) -> tuple[BenchmarkConfig, list[ConfigError]]:
     manifest = load(_merged(origin), Manifest)
     problems: list[ConfigError] = []
     try:
@@ -391,11 +391,11 @@ def _from_manifest(origin: Origin) -> tuple[BenchmarkConfig, list[ConfigError]]:
     except ConfigError as error:
         instructions, problems = {}, [error]
     config = BenchmarkConfig.model_validate(manifest.as_benchmark(instructions))
-    config._origin = Origin(sources=origin.sources, aliases=PLACES)
+    config._origin = ConfigOrigin(sources=origin.sources, aliases=PLACES)
     return config, problems
 
 
-def _instructions(manifest: Manifest, origin: Origin) -> dict[str, str]:
+def _instructions(manifest: Manifest, origin: ConfigOrigin) -> dict[str, str]:
     """Read the type_instructions_file beside the manifest: a map of type to instruction."""
     if not isinstance(manifest.evaluation, LlmAsJudge) or manifest.evaluation.type_instructions_file is None:
         return {}

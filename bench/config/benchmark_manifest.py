@@ -16,7 +16,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from bench.config.benchmark import Flatten
+from bench.config.benchmark import ItemFlatten
 from bench.config.benchmark_sections import Abstention, QuestionDate
 from bench.config.benchmark_terms import (
     Capability,
@@ -127,7 +127,7 @@ class AddDeleteVerify(_Ingestion):
         return {"field": self.add_content_field, "type": "string"}
 
 
-class Query(ManifestPart):
+class ManifestQuery(ManifestPart):
     question_field: FieldPath
     """path of the question"""
     expected_answer_field: FieldPath | None = None
@@ -197,7 +197,7 @@ class Manifest(ManifestPart):
     """of data_file; another file is refused"""
     ingestion: Annotated[Simple | SessionBased | AddDeleteVerify, Field(discriminator="strategy")]
     """what is stored, and where the gold stands"""
-    query: Query
+    query: ManifestQuery
     """what is asked"""
     evaluation: Annotated[ExactMatch | LlmAsJudge | DeletionCheck, Field(discriminator="protocol")]
     """how an answer is judged"""
@@ -205,7 +205,7 @@ class Manifest(ManifestPart):
     """names or aliases of bench list metrics"""
     required_capabilities: tuple[Capability, ...]
     """what a provider must offer; one that lacks it is skipped"""
-    flatten: Flatten | None = None
+    flatten: ItemFlatten | None = None
     """one item a child of a list in each row, in place of one a row"""
     id_field: FieldPath | None = None
     """path of the item's id; without it the first of id, question_id, sample_id, case_id that row 1 has"""

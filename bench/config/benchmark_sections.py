@@ -73,7 +73,7 @@ class ItemSchema(ConfigModel):
     """JSON path of a turn's own date"""
 
 
-class Context(ConfigModel):
+class ContextSection(ConfigModel):
     """The history of a row."""
 
     field: FieldPath
@@ -120,7 +120,7 @@ class Questions(ConfigModel):
     """of the choices, or a list of paths, one for each choice"""
 
 
-class Schema(ConfigModel):
+class SchemaSection(ConfigModel):
     """Where the parts of a row stand."""
 
     item_id: FieldPath
@@ -135,7 +135,7 @@ class Schema(ConfigModel):
     """path of the rubric's points, or a list of paths"""
     choice_answer: FieldPath | None = None
     """path of the right choice"""
-    context: Context
+    context: ContextSection
     """where the history is"""
     questions: Questions | None = None
     """where nested questions are; they share the row's corpus"""
@@ -259,7 +259,7 @@ class AnswerPrompt(ConfigModel):
     """metadata names that the prompt may use"""
 
 
-class JudgePrompts(ConfigModel):
+class JudgePromptFiles(ConfigModel):
     source: Literal["custom", "paper"] = "custom"
     """custom, or paper: the prompts of the benchmark's paper"""
     paper_reference: str | None = None
@@ -283,7 +283,7 @@ class Evaluation(ConfigModel):
     """what it is asked"""
     judge: ModelChoice = ModelChoice()
     """who judges, for methods that need a judge"""
-    judge_prompts: JudgePrompts = JudgePrompts()
+    judge_prompts: JudgePromptFiles = JudgePromptFiles()
     """what the judge is asked"""
     pack: str | None = None
     """NAME@VERSION"""

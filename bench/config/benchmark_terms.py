@@ -140,7 +140,7 @@ UNIT_OF_MODE: dict[Mode, Unit] = {"session-based": "session", "incremental": "tu
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
+class ConfigOrigin:
     """The chain of files behind one config; ``aliases`` maps a model path to the dialect's own."""
 
     sources: tuple[Source, ...]

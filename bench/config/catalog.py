@@ -43,7 +43,7 @@ def builtin_root() -> Path:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class CatalogEntry:
     """One config file, glanced at: enough to list and to find it."""
 
     name: str
@@ -78,34 +78,34 @@ class Catalog:
         same = workspace.resolve() == shipped.resolve()
         return cls(workspace=workspace, roots=(shipped,) if same else (workspace, shipped))
 
-    def benchmarks(self) -> list[Entry]:
+    def benchmarks(self) -> list[CatalogEntry]:
         return self._entries["benchmarks"]
 
-    def providers(self) -> list[Entry]:
+    def providers(self) -> list[CatalogEntry]:
         return self._entries["providers"]
 
-    def models(self) -> list[Entry]:
+    def models(self) -> list[CatalogEntry]:
         return self._entries["models"]
 
-    def runs(self) -> list[Entry]:
+    def runs(self) -> list[CatalogEntry]:
         return self._entries["runs"]
 
-    def entries(self, kind: Kind) -> list[Entry]:
+    def entries(self, kind: Kind) -> list[CatalogEntry]:
         """Every config of one kind by name, shadowed ones too."""
         return self._entries[kind]
 
     @cached_property
-    def _entries(self) -> dict[Kind, list[Entry]]:
+    def _entries(self) -> dict[Kind, list[CatalogEntry]]:
         kinds: tuple[Kind, ...] = ("benchmarks", "providers", "models", "runs")
         return {kind: _with_shadows(self._scan(kind)) for kind in kinds}
 
-    def _scan(self, kind: Kind) -> Iterator[Entry]:
+    def _scan(self, kind: Kind) -> Iterator[CatalogEntry]:
         shipped = builtin_root()
         for root in self.roots:
             for path in _files(root / "configs" / kind, manifests=kind == "benchmarks"):
                 yield _glance(path, kind, builtin=root == shipped)
 
-    def find(self, kind: Kind, name: str) -> Entry:
+    def find(self, kind: Kind, name: str) -> CatalogEntry:
         """Find by name or alias; UsageError with the nearest name, ConfigError for a name that two files claim."""
         found = [entry for entry in self._entries[kind] if entry.answers_to(name) and not entry.shadowed]
         exact = [entry for entry in found if entry.name.lower() == name.lower()] or found
@@ -162,7 +162,7 @@ def _files(folder: Path, *, manifests: bool) -> list[Path]:
     return sorted([*plain, *nested])
 
 
-def _with_shadows(entries: Iterable[Entry]) -> list[Entry]:
+def _with_shadows(entries: Iterable[CatalogEntry]) -> list[CatalogEntry]:
     """Mark a shipped config whose name the workspace took; the rest stays as it is."""
     listed = list(entries)
     own = {entry.name.lower() for entry in listed if not entry.builtin}
@@ -170,22 +170,22 @@ def _with_shadows(entries: Iterable[Entry]) -> list[Entry]:
     return sorted(marked, key=lambda entry: (entry.name.lower(), entry.shadowed, str(entry.path)))
 
 
-def _shadow(entry: Entry) -> Entry:
+def _shadow(entry: CatalogEntry) -> CatalogEntry:
     from dataclasses import replace
 
     return replace(entry, shadowed=True)
 
 
-def _glance(path: Path, kind: Kind, *, builtin: bool) -> Entry:
+def _glance(path: Path, kind: Kind, *, builtin: bool) -> CatalogEntry:
     """Read the first keys, where it can be without a YAML parser: a full load of fifty files would take a second."""
     fallback = path.parent.name if path.name == "manifest.json" else path.stem
     try:
         keys = _keys_of(path, path.read_text(encoding="utf-8-sig"), kind)
     except (OSError, ValueError, RecursionError, ConfigError) as error:
-        return Entry(name=fallback, kind=kind, path=path, builtin=builtin, problem=str(error))
+        return CatalogEntry(name=fallback, kind=kind, path=path, builtin=builtin, problem=str(error))
     if not isinstance(keys, dict):
-        return Entry(name=fallback, kind=kind, path=path, builtin=builtin, problem="no map of keys")
-    return Entry(
+        return CatalogEntry(name=fallback, kind=kind, path=path, builtin=builtin, problem="no map of keys")
+    return CatalogEntry(
         name=_text(keys.get("name")) or fallback,
         kind=kind,
         path=path,

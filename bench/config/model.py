@@ -31,7 +31,7 @@ from pydantic import Field, PositiveInt, field_validator
 
 from bench.config.file import ConfigModel, Source, load
 from bench.config.provider_sections import Auth, HttpUrl
-from bench.config.traffic import Feedback, Limit
+from bench.config.traffic import FeedbackSection, Limit
 from bench.config.value_rules import LowerName, find_variables
 from bench.errors import ConfigError, UsageError
 
@@ -133,7 +133,7 @@ BUILTIN = "builtin"
 class ModelLimit(Limit):
     """The limiter of each role at this endpoint."""
 
-    feedback: Feedback | None = None
+    feedback: FeedbackSection | None = None
     """names of the headers that tell how much is left"""
 
 

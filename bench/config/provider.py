@@ -37,12 +37,12 @@ from bench.config.provider_sections import (
     ClientEmbeddings,
     Connection,
     HttpUrl,
-    Ingest,
+    IngestSection,
     Scoping,
     VariableName,
     Verified,
 )
-from bench.config.traffic import CallPrices, Errors, Limits, RateLimit
+from bench.config.traffic import CallPrices, Errors, LimitsSection, RateLimit
 from bench.config.value_rules import LowerName, each_text
 from bench.errors import ConfigError
 from bench.redaction import HIDDEN, KEY_LIKE
@@ -167,7 +167,7 @@ class ProviderConfig(ConfigModel):
     """calls in order, once a namespace, after it is cleared"""
     endpoints: Endpoints | None = None
     """add, search, clear and the others"""
-    ingest: Ingest = Ingest()
+    ingest: IngestSection = IngestSection()
     """unit and batches of what is sent, and what to do when nobody knows whether it was stored"""
     wait: WaitBlock | None = None
     """how to learn that what was added can be found"""
@@ -177,7 +177,7 @@ class ProviderConfig(ConfigModel):
     """embedding model that the service itself uses, as results name it; builtin: it embeds, nobody says with what"""
     errors: Errors = Errors()
     """statuses and body texts that mean something of their own"""
-    limits: Limits = Limits()
+    limits: LimitsSection = LimitsSection()
     """rates, concurrency and the largest k"""
     rate_limit: RateLimit = RateLimit()
     """retries and pauses in the words of older files"""

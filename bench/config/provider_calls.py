@@ -53,7 +53,7 @@ class Partial(ConfigModel):
     """path in an element: why"""
 
 
-class Flatten(ConfigModel):
+class HitFlatten(ConfigModel):
     """Each parent yields its children, with fields of the parent kept."""
 
     path: str
@@ -62,7 +62,7 @@ class Flatten(ConfigModel):
     """name in the child -> path in the parent"""
 
 
-class Score(ConfigModel):
+class ScoreSection(ConfigModel):
     """What a score means."""
 
     field: str | None = None
@@ -114,7 +114,7 @@ class SearchResponse(ConfigModel):
     """path of the list of hits"""
     zip: dict[str, str] | None = None
     """field -> path of one of several parallel lists, which become hits; in place of results"""
-    flatten: Flatten | None = None
+    flatten: HitFlatten | None = None
     """each element of results holds a list of hits"""
     missing_is_empty: bool = False
     """no list means no hits, in place of an error"""
@@ -126,7 +126,7 @@ class SearchResponse(ConfigModel):
     """between several texts of one hit"""
     score_field: str | None = None
     """short for score.field"""
-    score: Score = Score()
+    score: ScoreSection = ScoreSection()
     """where the score is and what it means"""
     chunks_field: str | None = None
     """path in a hit of the chunks it was found by; shown, and counted as its text"""
@@ -159,7 +159,7 @@ class SearchResponse(ConfigModel):
         return tuple(self.content_field or ())
 
 
-class Page(ConfigModel):
+class PageSection(ConfigModel):
     """Asking on until k hits are there."""
 
     cursor: str
@@ -170,7 +170,7 @@ class Page(ConfigModel):
     """requests a search makes at most"""
 
 
-class Part(ConfigModel):
+class MultipartSection(ConfigModel):
     """One file of a multipart body."""
 
     filename: str
@@ -188,7 +188,7 @@ class Idempotency(ConfigModel):
     """carries $.batchKey, the same on each retry"""
 
 
-class Call(ConfigModel):
+class RequestSection(ConfigModel):
     """One request."""
 
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] | None = None
@@ -204,7 +204,7 @@ class Call(ConfigModel):
     body: object = None
     """tree of JSON with paths such as $.k, ${texts} and the operators $each, $column, $omit_if_null, $literal, $json;
     {$lines: LIST} as the whole body is NDJSON"""
-    multipart: dict[str, str | Part] | None = None
+    multipart: dict[str, str | MultipartSection] | None = None
     """form field -> text, or a file; in place of body"""
     for_each: str | None = None
     """path of a list: the call is sent for each element, named ${each}"""
@@ -248,14 +248,14 @@ class Call(ConfigModel):
         return self
 
 
-class NamedCall(Call):
+class NamedCall(RequestSection):
     """A call of ``teardown``."""
 
     name: str = Field(min_length=1)
     """how errors and the journal call it"""
 
 
-class Existing(Call):
+class Existing(RequestSection):
     """Looks for what a set-up call would make, so that an interrupted set-up is taken up and not made twice."""
 
     results: str | None = None
@@ -277,10 +277,10 @@ class SetupCall(NamedCall):
     """a look for what an interrupted set-up may have made"""
 
 
-class AddCall(Call):
+class AddCall(RequestSection):
     """``add``: one batch; ``steps`` for services that need several requests."""
 
-    steps: tuple[Call, ...] = ()
+    steps: tuple[RequestSection, ...] = ()
     """calls in order, in place of method and path"""
     response: AddResponse = AddResponse()
     """what is read from the answer"""
@@ -294,19 +294,19 @@ class AddCall(Call):
         return self
 
 
-class SearchCall(Call):
+class SearchCall(RequestSection):
     """``search``."""
 
     response: SearchResponse
     """how hits are read from the answer"""
-    page: Page | None = None
+    page: PageSection | None = None
     """how more hits are fetched, up to k"""
 
 
 class WaitBlock(ConfigModel):
     """When what was added can be found."""
 
-    request: Call | None = None
+    request: RequestSection | None = None
     """the status call; without one a stored memory is searched until it is found"""
     scope: Literal["id", "namespace"] | None = None
     """one status call a job id or one a namespace; unset: id where add gives ids"""
@@ -346,7 +346,7 @@ class WaitBlock(ConfigModel):
         return self
 
 
-class ClearCall(Call):
+class ClearCall(RequestSection):
     """``clear``; services that delete in the background have a ``wait`` inside."""
 
     response: AddResponse = AddResponse()
@@ -355,7 +355,7 @@ class ClearCall(Call):
     """when such a deletion is done"""
 
 
-class VerifyCall(Call):
+class VerifyCall(RequestSection):
     """``verify_clear``: asked until the namespace is empty."""
 
     empty: str | None = None
@@ -372,14 +372,14 @@ class VerifyCall(Call):
         return self
 
 
-class ValueCall(Call):
+class ValueCall(RequestSection):
     """``count`` or ``version``: one value of the answer."""
 
     value: str = "$"
     """path of it; for count a number or a list"""
 
 
-class HealthCall(Call):
+class HealthCall(RequestSection):
     """``health``: 503 means not ready yet."""
 
     value: str | None = None
@@ -388,7 +388,7 @@ class HealthCall(Call):
     """seconds it may say 503"""
 
 
-class ListCall(Call):
+class ListCall(RequestSection):
     """``list``: hits of a namespace or of one session."""
 
     response: SearchResponse
@@ -402,9 +402,9 @@ class Endpoints(ConfigModel):
     """stores one batch"""
     search: SearchCall
     """finds up to k hits"""
-    delete: Call | None = None
+    delete: RequestSection | None = None
     """removes memories: $.ids, or one call an id with $.id"""
-    update: Call | None = None
+    update: RequestSection | None = None
     """replaces memories"""
     finish: AddCall | None = None
     """once a namespace after its last add: flush, start of processing"""

@@ -43,7 +43,7 @@ from bench.settings import VARIABLE, without_password
 
 if TYPE_CHECKING:
     from bench.config.provider import ProviderConfig
-    from bench.config.provider_calls import Call, WaitBlock
+    from bench.config.provider_calls import RequestSection, WaitBlock
 
 
 BUILT_INS = ("bm25", "vector", "full-context", "random", "no-memory", "oracle")
@@ -174,13 +174,13 @@ def _warnings(config: ProviderConfig) -> Iterator[tuple[tuple[str | int, ...], s
         yield ("capabilities", "supports_batch"), f"ingest.batch.max_items is {config.ingest.batch.max_items}"
 
 
-def _repeatable(call: Call) -> bool:
+def _repeatable(call: RequestSection) -> bool:
     return (
         call.idempotency is not None or call.idempotent is True or call.method == "PUT" or "upsert" in (call.path or "")
     )
 
 
-def _mentions(call: Call, names: Set[str]) -> bool:
+def _mentions(call: RequestSection, names: Set[str]) -> bool:
     text = repr((call.path, call.query, call.headers, call.body))
     return any(re.search(rf"\$\.{name}\b|\$\{{{name}\}}", text) for name in names)
 
@@ -367,7 +367,7 @@ CHECKS: tuple[Check, ...] = (
 )  # fmt: skip
 
 
-def calls_of(config: ProviderConfig) -> Iterator[tuple[tuple[str | int, ...], Call]]:
+def calls_of(config: ProviderConfig) -> Iterator[tuple[tuple[str | int, ...], RequestSection]]:
     """Every call of a config with its path in the file."""
     for index, call in enumerate(config.setup):
         yield ("setup", index), call
@@ -391,6 +391,6 @@ def calls_of(config: ProviderConfig) -> Iterator[tuple[tuple[str | int, ...], Ca
             yield from _request(("endpoints", name, "wait"), call.wait)
 
 
-def _request(path: tuple[str | int, ...], wait: WaitBlock) -> Iterator[tuple[tuple[str | int, ...], Call]]:
+def _request(path: tuple[str | int, ...], wait: WaitBlock) -> Iterator[tuple[tuple[str | int, ...], RequestSection]]:
     if wait.request is not None:
         yield (*path, "request"), wait.request

@@ -225,7 +225,7 @@ class Split(ConfigModel):
         return self
 
 
-class Ingest(ConfigModel):
+class IngestSection(ConfigModel):
     """What one memory is and how it is sent."""
 
     unit: Literal["benchmark", "turn", "session", "corpus", "chunk"] = "benchmark"

@@ -92,7 +92,7 @@ class Limit(ConfigModel):
         return self.rpm / 60 if self.rpm is not None else self.rps
 
 
-class Feedback(ConfigModel):
+class FeedbackSection(ConfigModel):
     """Names of the headers in which the service says how much is left."""
 
     remaining: str
@@ -101,7 +101,7 @@ class Feedback(ConfigModel):
     """header that tells when they are renewed; calls are spread until then"""
 
 
-class Limits(ConfigModel):
+class LimitsSection(ConfigModel):
     """What the service bears."""
 
     add: Limit = Limit()
@@ -112,7 +112,7 @@ class Limits(ConfigModel):
     """polls of wait, count, health and version"""
     namespace_serial: bool = False
     """one add in flight a namespace"""
-    feedback: Feedback | None = None
+    feedback: FeedbackSection | None = None
     """headers that slow us down before the service must refuse"""
 
 

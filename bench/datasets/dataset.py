@@ -37,7 +37,7 @@ from bench.datasets.data_file import DataFile, checked_file
 from bench.datasets.evidence import Gap, coverage_gaps
 from bench.datasets.history import LOOK
 from bench.datasets.index import SizedCache
-from bench.datasets.inspection import Counts, Scanned, count_corpus, scan
+from bench.datasets.inspection import DatasetCounts, Scanned, count_corpus, scan
 from bench.datasets.memories import RenderedMemory, memories, texts
 from bench.datasets.parser import SESSION_JOINED, Built, ParsedRow, RowParser, build
 from bench.datasets.row import RowPlace
@@ -115,7 +115,7 @@ class Dataset:
         return self.file.path
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> DatasetCounts:
         return self._found.counts
 
     @property

@@ -65,13 +65,13 @@ class FetchError(DataError):
     default_hint = "check the address and the network"
 
 
-class Interrupted(FetchError):
+class DownloadInterrupted(FetchError):
     """The connection was lost; what arrived is kept."""
 
     default_hint = "start it again: it resumes"
 
 
-class RangeRefused(Interrupted):
+class RangeRefused(DownloadInterrupted):
     """The part on disk is no part of the server's file; it must be fetched from zero."""
 
 
@@ -142,7 +142,7 @@ class _Answer:
             async for chunk in self._response.content.iter_chunked(_NETWORK_CHUNK):
                 yield chunk
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise Interrupted(f"the connection to {self._response.host} was lost") from error
+            raise DownloadInterrupted(f"the connection to {self._response.host} was lost") from error
 
 
 def aiohttp_fetch(session: aiohttp.ClientSession) -> Fetch:
@@ -164,7 +164,9 @@ def aiohttp_fetch(session: aiohttp.ClientSession) -> Fetch:
             response = await session.get(url, headers=headers, timeout=timeout)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             hint = CA_HINT if is_distrusted(error) else None
-            raise Interrupted(f"cannot reach {_host(url)}: {str(error) or type(error).__name__}", hint=hint) from error
+            raise DownloadInterrupted(
+                f"cannot reach {_host(url)}: {str(error) or type(error).__name__}", hint=hint
+            ) from error
         async with response:
             yield _Answer(response, _offset_of(response, offset))
 
@@ -183,7 +185,7 @@ def _offset_of(response: aiohttp.ClientResponse, asked: int) -> int:
         case 206 | 416:
             raise RangeRefused(f"{response.host} has no such range of the file")
         case 408 | 425 | 429 | 500 | 502 | 503 | 504:
-            raise Interrupted(f"{response.host} answers {response.status}")
+            raise DownloadInterrupted(f"{response.host} answers {response.status}")
         case status:
             raise FetchError(f"{response.host} answers {status} for {response.url.path}", hint="check data.path")
 
@@ -238,26 +240,26 @@ class Downloaded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
+class DownloadOrigin:
     """Where a file is fetched from; the token is sent to that host only."""
 
     url: str
     token: str | None = None
 
 
-def origin_of(config: BenchmarkConfig, environment: Environment) -> Origin | None:
+def origin_of(config: BenchmarkConfig, environment: Environment) -> DownloadOrigin | None:
     """The address that a config means; None for local data. ``HF_ENDPOINT`` and ``HF_TOKEN`` are honoured."""
     data = config.data
     match data.type:
         case "local":
             return None
         case "url":
-            return Origin(url=data.path)
+            return DownloadOrigin(url=data.path)
         case "huggingface":
             hub = (environment("HF_ENDPOINT") or PUBLIC_HUB).rstrip("/")
             file = data.file or Path(data.local_path or data.path).name
             url = f"{hub}/datasets/{data.path}/resolve/{quote(data.revision or 'main', safe='')}/{quote(file)}"
-            return Origin(url=url, token=environment("HF_TOKEN"))
+            return DownloadOrigin(url=url, token=environment("HF_TOKEN"))
 
 
 async def download(
@@ -277,7 +279,7 @@ async def download(
         there = checked_file(config, workspace)
         return Downloaded(path=there.path, state="up to date", sha256=there.sha256, size=there.path.stat().st_size)
     target = cache_path(config, workspace)
-    origin = Origin(url=source) if source and _is_url(source) else origin_of(config, environment)
+    origin = DownloadOrigin(url=source) if source and _is_url(source) else origin_of(config, environment)
     target.parent.mkdir(parents=True, exist_ok=True)
     async with locked(target.with_name(target.name + ".lock")):
         if source and not _is_url(source):
@@ -338,13 +340,13 @@ def _unfinished(target: Path) -> tuple[Path, Path]:
 
 
 async def _persistently(
-    config: BenchmarkConfig, origin: Origin, target: Path, fetch: Fetch, progress: Progress
+    config: BenchmarkConfig, origin: DownloadOrigin, target: Path, fetch: Fetch, progress: Progress
 ) -> Downloaded:
     """Fetch, and go on where a lost connection stopped."""
     from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
     retrying = AsyncRetrying(
-        retry=retry_if_exception_type(Interrupted),
+        retry=retry_if_exception_type(DownloadInterrupted),
         stop=stop_after_attempt(ATTEMPTS),
         wait=wait_random_exponential(multiplier=FIRST_PAUSE_S, max=10),
         reraise=True,
@@ -355,7 +357,9 @@ async def _persistently(
         raise _unreachable(config, target, error) from error
 
 
-async def _fetch(config: BenchmarkConfig, origin: Origin, target: Path, fetch: Fetch, progress: Progress) -> Downloaded:
+async def _fetch(
+    config: BenchmarkConfig, origin: DownloadOrigin, target: Path, fetch: Fetch, progress: Progress
+) -> Downloaded:
     """Write the body behind ``.part``, hashing it; an interruption leaves both for the next time."""
     part, notes = _unfinished(target)
     known = Validators.read(notes) if part.exists() else None
@@ -390,7 +394,7 @@ async def _receive(remote: Remote, part: Path, notes: Path, progress: Progress) 
             progress(done, remote.total)
         _settle(file)
     if remote.total is not None and done != remote.total:
-        raise Interrupted(f"the connection ended after {done:,} of {remote.total:,} bytes")
+        raise DownloadInterrupted(f"the connection ended after {done:,} of {remote.total:,} bytes")
     return digest.hexdigest()
 
 

@@ -30,7 +30,7 @@ UNTYPED = 0
 
 
 @dataclass(slots=True, kw_only=True)
-class Counts:
+class DatasetCounts:
     """What a dataset holds; ``memories`` at the benchmark's own unit."""
 
     items: int = 0
@@ -64,7 +64,7 @@ class Scanned:
     """item -> view"""
     base_of_view: array[int] = field(default_factory=lambda: array("I"))
     cuts: list[str | None] = field(default_factory=list)
-    counts: Counts = field(default_factory=Counts)
+    counts: DatasetCounts = field(default_factory=DatasetCounts)
     content_sha256: str = ""
     notes: tuple[str, ...] = ()
 
@@ -262,7 +262,7 @@ class Scanner:
 
 
 def count_corpus(
-    counts: Counts, config: BenchmarkConfig, built: Built, items: Sequence[Item], parser: RowParser
+    counts: DatasetCounts, config: BenchmarkConfig, built: Built, items: Sequence[Item], parser: RowParser
 ) -> None:
     """Add one ingested corpus and its items to the counts."""
     sessions = built.corpus.sessions

@@ -161,14 +161,14 @@ def not_utf8(where: str) -> DataError:
     return DataError("bytes that are not UTF-8", where=where, hint="save the file as UTF-8")
 
 
-class Written(Protocol):
+class WrittenPath(Protocol):
     """A path, or several, known by the text of the first."""
 
     @property
     def text(self) -> str: ...
 
 
-def name_of(path: Written) -> str:
+def name_of(path: WrittenPath) -> str:
     """A path as places show it: ``$.a[0].b`` -> ``a[0].b``."""
     return path.text.removeprefix("$").removeprefix(".") or "$"
 

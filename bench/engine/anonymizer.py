@@ -26,7 +26,7 @@ from functools import cached_property
 from hashlib import sha256
 
 from bench.datasets import Level, RenderedMemory, stands_for
-from bench.engine.corpus_state import History
+from bench.engine.corpus_state import CorpusState
 from bench.model import Memory, Space
 from bench.plan import Lane
 from bench.providers.batching import whole_id
@@ -91,7 +91,7 @@ def _veiled(name: str, benchmark: str, corpus: str, memory: Memory) -> Memory:
     return replace(memory, id=name, session_id=session)
 
 
-def space_of(lane: Lane, *, journal: str, run_id: str, corpus: str, history: History) -> Space:
+def space_of(lane: Lane, *, journal: str, run_id: str, corpus: str, history: CorpusState) -> Space:
     """Name the place of a corpus's last attempt; equal arguments give equal names in every process."""
     hidden = opaque("c", lane.benchmark.name, corpus)
     name = history.namespace or namespace(

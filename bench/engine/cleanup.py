@@ -23,7 +23,7 @@ from bench.config.model import ModelFile
 from bench.config.provider import digest
 from bench.config.run import RunRequest
 from bench.engine.anonymizer import opaque, space_of
-from bench.engine.corpus_state import History
+from bench.engine.corpus_state import CorpusState
 from bench.engine.models import embedding_options
 from bench.engine.resume import stored_request
 from bench.errors import CallError, ConfigError, DataError, IdentityError, UsageError
@@ -235,7 +235,7 @@ def left_over(lane: Lane, left: Leftover, run_ids: Mapping[str, str]) -> list[Le
     found = []
     for rows in left.rows:
         corpus, origin = rows[0].corpus, rows[0].origin
-        history = History.of(rows)
+        history = CorpusState.of(rows)
         space = space_of(lane, journal=origin, run_id=run_ids[origin], corpus=corpus, history=history)
         found.append(Left(corpus=corpus, space=space, origin=origin))
     return found

@@ -26,8 +26,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from bench.engine.anonymizer import Veil
-from bench.engine.corpus_state import History, Step
-from bench.engine.ingest import Ending, Index, Ingest
+from bench.engine.corpus_state import CorpusState, Step
+from bench.engine.ingest import Ending, IndexWait, IngestPass
 from bench.engine.isolation import look, samples
 from bench.engine.run_context import Attempt, Failure, reread
 from bench.events import bind
@@ -45,7 +45,7 @@ LOOKS = 3
 LEAST_PAUSE_S = 0.3
 
 
-async def settle(ingest: Ingest, doubts: Collection[int]) -> bool | Failure:
+async def settle(ingest: IngestPass, doubts: Collection[int]) -> bool | Failure:
     """Accept the batches that are stored, leave the others to be sent; False when that cannot be told.
 
     A failure when the provider is not there at all: it cannot be cleared either, so the doubt stays.
@@ -64,7 +64,7 @@ async def settle(ingest: Ingest, doubts: Collection[int]) -> bool | Failure:
     return True
 
 
-async def _by_count(ingest: Ingest, doubts: Collection[int]) -> set[int] | Failure | None:
+async def _by_count(ingest: IngestPass, doubts: Collection[int]) -> set[int] | Failure | None:
     """All of them or none, where the number of memories says so; None where it says neither."""
     provider, live = ingest.lane.provider, ingest.lane.live
     if not isinstance(provider, Counts):
@@ -83,7 +83,7 @@ async def _by_count(ingest: Ingest, doubts: Collection[int]) -> set[int] | Failu
     return set()
 
 
-async def _by_search(ingest: Ingest, doubts: Collection[int]) -> set[int] | Failure | None:
+async def _by_search(ingest: IngestPass, doubts: Collection[int]) -> set[int] | Failure | None:
     """The batches that are found by their ids; None where one is not and that proves nothing.
 
     It proves something of a provider whose adds are searchable at once, while what was acknowledged last is found.
@@ -100,7 +100,7 @@ async def _by_search(ingest: Ingest, doubts: Collection[int]) -> set[int] | Fail
     return stored
 
 
-async def _is_missing(ingest: Ingest, position: int) -> bool:
+async def _is_missing(ingest: IngestPass, position: int) -> bool:
     """Look again and again, and each time for a batch too that is known to be there."""
     if ingest.lane.provider.wait.by != "nothing" or not ingest.done:
         return False
@@ -111,7 +111,7 @@ async def _is_missing(ingest: Ingest, position: int) -> bool:
     return True
 
 
-async def _seen(ingest: Ingest, position: int) -> bool | Failure | None:
+async def _seen(ingest: IngestPass, position: int) -> bool | Failure | None:
     """Whether the first and the last memory of a batch are found by their ids; None when only one is, or on errors."""
     space, memories = ingest.with_batch(position), ingest.batch(position)
     found = set[bool]()
@@ -123,7 +123,7 @@ async def _seen(ingest: Ingest, position: int) -> bool | Failure | None:
     return found.pop() if len(found) == 1 else None
 
 
-async def _finds(ingest: Ingest, space: Space, memory: Memory) -> bool:
+async def _finds(ingest: IngestPass, space: Space, memory: Memory) -> bool:
     found = await look(ingest.lane.provider, space, memory.content)
     return any(whole_id(memory.id) in map(whole_id, hit.source_ids) for hit in found.hits)
 
@@ -178,7 +178,7 @@ class Ready:
 
 async def prepare(lane: OpenLane, corpus_id: str) -> Ready | Failure | None:
     """Do what is missing until the corpus is ready, or ingested where the run stops after that."""
-    history = History.of(await lane.live.journal.corpus(lane.key, corpus_id))
+    history = CorpusState.of(await lane.live.journal.corpus(lane.key, corpus_id))
     if lane.asks and corpus_id not in lane.todo.unsearched:
         space = lane.space(corpus_id, history)
         return Ready(lane=lane, corpus_id=corpus_id, space=space, held=history.held, prepared=False)
@@ -188,7 +188,7 @@ async def prepare(lane: OpenLane, corpus_id: str) -> Ready | Failure | None:
     lane.ownership.register(lane.place(lane.space(corpus_id, history), corpus_id), work.veil)
     if step is not Step.USE:
         ingest = await work.ingested(history, step)
-        if not isinstance(ingest, Ingest):
+        if not isinstance(ingest, IngestPass):
             return ingest
         if lane.last is Phase.INGEST:
             return None
@@ -198,7 +198,7 @@ async def prepare(lane: OpenLane, corpus_id: str) -> Ready | Failure | None:
             return failure
         space = ingest.space
     else:
-        space = Ingest.after(history, lane, corpus_id, work.veil).space
+        space = IngestPass.after(history, lane, corpus_id, work.veil).space
         lane.ownership.register_given(lane.place(space, corpus_id), history.collected.ids)
     lane.remember_samples(corpus_id, samples(work.veil.memories))
     return Ready(lane=lane, corpus_id=corpus_id, space=space)
@@ -213,10 +213,10 @@ class Preparation:
     veil: Veil
     retries: int = 0
 
-    async def ingested(self, history: History, step: Step) -> Ingest | Failure | None:
+    async def ingested(self, history: CorpusState, step: Step) -> IngestPass | Failure | None:
         """Ingest under a slot of the pool; None when the run was asked to stop."""
         if step is Step.WAIT:
-            return Ingest.after(history, self.lane, self.corpus.id, self.veil)
+            return IngestPass.after(history, self.lane, self.corpus.id, self.veil)
         async with self.lane.ingest_slots:
             with bind(phase=Phase.INGEST):
                 try:
@@ -224,9 +224,9 @@ class Preparation:
                 finally:
                     self.lane.first_write.leave(self.corpus.id)
 
-    async def indexed(self, ingest: Ingest) -> Failure | None:
+    async def indexed(self, ingest: IngestPass) -> Failure | None:
         """Wait for the index; None also when the run was asked to stop."""
-        index = Index(
+        index = IndexWait(
             lane=self.lane,
             corpus=self.corpus.id,
             space=ingest.space,
@@ -239,11 +239,11 @@ class Preparation:
         ingest.space = index.space
         return failure
 
-    async def _ingest(self, history: History, step: Step) -> Ingest | Failure | None:
+    async def _ingest(self, history: CorpusState, step: Step) -> IngestPass | Failure | None:
         while not self.lane.halted:
             if step is Step.RESET:
                 history, step = await self._reset(history), Step.BEGIN
-            ingest = Ingest.after(history, self.lane, self.corpus.id, self.veil)
+            ingest = IngestPass.after(history, self.lane, self.corpus.id, self.veil)
             if step is Step.BEGIN and (failure := await ingest.occupied() or await ingest.enter()) is not None:
                 return failure
             if step is Step.DOUBT and (settled := await self._settled(ingest, history)) is not True:
@@ -260,29 +260,29 @@ class Preparation:
             history, step = await self._reread(), Step.DOUBT
         return None
 
-    def _result(self, ingest: Ingest, ending: Ending) -> Ingest | Failure | None:
+    def _result(self, ingest: IngestPass, ending: Ending) -> IngestPass | Failure | None:
         return ending.failure if ending.failure is not None else ingest if ending.complete else None
 
-    async def _reread(self) -> History:
+    async def _reread(self) -> CorpusState:
         """Take the corpus as the journal has it now."""
         await self.lane.live.journal.flush()
-        return History.of(await self.lane.live.journal.corpus(self.lane.key, self.corpus.id))
+        return CorpusState.of(await self.lane.live.journal.corpus(self.lane.key, self.corpus.id))
 
-    async def _settled(self, ingest: Ingest, history: History) -> bool | Failure:
+    async def _settled(self, ingest: IngestPass, history: CorpusState) -> bool | Failure:
         """Settle what is in doubt without a reset, where that can be told."""
         if not history.is_marked:  # an older version did not say which batch it was about to send
             return self.lane.provider.on_unknown == "repeat"
         return await settle(ingest, history.doubts)
 
-    async def _reset(self, history: History) -> History:
+    async def _reset(self, history: CorpusState) -> CorpusState:
         """Clear what the last attempt may have left and begin the next one."""
-        space = Ingest.after(history, self.lane, self.corpus.id, self.veil).space
+        space = IngestPass.after(history, self.lane, self.corpus.id, self.veil).space
         await self.lane.clear(self.corpus.id, space)
         text = f"{self.corpus.id}: attempt {history.attempt} given up, ingested anew"
         self.lane.tell(Event(kind="corpus_reset", scope=self.lane.key, message=text))
-        return History(attempt=history.attempt + 1)
+        return CorpusState(attempt=history.attempt + 1)
 
-    def _give_up(self, ingest: Ingest, failure: Failure) -> Failure:
+    def _give_up(self, ingest: IngestPass, failure: Failure) -> Failure:
         """Leave the corpus as it is; what is in doubt is settled by the next process, when the provider is back."""
         self.lane.live.journal.append(
             CorpusRow(

@@ -62,7 +62,7 @@ class Collected:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class History:
+class CorpusState:
     """One corpus of a lane, as far as it came."""
 
     attempt: int = 1
@@ -86,7 +86,7 @@ class History:
     """where the provider keeps it; empty = not begun, or begun by a version that did not write it down"""
 
     @classmethod
-    def of(cls, rows: Sequence[CorpusRow]) -> History:
+    def of(cls, rows: Sequence[CorpusRow]) -> CorpusState:
         """Fold the rows of the last attempt."""
         if not rows:
             return cls()

@@ -33,7 +33,7 @@ from bench.evaluators import Evaluator, Judge, needs_answer, state_of, threshold
 from bench.evaluators.calibration import WARN_ABOVE, Calibration, calibrate
 from bench.evaluators.judged import JudgeEvaluator
 from bench.http import recording
-from bench.journal import Entry, Event, Key, Reader
+from bench.journal import Event, JournaledPhase, Key, Reader
 from bench.metrics import values
 from bench.model import Call, Completion, Hit, Item, Phase, Prompt, Row, ScoredItem, State, Verdict
 from bench.models import cleaned
@@ -62,9 +62,9 @@ class Evaluated:
     flags: tuple[str, ...] = ()
     """what its judges' endpoints said, see `bench.model.Completion.flags`"""
 
-    def entry(self, key: Key, done: Attempt[Evaluated], generation: int = 0) -> Entry:
+    def entry(self, key: Key, done: Attempt[Evaluated], generation: int = 0) -> JournaledPhase:
         """The journal's row, with what the judge cost."""
-        return Entry(
+        return JournaledPhase(
             key=key,
             data=facts(self.row.relevant, self.row.reason, self.item, not_sent=self.not_sent)
             | ({} if self.corrected is None else {"corrected": self.corrected}),

@@ -32,7 +32,7 @@ from bench.config.catalog import Catalog
 from bench.config.run import RunRequest
 from bench.datasets import Dataset, RenderedMemory, evidence_level, ranks
 from bench.engine.corpus import Ready
-from bench.engine.corpus_state import History
+from bench.engine.corpus_state import CorpusState
 from bench.engine.evaluate import evaluate
 from bench.engine.external_rows import ForeignRow, Hits
 from bench.engine.lane import OpenLane
@@ -45,7 +45,7 @@ from bench.engine.run_metadata import CodeState, run_meta
 from bench.engine.stopping import Stopping
 from bench.errors import DataError, NoAnswer
 from bench.http import Http
-from bench.journal import Entry, Event, Journal, Key, RunState
+from bench.journal import Event, Journal, JournaledPhase, Key, RunState
 from bench.model import Completion, Hit, Item, Memory, Phase
 from bench.models import cleaned, no_answer
 from bench.plan import NONE, Job, Lane, Plan, make_plan
@@ -247,7 +247,7 @@ class Foreign:
         for row in self.rows:
             groups.setdefault(dataset.find(row.item).corpus, []).append(row)
         for corpus, rows in groups.items():
-            ready = Ready(lane=self.lane, corpus_id=corpus, space=self.lane.space(corpus, History()))
+            ready = Ready(lane=self.lane, corpus_id=corpus, space=self.lane.space(corpus, CorpusState()))
             known = Known.of(dataset, corpus)
             for row in rows:
                 for name, where in known.strangers(row):
@@ -281,7 +281,7 @@ class Foreign:
 
     def _append(self, key: Key, result: SearchResult | AnswerResult, failure: Failure | None = None) -> None:
         self.lane.live.journal.append(
-            Entry(
+            JournaledPhase(
                 key=key,
                 outcome="ok" if failure is None else failure.kind,
                 message="" if failure is None else failure.message,

@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING, Literal
 import anyio
 
 from bench.engine.anonymizer import Veil
-from bench.engine.corpus_state import SPOILS, Collected, History, returned
+from bench.engine.corpus_state import SPOILS, Collected, CorpusState, returned
 from bench.engine.isolation import Sentinel, foreign_sample, holdings, look, samples, strangers
 from bench.engine.run_context import OCCUPIED, Failure, Ledger, reread
 from bench.engine.stopping import monotonic_us
 from bench.errors import CallError, Contaminated, IngestFailed, NotReady
-from bench.journal import CorpusKind, CorpusRow, Probe
+from bench.journal import CorpusKind, CorpusRow, ProbeRow
 from bench.model import Ingested, Memory, Space
 from bench.plan.validity import in_words
 from bench.providers import Assumes, Finishes, Prepares, merge_captures
@@ -60,7 +60,7 @@ class Ending:
 
 
 @dataclass(slots=True, kw_only=True)
-class Ingest:
+class IngestPass:
     """One pass over what is still to be sent of a corpus attempt."""
 
     lane: OpenLane
@@ -76,7 +76,7 @@ class Ingest:
     """a row of this attempt has the name of its namespace"""
 
     @classmethod
-    def after(cls, history: History, lane: OpenLane, corpus: str, veil: Veil) -> Ingest:
+    def after(cls, history: CorpusState, lane: OpenLane, corpus: str, veil: Veil) -> IngestPass:
         """Go on where the journal says that the corpus stands."""
         return cls(
             lane=lane,
@@ -295,14 +295,14 @@ class Ingest:
             calls=calls,  # type: ignore[arg-type]
         )
 
-    async def _probe(self, held: int, sample: Memory) -> Probe:
+    async def _probe(self, held: int, sample: Memory) -> ProbeRow:
         """Return the row of the emptiness probe; where something is held, look whose it is."""
         data: dict[str, object] = {"held": held, "namespace": self.space.namespace}
         if held:
             with suppress(CallError):
                 hits = (await look(self.lane.provider, self.space, sample.content)).hits
                 data |= self.lane.owner_among(self.corpus, self.space, self.veil, hits)
-        return Probe(
+        return ProbeRow(
             lane=self.lane.key,
             corpus=self.corpus,
             attempt=self.space.attempt,
@@ -316,7 +316,7 @@ GROWTH = 1.5
 
 
 @dataclass(slots=True, kw_only=True)
-class Index:
+class IndexWait:
     """The wait of one corpus attempt."""
 
     lane: OpenLane
@@ -424,8 +424,8 @@ class Index:
         if found:
             raise Contaminated(in_words(probe))
 
-    def _probe(self, kind: Literal["sentinel", "canary"], *, passed: bool, data: Mapping[str, object]) -> Probe:
-        probe = Probe(
+    def _probe(self, kind: Literal["sentinel", "canary"], *, passed: bool, data: Mapping[str, object]) -> ProbeRow:
+        probe = ProbeRow(
             lane=self.lane.key,
             corpus=self.corpus,
             attempt=self.space.attempt,

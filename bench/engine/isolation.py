@@ -193,14 +193,14 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class CorpusPlace:
     """One corpus at a provider."""
 
     benchmark: str
     corpus: str
     namespace: str
 
-    def is_of(self, other: Place) -> bool:
+    def is_of(self, other: CorpusPlace) -> bool:
         """Say whether both hold the same corpus, perhaps in different attempts."""
         return (self.benchmark, self.corpus) == (other.benchmark, other.corpus)
 
@@ -211,11 +211,11 @@ class Ownership:
 
     _owners: dict[int, int] = field(default_factory=dict)
     """hash of a key -> number of the place that has it, or SEVERAL"""
-    _places: list[Place] = field(default_factory=list)
+    _places: list[CorpusPlace] = field(default_factory=list)
     _repeats_ids: bool = False
     """the service gave one id to memories of two corpora"""
 
-    def register(self, place: Place, veil: Veil) -> None:
+    def register(self, place: CorpusPlace, veil: Veil) -> None:
         """Remember the ids and texts that a corpus is sent, and where."""
         number = self._number(place)
         self._own(("namespace", place.namespace), number)
@@ -225,7 +225,7 @@ class Ownership:
             if len(text) >= TELLING_CHARS:
                 self._own(("text", text), number)
 
-    def register_given(self, place: Place, ids: Mapping[str, Sequence[str]]) -> None:
+    def register_given(self, place: CorpusPlace, ids: Mapping[str, Sequence[str]]) -> None:
         """Remember the ids that the service gave to the memories of a corpus."""
         number = self._number(place)
         for memory, given in ids.items():
@@ -233,7 +233,7 @@ class Ownership:
                 if one != memory and not self._own(("given", one), number):
                     self._repeats_ids = True
 
-    def owner_of(self, hit: Hit, place: Place, veil: Veil) -> Place | None:
+    def owner_of(self, hit: Hit, place: CorpusPlace, veil: Veil) -> CorpusPlace | None:
         """Return the other place that a hit provably belongs to."""
         if hit.source_ids and veil.holds_all(hit.source_ids):
             return None
@@ -254,7 +254,7 @@ class Ownership:
         if len(text) >= TELLING_CHARS:
             yield "text", text
 
-    def _other(self, key: Key, place: Place) -> Place | None:
+    def _other(self, key: Key, place: CorpusPlace) -> CorpusPlace | None:
         number = self._owners.get(hash(key), SEVERAL)
         if number == SEVERAL or self._places[number].is_of(place):
             return None
@@ -269,7 +269,7 @@ class Ownership:
             del self._owners[next(iter(self._owners))]
         return alone
 
-    def _number(self, place: Place) -> int:
+    def _number(self, place: CorpusPlace) -> int:
         if place not in self._places[-1:]:
             self._places.append(place)
         return len(self._places) - 1

@@ -43,7 +43,7 @@ from bench.engine.records import AnswerResult, SearchResult, completion_without_
 from bench.engine.run_context import Attempt, Failure, Ledger
 from bench.engine.search import search
 from bench.events import bind
-from bench.journal import Entry, Key
+from bench.journal import JournaledPhase, Key
 from bench.metrics.choices import listed
 from bench.model import CHARS_PER_TOKEN, Call, ChatMessage, Corpus, Hit, Item, Phase, Prompt, count_tokens
 from bench.models import no_answer
@@ -61,7 +61,7 @@ SEPARATOR = "\n\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
+class AnswerContext:
     """What of the hits an answer may rest on."""
 
     texts: tuple[str, ...]
@@ -74,7 +74,7 @@ class Context:
         return SEPARATOR.join(self.texts)
 
 
-def fill(hits: Sequence[Hit], *, budget_tokens: int | None, dated: bool) -> Context:
+def fill(hits: Sequence[Hit], *, budget_tokens: int | None, dated: bool) -> AnswerContext:
     """Take hits from the front while they fit into ``budget_tokens`` (None = all of them)."""
     texts: list[str] = []
     room = None if budget_tokens is None else budget_tokens * CHARS_PER_TOKEN
@@ -88,7 +88,7 @@ def fill(hits: Sequence[Hit], *, budget_tokens: int | None, dated: bool) -> Cont
         texts.append(text)
         if room is not None and room <= 0:
             break
-    return Context(texts=tuple(texts), kept=len(texts), tokens=count_tokens(SEPARATOR.join(texts)))
+    return AnswerContext(texts=tuple(texts), kept=len(texts), tokens=count_tokens(SEPARATOR.join(texts)))
 
 
 def _shown(hit: Hit, *, dated: bool) -> str:
@@ -150,12 +150,12 @@ def _budget(
     settings = file.models.get(name) if file is not None else None
     if settings is None or settings.context is None:
         return own
-    rest = chosen.template.render(_values(chosen, corpus, item, Context(texts=(), kept=0, tokens=0)))
+    rest = chosen.template.render(_values(chosen, corpus, item, AnswerContext(texts=(), kept=0, tokens=0)))
     room = max(0, settings.context - max_tokens - count_tokens(rest))
     return room if own is None else min(own, room)
 
 
-def _values(chosen: ChosenPrompt, corpus: Corpus, item: Item, context: Context) -> dict[str, object]:
+def _values(chosen: ChosenPrompt, corpus: Corpus, item: Item, context: AnswerContext) -> dict[str, object]:
     """Fill the names that the prompt uses; a name that is not ours is looked up in item and corpus metadata.
 
     No text closes the tags that the prompt puts around it.
@@ -188,12 +188,12 @@ async def ask(lane: OpenLane, ready: Ready, ref: ItemRef) -> bool:
             if lane.halted:
                 return False
             deadline = None if timeout_s is None else anyio.current_time() + timeout_s
-            good &= await Asked(lane=lane, ready=ready, item=item, epoch=epoch, deadline=deadline).run()
+            good &= await ItemEpoch(lane=lane, ready=ready, item=item, epoch=epoch, deadline=deadline).run()
     return good
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ItemEpoch:
     """One item in one epoch."""
 
     lane: OpenLane
@@ -314,7 +314,7 @@ class Asked:
 
         return in_time
 
-    async def _stored(self, key: Key) -> Entry | None:
+    async def _stored(self, key: Key) -> JournaledPhase | None:
         return (await self.lane.live.journal.load([key])).get(key)
 
     def _append(
@@ -325,7 +325,7 @@ class Asked:
         failure: Failure | None,
     ) -> None:
         self.lane.live.journal.append(
-            Entry(
+            JournaledPhase(
                 key=key,
                 outcome="ok" if failure is None else failure.kind,
                 message="" if failure is None else failure.message,

@@ -22,14 +22,14 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from bench.datasets import ItemRef, memories
 from bench.engine.anonymizer import Veil, space_of
 from bench.engine.corpus import Ready, prepare
-from bench.engine.corpus_state import History
-from bench.engine.isolation import FirstWrite, Ownership, Place
+from bench.engine.corpus_state import CorpusState
+from bench.engine.isolation import CorpusPlace, FirstWrite, Ownership
 from bench.engine.item_pipeline import ask, end_failed
 from bench.engine.models import Readers
 from bench.engine.run_context import OCCUPIED, Failure, Halts, Ledger, Live
 from bench.engine.work_queue import Handover, Todo
 from bench.events import bind, log
-from bench.journal import CorpusKind, CorpusRow, Event, Probe
+from bench.journal import CorpusKind, CorpusRow, Event, ProbeRow
 from bench.model import Corpus, Hit, Memory, Phase, Space
 from bench.plan import Lane
 from bench.plan.validity import in_words
@@ -115,11 +115,11 @@ class OpenLane:
         await self.live.journal.flush()
         return wanted
 
-    async def _histories(self) -> AsyncIterator[tuple[str, History]]:
+    async def _histories(self) -> AsyncIterator[tuple[str, CorpusState]]:
         """Read how far each corpus of the selection came."""
         names = dict.fromkeys(ref.corpus for ref in self.plan.benchmark.dataset.items(self.plan.benchmark.selection))
         for name in names:
-            yield name, History.of(await self.live.journal.corpus(self.key, name))
+            yield name, CorpusState.of(await self.live.journal.corpus(self.key, name))
 
     async def _record_version(self) -> None:
         """Ask the memory system which version answers, for the receipt."""
@@ -173,7 +173,7 @@ class OpenLane:
             self.halts.stop(self.plan.jobs, failure)
         elif self.single and not self.live.stopping.asked:
             await self.live.journal.flush()
-            history = History.of(await self.live.journal.corpus(self.key, corpus_id))
+            history = CorpusState.of(await self.live.journal.corpus(self.key, corpus_id))
             if history.held:
                 await self.clear(corpus_id, self.space(corpus_id, history))
 
@@ -290,13 +290,13 @@ class OpenLane:
         rendered = memories(benchmark.config, corpus, unit=self.plan.unit, text=self.plan.text)
         return Veil.over(benchmark.name, corpus.id, rendered)
 
-    def space(self, corpus_id: str, history: History) -> Space:
+    def space(self, corpus_id: str, history: CorpusState) -> Space:
         """Name the place of a corpus's last attempt at this provider."""
         journal = self.live.journal.uuid
         return space_of(self.plan, journal=journal, run_id=self.live.run_id, corpus=corpus_id, history=history)
 
-    def place(self, space: Space, corpus_id: str) -> Place:
-        return Place(benchmark=self.plan.benchmark.name, corpus=corpus_id, namespace=space.namespace)
+    def place(self, space: Space, corpus_id: str) -> CorpusPlace:
+        return CorpusPlace(benchmark=self.plan.benchmark.name, corpus=corpus_id, namespace=space.namespace)
 
     def watch(self, corpus_id: str, space: Space, veil: Veil, hits: Iterable[Hit]) -> None:
         """Journal the first hit of a corpus attempt that provably belongs to another corpus."""
@@ -306,7 +306,9 @@ class OpenLane:
         if found:
             self.leaking.add(space.namespace)
             data = {"namespace": space.namespace, **found}
-            probe = Probe(lane=self.key, corpus=corpus_id, attempt=space.attempt, kind="leak", passed=False, data=data)
+            probe = ProbeRow(
+                lane=self.key, corpus=corpus_id, attempt=space.attempt, kind="leak", passed=False, data=data
+            )
             self.live.journal.append(probe)
             self.live.progress.events.append(f"{self.key}: {in_words(probe)}")
 

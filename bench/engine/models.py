@@ -72,7 +72,7 @@ def open_readers(live: Live) -> Readers:
     """
     from bench.models.chat import SchemaJudge
 
-    opening = Opening(live, OwnPrice(live.plan.request.token_prices))
+    opening = ModelOpening(live, OwnPrice(live.plan.request.token_prices))
     jobs = [job for lane in live.plan.running for job in lane.jobs]
     names = dict.fromkeys(job.answering for job in jobs if job.answering != NONE)
     judges = dict.fromkeys(job.judge for job in jobs if job.judge != NONE)
@@ -86,7 +86,7 @@ def open_readers(live: Live) -> Readers:
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class ModelOpening:
     """How a model of this run is opened."""
 
     live: Live

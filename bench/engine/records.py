@@ -38,7 +38,7 @@ from typing import cast
 from bench.datasets import gold_ids
 from bench.engine.run_context import Failure
 from bench.events import redactor
-from bench.journal import Entry, Key
+from bench.journal import JournaledPhase, Key
 from bench.journal.rows import OK
 from bench.model import Call, Completion, Hit, Item, Phase, Row, State, Verdict
 from bench.models import cleaned, no_answer
@@ -103,7 +103,7 @@ class SearchResult:
         return {"hits": [_shown(hit) for hit in self.hits]}
 
     @classmethod
-    def of(cls, entry: Entry) -> SearchResult | None:
+    def of(cls, entry: JournaledPhase) -> SearchResult | None:
         """Read a stored search; None when its texts were dropped from the journal."""
         hits = entry.payloads.get("hits")
         if hits is None:
@@ -210,7 +210,7 @@ class AnswerResult:
         }
 
     @classmethod
-    def of(cls, entry: Entry) -> AnswerResult:
+    def of(cls, entry: JournaledPhase) -> AnswerResult:
         """Read a stored answer; one of an earlier version may still hold its reasoning, or be none."""
         data, measured = entry.data, entry.measured
         said = cleaned(Completion(text=cast("str", data["answer"]), model="", finish=cast("Finish", data["finish"])))
@@ -320,13 +320,13 @@ def labels(lane: Lane, item: Item) -> dict[str, str]:
     return found
 
 
-def failed_row(lane: Lane, key: Key, item: Item, failure: Failure) -> Entry:
+def failed_row(lane: Lane, key: Key, item: Item, failure: Failure) -> JournaledPhase:
     """The evaluate row of an item that ended before anything could be judged."""
     states = {"not_ready": State.NOT_READY, "unsupported": State.UNSUPPORTED}
     state = states.get(failure.kind, State.ERROR)
     outcome = "ok" if state is State.UNSUPPORTED else failure.kind
     relevant, reason = gold(lane, item)
-    return Entry(
+    return JournaledPhase(
         key=key,
         outcome=outcome,
         message=failure.message,
@@ -337,7 +337,7 @@ def failed_row(lane: Lane, key: Key, item: Item, failure: Failure) -> Entry:
     )
 
 
-def unsupported_rows(lane: Lane) -> Iterator[Entry]:
+def unsupported_rows(lane: Lane) -> Iterator[JournaledPhase]:
     """The evaluate rows of a lane whose provider lacks what the benchmark needs."""
     failure = Failure(kind="unsupported", message=lane.skipped or "")
     dataset = lane.benchmark.dataset

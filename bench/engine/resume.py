@@ -32,7 +32,7 @@ from bench.config.run import RunRequest
 from bench.engine.run_context import Errand
 from bench.engine.run_metadata import check_identity
 from bench.errors import IdentityError, JournalError, NotReady
-from bench.journal import Entry, Event, Journal, Reader, RunMeta
+from bench.journal import Event, Journal, JournaledPhase, Reader, RunMeta
 from bench.journal.merger import selected_from
 from bench.journal.paths import find_run
 from bench.model import FAILED_STATES, Phase
@@ -105,7 +105,7 @@ async def failed_items(path: Path, *, phase: Phase | None = None, items: Sequenc
     return frozenset(found)
 
 
-def failed_phase(phases: Mapping[Phase, Entry]) -> Phase:
+def failed_phase(phases: Mapping[Phase, JournaledPhase]) -> Phase:
     """The first phase that did not end well; without a search of the item it was its corpus: index if it came late."""
     if Phase.SEARCH not in phases:
         ended = phases.get(Phase.EVALUATE)

@@ -40,7 +40,7 @@ from bench.datasets import ItemRef
 from bench.engine.progress import JobProgress, LaneProgress, Progress
 from bench.engine.run_context import Errand
 from bench.engine.stopping import Stopping
-from bench.journal import CorpusKind, CorpusRow, Entry, Finished, Journal, Key, Reader
+from bench.journal import CorpusKind, CorpusRow, Finished, Journal, JournaledPhase, Key, Reader
 from bench.journal.rows import JournalRow
 from bench.metrics.fold_input import Ended, settled
 from bench.model import FAILED_STATES, Phase, State
@@ -226,12 +226,12 @@ class Counting:
 
     def __call__(self, rows: Sequence[JournalRow]) -> None:
         for row in rows:
-            if isinstance(row, Entry):
+            if isinstance(row, JournaledPhase):
                 self._entry(row)
             elif isinstance(row, CorpusRow):
                 self._corpus(row)
 
-    def _entry(self, row: Entry) -> None:
+    def _entry(self, row: JournaledPhase) -> None:
         self.progress.phase_durable(self._lane_of[row.key.owner], row.key.phase, failed=not row.ok)
         if row.state is not None:
             value = row.verdicts[0].value if row.verdicts else None

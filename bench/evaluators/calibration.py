@@ -43,7 +43,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Probe:
+class CalibrationProbe:
     """One question; ``padding`` is true and beside the point."""
 
     question: str
@@ -71,7 +71,7 @@ class Probe:
 
 
 PROBES = (
-    Probe(
+    CalibrationProbe(
         question="Which instrument did Odile take up after she retired?",
         expected="the cello",
         other_words="She began to learn violoncello once she had stopped working.",
@@ -80,7 +80,7 @@ PROBES = (
         padding="Odile often spoke of her last years at the office, of the farewell party and of how quiet the "
         "mornings had become.",
     ),
-    Probe(
+    CalibrationProbe(
         question="How many beehives does Tobias keep?",
         expected="7",
         other_words="He has seven of them.",
@@ -89,7 +89,7 @@ PROBES = (
         padding="Tobias talked a great deal about honey, about the lime trees behind the house and about a swarm that "
         "got away in June.",
     ),
-    Probe(
+    CalibrationProbe(
         question="Where did the Marchetti family spend New Year's Eve?",
         expected="in a cabin near Bovec",
         other_words="They celebrated it in a hut close to the town of Bovec.",
@@ -98,7 +98,7 @@ PROBES = (
         padding="The Marchettis had planned that evening for months; the children were allowed to stay up and there "
         "was far too much to eat.",
     ),
-    Probe(
+    CalibrationProbe(
         question="When is Ingrid's driving test?",
         expected="on 14 March",
         other_words="She takes it on the fourteenth of March.",
@@ -107,7 +107,7 @@ PROBES = (
         padding="Ingrid told me that her instructor is patient, that parking is what she fears most and that her "
         "brother failed twice.",
     ),
-    Probe(
+    CalibrationProbe(
         question="What did Ravi name his new boat?",
         expected="Marigold",
         other_words="The boat is called Marigold.",
@@ -116,7 +116,7 @@ PROBES = (
         padding="Ravi bought the boat second hand, scraped the hull for three weekends and borrowed a trailer from a "
         "neighbour.",
     ),
-    Probe(
+    CalibrationProbe(
         question="What is Leonie allergic to?",
         expected="hazelnuts",
         other_words="She cannot eat hazelnuts; they give her a reaction.",
@@ -125,7 +125,7 @@ PROBES = (
         padding="Leonie reads every label twice, carries her tablets with her and always rings the restaurant before "
         "she goes.",
     ),
-    Probe(
+    CalibrationProbe(
         question="Which language is Mateo learning for his job?",
         expected="Estonian",
         other_words="For work he is taking lessons in the language of Estonia.",
@@ -134,7 +134,7 @@ PROBES = (
         padding="Mateo sits over his exercises every evening, complains about the fourteen cases and practises with a "
         "colleague at lunch.",
     ),
-    Probe(
+    CalibrationProbe(
         question="How much did the repair of the roof cost?",
         expected="2,400 euros",
         other_words="They paid two thousand four hundred euros for it.",
@@ -143,7 +143,7 @@ PROBES = (
         padding="The roof had leaked since the storm in autumn; two firms came to look at it and only one of them "
         "sent an offer.",
     ),
-    Probe(
+    CalibrationProbe(
         question="Who taught Hanna how to solder?",
         expected="her grandfather",
         other_words="She learned it from her mother's father.",
@@ -152,7 +152,7 @@ PROBES = (
         padding="Hanna built a radio when she was eleven, burned her thumb while doing so and still has it on the "
         "shelf over her desk.",
     ),
-    Probe(
+    CalibrationProbe(
         question="What does Kofi do on Wednesday evenings?",
         expected="he sings in a choir",
         other_words="Wednesday evening is when his choir rehearses, and he sings with them.",
@@ -161,7 +161,7 @@ PROBES = (
         padding="Kofi keeps a strict week: shopping on Monday, his parents on Friday, and the long run on Sunday "
         "before anyone is awake.",
     ),
-    Probe(
+    CalibrationProbe(
         question="Which city is Yara moving to?",
         expected="Porto",
         other_words="She is going to live in Porto from now on.",
@@ -170,7 +170,7 @@ PROBES = (
         padding="Yara has given notice on her flat, sold the piano and spends her evenings wrapping glasses in old "
         "newspapers.",
     ),
-    Probe(
+    CalibrationProbe(
         question="Why did Emil miss the concert?",
         expected="his train was cancelled",
         other_words="He could not get there because the train he wanted to take did not run.",
@@ -235,7 +235,7 @@ def calls_needed(prompts: JudgePrompts) -> int:
     return len(prompts.all) * sum(1 for _ in answers())
 
 
-def answers() -> Iterator[tuple[Probe, Kind, str]]:
+def answers() -> Iterator[tuple[CalibrationProbe, Kind, str]]:
     """Every probe with every kind of answer."""
     for probe in PROBES:
         for kind in Kind:
@@ -272,7 +272,7 @@ async def _one(judge: Judge, prompt: JudgePrompt, *, abstention: bool, base: Jud
     )
 
 
-def _item(probe: Probe, abstention: bool) -> ScoredItem:
+def _item(probe: CalibrationProbe, abstention: bool) -> ScoredItem:
     answers = ("this was never mentioned",) if abstention else (probe.expected,)
     return ScoredItem(
         id=probe.question, question=probe.question, answers=answers, abstention=abstention, rubric=(probe.rubric,)

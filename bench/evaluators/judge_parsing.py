@@ -28,7 +28,7 @@ from typing import Literal
 
 from bench.evaluators.judge_prose import LONGEST, bare_word, read_prose, value_of_word
 from bench.reasoning import without_reasoning
-from bench.structured import RepeatedKey, Schema, distinct, one_object, unfenced
+from bench.structured import RepeatedKey, ReplySchema, distinct, one_object, unfenced
 from bench.values import dataclass
 
 KEYS = (
@@ -207,7 +207,7 @@ def parse_verdict(
 
 
 def parse_object(
-    text: str | None, schema: Schema, *, finish_reason: str | None = None, threshold: float = 1.0
+    text: str | None, schema: ReplySchema, *, finish_reason: str | None = None, threshold: float = 1.0
 ) -> ParsedVerdict:
     """Read the one object of a schema with ``correctness`` and, optionally, ``faithfulness``; all else is unparsed."""
     tree, reason = object_of(text, schema, deciding="correctness", finish_reason=finish_reason)
@@ -219,7 +219,7 @@ def parse_object(
 
 
 def object_of(
-    text: str | None, schema: Schema, *, deciding: str, finish_reason: str | None = None
+    text: str | None, schema: ReplySchema, *, deciding: str, finish_reason: str | None = None
 ) -> tuple[Mapping[str, object] | None, str]:
     """Return the one object of a schema that a text is, or why it is none; the schema requires ``deciding`` alone.
 
@@ -236,7 +236,7 @@ def object_of(
     return None, _misfit(tree.get(deciding), schema, deciding)
 
 
-def _misfit(value: object, schema: Schema, deciding: str) -> str:
+def _misfit(value: object, schema: ReplySchema, deciding: str) -> str:
     properties = schema.get("properties")
     wanted = properties.get(deciding) if isinstance(properties, Mapping) else None
     number = isinstance(wanted, Mapping) and wanted.get("type") == "number"

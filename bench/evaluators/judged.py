@@ -17,12 +17,12 @@ from bench.evaluators.prompts import CORRECTNESS_SCHEMA, MAX_TOKENS, JudgePrompt
 from bench.evaluators.protocol import Judge
 from bench.evaluators.refusals import is_refusal
 from bench.model import Completion, Hit, ScoredItem, Verdict
-from bench.structured import Schema
+from bench.structured import ReplySchema
 
 NO_JUDGE = "no_judge"
 NO_RUBRIC = "no_rubric"
 NO_STATEMENTS = "no_statements"
-SCORES_SCHEMA = Schema(
+SCORES_SCHEMA = ReplySchema(
     {
         "type": "object",
         "properties": {
@@ -33,7 +33,7 @@ SCORES_SCHEMA = Schema(
         "additionalProperties": False,
     }
 )
-STATEMENTS_SCHEMA = Schema(
+STATEMENTS_SCHEMA = ReplySchema(
     {
         "type": "object",
         "properties": {
@@ -52,7 +52,7 @@ STATEMENTS_SCHEMA = Schema(
     }
 )
 _CORRECTNESS = CORRECTNESS_SCHEMA.deciding("correctness")
-_SCORES = Schema(
+_SCORES = ReplySchema(
     {**SCORES_SCHEMA, "properties": {"scores": {"type": "array"}, "reasoning": {"type": "string"}}}
 ).deciding("scores")
 """the same for reading: a score outside the scale has a reason of its own"""

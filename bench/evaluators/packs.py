@@ -31,7 +31,7 @@ _SLOTS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pack:
+class PromptPack:
     """One protocol: prompts by role and name, and its rules."""
 
     name: str
@@ -61,7 +61,9 @@ def pack_names(root: Path = ROOT) -> list[str]:
     return sorted(path.parent.name for path in root.glob("*/pack.yaml"))
 
 
-def load_pack(reference: str, *, workspace: Path | None = None, where: str | None = None, root: Path = ROOT) -> Pack:
+def load_pack(
+    reference: str, *, workspace: Path | None = None, where: str | None = None, root: Path = ROOT
+) -> PromptPack:
     """Read a pack; ConfigError for an unknown one and for an official text with another digest."""
     folder = root / reference
     if not (folder / "pack.yaml").is_file() or "/" in reference:
@@ -82,7 +84,7 @@ def load_pack(reference: str, *, workspace: Path | None = None, where: str | Non
             originals.append(original is not None)
             digests[f"{role}.{name}"] = hashlib.sha256(raw.encode()).hexdigest()
             texts[role][name] = raw if original is None else _filled(raw, role)
-    return Pack(
+    return PromptPack(
         **cast("dict[str, str]", {k: rules[k] for k in ("name", "version", "description") if k in rules}),
         judge=texts["judge"],
         answer=texts["answer"],
@@ -126,7 +128,7 @@ def _filled(text: str, role: str) -> str:
     return _PYTHON_SLOT.sub(lambda match: "${" + next(names, "question") + "}", escaped)
 
 
-def check_sealed(pack: Pack, given: Mapping[str, str | None]) -> None:
+def check_sealed(pack: PromptPack, given: Mapping[str, str | None]) -> None:
     """Refuse config keys that the pack seals; ``given``: dotted key that a config sets -> its place."""
     for key, where in given.items():
         if any(key == sealed or key.startswith(f"{sealed}.") for sealed in pack.sealed):
@@ -138,7 +140,7 @@ def check_sealed(pack: Pack, given: Mapping[str, str | None]) -> None:
 
 
 @functools.cache
-def _generic_pack() -> Pack:
+def _generic_pack() -> PromptPack:
     return load_pack("generic@1")
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from bench.config.template import Markers, Template
 from bench.model import ChatMessage, Hit, Prompt, ScoredItem
-from bench.structured import Schema
+from bench.structured import ReplySchema
 
 NAMES = ("question", "answer", "response", "questionType", "questionDate", "rubric", "evidence")
 DEFAULT = "default"
@@ -29,7 +29,7 @@ OFF_BY_ONE = (
     "\nWhere a number of days, weeks or months is asked for, a count that is one too high or one too low is "
     "still right.\n"
 )
-CORRECTNESS_SCHEMA = Schema(
+CORRECTNESS_SCHEMA = ReplySchema(
     {
         "type": "object",
         "properties": {

@@ -48,7 +48,7 @@ from bench.model import Embedder, Hit, ScoredItem, Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
+class EvaluatorOpening:
     """What an evaluator may need to be opened."""
 
     config: Mapping[str, object] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class Opening:
         return str(value)
 
 
-def _exact(opening: Opening) -> Evaluator:
+def _exact(opening: EvaluatorOpening) -> Evaluator:
     normal = _normal(opening)
     variant = opening.word("variant", "plain", ("plain", "squad"))
 
@@ -87,7 +87,7 @@ def _exact(opening: Opening) -> Evaluator:
     return _text("exact-match", compare, opening)
 
 
-def _contains(opening: Opening) -> Evaluator:
+def _contains(opening: EvaluatorOpening) -> Evaluator:
     normal, whole = _normal(opening), opening.flag("word_boundary", True)
 
     def compare(prediction: str, reference: str) -> float | None:
@@ -97,11 +97,11 @@ def _contains(opening: Opening) -> Evaluator:
     return _text("contains", compare, opening)
 
 
-def _token_f1(opening: Opening) -> Evaluator:
+def _token_f1(opening: EvaluatorOpening) -> Evaluator:
     return _text("token-f1", F1_VARIANTS[opening.word("variant", "multilingual", tuple(F1_VARIANTS))], opening)
 
 
-def _text(name: str, compare: Callable[[str, str], float | None], opening: Opening) -> Evaluator:
+def _text(name: str, compare: Callable[[str, str], float | None], opening: EvaluatorOpening) -> Evaluator:
     return TextEvaluator(
         name=name,
         compare=lambda answer, references: best(compare, answer, references),
@@ -109,13 +109,13 @@ def _text(name: str, compare: Callable[[str, str], float | None], opening: Openi
     )
 
 
-def _normal(opening: Opening) -> Callable[[str], str]:
+def _normal(opening: EvaluatorOpening) -> Callable[[str], str]:
     white, case = opening.flag("normalize_whitespace", True), opening.flag("case_sensitive", False)
     form = opening.word("unicode", "nfc", ("none", "nfc", "nfkc"))
     return lambda text: normal_form(text, normalize_whitespace=white, case_sensitive=case, unicode=form)
 
 
-def _judge(opening: Opening) -> Evaluator:
+def _judge(opening: EvaluatorOpening) -> Evaluator:
     return JudgeEvaluator(
         prompts=opening.prompts or JudgePrompts.of(),
         protocol=opening.word("protocol", "auto", ("auto", "json", "longmemeval-official")),
@@ -125,7 +125,7 @@ def _judge(opening: Opening) -> Evaluator:
     )
 
 
-def _rubric(opening: Opening) -> Evaluator:
+def _rubric(opening: EvaluatorOpening) -> Evaluator:
     own = opening.prompts.default if opening.prompts else None
     prompt = own if own and "rubric" in own.template.names else JudgePrompt.of("rubric", generic("rubric"))
     return RubricEvaluator(
@@ -135,7 +135,7 @@ def _rubric(opening: Opening) -> Evaluator:
     )
 
 
-def _faithfulness(opening: Opening) -> Evaluator:
+def _faithfulness(opening: EvaluatorOpening) -> Evaluator:
     return FaithfulnessEvaluator(
         prompt=JudgePrompt.of("faithfulness", generic("faithfulness")),
         threshold=opening.number("threshold", 1.0),
@@ -143,75 +143,75 @@ def _faithfulness(opening: Opening) -> Evaluator:
     )
 
 
-def _similarity(opening: Opening) -> Evaluator:
+def _similarity(opening: EvaluatorOpening) -> Evaluator:
     if opening.embedder is None:
         raise ConfigError("needs an embedding model", hint="name one with --embedding-model")
     return SimilarityEvaluator(embedder=opening.embedder, threshold=opening.number("threshold", 0.8))
 
 
-def _locomo(opening: Opening) -> Evaluator:
+def _locomo(opening: EvaluatorOpening) -> Evaluator:
     return LocomoEvaluator(threshold=opening.number("threshold", 1.0))
 
 
-def _choice(_opening: Opening) -> Evaluator:
+def _choice(_opening: EvaluatorOpening) -> Evaluator:
     return ChoiceEvaluator()
 
 
-def _deletion(opening: Opening) -> Evaluator:
+def _deletion(opening: EvaluatorOpening) -> Evaluator:
     return DeletionEvaluator(
         fuzzy_match=opening.flag("fuzzy_match", False), fuzzy_threshold=opening.number("fuzzy_threshold", 0.8)
     )
 
 
-def _code(opening: Opening) -> Evaluator:
+def _code(opening: EvaluatorOpening) -> Evaluator:
     return CodeEvaluator(allowed=opening.allow_code_execution, time_limit_s=opening.number("time_limit_s", 10.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BuiltIn:
+class BuiltInEvaluator:
     """One evaluator that needs no plug-in."""
 
     says: str
-    open: Callable[[Opening], Evaluator]
+    open: Callable[[EvaluatorOpening], Evaluator]
     keys: tuple[str, ...] = ()
     """the keys of its config"""
 
 
 _MATCH = ("threshold", "case_sensitive", "normalize_whitespace", "unicode")
 _JUDGED = ("threshold", "temperature", "model")
-BUILT_IN: Mapping[str, BuiltIn] = {
-    "exact-match": BuiltIn(
+BUILT_IN: Mapping[str, BuiltInEvaluator] = {
+    "exact-match": BuiltInEvaluator(
         says="1 if the answer equals an accepted one after normalisation", open=_exact, keys=(*_MATCH, "variant")
     ),
-    "contains": BuiltIn(
+    "contains": BuiltInEvaluator(
         says="1 if an accepted answer stands in the answer as whole words",
         open=_contains,
         keys=(*_MATCH, "word_boundary"),
     ),
-    "token-f1": BuiltIn(says="F1 of shared tokens as value", open=_token_f1, keys=("threshold", "variant")),
-    "locomo-f1": BuiltIn(says="LoCoMo's official score by category", open=_locomo, keys=("threshold",)),
-    "semantic-similarity": BuiltIn(
+    "token-f1": BuiltInEvaluator(says="F1 of shared tokens as value", open=_token_f1, keys=("threshold", "variant")),
+    "locomo-f1": BuiltInEvaluator(says="LoCoMo's official score by category", open=_locomo, keys=("threshold",)),
+    "semantic-similarity": BuiltInEvaluator(
         says="cosine of embeddings as value; needs an embedding model", open=_similarity, keys=("threshold", "model")
     ),
-    "mcq": BuiltIn(
+    "mcq": BuiltInEvaluator(
         says="the option that the answer states, else names, is the right one; none is wrong",
         open=_choice,
     ),
-    "rubric": BuiltIn(says="a judge scores each rubric line 0, 0.5 or 1", open=_rubric, keys=_JUDGED),
-    "llm-judge": BuiltIn(
+    "rubric": BuiltInEvaluator(says="a judge scores each rubric line 0, 0.5 or 1", open=_rubric, keys=_JUDGED),
+    "llm-judge": BuiltInEvaluator(
         says="a judge says whether the answer is right", open=_judge, keys=(*_JUDGED, "protocol", "max_tokens")
     ),
-    "faithfulness": BuiltIn(
+    "faithfulness": BuiltInEvaluator(
         says="a judge checks each statement of the answer against the retrieved memories",
         open=_faithfulness,
         keys=_JUDGED,
     ),
-    "deletion-check": BuiltIn(
+    "deletion-check": BuiltInEvaluator(
         says="nothing of a deleted text is left in hits or answer",
         open=_deletion,
         keys=("fuzzy_match", "fuzzy_threshold"),
     ),
-    "code-correctness": BuiltIn(
+    "code-correctness": BuiltInEvaluator(
         says="the item's tests run on the answer; needs --allow-code-execution", open=_code, keys=("time_limit_s",)
     ),
 }
@@ -312,7 +312,9 @@ def open_evaluator(
     _refuse_unknown_keys(name, given, built_in.keys, where)
     try:
         return built_in.open(
-            Opening(config=given, prompts=prompts, embedder=embedder, allow_code_execution=allow_code_execution)
+            EvaluatorOpening(
+                config=given, prompts=prompts, embedder=embedder, allow_code_execution=allow_code_execution
+            )
         )
     except ConfigError as error:
         raise ConfigError(f"evaluator {name}: {error.message}", where=where or error.where, hint=error.hint) from error

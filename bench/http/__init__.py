@@ -16,15 +16,15 @@ from __future__ import annotations
 from bench.http.call_log import record, recording
 from bench.http.client import Http
 from bench.http.endpoint import Endpoint, Feedback, Limits, Retry, Timeouts
-from bench.http.message import Metered, Part, Request, Response, Timings
+from bench.http.message import FormField, Metered, Request, Response, Timings
 
 __all__ = [
     "Endpoint",
     "Feedback",
+    "FormField",
     "Http",
     "Limits",
     "Metered",
-    "Part",
     "Request",
     "Response",
     "Retry",

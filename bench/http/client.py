@@ -34,7 +34,7 @@ from bench.http.rate_limiter import Gate, wait_of
 if TYPE_CHECKING:
     from aiohttp import ClientTimeout
 
-    from bench.http.transport import Answer, Transport
+    from bench.http.transport import HttpResponse, Transport
 
 _logger = logging.getLogger("bench")
 
@@ -192,7 +192,7 @@ class Http:
         _record(trip, response.status, "ok", timings, metered)
         return response
 
-    async def _send(self, trip: Trip) -> Answer:
+    async def _send(self, trip: Trip) -> HttpResponse:
         """Enter the gate, send once, leave."""
         try:
             await trip.gate.enter(trip)
@@ -202,7 +202,7 @@ class Http:
             failed.repeat = failed.repeat and (self._repeats_timeouts or failed.error.kind != "timeout")
             raise failed from signal.__cause__
 
-    async def _transmit(self, trip: Trip) -> Answer:
+    async def _transmit(self, trip: Trip) -> HttpResponse:
         from bench.http.transport import Parcel
 
         assert self._transport is not None, "Http is used inside `async with`"
@@ -243,7 +243,7 @@ class Http:
         return gate
 
 
-def _response(trip: Trip, answer: Answer, timings: Timings) -> Response:
+def _response(trip: Trip, answer: HttpResponse, timings: Timings) -> Response:
     trip.gate.learn(answer.headers)
     trip.received = len(answer.body)
     return Response(

@@ -23,7 +23,7 @@ SHOWN_OF_BODY = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class FormField:
     """One field of a multipart form; with a filename it is a file."""
 
     content: str | bytes
@@ -52,7 +52,7 @@ class Request:
     json: object = field(default=None, kw_only=True)
     """a JSON tree; None = no body (send ``body=b"null"`` for a literal null)"""
     body: bytes | None = field(default=None, kw_only=True)
-    multipart: Mapping[str, str | Part] | None = field(default=None, kw_only=True)
+    multipart: Mapping[str, str | FormField] | None = field(default=None, kw_only=True)
     idempotent: bool | None = field(default=None, kw_only=True)
     """may be repeated after a lost answer; default: by method. True when an idempotency key is sent"""
     ok_statuses: frozenset[int] = field(default=frozenset(), kw_only=True)

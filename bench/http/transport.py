@@ -32,7 +32,7 @@ from yarl import URL
 
 from bench.errors import CA_HINT, is_distrusted
 from bench.http.errors import Lost, NotSent, TooLarge
-from bench.http.message import Part, Request, Stamps
+from bench.http.message import FormField, Request, Stamps
 from bench.version import __version__
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class Parcel(NamedTuple):
     max_bytes: int
 
 
-class Answer(NamedTuple):
+class HttpResponse(NamedTuple):
     """Status, headers and the whole body."""
 
     status: int
@@ -156,7 +156,7 @@ class Transport:
         if self._session is not None:
             await self._session.close()
 
-    async def send(self, parcel: Parcel) -> Answer:
+    async def send(self, parcel: Parcel) -> HttpResponse:
         """Send once and read the answer to its end.
 
         Raises:
@@ -197,7 +197,7 @@ class Transport:
         unknown = isinstance(error, aiohttp.ClientConnectorDNSError) and error.os_error.errno == socket.EAI_NONAME
         return NotSent(_reason(error), every_call=unknown and URL(parcel.request.url).host not in self._reached)
 
-    async def _follow(self, parcel: Parcel) -> Answer:
+    async def _follow(self, parcel: Parcel) -> HttpResponse:
         url = _url(parcel.request)
         answer = await self._exchange(parcel, url)
         for _ in range(MAX_REDIRECTS):
@@ -208,7 +208,7 @@ class Transport:
             answer = await self._exchange(parcel, url)
         return answer
 
-    async def _exchange(self, parcel: Parcel, url: URL) -> Answer:
+    async def _exchange(self, parcel: Parcel, url: URL) -> HttpResponse:
         assert self._session is not None
         request = parcel.request
         proxy, proxy_headers = self._proxy(url)
@@ -229,7 +229,7 @@ class Transport:
                 response.headers.get("Content-Encoding", ""),
                 max_bytes=parcel.max_bytes,
             )
-            return Answer(status=response.status, headers=response.headers, body=body)
+            return HttpResponse(status=response.status, headers=response.headers, body=body)
 
     def _proxy(self, url: URL) -> tuple[URL | None, dict[str, str] | None]:
         key = (url.scheme, url.host)
@@ -279,7 +279,7 @@ def _headers(request: Request) -> Mapping[str, str]:
     return {"Content-Type": "application/json", **request.headers}
 
 
-def _redirect(request: Request, url: URL, answer: Answer) -> URL | None:
+def _redirect(request: Request, url: URL, answer: HttpResponse) -> URL | None:
     """The place to go on to; None when there is no redirect, or none that may be followed."""
     location = answer.headers.get("Location")
     if answer.status not in REDIRECTS or not location:
@@ -293,7 +293,7 @@ def _redirect(request: Request, url: URL, answer: Answer) -> URL | None:
         return None
 
 
-def _form(fields: Mapping[str, str | Part]) -> aiohttp.FormData:
+def _form(fields: Mapping[str, str | FormField]) -> aiohttp.FormData:
     form = aiohttp.FormData()
     for name, value in fields.items():
         if isinstance(value, str):

@@ -22,13 +22,13 @@ from bench.journal.rows import (
     Chain,
     CorpusKind,
     CorpusRow,
-    Entry,
     Event,
     Finished,
+    JournaledPhase,
     JournalRow,
     Key,
-    Probe,
-    Resume,
+    ProbeRow,
+    ResumeRow,
     RunMeta,
     RunState,
 )
@@ -37,26 +37,26 @@ from bench.rooms import front
 if TYPE_CHECKING:
     from bench.journal.merger import MergeOutcome, merge
     from bench.journal.reader import Reader
-    from bench.journal.records import CorpusFacts, ItemRecord, Origin, Spent, Status, Values
+    from bench.journal.records import CorpusRecord, ItemRecord, JournalOrigin, Spent, Status, Values
     from bench.journal.writer import Journal
 
 __all__ = [
     "Chain",
-    "CorpusFacts",
     "CorpusKind",
+    "CorpusRecord",
     "CorpusRow",
-    "Entry",
     "Event",
     "Finished",
     "ItemRecord",
     "Journal",
+    "JournalOrigin",
     "JournalRow",
+    "JournaledPhase",
     "Key",
     "MergeOutcome",
-    "Origin",
-    "Probe",
+    "ProbeRow",
     "Reader",
-    "Resume",
+    "ResumeRow",
     "RunMeta",
     "RunState",
     "Spent",

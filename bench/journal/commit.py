@@ -2,7 +2,7 @@
 
 Everything here runs in SQLite's thread, handed over once a batch: encoding and compressing cost the
 event loop nothing. Each table is one ``executemany`` over a generator. Names (owners, messages, label
-sets, metric sets) are interned first; ``Store`` remembers those it has seen, up to a bound::
+sets, metric sets) are interned first; ``RowStore`` remembers those it has seen, up to a bound::
 
     store = Store(last_id)
     await writing.run(lambda raw: store.write(raw, [entry, corpus_row]))    # and raw.commit()
@@ -28,7 +28,7 @@ from bench.journal.codec import (
     to_json,
     usage_column,
 )
-from bench.journal.rows import CorpusRow, Entry, Event, Probe
+from bench.journal.rows import CorpusRow, Event, JournaledPhase, ProbeRow
 from bench.journal.sql import blocks
 from bench.model import Call
 
@@ -52,10 +52,10 @@ class Statement:
         self.columns = columns
 
 
-Writable = Entry | CorpusRow | Probe | Event | Statement
+Writable = JournaledPhase | CorpusRow | ProbeRow | Event | Statement
 
 
-class Store:
+class RowStore:
     """Writes batches; knows the last row id and the names that the file has already."""
 
     def __init__(self, last_id: int) -> None:
@@ -65,13 +65,13 @@ class Store:
 
     def write(self, connection: sqlite3.Connection, rows: Sequence[Writable]) -> None:
         """Write ``rows`` in the transaction that the connection opens by itself; the caller commits."""
-        entries = self._number([row for row in rows if isinstance(row, Entry)])
+        entries = self._number([row for row in rows if isinstance(row, JournaledPhase)])
         steps = self._number([row for row in rows if isinstance(row, CorpusRow)])
         self._write_names(connection, entries, steps)
         self._write_entries(connection, entries)
         _write(connection, "corpus_row", steps, _corpus_rows)
         _write(connection, "call", _ledgers(entries) + _ledgers(steps), _calls)
-        _write(connection, "probe", [row for row in rows if isinstance(row, Probe)], _probes)
+        _write(connection, "probe", [row for row in rows if isinstance(row, ProbeRow)], _probes)
         _write(connection, "event", [row for row in rows if isinstance(row, Event)], _events)
         for row in rows:
             if isinstance(row, Statement):
@@ -85,7 +85,7 @@ class Store:
     def _write_names(
         self,
         connection: sqlite3.Connection,
-        entries: Sequence[tuple[int, Entry]],
+        entries: Sequence[tuple[int, JournaledPhase]],
         steps: Sequence[tuple[int, CorpusRow]],
     ) -> None:
         owners = {row.key.owner for _, row in entries} | {row.lane for _, row in steps}
@@ -105,7 +105,7 @@ class Store:
                 seen.clear()
             seen.update(new)
 
-    def _write_entries(self, connection: sqlite3.Connection, entries: Sequence[tuple[int, Entry]]) -> None:
+    def _write_entries(self, connection: sqlite3.Connection, entries: Sequence[tuple[int, JournaledPhase]]) -> None:
         judged = [pair for pair in entries if pair[1].verdicts]
         _write(
             connection, "payload", [pair for pair in entries if pair[1].payloads or pair[1].verdicts], self._payloads
@@ -116,7 +116,7 @@ class Store:
         _write(connection, "score", [pair for pair in entries if pair[1].state is not None], _scores)
         self._references.clear()
 
-    def _payloads(self, entries: Sequence[tuple[int, Entry]]) -> Iterator[Columns]:
+    def _payloads(self, entries: Sequence[tuple[int, JournaledPhase]]) -> Iterator[Columns]:
         for row_id, entry in entries:
             texts = dict(entry.payloads)
             texts.update({f"raw {n}": verdict.raw for n, verdict in enumerate(entry.verdicts) if verdict.raw})
@@ -126,7 +126,7 @@ class Store:
                 if len(raw) > INLINE_BYTES:
                     yield bytes.fromhex(text[1:]), len(raw), compress(raw)
 
-    def _entries(self, entries: Sequence[tuple[int, Entry]]) -> Iterator[Columns]:
+    def _entries(self, entries: Sequence[tuple[int, JournaledPhase]]) -> Iterator[Columns]:
         for row_id, entry in entries:
             references = {name: self._references[row_id, name] for name in entry.payloads}
             yield (
@@ -140,7 +140,7 @@ class Store:
                 to_json(references) if references else None,
             )
 
-    def _verdicts(self, entries: Sequence[tuple[int, Entry]]) -> Iterator[Columns]:
+    def _verdicts(self, entries: Sequence[tuple[int, JournaledPhase]]) -> Iterator[Columns]:
         for row_id, entry in entries:
             for n, verdict in enumerate(entry.verdicts):
                 yield (
@@ -180,11 +180,11 @@ def _message(text: str) -> str:
     return clean(redact(text[: LONGEST_MESSAGE * 2])[:LONGEST_MESSAGE]) if text else ""
 
 
-def _labels(entry: Entry) -> str:
+def _labels(entry: JournaledPhase) -> str:
     return _labels_text(tuple(sorted(entry.labels.items())))
 
 
-def _shape(entry: Entry) -> str:
+def _shape(entry: JournaledPhase) -> str:
     return _shape_text(tuple(sorted(entry.values)))
 
 
@@ -198,14 +198,14 @@ def _shape_text(names: tuple[str, ...]) -> str:
     return to_json(names)
 
 
-def _phases(entries: Sequence[tuple[int, Entry]]) -> Iterator[Columns]:
+def _phases(entries: Sequence[tuple[int, JournaledPhase]]) -> Iterator[Columns]:
     for row_id, entry in entries:
         key = entry.key
         owner, corpus, unit = clean(key.owner), clean(key.corpus), clean(key.unit)
         yield owner, PHASES[key.phase], corpus, unit, key.epoch, entry.attempt, entry.outcome, row_id
 
 
-def _scores(entries: Sequence[tuple[int, Entry]]) -> Iterator[Columns]:
+def _scores(entries: Sequence[tuple[int, JournaledPhase]]) -> Iterator[Columns]:
     for row_id, entry in entries:
         key = entry.key
         yield (
@@ -223,7 +223,9 @@ def _scores(entries: Sequence[tuple[int, Entry]]) -> Iterator[Columns]:
         )
 
 
-def _ledgers(rows: Sequence[tuple[int, Entry]] | Sequence[tuple[int, CorpusRow]]) -> list[tuple[int, tuple[Call, ...]]]:
+def _ledgers(
+    rows: Sequence[tuple[int, JournaledPhase]] | Sequence[tuple[int, CorpusRow]],
+) -> list[tuple[int, tuple[Call, ...]]]:
     return [(row_id, row.calls) for row_id, row in rows if row.calls]
 
 
@@ -268,7 +270,7 @@ def _corpus_rows(steps: Sequence[tuple[int, CorpusRow]]) -> Iterator[Columns]:
         )
 
 
-def _probes(rows: Sequence[Probe]) -> Iterator[Columns]:
+def _probes(rows: Sequence[ProbeRow]) -> Iterator[Columns]:
     for row in rows:
         lane, corpus = clean(row.lane), clean(row.corpus)
         yield lane, corpus, row.attempt, row.kind, row.passed, micros(row.at), encode(row.data)

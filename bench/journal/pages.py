@@ -70,7 +70,7 @@ class ItemPage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class ItemOutcome:
     """How one item ended in one job."""
 
     corpus: str
@@ -98,13 +98,13 @@ async def page_of(reader: Reader, jobs: Sequence[str], wanted: Wanted, *, after:
     return _page(list(units), limit)
 
 
-async def cells_of(reader: Reader, job: str, units: Sequence[Unit]) -> dict[Unit, Cell]:
+async def cells_of(reader: Reader, job: str, units: Sequence[Unit]) -> dict[Unit, ItemOutcome]:
     """How these items ended in one job, in the newest scoring of the first epoch."""
     rows = await _all(reader, "cells", clean(job), to_json([[clean(part) for part in unit] for unit in units]))
-    found: dict[Unit, Cell] = {}
+    found: dict[Unit, ItemOutcome] = {}
     for corpus, item, epoch, state, outcome, entry, labels, names, packed, generation in rows:
         score = ScoreRow(corpus, item, epoch, entry, state, outcome, labels, names, packed, generation)
-        cell = Cell(
+        cell = ItemOutcome(
             corpus=corpus,
             item=item,
             epoch=epoch,
@@ -272,7 +272,7 @@ _ENDED_SQL = blocks("ended")
 _READ = blocks("read")
 
 
-class Attempt(NamedTuple):
+class PhaseAttempt(NamedTuple):
     """One attempt of a phase, as SQLite gives it."""
 
     attempt: int
@@ -288,7 +288,7 @@ class EndedPhase(NamedTuple):
     """The last attempt of one phase; its columns are decoded when they are asked for."""
 
     attempts: int
-    last: Attempt
+    last: PhaseAttempt
 
     @property
     def ok(self) -> bool:
@@ -348,12 +348,12 @@ async def ended_items(reader: Reader, chain: Chain) -> AsyncGenerator[EndedItem,
 
 
 async def _ended_page(reader: Reader, chain: Chain, scores: list[SqlRow], interned: _Interned) -> list[EndedItem]:
-    attempts: dict[Epoch, dict[Phase, list[Attempt]]] = {score[:3]: {} for score in scores}
+    attempts: dict[Epoch, dict[Phase, list[PhaseAttempt]]] = {score[:3]: {} for score in scores}
     for phase, owner in ((Phase.SEARCH, chain.lane), (Phase.ANSWER, chain.answering), (Phase.EVALUATE, chain.job)):
         span = (*scores[0][:3], *scores[-1][:3])
         for row in await reader.rows(_ENDED_SQL["phases"], clean(owner), PHASES[phase], *span):
             if (unit := attempts.get(row[:3])) is not None:
-                unit.setdefault(phase, []).append(Attempt(*row[3:]))
+                unit.setdefault(phase, []).append(PhaseAttempt(*row[3:]))
     entries = [one.entry for unit in attempts.values() for tries in unit.values() for one in tries]
     costs, verdicts = await _costs(reader, entries), await _verdicts(reader, [score[3] for score in scores])
     return [
@@ -370,7 +370,7 @@ async def _ended_page(reader: Reader, chain: Chain, scores: list[SqlRow], intern
 
 def _item(
     score: SqlRow,
-    attempts: Mapping[Phase, list[Attempt]],
+    attempts: Mapping[Phase, list[PhaseAttempt]],
     interned: _Interned,
     *,
     verdicts: Sequence[Verdict],
@@ -396,7 +396,7 @@ def _item(
     )
 
 
-def _shown(phase: Phase, attempts: list[Attempt], generation: int) -> list[Attempt]:
+def _shown(phase: Phase, attempts: list[PhaseAttempt], generation: int) -> list[PhaseAttempt]:
     """Scorings of older generations are no attempts of the one that is shown."""
     if phase is not Phase.EVALUATE:
         return attempts

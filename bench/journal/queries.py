@@ -28,7 +28,17 @@ from bench.journal.codec import (
     usage_of,
 )
 from bench.journal.records import Alike, ItemRecord, Values, spent_by_role
-from bench.journal.rows import CorpusKind, CorpusRow, Entry, Finished, Holder, JournalRow, Key, Resume, RunMeta
+from bench.journal.rows import (
+    CorpusKind,
+    CorpusRow,
+    Finished,
+    Holder,
+    JournaledPhase,
+    JournalRow,
+    Key,
+    ResumeRow,
+    RunMeta,
+)
 from bench.journal.sql import blocks
 from bench.model import Call, Phase, State, Verdict
 
@@ -159,7 +169,7 @@ class VerdictRow(NamedTuple):
 class Parts(NamedTuple):
     """What the rows of some items refer to, by row id or unit."""
 
-    entries: Mapping[int, Entry]
+    entries: Mapping[int, JournaledPhase]
     scores: Mapping[Unit, ScoreRow]
     verdicts: Mapping[int, Sequence[Verdict]]
     calls: Mapping[int, Sequence[Call]]
@@ -243,7 +253,7 @@ STEP_PHASE = {
 """which steps of a corpus count as an ended phase; FAILED is counted under index whatever failed"""
 
 
-class Held(NamedTuple):
+class HolderRow(NamedTuple):
     """The holder row of a journal."""
 
     holder: Holder
@@ -268,17 +278,17 @@ def run_meta(values: Mapping[str, object]) -> RunMeta:
     return RunMeta(**known)  # type: ignore[arg-type]
 
 
-async def read_resumes(connection: aiosqlite.Connection) -> tuple[Resume, ...]:
+async def read_resumes(connection: aiosqlite.Connection) -> tuple[ResumeRow, ...]:
     """Load the later processes of this run, oldest first."""
     rows = await connection.execute_fetchall(READ["resumes"])
-    return tuple(Resume(at=instant(at_us), data=json.loads(data)) for at_us, data in rows)
+    return tuple(ResumeRow(at=instant(at_us), data=json.loads(data)) for at_us, data in rows)
 
 
-async def read_holder(connection: aiosqlite.Connection) -> Held | None:
+async def read_holder(connection: aiosqlite.Connection) -> HolderRow | None:
     """Load who holds the journal, dead or alive."""
     for pid, host, boot, started, token, since_us, heartbeat_us in await connection.execute_fetchall(READ["holder"]):
         holder = Holder(pid=pid, host=host, boot=boot, started=started, token=token)
-        return Held(holder, since_us, heartbeat_us)
+        return HolderRow(holder, since_us, heartbeat_us)
     return None
 
 
@@ -292,11 +302,13 @@ async def read_finished(connection: aiosqlite.Connection, owner: str, phase: Pha
     return Finished({1: frozenset(json.loads(first)), **{epoch: frozenset(found) for epoch, found in later.items()}})
 
 
-async def read_latest(connection: aiosqlite.Connection, keys: Iterable[Key], *, payloads: bool) -> dict[Key, Entry]:
+async def read_latest(
+    connection: aiosqlite.Connection, keys: Iterable[Key], *, payloads: bool
+) -> dict[Key, JournaledPhase]:
     """Load the latest attempt of each key that has one."""
     asked = list(keys)
     question = to_json([[clean(k.owner), PHASES[k.phase], clean(k.corpus), clean(k.unit), k.epoch] for k in asked])
-    found: dict[Key, Entry] = {}
+    found: dict[Key, JournaledPhase] = {}
     for place, attempt, outcome, *rest, _ in await connection.execute_fetchall(READ["load"], (question,)):
         entry = entry_of(asked[place], attempt, outcome, EntryColumns(*rest))
         found[asked[place]] = await _with_payloads(connection, entry) if payloads and entry.payloads else entry
@@ -315,9 +327,9 @@ class EntryColumns(NamedTuple):
     payloads: str | None
 
 
-def entry_of(key: Key, attempt: int, outcome: str, columns: EntryColumns) -> Entry:
+def entry_of(key: Key, attempt: int, outcome: str, columns: EntryColumns) -> JournaledPhase:
     """Rebuild an entry without its calls; payloads are references."""
-    return Entry(
+    return JournaledPhase(
         key=key,
         attempt=attempt,
         outcome=outcome,
@@ -331,7 +343,7 @@ def entry_of(key: Key, attempt: int, outcome: str, columns: EntryColumns) -> Ent
     )
 
 
-async def _with_payloads(connection: aiosqlite.Connection, entry: Entry) -> Entry:
+async def _with_payloads(connection: aiosqlite.Connection, entry: JournaledPhase) -> JournaledPhase:
     values = {name: await read_payload(connection, str(ref)) for name, ref in entry.payloads.items()}
     return replace(entry, payloads=values)
 
@@ -408,7 +420,7 @@ async def read_counts(connection: aiosqlite.Connection) -> dict[tuple[Phase, str
 
 def ended(row: JournalRow) -> tuple[Phase, str] | None:
     """The phase that a row ends, and how; None for a row that ends none."""
-    if isinstance(row, Entry):
+    if isinstance(row, JournaledPhase):
         return row.key.phase, row.outcome
     if isinstance(row, CorpusRow) and (phase := STEP_PHASE.get(row.kind)) is not None:
         return phase, row.outcome

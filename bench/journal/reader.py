@@ -52,12 +52,12 @@ from bench.journal.queries import (
 )
 from bench.journal.records import (
     Alike,
-    CorpusFacts,
+    CorpusRecord,
     FailedFor,
     Flagged,
     HitCounts,
     ItemRecord,
-    Origin,
+    JournalOrigin,
     Spent,
     Status,
     Unscored,
@@ -65,7 +65,18 @@ from bench.journal.records import (
     Values,
     spent_by_role,
 )
-from bench.journal.rows import Chain, CorpusKind, Entry, Event, Key, Probe, Resume, RunMeta, RunState, now
+from bench.journal.rows import (
+    Chain,
+    CorpusKind,
+    Event,
+    JournaledPhase,
+    Key,
+    ProbeRow,
+    ResumeRow,
+    RunMeta,
+    RunState,
+    now,
+)
 from bench.metrics.fold_input import Ended, settled
 from bench.model import SCORES_FALL, SCORES_RISE, Call, Phase, State, Verdict
 
@@ -80,7 +91,7 @@ class Reader:
     """A read-only view of one journal; use as ``async with Reader.open(path) as reader``."""
 
     def __init__(
-        self, path: Path, connection: aiosqlite.Connection, meta: RunMeta, resumes: tuple[Resume, ...]
+        self, path: Path, connection: aiosqlite.Connection, meta: RunMeta, resumes: tuple[ResumeRow, ...]
     ) -> None:
         self.path = path
         self.meta = meta
@@ -136,11 +147,13 @@ class Reader:
         if holder is not None:
             raise Locked(f"run {self.meta.run_id} is held by {holder}")
 
-    async def origins(self) -> list[Origin]:
+    async def origins(self) -> list[JournalOrigin]:
         """Name the journals that the rows came from; one unless the run was merged."""
         rows = await self._all("origins")
         return [
-            Origin(uuid=uuid, run_id=run_id, created_at=instant(at), ranges=tuple(map(tuple, json.loads(ranges))))
+            JournalOrigin(
+                uuid=uuid, run_id=run_id, created_at=instant(at), ranges=tuple(map(tuple, json.loads(ranges)))
+            )
             for uuid, run_id, at, ranges in rows
         ]
 
@@ -205,10 +218,10 @@ class Reader:
             )
         return found
 
-    async def probes(self, lane: str) -> list[Probe]:
+    async def probes(self, lane: str) -> list[ProbeRow]:
         """Give the isolation checks of a lane in order."""
         return [
-            Probe(
+            ProbeRow(
                 lane=name,
                 corpus=corpus,
                 attempt=n,
@@ -229,7 +242,7 @@ class Reader:
         ]
 
     async def payload(self, reference: str) -> object:
-        """Give the JSON value behind a reference of ``Entry.payloads`` or ``Verdict.raw``; None = dropped."""
+        """Give the JSON value behind a reference of ``JournaledPhase.payloads`` or ``Verdict.raw``; None = dropped."""
         with reported(self.path):
             return await read_payload(self._connection, reference)
 
@@ -299,7 +312,7 @@ class Reader:
         """Give one item, an element an epoch; empty when it has no row. Without its corpus this is a scan."""
         return await self._records(chain, await self._item_rows(chain, item, corpus))
 
-    async def attempts(self, chain: Chain, item: str, *, corpus: str | None = None) -> list[Entry]:
+    async def attempts(self, chain: Chain, item: str, *, corpus: str | None = None) -> list[JournaledPhase]:
         """Give every attempt of an item with its calls, in the order epoch, phase, attempt."""
         rows = await self._item_rows(chain, item, corpus)
         entries = await self._entries(chain, rows)
@@ -326,7 +339,7 @@ class Reader:
         )
         return [record_of(list(group), parts) for _, group in groupby(rows, key=attrgetter("unit"))]
 
-    async def _entries(self, chain: Chain, rows: Sequence[PhaseRow]) -> dict[int, Entry]:
+    async def _entries(self, chain: Chain, rows: Sequence[PhaseRow]) -> dict[int, JournaledPhase]:
         owner = {Phase.SEARCH: chain.lane, Phase.ANSWER: chain.answering, Phase.EVALUATE: chain.job}
         found = await self._all("entries", to_json([row.entry for row in rows]))
         columns = {number: EntryColumns(*rest) for number, *rest in found}
@@ -354,7 +367,7 @@ class Reader:
 
     # ------------------------------------------------------------------ corpora and the ledger
 
-    async def corpora(self, lane: str) -> AsyncGenerator[CorpusFacts, None]:
+    async def corpora(self, lane: str) -> AsyncGenerator[CorpusRecord, None]:
         """Stream the corpora of a lane by id: one fact an origin (a merged run has several origins)."""
         held: list[StepColumns] = []
         async with aclosing(self._chunks("corpora", ITEMS_AT_ONCE, clean(lane))) as chunks:
@@ -367,7 +380,7 @@ class Reader:
         for facts in await self._facts(held):
             yield facts
 
-    async def _facts(self, rows: Iterable[StepColumns]) -> list[CorpusFacts]:
+    async def _facts(self, rows: Iterable[StepColumns]) -> list[CorpusRecord]:
         groups = [list(group) for _, group in groupby(rows, key=attrgetter("corpus", "origin"))]
         calls = await self._calls(row.id for group in groups for row in group)
         found = []
@@ -375,7 +388,7 @@ class Reader:
             steps = [row for row in group if row.kind != CorpusKind.CALLS]
             if steps:
                 found.append(
-                    CorpusFacts(
+                    CorpusRecord(
                         lane=steps[-1].lane,
                         corpus=steps[-1].corpus,
                         attempts=len({row.attempt for row in steps}),

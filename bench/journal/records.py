@@ -9,7 +9,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import NamedTuple
 
-from bench.journal.rows import CorpusRow, Entry, RunState
+from bench.journal.rows import CorpusRow, JournaledPhase, RunState
 from bench.model import Call, Phase, State, Usage, Verdict
 
 NO_USAGE = Usage()
@@ -89,7 +89,7 @@ class ItemRecord:
     corpus: str
     item: str
     epoch: int
-    phases: Mapping[Phase, Entry]
+    phases: Mapping[Phase, JournaledPhase]
     """latest attempt of search, answer, evaluate, without calls; payloads are references (``Reader.payload``)"""
     attempts: Mapping[Phase, int]
     state: State | None
@@ -203,7 +203,7 @@ class Unvalued(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CorpusFacts:
+class CorpusRecord:
     """How one corpus of a lane fared; a merged journal has one an origin that touched it."""
 
     lane: str
@@ -233,7 +233,7 @@ class CorpusFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
+class JournalOrigin:
     """A journal that rows came from: the run itself, and each shard after a merge."""
 
     uuid: str

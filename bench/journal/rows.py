@@ -81,7 +81,7 @@ class Key:
 
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class JournaledPhase:
     """One ended phase of one unit (one attempt). ``evaluate`` also says how the item ended.
 
     Write an ``evaluate`` entry for every item that ended, also for one that failed earlier: then
@@ -139,7 +139,7 @@ class CorpusRow:
 
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
-class Probe:
+class ProbeRow:
     """The outcome of one isolation check."""
 
     lane: str
@@ -170,7 +170,7 @@ class Event:
     at: datetime = field(default_factory=now)
 
 
-JournalRow = Entry | CorpusRow | Probe | Event
+JournalRow = JournaledPhase | CorpusRow | ProbeRow | Event
 
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +197,7 @@ class RunMeta:
 
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
-class Resume:
+class ResumeRow:
     """A later process that went on with the run: its versions, code state and run-time settings."""
 
     at: datetime

@@ -34,7 +34,7 @@ from anyio.abc import TaskGroup, TaskStatus
 
 from bench.errors import DiskFull, JournalError
 from bench.journal.codec import micros, storable, to_json
-from bench.journal.commit import Statement, Store, Writable
+from bench.journal.commit import RowStore, Statement, Writable
 from bench.journal.file import NAME, Writing, create, examine, locate, migrate, open_reading, open_writing, reported
 from bench.journal.lease import Hold
 from bench.journal.queries import (
@@ -50,12 +50,23 @@ from bench.journal.queries import (
     read_spending,
     run_meta,
 )
-from bench.journal.rows import HEARTBEAT_S, CorpusRow, Entry, Finished, JournalRow, Key, Resume, RunMeta, RunState, now
+from bench.journal.rows import (
+    HEARTBEAT_S,
+    CorpusRow,
+    Finished,
+    JournaledPhase,
+    JournalRow,
+    Key,
+    ResumeRow,
+    RunMeta,
+    RunState,
+    now,
+)
 from bench.journal.sql import blocks
 from bench.model import Phase, Verdict
 
 
-class Waiting:
+class RowWaiting:
     """Waiters by the count of durable rows that they wait for."""
 
     def __init__(self) -> None:
@@ -92,7 +103,7 @@ class Journal:
     """The one writer of a run; use as ``async with Journal.create(...) as journal``."""
 
     meta: RunMeta
-    resumes: tuple[Resume, ...]
+    resumes: tuple[ResumeRow, ...]
     uuid: str
     """random id that no other journal has; a copy of the file keeps it"""
 
@@ -112,7 +123,7 @@ class Journal:
         self._hold = Hold(path)
         self._queue: list[Writable] = []
         self._committing: Sequence[Writable] = ()
-        self._waiting = Waiting()
+        self._waiting = RowWaiting()
         self._wake = Event()
         self._hurry = Event()
         self._closing = False
@@ -194,7 +205,7 @@ class Journal:
 
     async def record_resume(self, data: Mapping[str, object]) -> None:
         """Record this process's versions, code state and run-time settings."""
-        resume = Resume(at=now(), data=data)
+        resume = ResumeRow(at=now(), data=data)
         self._enqueue(Statement("resume", micros(resume.at), to_json(dict(data))))
         await self.flush()
         self.resumes = (*self.resumes, resume)
@@ -217,7 +228,7 @@ class Journal:
         with reported(self.path):
             return await read_finished(self._reading, owner, phase)
 
-    async def load(self, keys: Iterable[Key], *, payloads: bool = True) -> dict[Key, Entry]:
+    async def load(self, keys: Iterable[Key], *, payloads: bool = True) -> dict[Key, JournaledPhase]:
         """Load the latest attempt of each key that has one (any outcome), a few hundred keys at a time.
 
         Payload values come along unless ``payloads`` is False; calls and verdicts never do.
@@ -274,7 +285,7 @@ class Journal:
                     self._waiting.release_all()
 
     @asynccontextmanager
-    async def _opened(self) -> AsyncIterator[tuple[Writing, Store]]:
+    async def _opened(self) -> AsyncIterator[tuple[Writing, RowStore]]:
         if self._new is not None:
             await create(self.path, self._new)
         else:
@@ -290,12 +301,12 @@ class Journal:
                     self.resumes = await read_resumes(writing)
                     self.uuid = str(next(iter(await writing.execute_fetchall(READ["origins"])))[0])
                 async with open_reading(self.path) as self._reading:
-                    yield writing, Store(int(next(iter(last))[0]))
+                    yield writing, RowStore(int(next(iter(last))[0]))
                 await hold.release(writing)
         finally:
             hold.leave()
 
-    async def _write_until_closed(self, writing: Writing, store: Store) -> None:
+    async def _write_until_closed(self, writing: Writing, store: RowStore) -> None:
         while self._queue or not self._closing:
             with move_on_after(HEARTBEAT_S):
                 await self._wake.wait()
@@ -303,7 +314,7 @@ class Journal:
                 await self._hurry.wait()
             await self._commit(writing, store)
 
-    async def _commit(self, writing: Writing, store: Store) -> None:
+    async def _commit(self, writing: Writing, store: RowStore) -> None:
         batch = self._committing = self._queue[:LARGEST_BATCH]
         del self._queue[:LARGEST_BATCH]
         self._rearm()
@@ -315,7 +326,7 @@ class Journal:
         self._tell(batch)
 
     def _transact(
-        self, raw: sqlite3.Connection, store: Store, batch: Sequence[Writable], oldest_s: float | None
+        self, raw: sqlite3.Connection, store: RowStore, batch: Sequence[Writable], oldest_s: float | None
     ) -> None:
         """Make one batch durable; runs in SQLite's thread."""
         store.write(raw, batch)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from bench.metrics.protocol import Arithmetic, Entry
+from bench.metrics.protocol import Arithmetic, RegisteredMetric
 from bench.metrics.text import best
 from bench.metrics.verdicts import verdict_of
 from bench.model import Row
@@ -56,7 +56,7 @@ def _citation(k: int | None, params: Mapping[str, object]) -> Arithmetic:
 
 
 ENTRIES = (
-    Entry(
+    RegisteredMetric(
         name="citation_accuracy",
         summary="1 if the answer cites what the reference cites, after normalisation",
         category="answer",

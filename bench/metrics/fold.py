@@ -22,7 +22,17 @@ from dataclasses import dataclass, replace
 
 from bench.errors import EvaluatorFailed
 from bench.metrics.aggregation import MEAN, Folded, PerCorrect, Sample, Total
-from bench.metrics.fold_input import Cell, FoldRow, JobFacts, Pool, Reducer, by_label, has_dimension, poured, reduced
+from bench.metrics.fold_input import (
+    FoldCell,
+    FoldRow,
+    JobFacts,
+    Pool,
+    Reducer,
+    by_label,
+    has_dimension,
+    poured,
+    reduced,
+)
 from bench.metrics.pricing import ALL_ROLES, ROLES_OF, WHOLE_JOB, cost_of
 from bench.metrics.protocol import LARGEST, Measure
 from bench.model import Measurement, Row, State
@@ -99,9 +109,9 @@ def item_metrics(metrics: Sequence[Measure]) -> list[Measure]:
 
 
 def _of_items(
-    metric: Measure, columns: Sequence[Column], cells: Sequence[Cell], job: JobFacts, options: Options
+    metric: Measure, columns: Sequence[Column], cells: Sequence[FoldCell], job: JobFacts, options: Options
 ) -> Measurement:
-    def measured(some: Sequence[Cell], *, whole: bool) -> Measurement:
+    def measured(some: Sequence[FoldCell], *, whole: bool) -> Measurement:
         if metric.scope == "parts":
             return _of_parts(metric, columns, some, options)
         return _one(columns[0], some, job, options, whole=whole)
@@ -115,7 +125,7 @@ def _of_items(
     return replace(measured(cells, whole=True), breakdown=breakdown)
 
 
-def _of_parts(metric: Measure, columns: Sequence[Column], cells: Sequence[Cell], options: Options) -> Measurement:
+def _of_parts(metric: Measure, columns: Sequence[Column], cells: Sequence[FoldCell], options: Options) -> Measurement:
     """One number of the sums of all parts; it has no interval and no second denominator."""
     samples = [_sample(column, cells, options) for column in columns]
     first, reasons = samples[0]
@@ -135,7 +145,9 @@ def _of_parts(metric: Measure, columns: Sequence[Column], cells: Sequence[Cell],
     )
 
 
-def _one(column: Column, cells: Sequence[Cell], job: JobFacts, options: Options, *, whole: bool = False) -> Measurement:
+def _one(
+    column: Column, cells: Sequence[FoldCell], job: JobFacts, options: Options, *, whole: bool = False
+) -> Measurement:
     """One metric over some cells; ``whole`` says that they are all of the job's."""
     sample, reasons = _sample(column, cells, options)
     unknown = sum(reasons.values())
@@ -146,7 +158,7 @@ def _one(column: Column, cells: Sequence[Cell], job: JobFacts, options: Options,
     return _measurement(column.metric, sample, reasons, unknown, job)
 
 
-def _sample(column: Column, cells: Sequence[Cell], options: Options) -> tuple[Sample, Counter[str]]:
+def _sample(column: Column, cells: Sequence[FoldCell], options: Options) -> tuple[Sample, Counter[str]]:
     place, ended = column.place, [cell for cell in cells if not cell.failed]
     reasons: Counter[str] = Counter()
     lost = 0
@@ -169,14 +181,14 @@ def _sample(column: Column, cells: Sequence[Cell], options: Options) -> tuple[Sa
     return sample, reasons
 
 
-def _tally(place: int, cells: Sequence[Cell], *, clustered: bool) -> Tally:
+def _tally(place: int, cells: Sequence[FoldCell], *, clustered: bool) -> Tally:
     """The values of one metric in some cells."""
     heaps = [heap for cell in cells for heap in cell.heaps[place].items()]
     strays = [cell.kept(place, clustered=clustered) for cell in cells]
     return Tally(heaps, strays, clustered=clustered)
 
 
-def _groups(column: Column, cells: Sequence[Cell], options: Options) -> dict[str, Sample]:
+def _groups(column: Column, cells: Sequence[FoldCell], options: Options) -> dict[str, Sample]:
     """For a macro mean: each label's own sample."""
     dimension = column.metric.arithmetic.fold.dimension
     if dimension is None:
@@ -186,7 +198,7 @@ def _groups(column: Column, cells: Sequence[Cell], options: Options) -> dict[str
     return {label: _sample(inner, group, options)[0] for label, group in by_label(cells, dimension).items()}
 
 
-def _reasons(metric: Measure, cell: Cell, missing: int) -> Counter[str]:
+def _reasons(metric: Measure, cell: FoldCell, missing: int) -> Counter[str]:
     """Why finished rows have no value of this metric: what they say themselves, else what their state says."""
     found: Counter[str] = Counter()
     if not missing:
@@ -198,7 +210,7 @@ def _reasons(metric: Measure, cell: Cell, missing: int) -> Counter[str]:
     return +found
 
 
-def _reason(metric: Measure, cell: Cell) -> str:
+def _reason(metric: Measure, cell: FoldCell) -> str:
     if cell.state in (State.UNSUPPORTED, State.UNSCORED):
         return str(cell.state)
     if metric.counts_unknown:

@@ -126,7 +126,7 @@ Key = tuple[Labels, str | None]
 
 
 @dataclass(slots=True)
-class Cell:
+class FoldCell:
     """Rows that share labels and state; a heap a metric and cluster, and the rows whose clusters are small."""
 
     labels: Labels
@@ -166,7 +166,7 @@ class Pool:
     def __init__(self, width: int, *, clustered: bool = True) -> None:
         self.clustered = clustered
         self._width = width
-        self._cells: dict[Key, Cell] = {}
+        self._cells: dict[Key, FoldCell] = {}
 
     def add(self, row: FoldRow) -> None:
         """Take one row."""
@@ -213,7 +213,7 @@ class Pool:
         """Say why retrieval metrics do not apply to rows that were taken."""
         self._cell((labels, state)).reasons[reason] += count
 
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[FoldCell]:
         """The cells in an order that does not depend on the rows' order."""
         return [self._cells[key] for key in sorted(self._cells, key=_order)]
 
@@ -221,11 +221,11 @@ class Pool:
         """Whether any row that did not fail is without a value of one metric."""
         return any(cell.n(place) < cell.count for cell in self._cells.values() if not cell.failed)
 
-    def _cell(self, key: Key) -> Cell:
+    def _cell(self, key: Key) -> FoldCell:
         cell = self._cells.get(key)
         if cell is None:
             places = range(self._width)
-            cell = self._cells[key] = Cell(*key, heaps=[{} for _ in places], strays=[array("d") for _ in places])
+            cell = self._cells[key] = FoldCell(*key, heaps=[{} for _ in places], strays=[array("d") for _ in places])
         return cell
 
     def _runs(self, corpora: Sequence[str]) -> Iterable[tuple[str, Iterable[str]]]:
@@ -237,7 +237,7 @@ class Pool:
         return groupby(corpora)
 
     def _stray(
-        self, cell: Cell, corpora: Sequence[str], columns: Sequence[array[float] | None], start: int, end: int
+        self, cell: FoldCell, corpora: Sequence[str], columns: Sequence[array[float] | None], start: int, end: int
     ) -> None:
         if start == end:
             return
@@ -247,7 +247,7 @@ class Pool:
             kept.extend(array("d", [NAN]) * (end - start) if given is None else given[start:end])
 
 
-def _heap(cell: Cell, cluster: int, columns: Sequence[array[float] | None], start: int, end: int) -> None:
+def _heap(cell: FoldCell, cluster: int, columns: Sequence[array[float] | None], start: int, end: int) -> None:
     for heaps, given in zip(cell.heaps, columns, strict=True):
         if given is None:
             continue
@@ -286,15 +286,15 @@ def _order(key: Key) -> tuple[Labels, str]:
     return labels, state or ""
 
 
-def by_label(cells: Sequence[Cell], dimension: str) -> dict[str, list[Cell]]:
+def by_label(cells: Sequence[FoldCell], dimension: str) -> dict[str, list[FoldCell]]:
     """Cells by their label of one dimension; those without it under ``(none)``."""
-    groups: dict[str, list[Cell]] = {}
+    groups: dict[str, list[FoldCell]] = {}
     for cell in cells:
         groups.setdefault(dict(cell.labels).get(dimension, NO_LABEL), []).append(cell)
     return groups
 
 
-def has_dimension(cells: Sequence[Cell], dimension: str) -> bool:
+def has_dimension(cells: Sequence[FoldCell], dimension: str) -> bool:
     """Whether any row has a label of it."""
     return any(dimension == name for cell in cells for name, _ in cell.labels)
 

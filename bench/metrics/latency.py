@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from bench.metrics.aggregation import FoldRule, Mean, Percentile, PerSecond, Spread
-from bench.metrics.protocol import Arithmetic, Entry, Parameter
+from bench.metrics.protocol import Arithmetic, Parameter, RegisteredMetric
 from bench.model import Row
 
 Params = Mapping[str, object]
@@ -80,8 +80,8 @@ def _of_microseconds(us: int | None = None) -> float | None:
     return None if us is None else float(us)
 
 
-def _entry(name: str, phase: str, fold: FoldRule, aliases: Sequence[str], summary: str) -> Entry:
-    return Entry(
+def _entry(name: str, phase: str, fold: FoldRule, aliases: Sequence[str], summary: str) -> RegisteredMetric:
+    return RegisteredMetric(
         name=name,
         summary=summary,
         category="performance",
@@ -96,7 +96,7 @@ def _entry(name: str, phase: str, fold: FoldRule, aliases: Sequence[str], summar
     )
 
 
-def _phase_entries() -> list[Entry]:
+def _phase_entries() -> list[RegisteredMetric]:
     entries = []
     for phase in ("search", "answer", "ingest", "evaluate", "total"):
         for statistic, fold in STATISTICS.items():
@@ -123,7 +123,7 @@ ENTRIES = (
     *_phase_entries(),
     _entry("latency", "search", Spread(US_PER_MS), ("latency_ms",), "mean search time, with all percentiles"),
     *(
-        Entry(
+        RegisteredMetric(
             name=f"ingest_to_searchable_{statistic}",
             summary=f"{statistic} of the time from the last acknowledged add until the corpus could be searched",
             category="performance",
@@ -134,7 +134,7 @@ ENTRIES = (
         )
         for statistic in ("p50", "p95")
     ),
-    Entry(
+    RegisteredMetric(
         name="ingest_throughput",
         summary="memories ingested per second of wall time, concurrency beside it",
         category="performance",

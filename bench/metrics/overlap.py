@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from bench.metrics.protocol import Arithmetic, Entry, Parameter
+from bench.metrics.protocol import Arithmetic, Parameter, RegisteredMetric
 from bench.metrics.text import Compare, compared
 from bench.metrics.text_normalization import OPTIONAL, as_text, is_beyond_latin, spaced, words
 from bench.model import Row
@@ -169,7 +169,7 @@ def _of_counts(sums: Sequence[float]) -> float:
 
 
 ENTRIES = (
-    Entry(
+    RegisteredMetric(
         name="bleu",
         summary="n-gram overlap of answer and reference, 0..1; sacreBLEU's defaults in every script, or NLTK's",
         category="answer",
@@ -186,7 +186,7 @@ ENTRIES = (
         parameters={"variant": Parameter(default="multilingual", choices=_VARIANTS)},
         dotted="variant",
     ),
-    Entry(
+    RegisteredMetric(
         name="rouge_l",
         summary="F-measure of the longest common subsequence of words",
         category="answer",

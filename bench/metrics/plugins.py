@@ -27,7 +27,7 @@ OWN_DISTRIBUTION = "memorybench"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class InstalledPlugin:
     """An installed plug-in, not yet imported."""
 
     name: str
@@ -35,12 +35,12 @@ class Found:
     point: EntryPoint
 
 
-def installed(group: str, spelled: Callable[[str], str]) -> dict[str, Found]:
+def installed(group: str, spelled: Callable[[str], str]) -> dict[str, InstalledPlugin]:
     """Every entry point of the group by canonical name; a name claimed twice is a ConfigError."""
-    found: dict[str, Found] = {}
+    found: dict[str, InstalledPlugin] = {}
     for point in entry_points(group=group):
         name = spelled(point.name)
-        plugin = Found(name, _owner(point), point)
+        plugin = InstalledPlugin(name, _owner(point), point)
         other = found.get(name)
         if other is not None and (other.distribution, other.point.value) != (plugin.distribution, point.value):
             raise twice(name, group, other.distribution, plugin.distribution)
@@ -70,7 +70,7 @@ def _owner(point: EntryPoint) -> str:
     return point.dist.name if point.dist else "(unknown)"
 
 
-def load_installed(plugin: Found, group: str) -> object:
+def load_installed(plugin: InstalledPlugin, group: str) -> object:
     """Import one installed plug-in."""
     try:
         return cast("object", plugin.point.load())

@@ -25,7 +25,7 @@ from decimal import Decimal, InvalidOperation
 
 from bench.errors import ConfigError
 from bench.metrics.aggregation import FoldRule, Mean, PerCorrect, Total
-from bench.metrics.protocol import Arithmetic, Entry
+from bench.metrics.protocol import Arithmetic, RegisteredMetric
 from bench.model import Row, Usage
 
 Params = Mapping[str, object]
@@ -74,8 +74,8 @@ def _cost(roles: Sequence[str], fold: FoldRule) -> Callable[[int | None, Params]
     return lambda k, params: arithmetic
 
 
-def _cost_entry(name: str, summary: str, roles: Sequence[str], fold: FoldRule) -> Entry:
-    return Entry(
+def _cost_entry(name: str, summary: str, roles: Sequence[str], fold: FoldRule) -> RegisteredMetric:
+    return RegisteredMetric(
         name=name,
         summary=summary,
         category="cost",
@@ -98,7 +98,7 @@ _TOKENS = {
 
 ENTRIES = (
     *(
-        Entry(
+        RegisteredMetric(
             name=f"tokens_{role}",
             summary=summary,
             category="cost",

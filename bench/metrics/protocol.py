@@ -1,7 +1,7 @@
 """What a metric is: the face of plug-ins, and the shape that every built-in one has.
 
 A metric turns one ``Row`` into one number or None (not scored) and says how numbers become one.
-A plug-in implements ``Metric``; a built-in one is an ``Entry`` in its family's module, from which the
+A plug-in implements ``Metric``; a built-in one is an ``RegisteredMetric`` in its family's module, from which the
 registry makes a ``Measure``.
 
 Example of a plug-in::
@@ -145,7 +145,7 @@ class Arithmetic:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class RegisteredMetric:
     """One registered metric, before its K and parameters are known."""
 
     name: str

@@ -1,7 +1,7 @@
 """The one table of metric names: built-in entries, installed plug-ins, and how a name becomes a metric.
 
 A name is canonicalised, cut at K, looked up with its aliases, and its parameters are checked. Adding a
-metric means adding an ``Entry`` to its family, or an entry point; nothing changes here.
+metric means adding an ``RegisteredMetric`` to its family, or an entry point; nothing changes here.
 
 Example::
 
@@ -30,10 +30,10 @@ from bench.metrics.protocol import (
     LARGEST,
     Arithmetic,
     Category,
-    Entry,
     Measure,
     Metric,
     MetricInfo,
+    RegisteredMetric,
     canonical,
     near,
     or_list,
@@ -102,11 +102,11 @@ Params = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class MetricRequest:
     """A name taken apart: which entry, cut where, with which parameters already set."""
 
     name: str
-    entry: Entry
+    entry: RegisteredMetric
     k: int | str | None
     """an int, ``"k"`` in the generic spelling, None where the name has no cut"""
     preset: Mapping[str, object]
@@ -115,15 +115,15 @@ class Request:
 class Registry:
     """Built-in entries by every name they answer to; plug-ins are looked up when a name is not built-in."""
 
-    def __init__(self, entries: tuple[Entry, ...]) -> None:
+    def __init__(self, entries: tuple[RegisteredMetric, ...]) -> None:
         self.entries = entries
-        self._known: dict[str, tuple[Entry, Params]] = {}
+        self._known: dict[str, tuple[RegisteredMetric, Params]] = {}
         for entry in entries:
             self._claim(entry.name, entry, {})
             for alias, preset in entry.aliases.items():
                 self._claim(alias, entry, preset)
 
-    def _claim(self, name: str, entry: Entry, preset: Params) -> None:
+    def _claim(self, name: str, entry: RegisteredMetric, preset: Params) -> None:
         if name in self._known:
             raise plugins.twice(name, GROUP, plugins.OWN_DISTRIBUTION, plugins.OWN_DISTRIBUTION)
         self._known[name] = (entry, preset)
@@ -136,7 +136,7 @@ class Registry:
                 yield f"{name}_at_K"
         yield from self.installed()
 
-    def installed(self) -> dict[str, plugins.Found]:
+    def installed(self) -> dict[str, plugins.InstalledPlugin]:
         """Plug-ins by name, not yet imported."""
         found = plugins.installed(GROUP, canonical)
         for name, plugin in found.items():
@@ -144,12 +144,12 @@ class Registry:
                 raise plugins.twice(name, GROUP, plugins.OWN_DISTRIBUTION, plugin.distribution)
         return found
 
-    def take_apart(self, name: str) -> Request | None:
+    def take_apart(self, name: str) -> MetricRequest | None:
         """The entry a name stands for and the K it spells; None when no built-in entry answers to it."""
         spelled = canonical(name)
         if spelled in self._known:
             entry, preset = self._known[spelled]
-            return Request(spelled, entry, None, preset)
+            return MetricRequest(spelled, entry, None, preset)
         base, k = split_cut(spelled)
         spelled = with_cut(base, k)
         found = self._known.get(base) if k is not None else self._dotted(spelled)
@@ -157,9 +157,9 @@ class Registry:
             raise UnknownMetric(f'metric "{spelled}": K must be 1 or more', hint=EXAMPLE)
         if found is None or (k is not None and found[0].cut == "none"):
             return None
-        return Request(spelled, found[0], k, found[1])
+        return MetricRequest(spelled, found[0], k, found[1])
 
-    def _dotted(self, spelled: str) -> tuple[Entry, Params] | None:
+    def _dotted(self, spelled: str) -> tuple[RegisteredMetric, Params] | None:
         base, dot, value = spelled.partition(".")
         found = self._known.get(base)
         if not dot or found is None or found[0].dotted is None:
@@ -171,7 +171,7 @@ class Registry:
         return entry, {**preset, entry.dotted or "": value}
 
     @staticmethod
-    def _cut(request: Request, params: Params, default_k: int | None) -> int | None:
+    def _cut(request: MetricRequest, params: Params, default_k: int | None) -> int | None:
         """The K to use: the name's, the parameter's, or the default of names that need one."""
         entry, asked = request.entry, params.get("k")
         if entry.cut == "none":
@@ -220,7 +220,7 @@ class Registry:
             counts_unknown=entry.counts_unknown,
         )
 
-    def _checked(self, request: Request, params: dict[str, object]) -> dict[str, object]:
+    def _checked(self, request: MetricRequest, params: dict[str, object]) -> dict[str, object]:
         """Defaults, then what the name presets, then what was given; all of it must fit together."""
         entry = request.entry
         if entry.cut != "none":

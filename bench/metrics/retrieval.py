@@ -1,7 +1,7 @@
 """Retrieval metrics: did the expected memories come back, and how high?
 
 Inputs ``retrieved`` (in the provider's order) and ``relevant``. Nothing relevant: not scored.
-Nothing retrieved: 0. To add one, write a function of a ``Ranking`` and K and one ``Entry``.
+Nothing retrieved: 0. To add one, write a function of a ``Ranking`` and K and one ``RegisteredMetric``.
 
 Example::
 
@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from bench.metrics.protocol import Arithmetic, Entry, Parameter
+from bench.metrics.protocol import Arithmetic, Parameter, RegisteredMetric
 from bench.metrics.text_normalization import several
 from bench.model import Row
 
@@ -255,7 +255,7 @@ def _ndcg_definition(params: Params) -> str:
 
 
 ENTRIES = (
-    Entry(
+    RegisteredMetric(
         name="hit",
         summary="1 if any expected id is among the first K",
         category="retrieval",
@@ -264,7 +264,7 @@ ENTRIES = (
         aliases={"hit_rate": {}, "success": {}, "recall_any": {}},
         parameters={"duplicates": DUPLICATES},
     ),
-    Entry(
+    RegisteredMetric(
         name="recall",
         summary="any: 1 if any expected id is among the first K (printed as recall@K (any)); fraction: covered / R; "
         "all: everything covered; capped: covered / min(R, K)",
@@ -279,7 +279,7 @@ ENTRIES = (
             "duplicates": DUPLICATES,
         },
     ),
-    Entry(
+    RegisteredMetric(
         name="precision",
         summary="relevant slots among the first K / K; denominator: returned divides by min(K, returned)",
         category="retrieval",
@@ -290,7 +290,7 @@ ENTRIES = (
             "duplicates": DUPLICATES,
         },
     ),
-    Entry(
+    RegisteredMetric(
         name="ndcg",
         summary="discounted gain of the first K over the best possible K; variant longmemeval only to compare "
         "with that paper",
@@ -308,7 +308,7 @@ ENTRIES = (
             "duplicates": DUPLICATES,
         },
     ),
-    Entry(
+    RegisteredMetric(
         name="map",
         summary="mean over relevant slots of the precision there, divided by all relevant ids",
         category="retrieval",
@@ -317,7 +317,7 @@ ENTRIES = (
         aliases={"retrieval_map": {}},
         parameters={"duplicates": DUPLICATES},
     ),
-    Entry(
+    RegisteredMetric(
         name="mrr",
         summary="1 / rank of the first relevant slot",
         category="retrieval",
@@ -326,35 +326,35 @@ ENTRIES = (
         aliases={"retrieval_mrr": {}},
         parameters={"duplicates": DUPLICATES},
     ),
-    Entry(
+    RegisteredMetric(
         name="retrieval_precision",
         summary="relevant slots / everything returned",
         category="retrieval",
         build=_built(precision_of_returned),
         parameters={"duplicates": DUPLICATES},
     ),
-    Entry(
+    RegisteredMetric(
         name="retrieval_recall",
         summary="expected ids covered / R, over everything returned",
         category="retrieval",
         build=_built(recall_of_returned),
         parameters={"duplicates": DUPLICATES},
     ),
-    Entry(
+    RegisteredMetric(
         name="retrieval_f1",
         summary="harmonic mean of the item's retrieval_precision and retrieval_recall",
         category="retrieval",
         build=_built(f1_of_returned),
         parameters={"duplicates": DUPLICATES},
     ),
-    Entry(
+    RegisteredMetric(
         name="retrieval_coverage",
         summary="share of the expected ids returned; variant any: 1 if one was",
         category="retrieval",
         build=_built(coverage),
         parameters={"variant": Parameter(default="share", choices=("share", "any")), "duplicates": DUPLICATES},
     ),
-    Entry(
+    RegisteredMetric(
         name="avg_retrieval_score",
         summary="mean of the provider's own scores; not comparable between providers",
         category="retrieval",

@@ -13,7 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from bench.metrics.protocol import Arithmetic, Entry, Parameter
+from bench.metrics.protocol import Arithmetic, Parameter, RegisteredMetric
 from bench.metrics.text_normalization import as_text, normal_form, pairs, several
 from bench.metrics.verdicts import value_of
 
@@ -81,13 +81,13 @@ def _deletion(k: int | None, params: Mapping[str, object]) -> Arithmetic:
 
 
 ENTRIES = (
-    Entry(
+    RegisteredMetric(
         name="semantic_similarity",
         summary="cosine of the embeddings of answer and reference; needs an embedding model",
         category="answer",
         build=_semantic,
     ),
-    Entry(
+    RegisteredMetric(
         name="deletion_check",
         summary="1 if nothing of the deleted text is left in hits or answer",
         category="answer",

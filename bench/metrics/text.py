@@ -1,7 +1,7 @@
 """Answer metrics by comparing texts: exact, contained, shared tokens, LoCoMo's own score.
 
 Inputs ``prediction`` and ``reference`` or ``references``; several references: the maximum. To add one,
-write a function of two texts and one ``Entry``.
+write a function of two texts and one ``RegisteredMetric``.
 
 Example::
 
@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from bench.metrics.aggregation import Mean
-from bench.metrics.protocol import Arithmetic, Entry, Parameter
+from bench.metrics.protocol import Arithmetic, Parameter, RegisteredMetric
 from bench.metrics.text_normalization import (
     CUT,
     as_text,
@@ -233,7 +233,7 @@ def length(prediction: object) -> float | None:
 
 
 ENTRIES = (
-    Entry(
+    RegisteredMetric(
         name="exact_match",
         summary="1 if the answer equals a reference after normalisation",
         category="answer",
@@ -241,7 +241,7 @@ ENTRIES = (
         parameters={"variant": Parameter(default="plain", choices=("plain", "squad", "locomo")), **NORMAL},
         dotted="variant",
     ),
-    Entry(
+    RegisteredMetric(
         name="contains_match",
         summary="1 if a reference occurs in the answer as whole words",
         category="answer",
@@ -250,7 +250,7 @@ ENTRIES = (
         aliases={"contains": {}},
         parameters={"word_boundary": Parameter(default=True), **NORMAL},
     ),
-    Entry(
+    RegisteredMetric(
         name="token_f1",
         summary="F1 of the tokens of answer and reference; as SQuAD in every script, or in the dialect of a paper",
         category="answer",
@@ -260,7 +260,7 @@ ENTRIES = (
         parameters={"variant": Parameter(default="multilingual", choices=tuple(F1_VARIANTS))},
         dotted="variant",
     ),
-    Entry(
+    RegisteredMetric(
         name="locomo_qa_score",
         summary="LoCoMo's official answer score: token F1 by category, 5 = says that it is not mentioned",
         category="answer",
@@ -269,7 +269,7 @@ ENTRIES = (
         aliases={"locomo_f1": {}},
         parameters={"category": Parameter(default=None, choices=(None, *LOCOMO_TYPES.values()))},
     ),
-    Entry(
+    RegisteredMetric(
         name="answer_length",
         summary="characters of the answer",
         category="answer",

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from bench.metrics.aggregation import MEAN, FoldRule, Macro
-from bench.metrics.protocol import Arithmetic, Entry, Parameter
+from bench.metrics.protocol import Arithmetic, Parameter, RegisteredMetric
 from bench.model import SCORED_STATES, Row, State, Verdict
 
 Params = Mapping[str, object]
@@ -201,8 +201,8 @@ def _accuracy_entry(
     adversarial: bool = True,
     aliases: Mapping[str, Params] | None = None,
     dimensions: tuple[str, ...] = (),
-) -> Entry:
-    return Entry(
+) -> RegisteredMetric:
+    return RegisteredMetric(
         name=name,
         summary=summary,
         category="answer",
@@ -238,7 +238,7 @@ ENTRIES = (
     _accuracy_entry(
         "accuracy_excl_adversarial", "accuracy over the scored items that are not adversarial", adversarial=False
     ),
-    Entry(
+    RegisteredMetric(
         name="correctness",
         summary="mean value of the verdicts, 0..1",
         category="answer",
@@ -247,20 +247,20 @@ ENTRIES = (
         parameters={"method": METHOD},
         dotted="method",
     ),
-    Entry(
+    RegisteredMetric(
         name="abstention_accuracy",
         summary="correct / scored over the items whose right answer is to abstain",
         category="answer",
         build=_abstention,
     ),
-    Entry(
+    RegisteredMetric(
         name="over_abstention_rate",
         summary="share of the answerable scored items whose answer is a refusal",
         category="answer",
         build=_over_abstention,
         lower_is_better=True,
     ),
-    Entry(
+    RegisteredMetric(
         name="faithfulness",
         summary="share of the answer's statements that the retrieved memories support",
         category="answer",

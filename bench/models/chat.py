@@ -33,7 +33,7 @@ from bench.models import reply as usages
 from bench.models.dialect import Dialect, Reply, Wish, error_of, is_stream, read_events, refused_by_filter
 from bench.models.names import Target
 from bench.models.reply import cleaned
-from bench.structured import Schema
+from bench.structured import ReplySchema
 
 REFUSALS = ("-> 400", "-> 422", "the answer holds an error")
 SCHEMA_WORDS = ("response_format", "json_schema", "responseJsonSchema", "responseMimeType", "tool_choice", "tools")
@@ -271,7 +271,7 @@ class SchemaJudge:
         schema = prompt.json_schema
         if schema is None or answer.finish in ("length", "refusal"):
             return answer
-        if Schema.of(schema).read(answer.text) is not None:
+        if ReplySchema.of(schema).read(answer.text) is not None:
             return answer
         return joined(answer, await self._model.complete(_repair(prompt, answer, schema)))
 

@@ -17,7 +17,7 @@ from bench.config.benchmark import BenchmarkConfig, config_sha256
 from bench.config.run import RunRequest
 from bench.datasets import Dataset, Selection
 from bench.errors import BenchError, ConfigError, DataError, UsageError
-from bench.evaluators.packs import Pack, check_sealed, load_pack
+from bench.evaluators.packs import PromptPack, check_sealed, load_pack
 from bench.plan.model import BenchmarkPlan, Ranges, overlay_of
 from bench.plan.prompts import Prompts, unfilled
 from bench.plan.scoring import ANY_MODEL, Scoring
@@ -120,7 +120,7 @@ def filters_of(request: RunRequest) -> Selection:
     )
 
 
-def pack_of(config: BenchmarkConfig, workspace: Path) -> Pack | None:
+def pack_of(config: BenchmarkConfig, workspace: Path) -> PromptPack | None:
     """The protocol pack that a config names.
 
     Raises:

@@ -40,7 +40,7 @@ from bench.config.run import RunRequest
 from bench.datasets import Dataset, Selection
 from bench.datasets.memories import Level
 from bench.errors import ConfigError, DataError
-from bench.evaluators.packs import Pack
+from bench.evaluators.packs import PromptPack
 from bench.metrics.overlay import Overlay, Suspect
 from bench.plan.prompts import Prompts
 from bench.plan.scoring import Scoring
@@ -175,7 +175,7 @@ class BenchmarkPlan:
     epochs_reducer: str
     prompts: Prompts
     scoring: Scoring
-    pack: Pack | None
+    pack: PromptPack | None
     n_selected: int
     """items inside the filters and the range"""
     n_whole: int

@@ -31,7 +31,7 @@ from bench.config.template import Template
 from bench.datasets import Dataset
 from bench.errors import ConfigError, UsageError
 from bench.evaluators import JudgePrompts
-from bench.evaluators.packs import Pack, generic_answer
+from bench.evaluators.packs import PromptPack, generic_answer
 from bench.evaluators.prompts import ABSTENTION, DEFAULT
 from bench.model import Corpus, Item
 
@@ -64,7 +64,7 @@ class Prompts:
         cls,
         config: BenchmarkConfig,
         *,
-        pack: Pack | None,
+        pack: PromptPack | None,
         answer_prompt: str | None,
         judge_prompts: tuple[str, ...],
         types: Collection[str] = (),
@@ -118,7 +118,7 @@ class Prompts:
         }
 
 
-def _answers(config: BenchmarkConfig, pack: Pack | None, given: str | None, folder: Path) -> dict[str, str]:
+def _answers(config: BenchmarkConfig, pack: PromptPack | None, given: str | None, folder: Path) -> dict[str, str]:
     own = config.evaluation.answer_prompt
     if given is not None:
         _allow(config.name, "--answer-prompt", own.user_override)
@@ -142,7 +142,7 @@ def _require_choices(config: BenchmarkConfig, answers: Mapping[str, ChosenPrompt
 
 
 def _judges(
-    config: BenchmarkConfig, pack: Pack | None, given: tuple[str, ...], types: frozenset[str], folder: Path
+    config: BenchmarkConfig, pack: PromptPack | None, given: tuple[str, ...], types: frozenset[str], folder: Path
 ) -> dict[str, str]:
     own = config.evaluation.judge_prompts
     judges = {**(pack.judge if pack else {}), **own.by_question_type}

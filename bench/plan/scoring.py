@@ -32,7 +32,7 @@ from bench.config.run import RunRequest
 from bench.errors import ConfigError, UsageError
 from bench.evaluators import Evaluator, open_evaluator
 from bench.evaluators.judged import FaithfulnessEvaluator, JudgeEvaluator, RubricEvaluator
-from bench.evaluators.packs import Pack
+from bench.evaluators.packs import PromptPack
 from bench.evaluators.prompts import MAX_TOKENS
 from bench.evaluators.registry import canonical
 from bench.metrics import Measure, evaluators_needed, open_metrics
@@ -154,7 +154,7 @@ class Scoring:
 
     @classmethod
     def of(
-        cls, config: BenchmarkConfig, request: RunRequest, *, k: int, prompts: Prompts, pack: Pack | None
+        cls, config: BenchmarkConfig, request: RunRequest, *, k: int, prompts: Prompts, pack: PromptPack | None
     ) -> Scoring:
         """Open everything once, so that what is wrong is said now.
 
@@ -254,7 +254,7 @@ def _open(
 
 
 def _specs(
-    config: BenchmarkConfig, request: RunRequest, metrics: Sequence[Measure], pack: Pack | None
+    config: BenchmarkConfig, request: RunRequest, metrics: Sequence[Measure], pack: PromptPack | None
 ) -> list[EvaluatorSpec]:
     names = list(dict.fromkeys(map(_spelled, request.evaluators or (config.evaluation.method,))))
     specs = [_own(config, name, pack) for name in names]
@@ -284,7 +284,7 @@ def _spelled(name: str) -> str:
 
 
 def _own(
-    config: BenchmarkConfig, name: str, pack: Pack | None, settings: Mapping[str, object] | None = None
+    config: BenchmarkConfig, name: str, pack: PromptPack | None, settings: Mapping[str, object] | None = None
 ) -> EvaluatorSpec:
     """One evaluator with the options that the benchmark's config has for it."""
     options: dict[str, object] = {}

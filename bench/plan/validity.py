@@ -20,7 +20,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from bench.journal import Event, Probe
+from bench.journal import Event, ProbeRow
 from bench.journal.records import Unscored
 from bench.model import JUDGED, State
 from bench.plan.job_record import JobRecord
@@ -190,7 +190,7 @@ def invalid_reasons(
     error_kinds: Mapping[str, int],
     planned: int,
     max_error_rate: float,
-    probes: Sequence[Probe],
+    probes: Sequence[ProbeRow],
     *,
     epochs: int = 1,
     unscored: Sequence[Unscored] = (),
@@ -219,12 +219,12 @@ def invalid_reasons(
     return tuple(reasons)
 
 
-def deciding(probes: Sequence[Probe]) -> list[Probe]:
+def deciding(probes: Sequence[ProbeRow]) -> list[ProbeRow]:
     """Return the isolation checks that the hits of a job rest on: those of the attempts whose hits are used."""
     return [probe for probe in probes if probe.kind in CHECKS and probe.decides]
 
 
-def in_words(probe: Probe) -> str:
+def in_words(probe: ProbeRow) -> str:
     """Say what a check found, and name the namespaces."""
     place = f'corpus "{probe.corpus}"'
     if "namespace" in probe.data:
@@ -236,6 +236,6 @@ def in_words(probe: Probe) -> str:
     return f"{place} returned a memory{whose or ' of another corpus'}"
 
 
-def _more(probes: Sequence[Probe]) -> str:
+def _more(probes: Sequence[ProbeRow]) -> str:
     others = {probe.corpus for probe in probes}
     return f", and {len(others)} other corpora" if len(others) > 1 else ", and another corpus" if others else ""

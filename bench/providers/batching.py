@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from bench.config.provider_sections import Ingest
+from bench.config.provider_sections import IngestSection
 from bench.model import CHARS_PER_TOKEN, Memory
 from bench.providers.protocol import Batching
 
@@ -33,7 +33,7 @@ def whole_id(memory_id: str) -> str:
     return whole if number.isdigit() else memory_id
 
 
-def cut_as(rule: Ingest, batching: Batching) -> Batching:
+def cut_as(rule: IngestSection, batching: Batching) -> Batching:
     """Cut memories as a config says, whatever the provider's class is: ``split``, or the chunks of ``unit: chunk``."""
     if rule.unit == "chunk" and rule.chunk is not None:
         size, overlap = rule.chunk.size * CHARS_PER_TOKEN, rule.chunk.overlap * CHARS_PER_TOKEN

@@ -28,7 +28,7 @@ from bench.providers.names import BUILT_IN
 from bench.providers.protocol import Capabilities
 
 if TYPE_CHECKING:
-    from bench.config.catalog import Entry
+    from bench.config.catalog import CatalogEntry
     from bench.config.provider import ProviderConfig
     from bench.config.provider_sections import ClientEmbeddings
     from bench.providers.rag.settings import RagLocal
@@ -125,7 +125,7 @@ def listed(config: ProviderConfig) -> dict[str, object]:
     }
 
 
-def listing(entries: Iterable[Entry]) -> list[dict[str, object]]:
+def listing(entries: Iterable[CatalogEntry]) -> list[dict[str, object]]:
     """Built-ins, files and plug-ins by name. A broken one is listed with its problem and hides no other."""
     from bench.config.provider import load_provider
 

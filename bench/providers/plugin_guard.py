@@ -120,7 +120,7 @@ class Minded:
         work = self.method(*arguments)
         if not isinstance(work, Awaitable):
             raise PluginFault(f"{self.adapter}: {self.name} is no coroutine", hint=f"write `async def {self.name}`")
-        found = await Steps(work.__await__(), self._seen)
+        found = await TimedSteps(work.__await__(), self._seen)
         self._check(found)
         return found
 
@@ -149,7 +149,7 @@ class Minded:
         )
 
 
-class Steps(Generator[Any, Any, Any]):
+class TimedSteps(Generator[Any, Any, Any]):
     """Awaits another awaitable and times each step of it, from one suspension to the next."""
 
     def __init__(self, inner: Generator[Any, Any, Any], seen: Callable[[float], None]) -> None:

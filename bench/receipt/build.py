@@ -42,7 +42,7 @@ from bench.report.fold import judge_notes
 from bench.settings import Environment
 
 
-class Refused(VerificationError):
+class ReceiptRefused(VerificationError):
     """A job that gets no receipt; ``code`` says why."""
 
     kind = "receipt_refused"
@@ -51,7 +51,7 @@ class Refused(VerificationError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class ReceiptOrder:
     """What is wanted of a receipt."""
 
     receipt_id: str
@@ -73,29 +73,29 @@ class Draft:
     items: Path
 
 
-def refusal(job: JobReport, order: Order) -> Refused | None:
+def refusal(job: JobReport, order: ReceiptOrder) -> ReceiptRefused | None:
     """Why a job gets no receipt, None when it does."""
     if not job.n_planned or job.record.skipped:
-        return Refused("zero_items", job.record.skipped or "no item was planned")
+        return ReceiptRefused("zero_items", job.record.skipped or "no item was planned")
     if job.isolation.failed or job.error_kinds.get("contaminated"):
         found = next(iter(job.isolation.leaks), "")
-        return Refused(
+        return ReceiptRefused(
             "isolation_failed", ": ".join(filter(None, ["a probe found foreign memories in a namespace", found]))
         )
     if job.invalid:
-        return Refused("job_invalid", "; ".join(job.invalid))
+        return ReceiptRefused("job_invalid", "; ".join(job.invalid))
     if not job.n_ended:
-        return Refused("zero_items", "no item has ended yet")
+        return ReceiptRefused("zero_items", "no item has ended yet")
     if not job.n_scored and not job.counts.get(State.MEASURED) and not job.n_pending:
         lost = ", ".join(f"{count} {state}" for state, count in sorted(job.counts.items()) if count)
-        return Refused("zero_items", f"no item was scored ({lost})")
+        return ReceiptRefused("zero_items", f"no item was scored ({lost})")
     if (job.n_pending or order.gaps) and not order.allow_partial:
         pending = "a range of items was never run" if order.gaps else f"{job.n_pending} items are pending"
-        return Refused("job_partial", pending, hint="finish the run, or --allow-partial (never publishable)")
+        return ReceiptRefused("job_partial", pending, hint="finish the run, or --allow-partial (never publishable)")
     return None
 
 
-async def build(reader: Reader, job: JobReport, order: Order) -> Draft:
+async def build(reader: Reader, job: JobReport, order: ReceiptOrder) -> Draft:
     """Write the items file and compose the receipt.
 
     Raises Refused, or CanonicalError when a value cannot be signed; nothing is left behind then.
@@ -107,17 +107,17 @@ async def build(reader: Reader, job: JobReport, order: Order) -> Draft:
     try:
         body = await _compose(reader, job, order, items)
         for broken in invariants(body):
-            raise Refused(str(broken.code), broken.detail)
+            raise ReceiptRefused(str(broken.code), broken.detail)
     except BaseException as error:
         items.unlink(missing_ok=True)
         if isinstance(error, ValidationError):  # the journal holds what no receipt may say
             misfit = misfit_of(error)
-            raise Refused(misfit.code, f"{error.title}: {misfit.message}") from error
+            raise ReceiptRefused(misfit.code, f"{error.title}: {misfit.message}") from error
         raise
     return Draft(body=body, items=items)
 
 
-async def _compose(reader: Reader, job: JobReport, order: Order, items: Path) -> Body:
+async def _compose(reader: Reader, job: JobReport, order: ReceiptOrder, items: Path) -> Body:
     folds = Folds.of(job)
     with ItemsWriter(items) as writer:
         async for row in item_rows(
@@ -138,7 +138,7 @@ async def _compose(reader: Reader, job: JobReport, order: Order, items: Path) ->
     corpora = await _corpora(reader, job.record)
     began, ended = await _span(reader, job.record)
     isolation = job.isolation
-    proof = schema.IsolationProof(probed=isolation.probed, passed=isolation.passed, failed=isolation.failed)
+    proof = schema.ReceiptIsolation(probed=isolation.probed, passed=isolation.passed, failed=isolation.failed)
     body = Body(
         schema_="bench.receipt/1",
         receipt_id=order.receipt_id,
@@ -252,7 +252,7 @@ def refuse_secrets(draft: Draft) -> None:
     for place, text in _texts(draft):
         plain = text.replace('\\"', '"').replace("\\\\", "\\")  # a secret may hold what JSON escapes
         if redactor.holds_secret(text) or redactor.holds_secret(plain):
-            raise Refused("secret_in_receipt", f"the value of a configured secret occurs in {place}")
+            raise ReceiptRefused("secret_in_receipt", f"the value of a configured secret occurs in {place}")
 
 
 def _texts(draft: Draft) -> Iterator[tuple[str, str]]:

@@ -27,7 +27,7 @@ from bench.receipt.items_file import ItemRow, ReadLine, Seal, Sealed, collecting
 from bench.receipt.log_check import file_sha256
 from bench.receipt.recompute import Recompute, cut_of, read_definition
 from bench.receipt.schema import Body, Receipt
-from bench.receipt.schema_results import Pace, Score
+from bench.receipt.schema_results import Pace, ReceiptScore
 from bench.receipt.signature import PublicKey, check_form, holds, signed_bytes
 from bench.receipt.trust_store import TrustStore
 
@@ -69,7 +69,7 @@ def _count_faults(body: Body) -> Iterator[str]:
         yield from _score_count_faults(name, score, counts.planned)
 
 
-def _score_count_faults(name: str, score: Score, planned: int) -> Iterator[str]:
+def _score_count_faults(name: str, score: ReceiptScore, planned: int) -> Iterator[str]:
     if score.n + score.n_excluded + score.n_failed != planned:
         yield f"{name}: n + nExcluded + nFailed is not {planned}"
     if score.n == 0 and score.value is not None:
@@ -81,7 +81,7 @@ def _score_count_faults(name: str, score: Score, planned: int) -> Iterator[str]:
             yield f"{name}: the labels of {dimension} do not add up to n"
 
 
-def _all_scores(body: Body) -> Mapping[str, Score]:
+def _all_scores(body: Body) -> Mapping[str, ReceiptScore]:
     judged = {f"judged.{name}": score for name, score in body.scores.judged.items()}
     return {**{f"deterministic.{name}": score for name, score in body.scores.deterministic.items()}, **judged}
 
@@ -100,7 +100,7 @@ def rates_lie_in_0_to_1(body: Body) -> Iterator[Finding]:
 def recall_grows_with_k(body: Body) -> Iterator[Finding]:
     """More hits can only find more; each cut is held against the best of the smaller ones."""
     for base in MONOTONE_BASES:
-        best: dict[tuple[str, int, str], tuple[int, Score]] = {}
+        best: dict[tuple[str, int, str], tuple[int, ReceiptScore]] = {}
         for (duplicates, k), score in sorted(_by_cut(body, (base,)).items(), key=itemgetter(0)):
             if score.aggregate == "other":
                 continue
@@ -130,7 +130,7 @@ def mrr_at_most_hit_rate(body: Body) -> Iterator[Finding]:
             yield _broken("invariant_mrr_le_hit", f"mrr {mrr.value} > hit rate at {cut[1]} {hit.value}")
 
 
-def _by_cut(body: Body, bases: tuple[str, ...], uncut: int | None = None) -> dict[tuple[str, int], Score]:
+def _by_cut(body: Body, bases: tuple[str, ...], uncut: int | None = None) -> dict[tuple[str, int], ReceiptScore]:
     """Scores of some bases by how they treat duplicates and where they cut."""
     found = {}
     for name, score in body.scores.deterministic.items():
@@ -141,12 +141,12 @@ def _by_cut(body: Body, bases: tuple[str, ...], uncut: int | None = None) -> dic
     return found
 
 
-def _comparable(one: Score, other: Score) -> bool:
+def _comparable(one: ReceiptScore, other: ReceiptScore) -> bool:
     """Whether both are the same fold over as many items."""
     return one.n == other.n and one.aggregate == other.aggregate != "other"
 
 
-def _above(one: Score, other: Score) -> bool:
+def _above(one: ReceiptScore, other: ReceiptScore) -> bool:
     return one.value is not None and other.value is not None and one.value > other.value + TOLERANCE
 
 

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from bench.canonical import JSON, digest
 from bench.receipt.base_model import emit
 from bench.receipt.schema import Body
-from bench.receipt.schema_results import Score
-from bench.receipt.schema_run import Benchmark, MetricUse, ModelUse, PromptUse, Provider, Run
+from bench.receipt.schema_results import ReceiptScore
+from bench.receipt.schema_run import Benchmark, MetricUse, ModelUse, PromptUse, ReceiptProvider, Run
 
 
 def config_digest(body: Body) -> str:
@@ -24,7 +24,7 @@ def config_digest(body: Body) -> str:
 
 def config_tree(
     benchmark: Benchmark,
-    provider: Provider,
+    provider: ReceiptProvider,
     models: Sequence[ModelUse],
     prompts: Sequence[PromptUse],
     metrics: Sequence[MetricUse],
@@ -77,7 +77,7 @@ def result_digest(body: Body) -> str:
     )
 
 
-def _outcome(score: Score) -> dict[str, JSON]:
+def _outcome(score: ReceiptScore) -> dict[str, JSON]:
     return {
         "value": score.value,
         "valueFailuresAsZero": score.value_failures_as_zero,

@@ -31,7 +31,7 @@ CHECKS = (
 UNTRUSTED_CODES = frozenset({"key_unknown", "key_retired", "key_revoked", "key_role"})
 
 
-class Verdict(StrEnum):
+class ReceiptVerdict(StrEnum):
     """What may be said of a receipt."""
 
     VALID = "VALID"
@@ -48,20 +48,20 @@ class Verdict(StrEnum):
 
 
 _EXIT_CODES = {
-    Verdict.VALID: 0,
-    Verdict.UNTRUSTED: 3,
-    Verdict.SUPERSEDED: 4,
-    Verdict.RETRACTED: 4,
-    Verdict.INVALID: 5,
-    Verdict.POLICY: 7,
+    ReceiptVerdict.VALID: 0,
+    ReceiptVerdict.UNTRUSTED: 3,
+    ReceiptVerdict.SUPERSEDED: 4,
+    ReceiptVerdict.RETRACTED: 4,
+    ReceiptVerdict.INVALID: 5,
+    ReceiptVerdict.POLICY: 7,
 }
 _WORST_FIRST = (
-    Verdict.INVALID,
-    Verdict.UNTRUSTED,
-    Verdict.RETRACTED,
-    Verdict.SUPERSEDED,
-    Verdict.POLICY,
-    Verdict.VALID,
+    ReceiptVerdict.INVALID,
+    ReceiptVerdict.UNTRUSTED,
+    ReceiptVerdict.RETRACTED,
+    ReceiptVerdict.SUPERSEDED,
+    ReceiptVerdict.POLICY,
+    ReceiptVerdict.VALID,
 )
 
 
@@ -80,15 +80,15 @@ class Finding:
         return told if self.code is None else {**told, "code": self.code}
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> ReceiptVerdict:
         """What this finding alone makes of the receipt."""
         if self.status != "fail":
-            return Verdict.VALID
+            return ReceiptVerdict.VALID
         if self.code in UNTRUSTED_CODES:
-            return Verdict.UNTRUSTED
+            return ReceiptVerdict.UNTRUSTED
         if self.code in ("superseded", "retracted"):
-            return Verdict(str(self.code).upper())
-        return Verdict.POLICY if self.check == "policy" else Verdict.INVALID
+            return ReceiptVerdict(str(self.code).upper())
+        return ReceiptVerdict.POLICY if self.check == "policy" else ReceiptVerdict.INVALID
 
 
 def ok(check: str, detail: str = "") -> Finding:
@@ -111,13 +111,13 @@ def fail(check: str, code: str, detail: str) -> Finding:
     return Finding(check=check, status="fail", code=code, detail=detail)
 
 
-def worst(verdicts: Iterable[Verdict]) -> Verdict:
+def worst(verdicts: Iterable[ReceiptVerdict]) -> ReceiptVerdict:
     """The worst of several verdicts; VALID for none."""
     found = set(verdicts)
-    return next((verdict for verdict in _WORST_FIRST if verdict in found), Verdict.VALID)
+    return next((verdict for verdict in _WORST_FIRST if verdict in found), ReceiptVerdict.VALID)
 
 
-def judge(findings: Iterable[Finding]) -> Verdict:
+def judge(findings: Iterable[Finding]) -> ReceiptVerdict:
     """Add findings up to a verdict."""
     return worst(finding.verdict for finding in findings)
 

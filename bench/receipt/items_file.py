@@ -45,7 +45,7 @@ DETERMINISTIC_FIELDS = ("itemId", "epoch", "gold", "labels", "retrieved", "metri
 MAX_LINE = 16 * 1024 * 1024
 
 
-class VerdictRow(Wire):
+class ItemVerdict(Wire):
     """An evaluator's outcome; the judge's text and prompt only by hash."""
 
     evaluator: Name
@@ -79,7 +79,7 @@ class ItemRow(Wire):
     retrieved: tuple[tuple[Text, ...], ...] | None
     returned: Natural
     metrics: dict[str, Number | None]
-    verdicts: tuple[VerdictRow, ...]
+    verdicts: tuple[ItemVerdict, ...]
     answer_sha256: Hex64 | None
     tokens: Tokens | None
     latency_us: dict[str, Natural]
@@ -161,7 +161,7 @@ VerdictValue = TypedDict(
         "rawSha256": str | None,
     },
 )
-"""A ``VerdictRow`` as JSON."""
+"""A ``ItemVerdict`` as JSON."""
 
 
 class TokensValue(TypedDict):

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from bench.canonical import JSON, digest
 from bench.errors import UsageError, VerificationError
-from bench.receipt.findings import Finding, Verdict, fail, judge, or_ok, warn
+from bench.receipt.findings import Finding, ReceiptVerdict, fail, judge, or_ok, warn
 from bench.receipt.log_store import (
     CHECKPOINTS,
     RECEIPTS,
@@ -99,7 +99,7 @@ class LogOutcome:
     root_hash: str
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> ReceiptVerdict:
         """The worst that was found."""
         return judge(self.findings)
 

@@ -160,7 +160,7 @@ def _malformed(detail: str) -> VerificationError:
 SCHEMA = "bench.log-entry/1"
 
 
-class Entry(Wire):
+class LogEntry(Wire):
     """What every entry has."""
 
     schema_: Annotated[Literal["bench.log-entry/1"], Field(alias="schema")] = "bench.log-entry/1"
@@ -168,7 +168,7 @@ class Entry(Wire):
     at: Instant
 
 
-class KeyAdded(Entry):
+class KeyAdded(LogEntry):
     """A key that may sign from here on."""
 
     type: Literal["key"] = "key"
@@ -182,14 +182,14 @@ class KeyAdded(Entry):
         return cls(index=0, at=at, fingerprint=key.fingerprint, public_key=key.public_key, roles=key.roles)
 
 
-class KeyRetired(Entry):
+class KeyRetired(LogEntry):
     """A key that signs nothing from here on; what it signed before stays good."""
 
     type: Literal["key-retired"] = "key-retired"
     fingerprint: Fingerprint
 
 
-class KeyRevoked(Entry):
+class KeyRevoked(LogEntry):
     """A key that is not to be believed from an index on."""
 
     type: Literal["key-revoked"] = "key-revoked"
@@ -198,7 +198,7 @@ class KeyRevoked(Entry):
     reason: Text
 
 
-class RunStarted(Entry):
+class RunStarted(LogEntry):
     """A run that was announced before its first call."""
 
     type: Literal["run-started"] = "run-started"
@@ -210,7 +210,7 @@ class RunStarted(Entry):
     code_commit: Hex40 | None
 
 
-class RunAbandoned(Entry):
+class RunAbandoned(LogEntry):
     """A run that was announced and given up."""
 
     type: Literal["run-abandoned"] = "run-abandoned"
@@ -218,7 +218,7 @@ class RunAbandoned(Entry):
     reason: Text
 
 
-class ReceiptLogged(Entry):
+class ReceiptLogged(LogEntry):
     """A receipt, by the hash of its whole document and of its items file."""
 
     type: Literal["receipt"] = "receipt"
@@ -230,7 +230,7 @@ class ReceiptLogged(Entry):
     run_id: Name
 
 
-class Superseded(Entry):
+class Superseded(LogEntry):
     """One receipt takes another's place."""
 
     type: Literal["supersede"] = "supersede"
@@ -239,7 +239,7 @@ class Superseded(Entry):
     reason: Text
 
 
-class Retracted(Entry):
+class Retracted(LogEntry):
     """A receipt that its signer takes back."""
 
     type: Literal["retract"] = "retract"
@@ -248,7 +248,7 @@ class Retracted(Entry):
 
 
 AnyEntry = KeyAdded | KeyRetired | KeyRevoked | RunStarted | RunAbandoned | ReceiptLogged | Superseded | Retracted
-_KINDS: Mapping[str, type[Entry]] = {kind.model_fields["type"].default: kind for kind in get_args(AnyEntry)}
+_KINDS: Mapping[str, type[LogEntry]] = {kind.model_fields["type"].default: kind for kind in get_args(AnyEntry)}
 
 
 def write_entry(entry: AnyEntry) -> bytes:

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 from bench.canonical import JSON
 from bench.events import HIDDEN
-from bench.journal import Resume as StoredResume
+from bench.journal import ResumeRow as StoredResume
 from bench.journal import RunMeta
 from bench.plan.job_record import JobRecord
 from bench.plan.model import BUILT_IN_EMBEDDING
@@ -62,7 +62,7 @@ class Facts:
 
     def run(
         self,
-        proof: schema.IsolationProof,
+        proof: schema.ReceiptIsolation,
         announced: tuple[schema.Preregistration, schema.LogHead] | None,
     ) -> schema.Run:
         """The settings of the run."""
@@ -84,10 +84,10 @@ class Facts:
             shards=tuple(self._shards()),
         )
 
-    def _shards(self) -> list[schema.Shard]:
+    def _shards(self) -> list[schema.ReceiptShard]:
         ranges = sorted(set(self.parts or self.meta.ranges))
         return [
-            schema.Shard.model_validate({"index": place, "of": len(ranges), "from": start, "to": end})
+            schema.ReceiptShard.model_validate({"index": place, "of": len(ranges), "from": start, "to": end})
             for place, (start, end) in enumerate(ranges, start=1)
         ]
 
@@ -111,10 +111,10 @@ class Facts:
             selection=_selection(record.selection),
         )
 
-    def provider(self) -> schema.Provider:
+    def provider(self) -> schema.ReceiptProvider:
         """The memory system and its version, as far as anybody said it."""
         version, source = self._version()
-        return schema.Provider(
+        return schema.ReceiptProvider(
             name=self.record.provider,
             version=version,
             version_source=source,
@@ -207,7 +207,7 @@ class Facts:
 
     def config_tree(self) -> dict[str, JSON]:
         """What the config digest will be taken over, known before the run."""
-        proof = schema.IsolationProof(probed=0, passed=0, failed=0)
+        proof = schema.ReceiptIsolation(probed=0, passed=0, failed=0)
         return config_tree(
             self.benchmark(), self.provider(), self.models(), self.prompts(), self.metrics(), self.run(proof, None)
         )
@@ -256,10 +256,10 @@ def _default_prompts() -> frozenset[str]:
     return frozenset(sha256_hex(text.encode()) for text in texts)
 
 
-def _selection(stored: Mapping[str, object]) -> schema.Selection:
+def _selection(stored: Mapping[str, object]) -> schema.ReceiptSelection:
     counts = {name: stored.get(name) for name in _SELECTION_COUNTS}
     limit, sample = (value if isinstance(value, int) else None for value in counts.values())
-    return schema.Selection(
+    return schema.ReceiptSelection(
         filter={name: value for name, value in stored.items() if name not in _SELECTION_COUNTS and value},
         limit=limit,
         sample=sample,
@@ -267,9 +267,9 @@ def _selection(stored: Mapping[str, object]) -> schema.Selection:
     )
 
 
-def _resume(stored: StoredResume) -> schema.Resume:
+def _resume(stored: StoredResume) -> schema.ReceiptResume:
     code, versions = tree(stored.data.get("code_state")), tree(stored.data.get("versions"))
-    return schema.Resume(
+    return schema.ReceiptResume(
         at=stamp(stored.at),
         code_commit=commit_or_none(code.get("commit")),
         bench_version=str(versions.get("bench") or UNKNOWN),
@@ -307,11 +307,11 @@ def by_role(reported: Mapping[str, Sequence[str]]) -> dict[str, str]:
     return {role: ", ".join(sorted(set(names))) for role, names in reported.items() if any(names)}
 
 
-def environment(meta: RunMeta) -> schema.Environment:
+def environment(meta: RunMeta) -> schema.ReceiptEnvironment:
     """The receipt's environment."""
     machine = tree(meta.extra.get("environment"))
     text = {name: str(machine.get(name) or UNKNOWN) for name in ("python", "implementation", "platform", "cpu")}
-    return schema.Environment(
+    return schema.ReceiptEnvironment(
         **text,
         cpu_count=integer(machine.get("cpuCount")),
         memory_bytes=integer(machine.get("memoryBytes")),

@@ -26,7 +26,7 @@ from bench.canonical import JSON, digest, sha256_hex
 from bench.errors import VerificationError
 from bench.journal.paths import ENTRIES
 from bench.receipt.files import write_atomically
-from bench.receipt.findings import Finding, Verdict, fail, or_ok, warn
+from bench.receipt.findings import Finding, ReceiptVerdict, fail, or_ok, warn
 from bench.receipt.log_check import LogOutcome, check_log_itself, check_own_past, head_holds, misstated
 from bench.receipt.log_store import (
     CHECKPOINT,
@@ -103,7 +103,7 @@ def refuse_altered(view: LogView, store: TrustStore) -> None:
     A checkpoint by a key that went since is no fault: after a revocation the log must still be able to say so.
     """
     for finding in check_own_past(view, store):
-        if finding.verdict is Verdict.INVALID or (finding.status, finding.code) == ("fail", "key_unknown"):
+        if finding.verdict is ReceiptVerdict.INVALID or (finding.status, finding.code) == ("fail", "key_unknown"):
             raise VerificationError(
                 str(finding.code),
                 f"nothing is appended to a log that does not hold: {finding.detail}",

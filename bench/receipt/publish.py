@@ -27,7 +27,7 @@ from bench.journal import RunMeta
 from bench.plan import Plan
 from bench.plan.job_record import read
 from bench.receipt.base_model import admit, commit_or_none, emit, stamp
-from bench.receipt.findings import Verdict
+from bench.receipt.findings import ReceiptVerdict
 from bench.receipt.keyring import PUBLISHED, Keyring, Words, answer_with, ask, ask_passphrase
 from bench.receipt.log_store import (
     RECEIPTS,
@@ -44,7 +44,7 @@ from bench.receipt.metadata import Facts
 from bench.receipt.public_log import LogPlace, append
 from bench.receipt.schema import items_file_name
 from bench.receipt.schema_run import LogHead, Preregistration
-from bench.receipt.verify import Outcome, Question, verify_file
+from bench.receipt.verify import VerificationOutcome, VerificationRequest, verify_file
 
 
 class NotPublishable(VerificationError):
@@ -52,9 +52,11 @@ class NotPublishable(VerificationError):
 
     kind = "not_publishable"
 
-    def __init__(self, code: str, message: str, verdict: Verdict, *, where: str, hint: str | None = None) -> None:
+    def __init__(
+        self, code: str, message: str, verdict: ReceiptVerdict, *, where: str, hint: str | None = None
+    ) -> None:
         super().__init__(code, message, where=where, hint=hint or "only a VALID receipt of kind run is published")
-        self.exit_code = verdict.exit_code or Verdict.INVALID.exit_code  # type: ignore[misc]
+        self.exit_code = verdict.exit_code or ReceiptVerdict.INVALID.exit_code  # type: ignore[misc]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,28 +194,28 @@ def _known(path: Path, folder: Path) -> ReceiptLogged | None:
     entry = read_log(folder).receipt_entry(receipt_id) if isinstance(receipt_id, str) else None
     if entry is not None and entry.receipt_sha256 != digest(document):
         raise NotPublishable(
-            "receipt_id_reused", "the log holds another receipt under this id", Verdict.INVALID, where=str(path)
+            "receipt_id_reused", "the log holds another receipt under this id", ReceiptVerdict.INVALID, where=str(path)
         )
     return entry
 
 
-def _verified(path: Path, ring: Keyring, folder: Path) -> Outcome:
-    question = Question(trust=ring.trusted())
+def _verified(path: Path, ring: Keyring, folder: Path) -> VerificationOutcome:
+    question = VerificationRequest(trust=ring.trusted())
     place = LogPlace.open(folder, question.trust) if has_log(folder) else None
     outcome = verify_file(path, question, place)
-    if outcome.verdict is not Verdict.VALID:
+    if outcome.verdict is not ReceiptVerdict.VALID:
         bad = next(finding for finding in outcome.findings if finding.status == "fail")
         raise NotPublishable(str(bad.code), f"{outcome.verdict}: {bad.detail}", outcome.verdict, where=str(path))
     receipt = outcome.receipt
     assert receipt is not None
     if receipt.kind != "run":
-        raise NotPublishable("partial", "a partial receipt is never published", Verdict.INVALID, where=str(path))
+        raise NotPublishable("partial", "a partial receipt is never published", ReceiptVerdict.INVALID, where=str(path))
     if any(finding.code == "items_missing" for finding in outcome.findings):
-        raise NotPublishable("items_missing", "its items file is not there", Verdict.INVALID, where=str(path))
+        raise NotPublishable("items_missing", "its items file is not there", ReceiptVerdict.INVALID, where=str(path))
     return outcome
 
 
-def _entry(outcome: Outcome, at: str) -> ReceiptLogged:
+def _entry(outcome: VerificationOutcome, at: str) -> ReceiptLogged:
     receipt = outcome.receipt
     assert receipt is not None
     return ReceiptLogged(

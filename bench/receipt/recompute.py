@@ -37,7 +37,7 @@ from bench.model import FAILED_STATES, Row, State, Verdict
 from bench.receipt.findings import Finding, fail, ok, skip, warn
 from bench.receipt.items_file import ItemRow
 from bench.receipt.schema import Body
-from bench.receipt.schema_results import Label, Score
+from bench.receipt.schema_results import Label, ReceiptScore
 
 NO_LABEL = "(none)"
 MACRO = "macro:"
@@ -46,7 +46,7 @@ Place = tuple[str, str]
 """A dimension and the label there."""
 
 
-class Tally:
+class RecomputedTally:
     """The values of one metric: all of them, and by label."""
 
     def __init__(self) -> None:
@@ -185,9 +185,9 @@ FROM_VERDICTS = frozenset(
 class _Column:
     """One metric of the receipt: what it says, what the rows say, and how to compute it anew (None = cannot)."""
 
-    def __init__(self, name: str, score: Score) -> None:
-        self.name, self.score, self.tally = name, score, Tally()
-        self.unscored_excluded = Tally()
+    def __init__(self, name: str, score: ReceiptScore) -> None:
+        self.name, self.score, self.tally = name, score, RecomputedTally()
+        self.unscored_excluded = RecomputedTally()
         """the same by the rule of older receipts, which left out the items without a verdict of the judge"""
         self.measure = rebuilt(name, score)
         self.dimensions = dimensions(score.breakdown, score.aggregate)
@@ -297,7 +297,7 @@ class Recompute:
             yield fail("recompute", "count_mismatch", f"counts.errorKinds: the rows give {dict(self._errors)}")
 
 
-def rebuilt(name: str, score: Score) -> Measure | None:
+def rebuilt(name: str, score: ReceiptScore) -> Measure | None:
     """The metric, where rows alone can give it again: retrieval, and what follows from states and verdicts."""
     definition = read_definition(score.definition)
     options: dict[str, object] = dict(definition.options)
@@ -367,7 +367,9 @@ def _compare(column: _Column, pending: int) -> Iterator[Finding]:
     yield from _compare_labels(name, score, tally)
 
 
-def _values(score: Score, tally: Tally, pending: int) -> Iterator[tuple[str, float | None, float | None]]:
+def _values(
+    score: ReceiptScore, tally: RecomputedTally, pending: int
+) -> Iterator[tuple[str, float | None, float | None]]:
     value, zero = tally.fold(score.aggregate, pending)
     if score.aggregate != "other":
         yield "value", score.value, value
@@ -375,7 +377,7 @@ def _values(score: Score, tally: Tally, pending: int) -> Iterator[tuple[str, flo
         yield "valueFailuresAsZero", score.value_failures_as_zero, zero  # pending items' labels are not in the rows
 
 
-def _compare_labels(name: str, score: Score, tally: Tally) -> Iterator[Finding]:
+def _compare_labels(name: str, score: ReceiptScore, tally: RecomputedTally) -> Iterator[Finding]:
     for dimension, stated in score.breakdown.items():
         computed = tally.labels_of(dimension)
         told = {label: entry for label, entry in stated.items() if entry.n}

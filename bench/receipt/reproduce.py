@@ -27,16 +27,16 @@ from bench.plan import Plan, make_plan
 from bench.plan.identity import changes
 from bench.plan.job_record import read
 from bench.receipt.base_model import stamp
-from bench.receipt.build import Order, build
+from bench.receipt.build import ReceiptOrder, build
 from bench.receipt.diff import DIFFERS, SHOWN, compare
 from bench.receipt.digests import config_tree
-from bench.receipt.findings import Verdict
+from bench.receipt.findings import ReceiptVerdict
 from bench.receipt.metadata import Facts
 from bench.receipt.metadata import environment as environment_of
 from bench.receipt.schema import Receipt, Signer, items_file_name
-from bench.receipt.sign import Request, Signed, new_ulid, sign_run
+from bench.receipt.sign import Signed, SigningRequest, new_ulid, sign_run
 from bench.receipt.signature import SigningKey
-from bench.receipt.verify import Outcome, Question, verify_file
+from bench.receipt.verify import VerificationOutcome, VerificationRequest, verify_file
 from bench.report import fold
 from bench.settings import Environment
 
@@ -57,7 +57,7 @@ class NotVerified(BenchError):
     kind = "verification"
     default_hint = "bench verify shows every check"
 
-    def __init__(self, outcome: Outcome) -> None:
+    def __init__(self, outcome: VerificationOutcome) -> None:
         bad = next(finding for finding in outcome.findings if finding.status == "fail")
         super().__init__(f"{outcome.verdict}: {bad.code}: {bad.detail}", where=str(outcome.file))
         self.exit_code = outcome.verdict.exit_code  # type: ignore[misc]
@@ -68,7 +68,7 @@ class Setting:
     """Where to run, whom to trust, and with which key to sign the outcome (None = do not)."""
 
     workspace: Path
-    question: Question
+    question: VerificationRequest
     key: SigningKey | None = None
 
 
@@ -115,7 +115,7 @@ async def reproduce(path: Path, setting: Setting) -> Reproduction:
     Raises NotVerified, CannotReproduce, ConfigError and whatever a run raises.
     """
     outcome = verify_file(path, setting.question)
-    if outcome.verdict is not Verdict.VALID:
+    if outcome.verdict is not ReceiptVerdict.VALID:
         raise NotVerified(outcome)
     receipt = outcome.receipt
     assert receipt is not None
@@ -206,7 +206,9 @@ async def _compare(
         async with Reader.open(folder) as reader:
             job = (await fold(reader)).jobs[0]
             now = datetime.now(UTC)
-            order = Order(receipt_id=new_ulid(now, secrets.token_bytes(10)), folder=Path(scratch), issued_at=stamp(now))
+            order = ReceiptOrder(
+                receipt_id=new_ulid(now, secrets.token_bytes(10)), folder=Path(scratch), issued_at=stamp(now)
+            )
             draft = await build(reader, job, order)
             run_id = reader.meta.run_id
         signer = Signer(algorithm="", public_key_fingerprint="")
@@ -231,7 +233,7 @@ async def _signed(folder: Path, run_id: str, receipt: Receipt, setting: Setting)
     made = await sign_run(
         folder,
         setting.key,
-        Request(
+        SigningRequest(
             output=output,
             reproduces=receipt.receipt_id,
             environment=Environment.load(setting.workspace),

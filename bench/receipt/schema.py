@@ -27,33 +27,33 @@ from bench.receipt.schema_results import (
     ALWAYS_MEASURED,
     ByState,
     Cost,
-    Counts,
-    Interval,
     Label,
     Pace,
-    Score,
+    ReceiptCounts,
+    ReceiptInterval,
+    ReceiptScore,
+    ReceiptUsage,
     Scores,
     State,
     Times,
-    Usage,
 )
 from bench.receipt.schema_run import (
     Benchmark,
     DatasetFile,
-    Environment,
     Git,
-    IsolationProof,
     LogHead,
     MetricUse,
     ModelUse,
     Preregistration,
     PromptUse,
-    Provider,
-    Resume,
+    ReceiptEnvironment,
+    ReceiptIsolation,
+    ReceiptProvider,
+    ReceiptResume,
+    ReceiptSelection,
+    ReceiptShard,
     Role,
     Run,
-    Selection,
-    Shard,
 )
 
 __all__ = [
@@ -63,12 +63,8 @@ __all__ = [
     "Body",
     "ByState",
     "Cost",
-    "Counts",
     "DatasetFile",
-    "Environment",
     "Git",
-    "Interval",
-    "IsolationProof",
     "Label",
     "LogHead",
     "MetricUse",
@@ -77,22 +73,26 @@ __all__ = [
     "PerQuery",
     "Preregistration",
     "PromptUse",
-    "Provider",
     "Receipt",
+    "ReceiptCounts",
+    "ReceiptEnvironment",
+    "ReceiptInterval",
+    "ReceiptIsolation",
+    "ReceiptProvider",
+    "ReceiptResume",
+    "ReceiptScore",
+    "ReceiptSelection",
+    "ReceiptShard",
+    "ReceiptUsage",
     "Reproducibility",
-    "Resume",
     "Role",
     "Run",
-    "Score",
     "Scores",
-    "Selection",
-    "Shard",
     "Signature",
     "SignedReceipt",
     "Signer",
     "State",
     "Times",
-    "Usage",
     "items_file_name",
     "read_receipt",
 ]
@@ -192,7 +192,7 @@ class Body(Wire):
     """settings of the run, and how it went on"""
     benchmark: Benchmark
     """dataset, protocol and selection"""
-    provider: Provider
+    provider: ReceiptProvider
     """the memory system that was measured"""
     models: Annotated[tuple[ModelUse, ...], _sorted_by(_model_key, "role, requested")]
     """every model in each role it had; sorted by role, requested"""
@@ -200,9 +200,9 @@ class Body(Wire):
     """every prompt by its hash; sorted by role"""
     metrics: Annotated[tuple[MetricUse, ...], _sorted_by(_metric_key, "name")]
     """every metric with a score; sorted by name"""
-    environment: Environment
+    environment: ReceiptEnvironment
     """machine and code"""
-    counts: Counts
+    counts: ReceiptCounts
     """how the planned items ended"""
     scores: Scores
     """results by class: deterministic, judged, measured, cost"""

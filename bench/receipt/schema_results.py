@@ -47,7 +47,7 @@ class ByState(Wire):
         return {str(state): int(count) for state, count in self.model_dump(by_alias=True).items()}
 
 
-class Counts(Wire):
+class ReceiptCounts(Wire):
     """How the planned items ended."""
 
     planned: Natural
@@ -64,7 +64,7 @@ class Counts(Wire):
     """attempts beyond the first, over all rows"""
 
 
-class Interval(Wire):
+class ReceiptInterval(Wire):
     """Where the true mean plausibly lies."""
 
     low: Number
@@ -86,7 +86,7 @@ class Label(Wire):
     """items with a value"""
 
 
-class Score(Wire):
+class ReceiptScore(Wire):
     """One metric over the whole job."""
 
     definition: Name
@@ -103,7 +103,7 @@ class Score(Wire):
     """items that failed, are pending or lack a verdict of the judge"""
     aggregate: Annotated[str, Field(strict=True, pattern=r"^(mean|other|macro:.+)$")]
     """mean; macro:DIMENSION, the mean of its labels' means; or other"""
-    interval: Interval | None
+    interval: ReceiptInterval | None
     """confidence interval of value; null where none was computed"""
     breakdown: Mapping[str, Mapping[str, Label]]
     """dimension -> label -> score of its items"""
@@ -139,7 +139,7 @@ class Pace(Wire):
     """how many a second; null where no time passed"""
 
 
-class Usage(Wire):
+class ReceiptUsage(Wire):
     """Calls, tokens and money; null money = not known."""
 
     calls: Natural
@@ -152,12 +152,12 @@ class Usage(Wire):
     """millionths of a US dollar; null when any price is not known"""
 
 
-class Cost(Usage):
+class Cost(ReceiptUsage):
     """Usage of the whole job, and by role."""
 
     price_table: Text | None
     """which prices were used; null when nothing cost anything"""
-    by_role: Mapping[str, Usage]
+    by_role: Mapping[str, ReceiptUsage]
     """role -> its part of the four figures"""
 
 
@@ -174,9 +174,9 @@ def _timed(measured: Mapping[str, Times | Pace]) -> Mapping[str, Times | Pace]:
 class Scores(Wire):
     """By class: computable from rows alone, given by a model, or measured with a clock."""
 
-    deterministic: Mapping[str, Score]
+    deterministic: Mapping[str, ReceiptScore]
     """metric -> score that the rows alone give, without any model"""
-    judged: Mapping[str, Score]
+    judged: Mapping[str, ReceiptScore]
     """metric -> score in which a model gave verdicts"""
     measured: Annotated[Mapping[str, Times | Pace], AfterValidator(_timed)]
     """NAME_us -> durations, NAME_per_s -> pace; by the clock, never the same twice"""

@@ -27,7 +27,7 @@ from pydantic import Field, model_validator
 from bench.receipt.base_model import Flag, Hex16, Hex40, Hex64, Instant, Integer, Name, Natural, Positive, Text, Wire
 
 
-class IsolationProof(Wire):
+class ReceiptIsolation(Wire):
     """How many namespaces were probed, and how the probes ended."""
 
     probed: Natural
@@ -58,7 +58,7 @@ class LogHead(Wire):
     """Merkle root over them"""
 
 
-class Resume(Wire):
+class ReceiptResume(Wire):
     """One continuation of the run."""
 
     at: Instant
@@ -69,7 +69,7 @@ class Resume(Wire):
     """version that it went on with"""
 
 
-class Shard(Wire):
+class ReceiptShard(Wire):
     """A part that ran on its own: item positions, 1-based, inclusive."""
 
     index: Positive
@@ -109,15 +109,15 @@ class Run(Wire):
     """uniform: the same answer prompt for every provider; vendor: the provider's own"""
     isolation: Literal["off", "probe", "full"]
     """off; probe: each namespace is looked at before use; full: also for content of other corpora"""
-    isolation_proof: IsolationProof
+    isolation_proof: ReceiptIsolation
     """how these probes ended"""
     preregistration: Preregistration | None
     """the public announcement before the first call; null without one"""
     log: LogHead | None
     """null where there was no log"""
-    resumes: tuple[Resume, ...]
+    resumes: tuple[ReceiptResume, ...]
     """each time the run went on after a stop, in order"""
-    shards: tuple[Shard, ...]
+    shards: tuple[ReceiptShard, ...]
     """the ranges it was run in; empty when run whole"""
 
 
@@ -139,7 +139,7 @@ class DatasetFile(Wire):
     """of the data; unknown where the benchmark does not say"""
 
 
-class Selection(Wire):
+class ReceiptSelection(Wire):
     """Which items were meant."""
 
     filter: Mapping[str, object]
@@ -165,11 +165,11 @@ class Benchmark(Wire):
     """of the resolved config, environment unresolved and secrets left out"""
     dataset: DatasetFile
     """the file the items are from"""
-    selection: Selection
+    selection: ReceiptSelection
     """which of its items were meant"""
 
 
-class Provider(Wire):
+class ReceiptProvider(Wire):
     """The memory system under test."""
 
     name: Name
@@ -236,7 +236,7 @@ class Git(Wire):
     """files differed from the commit (results, checkpoints and datasets aside); null without a checkout"""
 
 
-class Environment(Wire):
+class ReceiptEnvironment(Wire):
     """The machine and the code; image and commit may be self-declared."""
 
     python: Text

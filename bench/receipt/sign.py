@@ -34,13 +34,13 @@ from bench.canonical import JSON, parse_file, without
 from bench.errors import BenchError, CanonicalError, UsageError, VerificationError
 from bench.journal import Reader
 from bench.receipt.base_model import emit, stamp, tree
-from bench.receipt.build import Order, Refused, build, learn_secrets, refuse_secrets
-from bench.receipt.findings import Verdict
+from bench.receipt.build import ReceiptOrder, ReceiptRefused, build, learn_secrets, refuse_secrets
+from bench.receipt.findings import ReceiptVerdict
 from bench.receipt.items_file import collecting_rarely
 from bench.receipt.publish import announcement
 from bench.receipt.signature import SigningKey, sign
 from bench.receipt.trust_store import TrustStore
-from bench.receipt.verify import Question, verify_file
+from bench.receipt.verify import VerificationRequest, verify_file
 from bench.report import JobReport, Report, fold
 from bench.settings import Environment
 
@@ -49,7 +49,7 @@ OWN = ("receiptId", "issuedAt", "signer", "signature")
 
 def earlier(files: Iterable[Path], body: Mapping[str, JSON], key: SigningKey) -> Path | None:
     """The receipt by the same key, with its items file beside it, that states what ``body`` would."""
-    trust = Question(trust=TrustStore.pin([key.public]))
+    trust = VerificationRequest(trust=TrustStore.pin([key.public]))
     return next((path for path in sorted(files) if _states(path, body) and _holds(path, trust)), None)
 
 
@@ -72,8 +72,8 @@ def _statement(document: Mapping[str, JSON]) -> dict[str, JSON]:
     return {**kept, "perQuery": without(rows, "file") if isinstance(rows, dict) else rows}
 
 
-def _holds(path: Path, trust: Question) -> bool:
-    return items_of(path).is_file() and verify_file(path, trust).verdict is Verdict.VALID
+def _holds(path: Path, trust: VerificationRequest) -> bool:
+    return items_of(path).is_file() and verify_file(path, trust).verdict is ReceiptVerdict.VALID
 
 
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -87,7 +87,7 @@ def new_ulid(when: datetime, entropy: bytes) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class SigningRequest:
     """What to sign and where to. ``output`` ending in .json names one file, else a folder."""
 
     output: Path
@@ -139,7 +139,7 @@ class SignOutcome:
     @property
     def exit_code(self) -> int:
         """4 when any job was refused; the others are signed all the same."""
-        return Refused.exit_code if self.refused else 0
+        return ReceiptRefused.exit_code if self.refused else 0
 
     def value(self) -> dict[str, object]:
         """The JSON value."""
@@ -162,7 +162,7 @@ class SignOutcome:
         }
 
 
-async def sign_run(run: Path, key: SigningKey, request: Request) -> SignOutcome:
+async def sign_run(run: Path, key: SigningKey, request: SigningRequest) -> SignOutcome:
     """Sign every job of a run that was asked for.
 
     Raises UsageError for names that are not there, Locked while the run is live.
@@ -171,7 +171,7 @@ async def sign_run(run: Path, key: SigningKey, request: Request) -> SignOutcome:
         return await _sign_jobs(run, key, request)
 
 
-async def _sign_jobs(run: Path, key: SigningKey, request: Request) -> SignOutcome:
+async def _sign_jobs(run: Path, key: SigningKey, request: SigningRequest) -> SignOutcome:
     async with Reader.open(run) as reader:
         await reader.refuse_held()
         report = await fold(reader)
@@ -182,7 +182,7 @@ async def _sign_jobs(run: Path, key: SigningKey, request: Request) -> SignOutcom
         refused: list[RefusedJob] = []
         for job in jobs:
             now = datetime.now(UTC)
-            order = Order(
+            order = ReceiptOrder(
                 receipt_id=new_ulid(now, secrets.token_bytes(10)),
                 folder=_folder(request.output),
                 issued_at=stamp(now),
@@ -199,7 +199,7 @@ async def _sign_jobs(run: Path, key: SigningKey, request: Request) -> SignOutcom
     return SignOutcome(receipts=tuple(receipts), refused=tuple(refused))
 
 
-def _chosen(report: Report, request: Request) -> list[JobReport]:
+def _chosen(report: Report, request: SigningRequest) -> list[JobReport]:
     found = [
         job
         for job in report.jobs
@@ -222,7 +222,7 @@ def _folder(output: Path) -> Path:
     return folder
 
 
-async def _sign_job(reader: Reader, job: JobReport, order: Order, key: SigningKey, output: Path) -> Signed:
+async def _sign_job(reader: Reader, job: JobReport, order: ReceiptOrder, key: SigningKey, output: Path) -> Signed:
     path = output if output.suffix == ".json" else order.folder / f"{order.receipt_id}.json"
     draft = await build(reader, job, order)
     try:
@@ -263,8 +263,8 @@ def _write(path: Path, document: Mapping[str, JSON]) -> None:
 
 def _verify_own(path: Path, key: SigningKey) -> None:
     """Never hand out what would not verify."""
-    outcome = verify_file(path, Question(trust=TrustStore.pin([key.public])))
-    if outcome.verdict is not Verdict.VALID:
+    outcome = verify_file(path, VerificationRequest(trust=TrustStore.pin([key.public])))
+    if outcome.verdict is not ReceiptVerdict.VALID:
         bad = next(finding for finding in outcome.findings if finding.status == "fail")
         path.unlink()
         raise VerificationError(str(bad.code), f"the receipt does not verify: {bad.detail}", where=str(path))

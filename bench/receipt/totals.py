@@ -35,7 +35,7 @@ from bench.plan.validity import is_judged
 from bench.receipt import schema
 from bench.receipt.items_file import RowValue, TokensValue, VerdictValue
 from bench.receipt.metadata import SCORE_CATEGORIES
-from bench.receipt.recompute import Place, Places, Tally, dimensions
+from bench.receipt.recompute import Place, Places, RecomputedTally, dimensions
 from bench.report import JobReport
 from bench.report.job_data import measures
 from bench.stats import percentile
@@ -199,7 +199,7 @@ class Folds:
     measured: Mapping[str, Measurement]
     row_metrics: frozenset[str]
     """the names that go into rows: those that no model had a part in"""
-    tallies: dict[str, Tally]
+    tallies: dict[str, RecomputedTally]
     places_of: dict[str, tuple[str, ...]]
     """the dimensions under which each metric counts"""
     owed: frozenset[str] = frozenset()
@@ -220,7 +220,7 @@ class Folds:
             measured=job.metrics,
             row_metrics=frozenset(one.name for one in found if not _is_judged(one, first_judged=first_judged)),
             owed=frozenset(one.name for one in found if one.needs_verdict and is_judged(job.record)),
-            tallies={metric.name: Tally() for metric in found},
+            tallies={metric.name: RecomputedTally() for metric in found},
             places_of={metric.name: dimensions(_breakdown(job, metric.name), metric.aggregation) for metric in found},
         )
 
@@ -251,11 +251,11 @@ class Folds:
         else:
             tally.scored(value, where)
 
-    def counts(self, planned: int) -> schema.Counts:
+    def counts(self, planned: int) -> schema.ReceiptCounts:
         """How the planned rows ended: with epochs, a row is a repeat of an item."""
         ended = sum(self.states.values())
         scored = sum(self.states[state] for state in ("correct", "incorrect", "partial", "abstained"))
-        return schema.Counts(
+        return schema.ReceiptCounts(
             planned=planned,
             pending=planned - ended,
             scored=scored,
@@ -281,13 +281,13 @@ class Folds:
             cost=_cost(job.usage),
         )
 
-    def _score(self, metric: Measure, pending: int) -> schema.Score:
+    def _score(self, metric: Measure, pending: int) -> schema.ReceiptScore:
         tally, report = self.tallies[metric.name], self.measured.get(metric.name)
         value, zero = tally.fold(metric.aggregation, pending)
         if metric.aggregation == "other" and report is not None:
             value, zero = report.value, report.value_failures_as_zero
         found = report.interval if report is not None else None
-        return schema.Score(
+        return schema.ReceiptScore(
             definition=metric.definition,
             value=value,
             value_failures_as_zero=zero,
@@ -297,7 +297,7 @@ class Folds:
             aggregate=metric.aggregation,
             interval=None
             if found is None
-            else schema.Interval(low=found.low, high=found.high, level=found.level, method=found.method),
+            else schema.ReceiptInterval(low=found.low, high=found.high, level=found.level, method=found.method),
             breakdown={} if report is None else {name: tally.labels_of(name) for name in report.breakdown},
         )
 
@@ -337,7 +337,7 @@ def _at(ordered: list[int], p: int) -> int | None:
 
 def _cost(usage: Mapping[str, Spent]) -> schema.Cost:
     by_role = {
-        role: schema.Usage(
+        role: schema.ReceiptUsage(
             calls=one.calls,
             prompt_tokens=one.usage.input_tokens,
             completion_tokens=one.usage.output_tokens,

@@ -24,7 +24,7 @@ from bench.errors import CanonicalError, UsageError, VerificationError
 from bench.receipt import checks
 from bench.receipt.base_model import Misfit
 from bench.receipt.files import write_atomically
-from bench.receipt.findings import CHECKS, Finding, Verdict, fail, judge, ok, skip, worst
+from bench.receipt.findings import CHECKS, Finding, ReceiptVerdict, fail, judge, ok, skip, worst
 from bench.receipt.foreign import Profile, check_foreign, foreign_signed_bytes
 from bench.receipt.log_check import LogOutcome, check_log
 from bench.receipt.log_store import RECEIPTS, has_log, read_log
@@ -40,7 +40,7 @@ Answer = Literal["yes", "no", "unknown"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class VerificationRequest:
     """What to check against."""
 
     trust: TrustStore
@@ -53,7 +53,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class VerificationOutcome:
     """The verdict over one receipt, with everything that was found."""
 
     file: Path
@@ -63,7 +63,7 @@ class Outcome:
     checklist: Mapping[str, Answer] = field(default_factory=lambda: dict.fromkeys(CHECKLIST, "unknown"))
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> ReceiptVerdict:
         """The worst that was found."""
         return judge(self.findings)
 
@@ -112,11 +112,11 @@ class Outcome:
 class Verification:
     """Everything one call looked at; the worst verdict wins."""
 
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[VerificationOutcome, ...]
     logs: tuple[LogOutcome, ...] = ()
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> ReceiptVerdict:
         """The worst verdict of all receipts and logs."""
         return worst([*(one.verdict for one in self.outcomes), *(log.verdict for log in self.logs)])
 
@@ -132,12 +132,12 @@ class Verification:
         return told
 
 
-def verify(paths: Sequence[Path], question: Question) -> Verification:
+def verify(paths: Sequence[Path], question: VerificationRequest) -> Verification:
     """Check receipts; a folder stands for each ``*.json`` in it and, with a log in it, for that log.
 
     Raises UsageError when a path is not there, a folder holds nothing to check, or one items file is to serve several.
     """
-    outcomes: list[Outcome] = []
+    outcomes: list[VerificationOutcome] = []
     logs: list[LogOutcome] = []
     place = LogPlace.open(question.log, question.trust) if question.log else None
     for path in paths:
@@ -172,7 +172,7 @@ def _json_files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("*.json") if path.is_file())
 
 
-def verify_file(path: Path, question: Question, place: LogPlace | None = None) -> Outcome:
+def verify_file(path: Path, question: VerificationRequest, place: LogPlace | None = None) -> VerificationOutcome:
     """Check one receipt file."""
     if path.name.endswith(ROWS):
         raise _rows_not_receipt(path)
@@ -183,7 +183,7 @@ def verify_file(path: Path, question: Question, place: LogPlace | None = None) -
             f"{path}: {error.strerror}", hint="name a receipt file, or a folder that holds some"
         ) from error
     except CanonicalError as error:
-        return Outcome(file=path, findings=_stopped("parse", [fail("parse", error.code, str(error))]))
+        return VerificationOutcome(file=path, findings=_stopped("parse", [fail("parse", error.code, str(error))]))
     if question.profile == "bench":
         findings, receipt = _check_own(path, document, question, place)
     else:
@@ -191,7 +191,7 @@ def verify_file(path: Path, question: Question, place: LogPlace | None = None) -
     findings = [ok("parse"), *findings]
     if question.policy == "strict":
         findings = checks.strict(findings)
-    return Outcome(
+    return VerificationOutcome(
         file=path,
         findings=tuple(findings),
         receipt=receipt,
@@ -209,7 +209,7 @@ def _rows_not_receipt(path: Path) -> UsageError:
 
 
 def _check_own(
-    path: Path, document: JSON, question: Question, place: LogPlace | None
+    path: Path, document: JSON, question: VerificationRequest, place: LogPlace | None
 ) -> tuple[list[Finding], Receipt | None]:
     try:
         receipt = read_receipt(document)
@@ -241,7 +241,7 @@ def _stopped(check: str, faults: list[Finding]) -> tuple[Finding, ...]:
 
 
 def _checklist(
-    findings: Sequence[Finding], receipt: Receipt | None, question: Question, place: LogPlace | None
+    findings: Sequence[Finding], receipt: Receipt | None, question: VerificationRequest, place: LogPlace | None
 ) -> dict[str, Answer]:
     answers: dict[str, Answer] = dict.fromkeys(CHECKLIST, "unknown")
     answers["signature"] = _signature_answer(findings)
@@ -276,7 +276,7 @@ def _text(document: object, name: str) -> str | None:
 COMMAND = "openssl pkeyutl -verify -rawin -in canonical.bin -sigfile sig.bin -pubin -inkey pub.pem"
 
 
-def export(outcome: Outcome, question: Question, folder: Path) -> str:
+def export(outcome: VerificationOutcome, question: VerificationRequest, folder: Path) -> str:
     """Write canonical.bin, sig.bin and pub.pem; return the command to run in that folder.
 
     Raises VerificationError unless parse, schema and signature are ok.
@@ -293,7 +293,7 @@ def export(outcome: Outcome, question: Question, folder: Path) -> str:
     return COMMAND
 
 
-def _key(outcome: Outcome, store: TrustStore) -> str:
+def _key(outcome: VerificationOutcome, store: TrustStore) -> str:
     good = {finding.check for finding in outcome.findings if finding.status == "ok"}
     bad = {finding.check for finding in outcome.findings if finding.status == "fail"}
     known = store.find(outcome.fingerprint or "")

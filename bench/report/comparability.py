@@ -20,7 +20,7 @@ SHOWN_DEFINITIONS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class ComparabilityCheck:
     """One thing that both sides have; values are plain JSON."""
 
     name: str
@@ -44,29 +44,29 @@ class Check:
 class LikeForLike:
     """The checklist of one pair."""
 
-    checks: tuple[Check, ...]
+    checks: tuple[ComparabilityCheck, ...]
 
     @property
     def ok(self) -> bool:
         return not self.differences
 
     @property
-    def differences(self) -> tuple[Check, ...]:
+    def differences(self) -> tuple[ComparabilityCheck, ...]:
         """What speaks against the comparison."""
         return tuple(check for check in self.checks if check.refuses)
 
     @property
-    def by_design(self) -> tuple[Check, ...]:
+    def by_design(self) -> tuple[ComparabilityCheck, ...]:
         """What differs and may: it is what is being compared."""
         return tuple(check for check in self._harmless if check.name not in SETTINGS)
 
     @property
-    def load(self) -> tuple[Check, ...]:
+    def load(self) -> tuple[ComparabilityCheck, ...]:
         """What moves times alone: how hard the services were asked."""
         return tuple(check for check in self._harmless if check.name in SETTINGS)
 
     @property
-    def _harmless(self) -> Iterator[Check]:
+    def _harmless(self) -> Iterator[ComparabilityCheck]:
         return (check for check in self.checks if not check.same and not check.affects_results)
 
 
@@ -75,10 +75,10 @@ def like_for_like(a: Side, b: Side, *, metrics: Sequence[str]) -> LikeForLike:
     return LikeForLike(checks=(*_settings(a, b, metrics), *_standing(a, b), *_by_design(a, b)))
 
 
-def _settings(a: Side, b: Side, metrics: Sequence[str]) -> Iterator[Check]:
-    def check(name: str, of: Callable[[Side], object], *, affects: bool = True) -> Check:
+def _settings(a: Side, b: Side, metrics: Sequence[str]) -> Iterator[ComparabilityCheck]:
+    def check(name: str, of: Callable[[Side], object], *, affects: bool = True) -> ComparabilityCheck:
         left, right = of(a), of(b)
-        return Check(name=name, a=left, b=right, same=left == right, affects_results=affects)
+        return ComparabilityCheck(name=name, a=left, b=right, same=left == right, affects_results=affects)
 
     yield check("benchmark", lambda side: side.record.benchmark)
     yield check("benchmark_version", lambda side: side.record.benchmark_version)
@@ -101,10 +101,10 @@ def _settings(a: Side, b: Side, metrics: Sequence[str]) -> Iterator[Check]:
     yield check("evidence_level", lambda side: side.record.level, affects=retrieval)
 
 
-def _standing(a: Side, b: Side) -> Iterator[Check]:
+def _standing(a: Side, b: Side) -> Iterator[ComparabilityCheck]:
     for name, of in (("valid", _validity), ("complete", _completeness)):
         left, right = of(a), of(b)
-        yield Check(name=name, a=left, b=right, same=left is True and right is True)
+        yield ComparabilityCheck(name=name, a=left, b=right, same=left is True and right is True)
 
 
 def _validity(side: Side) -> object:
@@ -115,7 +115,7 @@ def _completeness(side: Side) -> object:
     return True if not side.partial else f"{side.status}, {side.n_ended} of {side.n_planned} items"
 
 
-def _by_design(a: Side, b: Side) -> Iterator[Check]:
+def _by_design(a: Side, b: Side) -> Iterator[ComparabilityCheck]:
     designed: tuple[tuple[str, Callable[[Side], object]], ...] = (
         ("provider", lambda side: side.record.provider),
         ("provider_version", lambda side: _digest(side.record.config_sha256.get("provider"))),
@@ -124,11 +124,11 @@ def _by_design(a: Side, b: Side) -> Iterator[Check]:
     )
     for name, of in designed:
         left, right = of(a), of(b)
-        yield Check(name=name, a=left, b=right, same=left == right, affects_results=False)
+        yield ComparabilityCheck(name=name, a=left, b=right, same=left == right, affects_results=False)
     for name in SETTINGS:
         if a.load and b.load:
             left, right = a.load.get(name), b.load.get(name)
-            yield Check(name=name, a=left, b=right, same=left == right, affects_results=False)
+            yield ComparabilityCheck(name=name, a=left, b=right, same=left == right, affects_results=False)
 
 
 def _about_models(a: Side, b: Side) -> bool:

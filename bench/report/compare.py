@@ -27,7 +27,15 @@ from bench.metrics.fold_input import NO_LABEL
 from bench.metrics.protocol import Measure
 from bench.model import FAILED_STATES, State
 from bench.report.comparability import LikeForLike, like_for_like
-from bench.report.comparison import EXPLORATORY, HEADLINE, PERCENTILES, Comparisons, Items, PairComparison, Row
+from bench.report.comparison import (
+    EXPLORATORY,
+    HEADLINE,
+    PERCENTILES,
+    ComparisonRow,
+    Comparisons,
+    Items,
+    PairComparison,
+)
 from bench.report.comparison_data import PENDING, Side
 from bench.report.comparison_tests import Pairs, apart, headlines, is_paired, is_time, shown_metrics, sums_of, tested
 
@@ -91,7 +99,7 @@ def _rows(
     name: str,
     *,
     headline: bool,
-) -> Iterator[Row]:
+) -> Iterator[ComparisonRow]:
     pairs = Pairs.of(
         _picked(a.column(name), at_a),
         _picked(b.column(name), at_b),
@@ -100,7 +108,7 @@ def _rows(
         seed=a.seed,
     )
     measure = a.measures[name]
-    whole = Row(
+    whole = ComparisonRow(
         metric=name,
         definition=next((one.definition for one in a.record.metrics if one.name == name), measure.definition),
         dimension=None,
@@ -122,12 +130,12 @@ def _besides(measure: Measure) -> str:
     return EXPLORATORY if is_paired(measure) else PERCENTILES
 
 
-def _with_sums(row: Row, measure: Measure, pairs: Pairs) -> Row:
+def _with_sums(row: ComparisonRow, measure: Measure, pairs: Pairs) -> ComparisonRow:
     """What the correction of its family needs of a row."""
     return replace(row, sums=sums_of(measure, pairs)) if row.family == EXPLORATORY and row.is_tested else row
 
 
-def _label_rows(whole: Row, a: Side, pairs: Pairs) -> Iterator[Row]:
+def _label_rows(whole: ComparisonRow, a: Side, pairs: Pairs) -> Iterator[ComparisonRow]:
     """The same metric label by label, where a dimension tells items apart."""
     measure = a.measures[whole.metric]
     for dimension in DIMENSIONS:
@@ -246,18 +254,18 @@ def _corrected(found: Sequence[PairComparison]) -> Iterator[PairComparison]:
         yield replace(one, rows=tuple(_with(row, adjusted.get(id(row))) for row in one.rows))
 
 
-def _with(row: Row, adjusted: tuple[float, float] | None) -> Row:
+def _with(row: ComparisonRow, adjusted: tuple[float, float] | None) -> ComparisonRow:
     return row if adjusted is None else replace(row, p_adjusted=adjusted[0], least_p=adjusted[1])
 
 
-def _by_holm(rows: Sequence[Row]) -> dict[int, tuple[float, float]]:
+def _by_holm(rows: Sequence[ComparisonRow]) -> dict[int, tuple[float, float]]:
     """Map each row to its adjusted p and the smallest one that it could have."""
     corrected = stats.holm([row.found.p for row in rows])
     least = stats.holm([row.found.smallest_p or 0.0 for row in rows])
     return {id(row): (p or 0.0, floor or 0.0) for row, p, floor in zip(rows, corrected, least, strict=True)}
 
 
-def _by_max_t(rows: Sequence[Row], pairs: int, *, seed: int) -> dict[int, tuple[float, float]]:
+def _by_max_t(rows: Sequence[ComparisonRow], pairs: int, *, seed: int) -> dict[int, tuple[float, float]]:
     """The same within one pair of sides, times the number of pairs; never below the row's own p."""
     corrected = stats.max_t([row.sums for row in rows], seed=seed)
     return {
@@ -266,5 +274,5 @@ def _by_max_t(rows: Sequence[Row], pairs: int, *, seed: int) -> dict[int, tuple[
     }
 
 
-def _least(row: Row) -> float:
+def _least(row: ComparisonRow) -> float:
     return stats.least_max_t(row.found.n_clusters or row.found.n, len(row.sums))

@@ -39,14 +39,14 @@ DEGENERATE = "wilson_degenerate"
 """the method of an interval around a difference that is the same everywhere"""
 
 
-def verdict_of(row: Row) -> str:
+def verdict_of(row: ComparisonRow) -> str:
     """``A higher``, ``B lower, better``, ``no detectable difference (...)``, ``cannot be decided: ...`` ..."""
     begin = "" if row.family == "headline" else "exploratory: "
     noise = f"; within judge noise ({row.noise:.3g})" if row.is_within_noise else ""
     return begin + _said(row) + noise
 
 
-def _said(row: Row) -> str:
+def _said(row: ComparisonRow) -> str:
     if row.found.p is None or row.p_adjusted is None:
         return f"not testable: {_untestable(row)}"
     if row.is_detected:
@@ -56,24 +56,24 @@ def _said(row: Row) -> str:
     return f"no detectable difference (smallest detectable: {amount(row, row.mde)})"
 
 
-def sampled(row: Row) -> str:
+def sampled(row: ComparisonRow) -> str:
     """How many conversations the row has, or items where they are not clustered."""
     count, noun = (row.found.n_clusters, "conversation") if row.found.n_clusters else (row.found.n, "item")
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
-def _untestable(row: Row) -> str:
+def _untestable(row: ComparisonRow) -> str:
     return (row.found.note or "too few items").removeprefix("not testable: ")
 
 
-def _higher(row: Row) -> str:
+def _higher(row: ComparisonRow) -> str:
     above = (row.found.delta or 0) > 0
     if row.lower_is_better:
         return f"{'B' if above else 'A'} lower, better"
     return f"{'A' if above else 'B'} higher"
 
 
-def finding_of(row: Row) -> str:
+def finding_of(row: ComparisonRow) -> str:
     """The verdict of a row whose p and MDE stand beside it."""
     if row.found.p is None:
         return "not testable"
@@ -84,7 +84,7 @@ def finding_of(row: Row) -> str:
     return "none (adjusted)" if row.found.p < ALPHA else "none"
 
 
-def amount(row: Row, value: float | None, *, sign: bool = False) -> str:
+def amount(row: ComparisonRow, value: float | None, *, sign: bool = False) -> str:
     """A difference in the metric's unit, or a percentage where times are compared."""
     if value is None:
         return "not known"
@@ -112,7 +112,7 @@ def conclusion(one: PairComparison) -> tuple[str, ...]:
     return tuple(mark + _concluded(one, row) for row in one.headlines)
 
 
-def _concluded(one: PairComparison, row: Row) -> str:
+def _concluded(one: PairComparison, row: ComparisonRow) -> str:
     if row.found.p is None or row.found.delta is None:
         return (
             f"Nothing can be concluded about {row.metric}: {_untestable(row)} ({_sample(one, row)}{_lost(one, row)})."
@@ -128,13 +128,13 @@ def _concluded(one: PairComparison, row: Row) -> str:
     return f"{winner} ({who[winner]}) is better than {loser} ({who[loser]}) on {row.metric}: {evidence}{noise}."
 
 
-def _sides(row: Row) -> str:
+def _sides(row: ComparisonRow) -> str:
     a, b = number(row.found.a, row.unit), number(row.found.b, row.unit)
     unit = f" {row.unit}" if row.unit else ""
     return f"{a} against {b}{unit}" + (", lower is better" if row.lower_is_better else "")
 
 
-def _difference(row: Row) -> str:
+def _difference(row: ComparisonRow) -> str:
     found = row.found
     told = amount(row, found.delta, sign=True)
     if found.interval is None:
@@ -142,13 +142,13 @@ def _difference(row: Row) -> str:
     return f"{told} [{amount(row, found.interval.low, sign=True)}, {amount(row, found.interval.high, sign=True)}]"
 
 
-def _sample(one: PairComparison, row: Row) -> str:
+def _sample(one: PairComparison, row: ComparisonRow) -> str:
     items = f"{row.found.n} paired item{'' if row.found.n == 1 else 's'}"
     count = row.found.n_clusters
     return f"{items} in {count} cluster{'' if count == 1 else 's'} ({one.cluster_by})" if count else items
 
 
-def _lost(one: PairComparison, row: Row) -> str:
+def _lost(one: PairComparison, row: ComparisonRow) -> str:
     """Why nothing pairs."""
     if row.found.n or row is not one.headlines[0]:
         return ""
@@ -159,13 +159,13 @@ def _lost(one: PairComparison, row: Row) -> str:
     )
 
 
-def _chance(row: Row) -> str:
+def _chance(row: ComparisonRow) -> str:
     if row.p_adjusted is None or row.p_adjusted == row.found.p:
         return _p(row.found.p)
     return f"{_p(row.found.p)}, adjusted {p_text(row.p_adjusted)}"
 
 
-def _missed(row: Row) -> str:
+def _missed(row: ComparisonRow) -> str:
     """What would have been found."""
     if not row.can_be_decided:
         return f"; {UNDECIDED}: {sampled(row)} give{'s' if sampled(row).startswith('1 ') else ''} {_floor(row)}"
@@ -175,12 +175,12 @@ def _missed(row: Row) -> str:
     return f"; a difference of {amount(row, row.mde)} would be found about 8 times in 10{uncorrected}"
 
 
-def _floor(row: Row) -> str:
+def _floor(row: ComparisonRow) -> str:
     """The smallest p that could have come out."""
     return f"no{'' if row.least_p == row.found.smallest_p else ' adjusted'} p below {row.least_p:.3g}"
 
 
-def undecided(rows: Sequence[Row], name: Callable[[Row], str]) -> list[str]:
+def undecided(rows: Sequence[ComparisonRow], name: Callable[[ComparisonRow], str]) -> list[str]:
     """Name the rows of which so few conversations or items can decide nothing, whatever the difference."""
     found: dict[str, list[str]] = {}
     for row in rows:
@@ -190,12 +190,12 @@ def undecided(rows: Sequence[Row], name: Callable[[Row], str]) -> list[str]:
     return [f"{text} ({', '.join(names)})" for text, names in found.items()]
 
 
-def is_unseen(row: Row) -> bool:
+def is_unseen(row: ComparisonRow) -> bool:
     """The sides differ by the same everywhere, so nothing spreads from which an interval could be had."""
     return row.found.interval is not None and row.found.interval.method == DEGENERATE
 
 
-def unseen(row: Row) -> str:
+def unseen(row: ComparisonRow) -> str:
     """Where the interval of such a row comes from."""
     found, of = row.found, "cluster" if row.found.n_clusters else "item"
     count = found.n_clusters or found.n
@@ -225,7 +225,7 @@ TARGET = "conversations like these"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class ComparisonRow:
     """One metric over all paired items, or over one label of them."""
 
     metric: str
@@ -308,17 +308,17 @@ class PairComparison:
     cluster_by: str | None
     n_clusters: int | None
     judge_noise: float | None
-    rows: tuple[Row, ...]
+    rows: tuple[ComparisonRow, ...]
     is_against_first: bool = True
     """a is the side that was named first: the baseline of a gate"""
     notes: tuple[str, ...] = ()
 
     @property
-    def headlines(self) -> tuple[Row, ...]:
+    def headlines(self) -> tuple[ComparisonRow, ...]:
         """The rows that carry the question."""
         return self.of(HEADLINE)
 
-    def of(self, family: str) -> tuple[Row, ...]:
+    def of(self, family: str) -> tuple[ComparisonRow, ...]:
         """The rows of one family."""
         return tuple(row for row in self.rows if row.family == family)
 
@@ -360,7 +360,7 @@ def gated(found: Comparisons, points: float) -> Iterator[Gated]:
             yield from (_gated(one, row, points) for row in one.headlines)
 
 
-def _gated(one: PairComparison, row: Row, points: float) -> Gated:
+def _gated(one: PairComparison, row: ComparisonRow, points: float) -> Gated:
     who = f"{row.metric} of {one.b.name} against {one.a.name}"
     delta, interval = row.found.delta, row.found.interval
     if delta is None:

@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Literal, cast
 
 from bench.errors import UsageError
-from bench.journal import Reader, Resume, RunMeta, RunState
+from bench.journal import Reader, ResumeRow, RunMeta, RunState
 from bench.journal.paths import find_run
 from bench.journal.records import Values
 from bench.journal.results_db import JobSummary, ResultsDb
@@ -44,13 +44,13 @@ from bench.metrics.protocol import Measure
 from bench.model import DATES_MISSING
 from bench.plan.job_record import JobRecord, read
 from bench.report.fold import repeats_of, whether_invalid
-from bench.report.job_data import Counts, fold_rows, measures
+from bench.report.job_data import OutcomeCounts, fold_rows, measures
 from bench.report.summary import FILE
 
 SETTINGS = ("concurrency", "ingest_concurrency", "rate")
 
 
-def load_of(meta: RunMeta, resumes: Sequence[Resume], provider: str) -> dict[str, object]:
+def load_of(meta: RunMeta, resumes: Sequence[ResumeRow], provider: str) -> dict[str, object]:
     """The settings of every process of a run, in order, as far as they were recorded; one value where all agree."""
     processes = [meta.extra.get("operation"), *(resume.data.get("operation") for resume in resumes)]
     known = [one for one in processes if isinstance(one, Mapping)]
@@ -188,7 +188,7 @@ async def load_side(reader: Reader, record: JobRecord, *, named_model: bool = Fa
     reducer = cast("Literal['mean', 'mode', 'max']", record.epochs_reducer)
     for row in reduced(rows, names, reducer, epochs=record.epochs)[0]:
         filling.take_row(row)
-    counts, probes = Counts.of(ended), await reader.probes(record.lane)
+    counts, probes = OutcomeCounts.of(ended), await reader.probes(record.lane)
     reasons = await whether_invalid(reader, record, counts, probes, await repeats_of(reader, record, counts))
     return Side(
         run_id=reader.meta.run_id,
@@ -230,7 +230,7 @@ SHARED = ("k", "context_budget", "selection", "dataset", "prompts")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class ComparisonTarget:
     """One side as it was named; ``job`` is known where the derived database chose it."""
 
     run: str
@@ -239,7 +239,7 @@ class Target:
     job: str | None = None
 
     @classmethod
-    def parse(cls, text: str) -> Target:
+    def parse(cls, text: str) -> ComparisonTarget:
         """Read ``RUN_ID:PROVIDER`` or ``RUN_ID:PROVIDER:ANSWERING_MODEL``; UsageError for anything else."""
         run, colon, rest = text.partition(":")
         provider, _, model = rest.partition(":")
@@ -256,7 +256,7 @@ class Target:
         return record.provider == self.provider and self.model in (None, record.models.answering)
 
 
-async def sides_of(workspace: Path, targets: Sequence[Target], *, benchmark: str | None) -> list[list[Side]]:
+async def sides_of(workspace: Path, targets: Sequence[ComparisonTarget], *, benchmark: str | None) -> list[list[Side]]:
     """Load the named jobs, a group a benchmark that all of them have.
 
     A target that names several jobs of one benchmark is refused; targets without a common benchmark are one group,
@@ -269,7 +269,7 @@ async def sides_of(workspace: Path, targets: Sequence[Target], *, benchmark: str
     return [[next(iter(one.values())) for one in found]]
 
 
-async def _benchmarks_of(workspace: Path, target: Target, benchmark: str | None) -> Mapping[str, Side]:
+async def _benchmarks_of(workspace: Path, target: ComparisonTarget, benchmark: str | None) -> Mapping[str, Side]:
     async with Reader.open(find_run(workspace, target.run)) as reader, reader.snapshot():
         records = read(reader.meta.extra)
         fitting = [one for one in records if target.fits(one) and benchmark in (None, one.benchmark)]
@@ -282,7 +282,7 @@ async def _benchmarks_of(workspace: Path, target: Target, benchmark: str | None)
         return {one.benchmark: await load_side(reader, one, named_model=named) for one in fitting}
 
 
-def _refuse_several(target: Target, records: Sequence[JobRecord]) -> None:
+def _refuse_several(target: ComparisonTarget, records: Sequence[JobRecord]) -> None:
     names = [one.benchmark for one in records]
     if len(set(names)) < len(names):
         models = dict.fromkeys(str(one.models.answering) for one in records)
@@ -299,7 +299,7 @@ def _refuse_several(target: Target, records: Sequence[JobRecord]) -> None:
 
 async def chosen_targets(
     workspace: Path, pairs: Sequence[str], *, benchmark: str | None, providers: Sequence[str]
-) -> list[tuple[Target, JobSummary | None]]:
+) -> list[tuple[ComparisonTarget, JobSummary | None]]:
     """Read what was asked for: RUN_ID:PROVIDER each, or providers by name with the job that was chosen for each.
 
     Raises:
@@ -313,11 +313,13 @@ async def chosen_targets(
     if len(pairs or set(providers)) < 2:
         raise UsageError("a comparison needs two sides", hint="name a second one")
     if pairs:
-        return [(Target.parse(text), None) for text in pairs]
+        return [(ComparisonTarget.parse(text), None) for text in pairs]
     return [(target, job) for target, job in await newest_targets(workspace, benchmark or "", providers)]
 
 
-async def newest_targets(workspace: Path, benchmark: str, providers: Sequence[str]) -> list[tuple[Target, JobSummary]]:
+async def newest_targets(
+    workspace: Path, benchmark: str, providers: Sequence[str]
+) -> list[tuple[ComparisonTarget, JobSummary]]:
     """The newest complete valid job of each provider; of several, those whose settings all providers share.
 
     Raises:
@@ -337,7 +339,7 @@ async def newest_targets(workspace: Path, benchmark: str, providers: Sequence[st
                 hint=f"providers that have one: {known} (bench results --rebuild reads the journals anew)",
             )
     chosen = _together(list(by_provider.values()))
-    return [(Target(run=job.run_id, provider=job.provider, job=job.job), job) for job in chosen]
+    return [(ComparisonTarget(run=job.run_id, provider=job.provider, job=job.job), job) for job in chosen]
 
 
 def _together(by_provider: Sequence[Sequence[JobSummary]]) -> list[JobSummary]:

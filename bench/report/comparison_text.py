@@ -11,16 +11,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from bench.report.comparability import Check, LikeForLike, shown
+from bench.report.comparability import ComparabilityCheck, LikeForLike, shown
 from bench.report.comparison import (
     EXPLORATORY,
     HEADLINE,
     PERCENTILES,
     TARGET,
     WATERMARK,
+    ComparisonRow,
     Comparisons,
     PairComparison,
-    Row,
     conclusion,
     finding_of,
     is_unseen,
@@ -79,7 +79,7 @@ def _side_json(side: Side) -> dict[str, object]:
     return {"run_id": side.run_id, "provider": side.record.provider, "models": asdict(side.record.models)}
 
 
-def _check_json(check: Check) -> dict[str, object]:
+def _check_json(check: ComparabilityCheck) -> dict[str, object]:
     return {
         "name": check.name,
         "same": check.same,
@@ -89,7 +89,7 @@ def _check_json(check: Check) -> dict[str, object]:
     }
 
 
-def row_json(row: Row) -> dict[str, object]:
+def row_json(row: ComparisonRow) -> dict[str, object]:
     """One row of the document."""
     found = row.found
     return {
@@ -177,7 +177,7 @@ LEGEND = (
 )
 
 
-def _cells(row: Row, *, several: bool = False) -> tuple[str, ...]:
+def _cells(row: ComparisonRow, *, several: bool = False) -> tuple[str, ...]:
     found, interval = row.found, row.found.interval
     return (
         _named(row, several=several),
@@ -194,7 +194,7 @@ def _cells(row: Row, *, several: bool = False) -> tuple[str, ...]:
     )
 
 
-def _cell(row: Row, value: float | None, *, sign: bool = False) -> str:
+def _cell(row: ComparisonRow, value: float | None, *, sign: bool = False) -> str:
     """As many decimals as the sides have, so that a column can be read downwards."""
     if value is None:
         return "-"
@@ -204,7 +204,7 @@ def _cell(row: Row, value: float | None, *, sign: bool = False) -> str:
     return ("+" if sign and value > 0 else "") + text
 
 
-def _named(row: Row, *, several: bool = False) -> str:
+def _named(row: ComparisonRow, *, several: bool = False) -> str:
     """The metric, or a label below it; with several headlines a label also names its metric."""
     if row.label is not None:
         label = row.label if row.dimension == "question_type" else f"{row.dimension} {row.label}"
@@ -259,7 +259,7 @@ def _verdicts(one: PairComparison) -> list[str]:
     return [f"verdict on {row.metric}: {row.verdict}" for row in one.headlines]
 
 
-def _caveats(one: PairComparison, rows: Sequence[Row]) -> list[str]:
+def _caveats(one: PairComparison, rows: Sequence[ComparisonRow]) -> list[str]:
     """What a reader of these rows must know: how an interval came about, and that loads differed."""
     alike: dict[str, list[str]] = {}
     for row in rows:
@@ -272,7 +272,7 @@ def _caveats(one: PairComparison, rows: Sequence[Row]) -> list[str]:
     return [*found, *([f"{', '.join(dict.fromkeys(times))}: {load}"] if times and load else [])]
 
 
-def _apart(rows: Sequence[Row]) -> list[str]:
+def _apart(rows: Sequence[ComparisonRow]) -> list[str]:
     """Name the rows of the exploratory table that are corrected on their own."""
     names = [_named(row, several=True) for row in rows if row.family == PERCENTILES and row.is_tested]
     return [f"corrected apart, as their p comes from no difference per item: {', '.join(names)}"] if names else []

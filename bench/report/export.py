@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TextIO, cast
 
 from bench.errors import UsageError
-from bench.journal import Entry, Reader
+from bench.journal import JournaledPhase, Reader
 from bench.journal.records import ItemRecord, Spent
 from bench.model import Phase, State, Verdict
 from bench.plan.job_record import JobRecord, read
@@ -115,7 +115,7 @@ async def _row(reader: Reader, run_id: str, record: JobRecord, item: ItemRecord,
     return {**row, **await _texts(reader, item, search, answer)} if texts else row
 
 
-def answer_facts(answer: Entry | None) -> dict[str, object]:
+def answer_facts(answer: JournaledPhase | None) -> dict[str, object]:
     """How an answer ended, and what was noted of it."""
     data, measured = (answer.data, answer.measured) if answer is not None else ({}, {})
     finish = data.get("finish")
@@ -127,7 +127,9 @@ def answer_facts(answer: Entry | None) -> dict[str, object]:
     }
 
 
-async def _texts(reader: Reader, item: ItemRecord, search: Entry | None, answer: Entry | None) -> dict[str, object]:
+async def _texts(
+    reader: Reader, item: ItemRecord, search: JournaledPhase | None, answer: JournaledPhase | None
+) -> dict[str, object]:
     shown = await payload(reader, item.phases.get(Phase.EVALUATE), ITEM_PAYLOAD)
     about: Mapping[str, object] = shown if isinstance(shown, Mapping) else {}
     return {
@@ -144,7 +146,7 @@ async def _texts(reader: Reader, item: ItemRecord, search: Entry | None, answer:
     }
 
 
-async def payload(reader: Reader, entry: Entry | None, name: str) -> object:
+async def payload(reader: Reader, entry: JournaledPhase | None, name: str) -> object:
     """A stored text of an entry; None when there is none or it was dropped."""
     reference = entry.payloads.get(name) if entry is not None else None
     return await reader.payload(reference) if isinstance(reference, str) else None

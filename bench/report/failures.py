@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass
 from typing import cast
 
 from bench.errors import UsageError
-from bench.journal import Entry, Reader
+from bench.journal import JournaledPhase, Reader
 from bench.journal.records import ItemRecord
 from bench.journal.rows import OK
 from bench.metrics.failure_reason import Loss, LossFacts, LossKind, loss_of, tally
@@ -221,22 +221,22 @@ def facts_of(item: ItemRecord, verdicts: Sequence[Verdict], *, gold_suspect: boo
     )
 
 
-def _in_context(answer: Entry, slots: Sequence[Sequence[str]]) -> list[str]:
+def _in_context(answer: JournaledPhase, slots: Sequence[Sequence[str]]) -> list[str]:
     """The ids of the hits that fitted into the context budget; they are taken from the front."""
     fitted = cast("int", answer.data.get("context_hits", 0))
     return [name for slot in slots[:fitted] for name in slot]
 
 
-def _ok(item: ItemRecord, phase: Phase) -> Entry | None:
+def _ok(item: ItemRecord, phase: Phase) -> JournaledPhase | None:
     entry = item.phases.get(phase)
     return entry if entry is not None and entry.ok else None
 
 
-def _ids(entry: Entry | None, name: str) -> tuple[str, ...]:
+def _ids(entry: JournaledPhase | None, name: str) -> tuple[str, ...]:
     return () if entry is None else tuple(cast("Sequence[str]", entry.data.get(name) or ()))
 
 
-def _slots(entry: Entry | None, name: str) -> tuple[tuple[str, ...], ...]:
+def _slots(entry: JournaledPhase | None, name: str) -> tuple[tuple[str, ...], ...]:
     found = () if entry is None else cast("Sequence[Sequence[str]]", entry.data.get(name) or ())
     return tuple(tuple(slot) for slot in found)
 

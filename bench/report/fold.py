@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Literal, cast
 
 from bench.errors import UsageError
-from bench.journal import Probe, Reader, RunState
+from bench.journal import ProbeRow, Reader, RunState
 from bench.journal.records import FailedFor, HitCounts, Spent
 from bench.metrics.aggregation import ONE_CLUSTER
 from bench.metrics.fold import fold as fold_metrics
@@ -33,7 +33,7 @@ from bench.plan.validity import (
     related,
     useless_judge,
 )
-from bench.report.job_data import Counts, gathered, job_facts, measures, size_notes, version_notes
+from bench.report.job_data import OutcomeCounts, gathered, job_facts, measures, size_notes, version_notes
 from bench.report.job_notes import answer_notes, gold_notes, gold_scores
 from bench.report.replies import reply_notes
 from bench.report.searches import order_notes, partly_found, unmapped_notes
@@ -236,13 +236,13 @@ async def _fold_job(
     )
 
 
-async def repeats_of(reader: Reader, record: JobRecord, counts: Counts) -> Mapping[State, int]:
+async def repeats_of(reader: Reader, record: JobRecord, counts: OutcomeCounts) -> Mapping[State, int]:
     """How the repeats of items ended; without epochs they are the items."""
     return counts.states if record.epochs == 1 else await reader.states(record.key)
 
 
 async def whether_invalid(
-    reader: Reader, record: JobRecord, counts: Counts, probes: Sequence[Probe], repeats: Mapping[State, int]
+    reader: Reader, record: JobRecord, counts: OutcomeCounts, probes: Sequence[ProbeRow], repeats: Mapping[State, int]
 ) -> tuple[str, ...]:
     """Why a job of this run has no headline number; empty = it is valid."""
     events = [event for _, event in await reader.events()]
@@ -293,7 +293,7 @@ def _max_error_rate(reader: Reader) -> float:
     return float(cast("float", settings.get("max_error_rate", 0.02)))
 
 
-def isolation(reader: Reader, counts: HitCounts, probes: Sequence[Probe], uncleared: int) -> IsolationProof:
+def isolation(reader: Reader, counts: HitCounts, probes: Sequence[ProbeRow], uncleared: int) -> IsolationProof:
     """Count how the isolation checks of a job's lane ended."""
     checks = deciding(probes)
     return IsolationProof(

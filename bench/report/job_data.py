@@ -26,8 +26,8 @@ from decimal import Decimal
 from pathlib import Path
 
 from bench.errors import ConfigError
-from bench.journal import CorpusKind, Event, Reader, Resume, RunMeta
-from bench.journal.records import CorpusFacts as StoredCorpus
+from bench.journal import CorpusKind, Event, Reader, ResumeRow, RunMeta
+from bench.journal.records import CorpusRecord as StoredCorpus
 from bench.journal.records import Spent, Values
 from bench.metrics import Pool, item_metrics, open_metrics
 from bench.metrics.fold_input import CorpusFacts, Ended, FoldRow, JobFacts, Labels, labels_of
@@ -82,7 +82,7 @@ def _counted(spent: Iterable[Spent]) -> Method | None:
 
 
 def price_methods(
-    meta: RunMeta, resumes: Sequence[Resume], record: JobRecord, spent: Owners, ingested: Mapping[str, Spent]
+    meta: RunMeta, resumes: Sequence[ResumeRow], record: JobRecord, spent: Owners, ingested: Mapping[str, Spent]
 ) -> dict[str, tuple[str, ...]]:
     """Whose prices the calls of each role were counted at; ``ingested`` is what the corpora took, by ledger role."""
     pricing = _Pricing.of(meta, resumes, record)
@@ -106,7 +106,7 @@ class _Pricing:
     record: JobRecord
 
     @classmethod
-    def of(cls, meta: RunMeta, resumes: Sequence[Resume], record: JobRecord) -> _Pricing:
+    def of(cls, meta: RunMeta, resumes: Sequence[ResumeRow], record: JobRecord) -> _Pricing:
         own = meta.request.get("prices")
         processes = [meta.versions, *(resume.data.get("versions") for resume in resumes)]
         tables = dict.fromkeys(name for one in processes if (name := _table(one)))
@@ -150,14 +150,14 @@ NEAR = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
+class OutcomeCounts:
     """How the items of a job ended."""
 
     states: Mapping[State, int]
     error_kinds: Mapping[str, int]
 
     @classmethod
-    def of(cls, ended: Counter[Ended]) -> Counts:
+    def of(cls, ended: Counter[Ended]) -> OutcomeCounts:
         """Read counts by (state, outcome)."""
         states: Counter[State] = Counter()
         kinds: Counter[str] = Counter()
@@ -170,13 +170,13 @@ class Counts:
 
 async def gathered(
     reader: Reader, record: JobRecord, metrics: Sequence[Measure]
-) -> tuple[Counts, Pool | list[FoldRow]]:
+) -> tuple[OutcomeCounts, Pool | list[FoldRow]]:
     """Every item of a job, those that have not ended too; as rows where repeats must be reduced first."""
     read = _pooled if record.epochs == 1 else _listed
     return await read(reader, record, item_metrics(metrics))
 
 
-async def _pooled(reader: Reader, record: JobRecord, columns: Sequence[Measure]) -> tuple[Counts, Pool]:
+async def _pooled(reader: Reader, record: JobRecord, columns: Sequence[Measure]) -> tuple[OutcomeCounts, Pool]:
     pool = Pool(len(columns), clustered=record.cluster_by is not None)
     ended: Counter[Ended] = Counter()
     types: Counter[str | None] = Counter()
@@ -196,10 +196,10 @@ async def _pooled(reader: Reader, record: JobRecord, columns: Sequence[Measure])
                 pool.explain(labels_of(one.labels), one.state, one.reason)
     for labels, count in _pending(record, types):
         pool.add_pending(count, labels)
-    return Counts.of(ended), pool
+    return OutcomeCounts.of(ended), pool
 
 
-async def _listed(reader: Reader, record: JobRecord, columns: Sequence[Measure]) -> tuple[Counts, list[FoldRow]]:
+async def _listed(reader: Reader, record: JobRecord, columns: Sequence[Measure]) -> tuple[OutcomeCounts, list[FoldRow]]:
     reasons: dict[Unit, str] = {}
     place = _explained(columns)
     if place is not None:
@@ -212,7 +212,7 @@ async def _listed(reader: Reader, record: JobRecord, columns: Sequence[Measure])
     types = Counter(dict(row.labels).get(QUESTION_TYPE) for row in begun.values())
     for labels, count in _pending(record, types):
         rows.extend(FoldRow(f"(pending {labels} {n})", "(none)", 1, None, labels, ()) for n in range(count))
-    return Counts.of(await reader.settled(record.key, record.epochs)), rows
+    return OutcomeCounts.of(await reader.settled(record.key, record.epochs)), rows
 
 
 def _pending(record: JobRecord, begun: Mapping[str | None, int]) -> Iterator[tuple[Labels, int]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from bench.journal import Probe
+from bench.journal import ProbeRow
 from bench.journal.records import HitCounts
 
 UNMAPPED_ALLOWED = 0.1
@@ -43,7 +43,7 @@ def order_notes(counts: HitCounts) -> list[str]:
     ]
 
 
-def partly_found(probes: Sequence[Probe]) -> list[str]:
+def partly_found(probes: Sequence[ProbeRow]) -> list[str]:
     """Say in how many corpora a service found only some of the memories that were looked for when it was ready."""
     counts = [
         (cast("int", probe.data["found"]), cast("int", probe.data["looked"]))

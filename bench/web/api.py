@@ -31,8 +31,8 @@ from bench.model import State
 from bench.version import __version__
 from bench.web.app_state import SITE, Site
 from bench.web.cache import Json
-from bench.web.comparison_documents import Asked, compare_document, leaderboard_document
-from bench.web.errors import Refused, item_of
+from bench.web.comparison_documents import ComparisonFilter, compare_document, leaderboard_document
+from bench.web.errors import RequestRefused, item_of
 from bench.web.item_documents import grid_document, item_document
 from bench.web.run_documents import folder_of, results_document, run_document, runs_document, waiting_row
 from bench.web.stream import stream
@@ -218,9 +218,9 @@ def wanted_of(query: Mapping[str, str]) -> Wanted:
     """
     state, sort = query.get("state") or None, query.get("sort") or "item"
     if state is not None and state not in set(State):
-        raise Refused(400, "usage", f"there is no state {state!r}", f"known: {', '.join(State)}")
+        raise RequestRefused(400, "usage", f"there is no state {state!r}", f"known: {', '.join(State)}")
     if sort not in SORTS:
-        raise Refused(400, "usage", f"items cannot be sorted by {sort!r}", f"known: {', '.join(SORTS)}")
+        raise RequestRefused(400, "usage", f"items cannot be sorted by {sort!r}", f"known: {', '.join(SORTS)}")
     return Wanted(
         state=state, question_type=query.get("type") or None, text=query.get("q", "")[:200], sort=cast("Sort", sort)
     )
@@ -230,7 +230,7 @@ def _limit(text: str) -> int:
     if not text:
         return PAGE_ITEMS
     if not (text.isascii() and text.isdigit() and len(text) <= 6 and 1 <= int(text) <= MOST_ITEMS):
-        raise Refused(400, "usage", "limit is no number from 1 to 500", "leave it out for 50")
+        raise RequestRefused(400, "usage", "limit is no number from 1 to 500", "leave it out for 50")
     return int(text)
 
 
@@ -270,7 +270,7 @@ async def leaderboard(request: web.Request) -> web.Response:
 async def board_of(request: web.Request) -> Json:
     """The leaderboard that a request's query asks for."""
     query = request.query
-    asked = Asked(
+    asked = ComparisonFilter(
         view=query.get("view") or "benchmark",
         benchmark=query.get("benchmark") or None,
         provider_type=query.get("provider_type") or None,
@@ -317,9 +317,11 @@ async def _body(request: web.Request) -> Mapping[str, object]:
     try:
         body = json.loads(await request.read())
     except (ValueError, RecursionError) as error:
-        raise Refused(400, "body", "the body is no JSON", "send a run file's content as a JSON object") from error
+        raise RequestRefused(
+            400, "body", "the body is no JSON", "send a run file's content as a JSON object"
+        ) from error
     if not isinstance(body, dict):
-        raise Refused(400, "body", "the body is no JSON object", "send a run file's content as a JSON object")
+        raise RequestRefused(400, "body", "the body is no JSON object", "send a run file's content as a JSON object")
     return body
 
 

@@ -45,7 +45,18 @@ from typing import Literal, cast
 
 from bench.web.formatting import Scale, Tick, anchored, duration, from_zero, over, plain, seconds
 
-__all__ = ["Measured", "Point", "Row", "RowChart", "Scatter", "frontier", "intervals", "latencies", "pace", "scatter"]
+__all__ = [
+    "ChartRow",
+    "Measured",
+    "Point",
+    "RowChart",
+    "Scatter",
+    "frontier",
+    "intervals",
+    "latencies",
+    "pace",
+    "scatter",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +70,7 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class ChartRow:
     """One row; what is None or empty is not drawn."""
 
     name: str
@@ -83,7 +94,7 @@ class RowChart:
     """What a template draws."""
 
     title: str
-    rows: tuple[Row, ...]
+    rows: tuple[ChartRow, ...]
     ticks: tuple[Tick, ...]
     height: int = 24
     """of a row, in pixels"""
@@ -112,11 +123,11 @@ def intervals(measured: Sequence[Measured], *, title: str) -> RowChart | None:
     return RowChart(title=title, rows=tuple(_row(one, scale) for one in known), ticks=scale.ticks)
 
 
-def _row(one: Measured, scale: Scale) -> Row:
+def _row(one: Measured, scale: Scale) -> ChartRow:
     value = one.value or 0.0
     spread = "" if one.low is None or one.high is None else f" [{one.low:.3f}, {one.high:.3f}]"
     count = "" if one.n is None else f", n = {one.n}"
-    return Row(
+    return ChartRow(
         name=one.name,
         group=one.group,
         value=f"{value:.3f}",
@@ -158,11 +169,11 @@ def _decades(least: int, largest: int) -> Scale:
     return Scale(low=low, high=high, ticks=anchored(ticks[::every]), logarithmic=True)
 
 
-def _latency_row(name: str, spread: Mapping[str, object], bins: Sequence[Bin], scale: Scale) -> Row:
+def _latency_row(name: str, spread: Mapping[str, object], bins: Sequence[Bin], scale: Scale) -> ChartRow:
     fullest = max(count for _, _, count in bins)
     median = cast("Mapping[str, int]", spread["p50"])["latency"]
     slow = cast("Mapping[str, int]", spread["p95"])["latency"]
-    return Row(
+    return ChartRow(
         name=name,
         value=duration(median),
         about=f"{name}: half took {duration(median)} or less, 95 % {duration(slow)} or less, n = {spread['n']}",
@@ -206,9 +217,9 @@ def _clock(end_s: float) -> Scale:
     return Scale(low=0.0, high=scale.high * size, ticks=anchored(texts))
 
 
-def _pace_row(name: str, planned: int, steps: Steps, scale: Scale, end: float) -> Row:
+def _pace_row(name: str, planned: int, steps: Steps, scale: Scale, end: float) -> ChartRow:
     last, ended = steps[-1]
-    return Row(
+    return ChartRow(
         name=name,
         value=f"{100 * ended / planned:.0f} %",
         about=f"{name}: {ended} of {planned} items after {seconds(last)}",

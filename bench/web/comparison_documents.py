@@ -22,7 +22,7 @@ from bench.journal import Reader
 from bench.plan.job_record import read
 from bench.report.leaderboard import (
     VIEWS,
-    Place,
+    RankedJob,
     Standing,
     Table,
     board_grids,
@@ -34,7 +34,7 @@ from bench.report.leaderboard import (
 from bench.report.tables import Grid
 from bench.web.app_state import Site
 from bench.web.cache import Json, aside, patience
-from bench.web.errors import Refused
+from bench.web.errors import RequestRefused
 from bench.web.run_documents import folder_of, journal_stamp, known, planned_items
 from bench.web.workspace_documents import Signed, receipts_by_job
 
@@ -53,7 +53,7 @@ async def compare_document(
     """
     if not 2 <= len(names) <= COMPARED_AT_MOST:
         hint = f"name 2 to {COMPARED_AT_MOST} jobs as RUN:PROVIDER"
-        raise Refused(400, "usage", "a comparison needs at least two jobs", hint)
+        raise RequestRefused(400, "usage", "a comparison needs at least two jobs", hint)
     folders = [folder_of(site, run_id) for run_id in dict.fromkeys(name.partition(":")[0] for name in names)]
     items = sum([await _items(folder) for folder in folders])
     asked = (tuple(names), tuple(metrics), benchmark, force)
@@ -74,10 +74,10 @@ async def comparison_of(
     """Compare these jobs now."""
     from bench.report.compare import compare_sides
     from bench.report.comparison import conclusion, other_load
-    from bench.report.comparison_data import Target, sides_of
+    from bench.report.comparison_data import ComparisonTarget, sides_of
     from bench.report.comparison_text import comparison_json
 
-    groups = await sides_of(Path(workspace), [Target.parse(name) for name in names], benchmark=benchmark)
+    groups = await sides_of(Path(workspace), [ComparisonTarget.parse(name) for name in names], benchmark=benchmark)
     found = compare_sides(groups, metrics=metrics, force=force)
     document = comparison_json(found)
     pairs = document["comparisons"]
@@ -97,7 +97,7 @@ MATRICES = ("overall", "provider")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ComparisonFilter:
     """What is shown; None = everything."""
 
     view: str = "benchmark"
@@ -109,14 +109,14 @@ class Asked:
     """rank by this category instead of the headline"""
 
 
-async def leaderboard_document(site: Site, asked: Asked) -> Json:
+async def leaderboard_document(site: Site, asked: ComparisonFilter) -> Json:
     """The newest complete valid job of each provider and models; only comparable rows share a table.
 
     Raises:
         Refused: a view that there is not.
     """
     if asked.view not in VIEWS:
-        raise Refused(400, "usage", f"there is no view {asked.view!r}", f"known: {', '.join(VIEWS)}")
+        raise RequestRefused(400, "usage", f"there is no view {asked.view!r}", f"known: {', '.join(VIEWS)}")
     board = await load_board(site.workspace)
     shown = [place for place in board if _fits(place, asked)]
     tables = tables_of(shown, asked.view)
@@ -132,7 +132,7 @@ async def leaderboard_document(site: Site, asked: Asked) -> Json:
     return {"benchmarks": sorted({place.job.benchmark for place in board}), "filters": _filters(board), **document}
 
 
-def _fits(place: Place, asked: Asked) -> bool:
+def _fits(place: RankedJob, asked: ComparisonFilter) -> bool:
     job = place.job
     return (
         asked.benchmark in (None, job.benchmark)
@@ -141,7 +141,7 @@ def _fits(place: Place, asked: Asked) -> bool:
     )
 
 
-def _filters(board: Sequence[Place]) -> Json:
+def _filters(board: Sequence[RankedJob]) -> Json:
     """What each filter can be."""
     jobs = [place.job for place in board]
     models = (name for job in jobs for name in (job.answering_model, job.judge_model, job.embedding_model))
@@ -157,7 +157,7 @@ def _known(names: Iterable[str]) -> list[str]:
     return sorted(set(names))
 
 
-def _ranked(rows: Sequence[Json], table: Table, receipts: Mapping[Signed, str], asked: Asked) -> list[Json]:
+def _ranked(rows: Sequence[Json], table: Table, receipts: Mapping[Signed, str], asked: ComparisonFilter) -> list[Json]:
     """Each row with its name, its cost as text and its receipt; by the question type where one is asked for."""
     found = [
         (_rank(standing, asked), _row(row, standing.first, receipts, asked))
@@ -168,7 +168,7 @@ def _ranked(rows: Sequence[Json], table: Table, receipts: Mapping[Signed, str], 
     )
 
 
-def _rank(standing: Standing, asked: Asked) -> tuple[bool, float]:
+def _rank(standing: Standing, asked: ComparisonFilter) -> tuple[bool, float]:
     """Bounds come after everything that ranks."""
     one = standing.first.by_type().get(asked.question_type or "")
     if one is None or one.value is None:
@@ -176,7 +176,7 @@ def _rank(standing: Standing, asked: Asked) -> tuple[bool, float]:
     return standing.first.bound, one.value if standing.first.lower_is_better else -one.value
 
 
-def _row(row: Json, place: Place, receipts: Mapping[Signed, str], asked: Asked) -> Json:
+def _row(row: Json, place: RankedJob, receipts: Mapping[Signed, str], asked: ComparisonFilter) -> Json:
     job = place.job
     return {
         **row,
@@ -186,7 +186,7 @@ def _row(row: Json, place: Place, receipts: Mapping[Signed, str], asked: Asked) 
     }
 
 
-def _name(place: Place) -> str:
+def _name(place: RankedJob) -> str:
     return " ".join(filter(None, (place.name, place.job.embedding_model)))
 
 

@@ -87,7 +87,7 @@ HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "2"}}
 CONFLICTS = (IdentityError, Locked)
 
 
-class Refused(BenchError):
+class RequestRefused(BenchError):
     """A request that is answered with a status of its own."""
 
     kind = "refused"
@@ -98,14 +98,14 @@ class Refused(BenchError):
         self.kind = kind  # type: ignore[misc]
 
 
-class NotFound(Refused):
+class NotFound(RequestRefused):
     """What was asked for is not here."""
 
     def __init__(self, message: str, hint: str = "see the list of runs") -> None:
         super().__init__(404, "not_found", message, hint)
 
 
-class Busy(Refused):
+class Busy(RequestRefused):
     """What was asked for is being made in the background."""
 
     def __init__(self, message: str) -> None:
@@ -114,7 +114,7 @@ class Busy(Refused):
 
 def status_of(error: BenchError) -> int:
     """The HTTP status that fits an error."""
-    if isinstance(error, Refused):
+    if isinstance(error, RequestRefused):
         return error.status
     if isinstance(error, CONFLICTS):
         return 409

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from bench.journal import Entry, Reader
-from bench.journal.pages import Cell, Wanted, cells_of, corpora_of, page_of, payloads_of, question_types
+from bench.journal import JournaledPhase, Reader
+from bench.journal.pages import ItemOutcome, Wanted, cells_of, corpora_of, page_of, payloads_of, question_types
 from bench.metrics.failure_reason import loss_of
 from bench.metrics.latency import attempt_us
 from bench.model import Call, Phase
@@ -78,7 +78,9 @@ async def grid_document(
     }
 
 
-async def _questions(reader: Reader, columns: Sequence[Mapping[tuple[str, str], Cell]]) -> dict[tuple[str, str], str]:
+async def _questions(
+    reader: Reader, columns: Sequence[Mapping[tuple[str, str], ItemOutcome]]
+) -> dict[tuple[str, str], str]:
     entries = {unit: cell.entry for column in reversed(columns) for unit, cell in column.items()}
     found = await payloads_of(reader, list(entries.values()), ITEM_PAYLOAD)
     questions = {}
@@ -89,7 +91,7 @@ async def _questions(reader: Reader, columns: Sequence[Mapping[tuple[str, str], 
     return questions
 
 
-def _cell(cell: Cell | None, job: JobRecord) -> Json | None:
+def _cell(cell: ItemOutcome | None, job: JobRecord) -> Json | None:
     if cell is None:
         return None
     headline = job.metrics[0].name if job.metrics else ""
@@ -157,7 +159,7 @@ async def _side(
     }
 
 
-async def _hits(reader: Reader, search: Entry | None, scored: Entry | None) -> list[Json]:
+async def _hits(reader: Reader, search: JournaledPhase | None, scored: JournaledPhase | None) -> list[Json]:
     """The hits in the provider's order; ``evidence`` = it stands for a turn or session that holds the answer."""
     stored = await payload(reader, search, HITS_PAYLOAD) if search else None
     kept, beyond = (search.data.get(name) if search else None for name in ("retrieved", "beyond"))
@@ -175,7 +177,7 @@ def _texts(value: object) -> tuple[str, ...]:
     return tuple(str(one) for one in value) if isinstance(value, list | tuple) else ()
 
 
-def _attempt(entry: Entry) -> Json:
+def _attempt(entry: JournaledPhase) -> Json:
     return {
         "phase": str(entry.key.phase),
         "epoch": entry.key.epoch,

@@ -28,7 +28,7 @@ from aiohttp import web
 from bench.errors import BenchError, ConfigError
 from bench.events import redactor
 from bench.web.app_state import SITE, Site
-from bench.web.errors import Refused, answer_to, check_path
+from bench.web.errors import RequestRefused, answer_to, check_path
 
 TOKEN_BYTES = 32
 SHORTEST = 43
@@ -150,10 +150,10 @@ def _check_host(request: web.Request, site: Site) -> None:
     host = request.headers.get("Host", "")
     name = _name(f"//{host}")
     if name is None or not (name in site.hosts or (site.any_address and _is_address(name))):
-        raise Refused(403, "host", "this Host is not served here", "use the address that the service printed")
+        raise RequestRefused(403, "host", "this Host is not served here", "use the address that the service printed")
     origin = request.headers.get("Origin")
     if origin is not None and not _is_from(origin, host):
-        raise Refused(403, "origin", "requests of other sites are refused", "open the page itself")
+        raise RequestRefused(403, "origin", "requests of other sites are refused", "open the page itself")
 
 
 def _is_from(origin: str, host: str) -> bool:
@@ -199,7 +199,9 @@ async def _check_token(request: web.Request, site: Site) -> None:
     if not same(request.cookies.get(secret.cookie_name), secret.cookie):
         _refuse_stranger("a token is needed")
     if request.method not in READING and not same(await _csrf(request), secret.csrf):
-        raise Refused(403, "csrf", "the form's csrf_token is missing or wrong", "load the page again and send the form")
+        raise RequestRefused(
+            403, "csrf", "the form's csrf_token is missing or wrong", "load the page again and send the form"
+        )
 
 
 async def _csrf(request: web.Request) -> object:
@@ -214,11 +216,11 @@ async def form_of(request: web.Request) -> Form:
     try:
         return await request.post()
     except (ValueError, LookupError) as error:
-        raise Refused(400, "body", "the form cannot be read", "send it as the page does") from error
+        raise RequestRefused(400, "body", "the form cannot be read", "send it as the page does") from error
 
 
 def _refuse_stranger(text: str) -> NoReturn:
-    raise Refused(
+    raise RequestRefused(
         401,
         "token",
         text,

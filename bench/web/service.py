@@ -47,7 +47,7 @@ from bench.report import fold
 from bench.report.publish import publish
 from bench.report.summary import remember
 from bench.settings import Environment
-from bench.web.errors import Refused
+from bench.web.errors import RequestRefused
 
 if TYPE_CHECKING:
     from bench.engine import Outcome, Stop
@@ -57,7 +57,7 @@ FOLDER = ".service"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class RunOrder:
     """One run to carry out."""
 
     run_id: str
@@ -94,7 +94,7 @@ class Orders:
         finally:
             os.close(handle)
 
-    def add(self, order: Order) -> Order:
+    def add(self, order: RunOrder) -> RunOrder:
         """Write an order down at the end of the queue; it is durable when this returns."""
         number = max((one.number for one in self.all()), default=0) + 1
         path = self.folder / f"{order.run_id}.json"
@@ -105,18 +105,18 @@ class Orders:
             file.flush()
             os.fsync(file.fileno())
         part.replace(path)
-        return Order(run_id=order.run_id, request=order.request, number=number)
+        return RunOrder(run_id=order.run_id, request=order.request, number=number)
 
     def drop(self, run_id: str) -> None:
         """Forget an order."""
         (self.folder / f"{run_id}.json").unlink(missing_ok=True)
 
-    def all(self) -> list[Order]:
+    def all(self) -> list[RunOrder]:
         """Every order in the queue's order; a file that is none is passed over."""
         found = []
         for path in self.folder.glob("*.json"):
             with suppress(ValueError, KeyError, TypeError, OSError):
-                order = Order(**json.loads(path.read_text(encoding="utf-8")))
+                order = RunOrder(**json.loads(path.read_text(encoding="utf-8")))
                 if SEGMENT.fullmatch(order.run_id) and isinstance(order.number, int):
                     found.append(order)
         return sorted(found, key=lambda order: (order.number, order.run_id))
@@ -132,7 +132,7 @@ LAST_S = 1.0
 class Active:
     """One run in its thread."""
 
-    order: Order
+    order: RunOrder
     folder: Path
     progress: Progress | None = None
     stop_for: str | None = None
@@ -173,7 +173,7 @@ class Service:
     closing: bool = False
     stuck: bool = False
     """a run did not end though it was cancelled: its thread would keep the process"""
-    queue: list[Order] = field(default_factory=list)
+    queue: list[RunOrder] = field(default_factory=list)
     active: dict[str, Active] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
 
@@ -205,7 +205,7 @@ class Service:
         require_prices(await anyio.to_thread.run_sync(work))
         self._refuse_known(run_id)  # somebody else may have asked for it meanwhile
         flags = request.model_dump(mode="json", exclude_unset=True) | {"run_id": run_id}
-        self._enqueue(self.orders.add(Order(run_id=run_id, request=flags)))
+        self._enqueue(self.orders.add(RunOrder(run_id=run_id, request=flags)))
         return run_id
 
     def _refuse_known(self, run_id: str) -> None:
@@ -226,8 +226,8 @@ class Service:
         async with Reader.open(self.workspace / CHECKPOINTS / run_id) as reader:
             status = await reader.status()
         if status.holder is not None:
-            raise Refused(409, "locked", f"run {run_id} is held by {status.holder}", "pause it there first")
-        self._enqueue(self.orders.add(Order(run_id=run_id)))
+            raise RequestRefused(409, "locked", f"run {run_id} is held by {status.holder}", "pause it there first")
+        self._enqueue(self.orders.add(RunOrder(run_id=run_id)))
 
     async def stop(self, run_id: str, why: str) -> str:
         """Ask a run to stop cleanly (``pause`` or ``cancel``); gives back how it stands."""
@@ -257,7 +257,7 @@ class Service:
             self._enqueue(order, begin=False)
         for name in reversed(run_ids(self.workspace)):
             if await self._was_interrupted(name):
-                self._enqueue(self.orders.add(Order(run_id=name)), begin=False)
+                self._enqueue(self.orders.add(RunOrder(run_id=name)), begin=False)
         found = [order.run_id for order in self.queue]
         self._begin()
         return found
@@ -291,7 +291,7 @@ class Service:
 
     # ------------------------------------------------------------------ the queue
 
-    def _enqueue(self, order: Order, *, begin: bool = True) -> None:
+    def _enqueue(self, order: RunOrder, *, begin: bool = True) -> None:
         self.problems.pop(order.run_id, None)
         self.queue.append(order)
         if begin:
@@ -320,7 +320,7 @@ class Service:
             one.ended.set()
             self.active.pop(run_id, None)
             if one.again and not self.closing:
-                self.queue.append(self.orders.add(Order(run_id=run_id)))
+                self.queue.append(self.orders.add(RunOrder(run_id=run_id)))
             self._begin()
 
     async def _execute(self, one: Active) -> None:

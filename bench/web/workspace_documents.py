@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Literal
 
 import anyio.to_thread
 
-from bench.config.catalog import Catalog, Entry
+from bench.config.catalog import Catalog, CatalogEntry
 from bench.config.file import Source, load
 from bench.config.model import read_model_file
 from bench.config.run import RunRequest
@@ -31,7 +31,7 @@ from bench.web.cache import HURRY_S, PATIENT_S, SMALL_ITEMS, Json, aside, stamp_
 from bench.web.errors import NotFound
 
 if TYPE_CHECKING:
-    from bench.receipt.verify import Outcome
+    from bench.receipt.verify import VerificationOutcome
 
 
 Kind = Literal["benchmarks", "providers", "models", "runs"]
@@ -52,7 +52,7 @@ def all_configs(workspace: Path) -> Json:
     return {kind: [_entry(catalog, workspace, entry) for entry in catalog.entries(kind)] for kind in KINDS}
 
 
-def _entry(catalog: Catalog, workspace: Path, entry: Entry) -> Json:
+def _entry(catalog: Catalog, workspace: Path, entry: CatalogEntry) -> Json:
     problems = _problems(catalog, entry)
     return {
         "name": entry.name,
@@ -67,7 +67,7 @@ def _entry(catalog: Catalog, workspace: Path, entry: Entry) -> Json:
     }
 
 
-def _problems(catalog: Catalog, entry: Entry) -> list[Json]:
+def _problems(catalog: Catalog, entry: CatalogEntry) -> list[Json]:
     """What is wrong with a config; kept until its file changes."""
     stat = entry.path.stat()
     key = (entry.path, stat.st_mtime_ns, stat.st_size)
@@ -76,7 +76,7 @@ def _problems(catalog: Catalog, entry: Entry) -> list[Json]:
     return _checked[key]
 
 
-def _found(catalog: Catalog, entry: Entry) -> list[Json]:
+def _found(catalog: Catalog, entry: CatalogEntry) -> list[Json]:
     try:
         _check(catalog, entry)
     except BenchError as error:
@@ -85,7 +85,7 @@ def _found(catalog: Catalog, entry: Entry) -> list[Json]:
     return []
 
 
-def _check(catalog: Catalog, entry: Entry) -> None:
+def _check(catalog: Catalog, entry: CatalogEntry) -> None:
     match entry.kind:
         case "benchmarks":
             catalog.read_benchmark(entry.path)
@@ -160,14 +160,14 @@ async def verified(place: str, names: Sequence[str]) -> Json:
     from bench.receipt.public_log import LogPlace
     from bench.receipt.trust_store import FILE as TRUSTED
     from bench.receipt.trust_store import TrustStore
-    from bench.receipt.verify import Question, verify_file
+    from bench.receipt.verify import VerificationRequest, verify_file
 
     workspace = Path(place)
     published = workspace / "results" / PUBLISHED
     try:
         trust = TrustStore.load_or_empty(workspace / TRUSTED)
         log_place = LogPlace.open(published, trust) if has_log(published) else None
-        asked = [verify_file(workspace / name, Question(trust=trust), log_place) for name in names]
+        asked = [verify_file(workspace / name, VerificationRequest(trust=trust), log_place) for name in names]
     except BenchError as error:
         return {"receipts": [], "log": None, "problem": str(error)}
     log = None
@@ -177,7 +177,7 @@ async def verified(place: str, names: Sequence[str]) -> Json:
     return {"receipts": [_receipt(workspace, one) for one in asked], "log": log, "problem": None}
 
 
-def _receipt(workspace: Path, outcome: Outcome) -> Json:
+def _receipt(workspace: Path, outcome: VerificationOutcome) -> Json:
     document = outcome.document if isinstance(outcome.document, dict) else {}
     statement = {name: document[name] for name in SHOWN if name in document}
     return {**outcome.value(), "file": str(outcome.file.relative_to(workspace)), "statement": statement}

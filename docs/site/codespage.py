@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from bench import errors
 from bench.cli import app as helptext
 from bench.errors import BenchError, CallError
-from bench.receipt.findings import Verdict
+from bench.receipt.findings import ReceiptVerdict
 from docs.site.markdown import code, page, prose, table
 
 LEAD = """\
@@ -49,8 +49,8 @@ def _codes() -> Iterator[list[str]]:
 
 
 def _verdicts() -> Iterator[list[str]]:
-    for number in sorted({verdict.exit_code for verdict in Verdict}):
-        yield [str(number), ", ".join(str(verdict) for verdict in Verdict if verdict.exit_code == number)]
+    for number in sorted({verdict.exit_code for verdict in ReceiptVerdict}):
+        yield [str(number), ", ".join(str(verdict) for verdict in ReceiptVerdict if verdict.exit_code == number)]
 
 
 def _kinds(root: type[BenchError], stop: type[BenchError] | None = None) -> Iterator[list[str]]:

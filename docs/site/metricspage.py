@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Iterator
 
 from bench.evaluators.registry import catalog as evaluators
-from bench.metrics.protocol import Entry
+from bench.metrics.protocol import RegisteredMetric
 from bench.metrics.registry import FAMILIES, registry, with_cut
 from bench.receipt.recompute import read_definition
 from docs.site.markdown import code, page, prose, table
@@ -33,7 +33,7 @@ def _families() -> Iterator[str]:
         yield table(head, map(_row, family.ENTRIES))
 
 
-def _row(entry: Entry) -> list[str]:
+def _row(entry: RegisteredMetric) -> list[str]:
     name = with_cut(entry.name, "K" if entry.cut == "required" else None)
     info = registry().info(name)
     others = [with_cut(alias, "K" if entry.cut == "required" else None) for alias in entry.aliases]
@@ -42,13 +42,13 @@ def _row(entry: Entry) -> list[str]:
     return [names, code(info.definition), prose(entry.summary), _range(entry, info.definition), better, _options(entry)]
 
 
-def _range(entry: Entry, definition: str) -> str:
+def _range(entry: RegisteredMetric, definition: str) -> str:
     if read_definition(definition.replace("@K", "@1")).is_rate:
         return "0..1"
     return f"from 0, {entry.unit}" if entry.unit else "number"
 
 
-def _options(entry: Entry) -> str:
+def _options(entry: RegisteredMetric) -> str:
     shown = []
     for name, parameter in entry.parameters.items():
         few = parameter.choices if len(parameter.choices) < 6 else ()

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from bench.cli.doctor import Steps
+from bench.cli.doctor import DoctorSteps
 from bench.http import Http
 from tests.small_world import World
 
@@ -113,7 +113,7 @@ def test_the_address_of_a_service_that_never_answers_is_told_without_its_passwor
 
 
 def test_what_is_waited_for_is_told_again_while_it_takes_long(capsys: pytest.CaptureFixture[str]) -> None:
-    steps = Steps(cast("Http", Flying()))
+    steps = DoctorSteps(cast("Http", Flying()))
     steps.begin("add")
     steps.waiting()
     assert capsys.readouterr().err.splitlines() == [

@@ -167,7 +167,7 @@ def test_a_valid_job_says_nothing_of_the_sort(bench: Bench, tmp_path: Path) -> N
 
 def test_a_failure_that_was_tried_again_is_no_longer_one(bench: Bench, tmp_path: Path) -> None:
     """The newest outcome of an item counts."""
-    from bench.journal import Entry, Journal, Key
+    from bench.journal import Journal, JournaledPhase, Key
     from bench.model import Phase, State
 
     write(tmp_path, q00=RARE, q01=DOWN, q02=DOWN)
@@ -176,7 +176,9 @@ def test_a_failure_that_was_tried_again_is_no_longer_one(bench: Bench, tmp_path:
         async with Journal.resume(tmp_path / "checkpoints" / "r") as journal:
             for name in ("q01", "q02"):
                 key = Key(owner="job-p", phase=Phase.EVALUATE, corpus="c", unit=name)
-                journal.append(Entry(key=key, attempt=2, outcome="ok", state=State.CORRECT, values={"accuracy": 1.0}))
+                journal.append(
+                    JournaledPhase(key=key, attempt=2, outcome="ok", state=State.CORRECT, values={"accuracy": 1.0})
+                )
 
     anyio.run(again)
     assert "the commonest failure, once: timeout: p.search: POST /v1/search -> 400: odd" in bench("results", "r").stdout

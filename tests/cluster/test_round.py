@@ -12,9 +12,9 @@ from typing import Any, TypeVar, TypeVarTuple
 import pytest
 
 from bench.cluster import round as rounds
-from bench.cluster.backend import Errand, ErrandState, Fleet
+from bench.cluster.backend import ErrandState, Fleet, ShardTask
 from bench.cluster.coordinator import cut
-from bench.cluster.messages import Gathered, Order, Refusal, Returned, Shard, Word, pack
+from bench.cluster.messages import Gathered, Refusal, Returned, Shard, ShardOrder, Word, pack
 from bench.cluster.progress import Shelf
 from bench.cluster.round import Round
 from bench.cluster.worker import forget
@@ -33,7 +33,7 @@ Ending = Returned | str | None
 
 
 @dataclass
-class Planned(Errand):
+class Planned(ShardTask):
     """An errand that ends as it was planned."""
 
     ending: Ending
@@ -66,14 +66,14 @@ class PlannedFleet(Fleet):
     stopped: int = 0
     dropped: list[str] = field(default_factory=list)
     asked: list[tuple[object, tuple[object, ...]]] = field(default_factory=list)
-    on_submit: Callable[[Order], None] = lambda order: None
+    on_submit: Callable[[ShardOrder], None] = lambda order: None
     on_drop: Callable[[str], None] | None = None
     """None = what a dropped worker had is finished elsewhere"""
     on_look: Callable[[int], None] = lambda look: None
     looks: int = 0
     """how often somebody looked for workers"""
 
-    def submit(self, function: object, order: Order, /, *, name: str, near: Sequence[str]) -> Planned:
+    def submit(self, function: object, order: ShardOrder, /, *, name: str, near: Sequence[str]) -> Planned:
         number = order.shard.number
         errand = Planned(self.endings.get(number, WHOLE), self.states.get(number, "finished"))
         self.handed.append(number)
@@ -141,8 +141,8 @@ def desk(tmp_path: Path) -> Callable[..., Desk]:
         (home / SHARDS).mkdir(parents=True)
         own = PlannedFleet(**fleet)
 
-        def order(shard: Shard) -> Order:
-            return Order.of(plan, shard, environment=world.environment, share=1.0, left_usd=None, token="t")
+        def order(shard: Shard) -> ShardOrder:
+            return ShardOrder.of(plan, shard, environment=world.environment, share=1.0, left_usd=None, token="t")
 
         made = Round(
             fleet=own, shelf=Shelf(home), progress=Gathered(plan, "r"),
@@ -233,7 +233,7 @@ async def test_what_came_back_is_on_the_shelf_and_goes_along_the_next_time(
     sent = pack(outcome.folder, whole=True)
     one = desk(shards=1, endings={1: Returned(pack=sent, message="half")})
     assert await one.carry_out() == {1: "ended early: half"}
-    orders: list[Order] = []
+    orders: list[ShardOrder] = []
     one.fleet.on_submit = orders.append
     one.fleet.endings = {1: WHOLE}
     await one.round.carry_out(deque(one.shards))
@@ -291,7 +291,7 @@ async def test_all_shards_together_keep_the_budget(desk: Callable[..., Desk], co
 async def test_a_scheduler_that_is_gone_gives_up_every_shard_that_is_not_back(desk: Callable[..., Desk]) -> None:
     one = desk(shards=4, slots=2, states={2: "pending"})
 
-    def go(order: Order) -> None:
+    def go(order: ShardOrder) -> None:
         one.fleet.alive = order.shard.number < 2
 
     one.fleet.on_submit = go

@@ -14,7 +14,7 @@ from bench.cli.status import _shards_text
 from bench.cluster.progress import standing_of_run
 from bench.cluster.worker import SCRATCH
 from bench.engine.run import SHARDS
-from bench.journal import Entry, Journal, Key, RunMeta, RunState
+from bench.journal import Journal, JournaledPhase, Key, RunMeta, RunState
 from bench.model import Phase, State
 from bench.plan.job_record import dump
 from tests.small_journal import Job, made, record
@@ -85,7 +85,7 @@ async def test_a_journal_that_was_merged_further_than_the_shelf_is_believed(tmp_
     async with Journal.resume(folder) as journal:
         for item in ("a", "b"):
             key = Key(owner=RECORD.key, phase=Phase.EVALUATE, corpus="c", unit=item)
-            journal.append(Entry(key=key, state=State.CORRECT, values={"accuracy": 1.0}))
+            journal.append(JournaledPhase(key=key, state=State.CORRECT, values={"accuracy": 1.0}))
     await back(folder, "1of4", {"a": 1.0})
     found = await standing_of_run(folder)
     assert (found["completed"], found["shards"]) == (2, {"count": 4, "back": 1, "here": 0})

@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from bench.cluster.coordinator import cut
-from bench.cluster.messages import Order
+from bench.cluster.messages import ShardOrder
 from bench.engine import Stop
 from bench.engine.run import PAUSE_FILE
 from bench.errors import IdentityError, UsageError
@@ -101,5 +101,5 @@ def test_no_secret_travels(world: World) -> None:
     world.variables["FAULTY_KEY"] = "hunter2-hunter2"
     plan = world.plan(**FLAGS, run_id="r", cluster="local:2", shards=2)
     shard, environment = cut(plan, 2)[0], world.environment
-    order = Order.of(plan, shard, environment=environment, share=0.5, left_usd=None, token="t")
+    order = ShardOrder.of(plan, shard, environment=environment, share=0.5, left_usd=None, token="t")
     assert b"hunter2" not in pickle.dumps(order)

@@ -9,7 +9,7 @@ import pytest
 
 import bench.version
 from bench.cluster.coordinator import cut
-from bench.cluster.messages import ONLY_HERE, Order, Refusal, Shard, pack
+from bench.cluster.messages import ONLY_HERE, Refusal, Shard, ShardOrder, pack
 from bench.cluster.worker import (
     SCRATCH,
     WORKSPACE,
@@ -39,9 +39,9 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     return World.make(tmp_path / "w", "http://127.0.0.1:9")
 
 
-def ordered(world: World, shard: Shard = SHARD, *, left_usd: float | None = None, **flags: object) -> Order:
+def ordered(world: World, shard: Shard = SHARD, *, left_usd: float | None = None, **flags: object) -> ShardOrder:
     plan = world.plan(**{"providers": "faulty", "run_id": "r", "cluster": "local:2", "shards": 3, **flags})
-    return Order.of(plan, shard, environment=world.environment, share=0.5, left_usd=left_usd, token="t")
+    return ShardOrder.of(plan, shard, environment=world.environment, share=0.5, left_usd=left_usd, token="t")
 
 
 # --------------------------------------------------------------------------- order
@@ -85,7 +85,7 @@ def test_only_a_named_file_of_variables_travels_by_its_path(world: World, tmp_pa
     named, own = tmp_path / "my.env", world.workspace / ".env"
     for path, sent in ((None, None), (own, None), (named, str(named.resolve()))):
         environment = Environment(values={}, dotenv=path)
-        order = Order.of(plan, SHARD, environment=environment, share=1, left_usd=None, token="t")
+        order = ShardOrder.of(plan, SHARD, environment=environment, share=1, left_usd=None, token="t")
         assert order.env_file == sent
 
 
@@ -204,7 +204,7 @@ async def test_a_shard_that_nobody_began_has_a_folder_of_its_own_each_time(world
 def test_an_order_without_a_run_id_cannot_be(world: World) -> None:
     plan = world.plan(providers="faulty")
     with pytest.raises(AssertionError):
-        Order.of(plan, SHARD, environment=world.environment, share=1, left_usd=None, token="t")
+        ShardOrder.of(plan, SHARD, environment=world.environment, share=1, left_usd=None, token="t")
 
 
 def test_more_shards_than_items_say_how_many_there_are(world: World) -> None:

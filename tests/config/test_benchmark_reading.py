@@ -10,9 +10,9 @@ import pytest
 
 from bench.config.benchmark import (
     BenchmarkConfig,
-    Deletion,
-    Flatten,
-    History,
+    DeletionSection,
+    HistorySection,
+    ItemFlatten,
     MatchOptions,
     Rendering,
     config_sha256,
@@ -132,7 +132,7 @@ def said(call: Callable[[], object]) -> list[str]:
         ("metrics", ()),
         ("flatten", None),
         ("deletion", None),
-        ("history", History()),
+        ("history", HistorySection()),
         ("rendering", Rendering()),
         ("exact_match", MatchOptions()),
         ("memory_metadata", ()),
@@ -445,7 +445,7 @@ CHECK = {"protocol": "deletion-check", "verification_query_field": "w", "deleted
         (
             {"ingestion": {**SESSIONS, "mode": "shared", "shared_sample_size": 3, "evidence_field": "e"}},
             "history",
-            History(mode="shared", shared_sample_size=3),
+            HistorySection(mode="shared", shared_sample_size=3),
         ),
         (
             {"ingestion": {**SESSIONS, "content_formatter": "raw", "dialogue_content_formatter": "role_content"}},
@@ -477,13 +477,13 @@ CHECK = {"protocol": "deletion-check", "verification_query_field": "w", "deleted
         (
             {"ingestion": {**DELETION, "phase_delay_ms": 7}, "evaluation": {**CHECK, "fuzzy_match": True}},
             "deletion",
-            Deletion(target="t", verify_query="w", deleted_content="d", fuzzy_match=True, phase_delay_ms=7),
+            DeletionSection(target="t", verify_query="w", deleted_content="d", fuzzy_match=True, phase_delay_ms=7),
         ),
-        ({"ingestion": DELETION}, "deletion", Deletion(target="t", verify_query="v")),
+        ({"ingestion": DELETION}, "deletion", DeletionSection(target="t", verify_query="v")),
         (
             {"flatten": {"field": "qa", "max_items": 2, "promote_fields": ["x"]}},
             "flatten",
-            Flatten(field="qa", max_items=2, promote_fields=("x",)),
+            ItemFlatten(field="qa", max_items=2, promote_fields=("x",)),
         ),
         ({"required_capabilities": ["add_memory"]}, "required_capabilities", ("add_memory",)),
         ({"cluster_by": None}, "cluster_by", None),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 from ruamel.yaml.compat import StringIO
 
-from bench.config.catalog import Catalog, Entry, Kind, _glance, builtin_root
+from bench.config.catalog import Catalog, CatalogEntry, Kind, _glance, builtin_root
 from bench.config.file import Source
 from bench.errors import ConfigError, UsageError
 
@@ -19,7 +19,7 @@ KINDS: tuple[Kind, ...] = ("benchmarks", "providers", "models", "runs")
 SHIPPED = builtin_root() / "configs"
 
 
-def glance(path: Path, text: str, kind: Kind = "providers") -> Entry:
+def glance(path: Path, text: str, kind: Kind = "providers") -> CatalogEntry:
     path.write_text(text, encoding="utf-8")
     return _glance(path, kind, builtin=False)
 
@@ -46,7 +46,7 @@ def read(path: Path) -> dict[str, object]:
     }
 
 
-def seen(entry: Entry) -> dict[str, object]:
+def seen(entry: CatalogEntry) -> dict[str, object]:
     return {key: getattr(entry, key) for key in ("name", "aliases", "tags", "display_name", "description")}
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Union, get_args, get_origin
 
 import pytest
 
-from bench.config.benchmark import BenchmarkFile, History, Rendering
+from bench.config.benchmark import BenchmarkFile, HistorySection, Rendering
 from bench.config.benchmark_manifest import (
     AddDeleteVerify,
     DeletionCheck,
@@ -17,12 +17,12 @@ from bench.config.benchmark_manifest import (
     Simple,
 )
 from bench.config.benchmark_sections import (
-    Context,
+    ContextSection,
     Data,
     Evaluation,
     EvidenceFields,
     Ingestion,
-    JudgePrompts,
+    JudgePromptFiles,
     QuestionDate,
     Runtime,
 )
@@ -30,7 +30,7 @@ from bench.config.benchmark_terms import METHODS, UNIT_OF_MODE
 from bench.config.file import ConfigModel
 from bench.config.model import ModelFile
 from bench.config.provider import ProviderConfig
-from bench.config.provider_calls import Call, Score, WaitBlock
+from bench.config.provider_calls import RequestSection, ScoreSection, WaitBlock
 from bench.config.provider_checks import BUILT_INS
 from bench.config.provider_sections import (
     ADD,
@@ -47,7 +47,7 @@ from bench.config.provider_sections import (
     WAIT,
     Auth,
     CapabilitiesConfig,
-    Ingest,
+    IngestSection,
     Scoping,
     Verified,
 )
@@ -72,18 +72,18 @@ def words(annotation: object) -> set[object]:
     [
         (Data, "type", "huggingface local url"),
         (Data, "format", "json jsonl csv"),
-        (Context, "type", "array object string"),
+        (ContextSection, "type", "array object string"),
         (EvidenceFields, "parser", "direct dialog_refs exact_text"),
         (QuestionDate, "source", "none last_session"),
         (Ingestion, "mode", "session-based incremental bulk"),
         (Ingestion, "date_header", "session always never"),
         (Runtime, "checkpoint_granularity", "item batch session"),
         (Evaluation, "granularity", "auto turn session memory"),
-        (JudgePrompts, "source", "custom paper"),
+        (JudgePromptFiles, "source", "custom paper"),
         (BenchmarkFile, "cluster_by", "corpus"),
         (BenchmarkFile, "epochs_reducer", "mean mode max"),
         (BenchmarkFile, "required_capabilities", CAPABILITIES),
-        (History, "mode", "full lazy shared"),
+        (HistorySection, "mode", "full lazy shared"),
         (Rendering, "formatter", "conversation json raw"),
         (Rendering, "dialogue", "auto speaker_text role_content"),
         (Manifest, "manifest_version", "1"),
@@ -106,16 +106,16 @@ def words(annotation: object) -> set[object]:
         (Verified, "level", "live recorded documented"),
         (Auth, "type", "bearer token apikey basic query none"),
         (Scoping, "strategy", "containerTags userId sessionId single custom"),
-        (Ingest, "unit", "benchmark turn session corpus chunk"),
-        (Ingest, "timestamp", "iso date unix unix_ms omit"),
-        (Ingest, "order", "serial parallel"),
-        (Ingest, "on_unknown", "repeat probe reset"),
+        (IngestSection, "unit", "benchmark turn session corpus chunk"),
+        (IngestSection, "timestamp", "iso date unix unix_ms omit"),
+        (IngestSection, "order", "serial parallel"),
+        (IngestSection, "on_unknown", "repeat probe reset"),
         (CapabilitiesConfig, "metadata_values", "any flat strings none"),
-        (Call, "method", "GET POST PUT PATCH DELETE"),
+        (RequestSection, "method", "GET POST PUT PATCH DELETE"),
         (WaitBlock, "scope", "id namespace"),
-        (Score, "kind", "similarity distance rank"),
-        (Score, "transform", "none 1-x 1/(1+x) -x"),
-        (Score, "order", "as_returned asc desc"),
+        (ScoreSection, "kind", "similarity distance rank"),
+        (ScoreSection, "transform", "none 1-x 1/(1+x) -x"),
+        (ScoreSection, "order", "as_returned asc desc"),
         (ErrorRule, "kind", "auth quota rate_limited unavailable rejected ingest_failed"),
         (Errors, "status", "retry fail stop"),
         (Operation, "isolation", "off probe full"),

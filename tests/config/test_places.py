@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.config.benchmark_terms import Origin, merge
+from bench.config.benchmark_terms import ConfigOrigin, merge
 from bench.config.file import MAX_BYTES, ConfigModel, Source, findings, fold, in_file_order, load, show
 from bench.config.value_rules import find_variables, texts
 from bench.errors import ConfigError
@@ -145,16 +145,16 @@ def test_a_model_is_closed_and_frozen() -> None:
 
 
 @pytest.fixture
-def chain() -> Origin:
+def chain() -> ConfigOrigin:
     child = source("name: child\ndata: {path: c}\nlimit: null\n", "child.yaml")
     parent = source("name: parent\ndata:\n  path: p\n  file: f\n", "up/parent.yaml")
     grand = source("data: {type: local, file: g}\nlimit: 5\n", "top/grand.yaml")
-    return Origin(
+    return ConfigOrigin(
         sources=(child, parent, grand), aliases={("search", "k"): ("limit",), ("data", "x"): ("data", "type")}
     )
 
 
-def test_the_nearest_file_wins_key_by_key(chain: Origin) -> None:
+def test_the_nearest_file_wins_key_by_key(chain: ConfigOrigin) -> None:
     assert chain.tree() == {"name": "child", "data": {"path": "c", "file": "f", "type": "local"}}
     assert (chain.path, chain.folder) == (Path("child.yaml"), Path())
 
@@ -173,13 +173,13 @@ def test_the_nearest_file_wins_key_by_key(chain: Origin) -> None:
     ],
 )
 def test_a_place_is_in_the_file_that_goes_farthest(
-    chain: Origin, path: tuple[str | int, ...], place: str, folder: str
+    chain: ConfigOrigin, path: tuple[str | int, ...], place: str, folder: str
 ) -> None:
     assert chain.place(path) == place
     assert chain.folder_of(path) == Path(folder)
 
 
-def test_an_alias_keeps_what_stands_below_it(chain: Origin) -> None:
+def test_an_alias_keeps_what_stands_below_it(chain: ConfigOrigin) -> None:
     assert chain.spelt(("search", "k", 3, "z")) == ("limit", 3, "z")
     assert chain.spelt(("other", "k")) == ("other", "k")
 

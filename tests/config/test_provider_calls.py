@@ -8,7 +8,7 @@ import pytest
 
 from bench.config.file import Source
 from bench.config.provider import ProviderConfig, load_provider
-from bench.config.provider_calls import Call, IdForm, Part, SearchResponse, VerifyCall, WaitBlock
+from bench.config.provider_calls import IdForm, MultipartSection, RequestSection, SearchResponse, VerifyCall, WaitBlock
 from bench.config.provider_checks import calls_of
 from bench.errors import ConfigError
 
@@ -178,8 +178,8 @@ def test_plain_text_of_a_tool_needs_no_paths() -> None:
 
 
 def test_a_call_that_sends_null_has_a_body() -> None:
-    assert Call.model_validate({"method": "POST", "path": "/x", "body": None}).has_body
-    assert not Call.model_validate({"method": "POST", "path": "/x"}).has_body
+    assert RequestSection.model_validate({"method": "POST", "path": "/x", "body": None}).has_body
+    assert not RequestSection.model_validate({"method": "POST", "path": "/x"}).has_body
 
 
 def test_values_of_a_status_may_stand_alone() -> None:
@@ -190,10 +190,13 @@ def test_values_of_a_status_may_stand_alone() -> None:
 
 
 def test_parts_of_a_form_have_a_media_type() -> None:
-    call = Call.model_validate(
+    call = RequestSection.model_validate(
         {"method": "POST", "path": "/x", "multipart": {"a": "${content}", "f": {"filename": "n", "content": "c"}}}
     )
-    assert call.multipart == {"a": "${content}", "f": Part(filename="n", content="c", type="application/octet-stream")}
+    assert call.multipart == {
+        "a": "${content}",
+        "f": MultipartSection(filename="n", content="c", type="application/octet-stream"),
+    }
 
 
 def test_a_look_after_clearing_has_its_own_patience() -> None:

@@ -11,7 +11,7 @@ import pytest
 from bench.engine.outcome import JobOutcome, Outcome, exit_code_of, job_outcomes, status_of
 from bench.engine.run_context import Failure
 from bench.engine.stopping import Stop
-from bench.journal import Entry, Journal, Key, Probe, RunMeta, RunState
+from bench.journal import Journal, JournaledPhase, Key, ProbeRow, RunMeta, RunState
 from bench.model import FAILED_STATES, Phase, State
 from bench.plan import Plan
 from bench.plan.validity import FOREIGN
@@ -133,9 +133,11 @@ async def judged(plan: Plan, folder: Path, states: Mapping[State, int], *probes:
         for state, count in states.items():
             for _ in range(count):
                 key = Key(owner=one.key, phase=Phase.EVALUATE, corpus="c0", unit=next(names))
-                journal.append(Entry(key=key, state=state, outcome="timeout" if state is State.ERROR else "ok"))
+                journal.append(
+                    JournaledPhase(key=key, state=state, outcome="timeout" if state is State.ERROR else "ok")
+                )
         for kind, passed in probes:
-            journal.append(Probe(lane=one.lane, corpus="c0", attempt=1, kind=kind, passed=passed))  # type: ignore[arg-type]
+            journal.append(ProbeRow(lane=one.lane, corpus="c0", attempt=1, kind=kind, passed=passed))  # type: ignore[arg-type]
     (found,) = await job_outcomes(plan, folder, {one.key: REFUSED["job"]} if State.UNSCORED in states else {})
     return found
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bench.datasets import RenderedMemory
 from bench.engine.anonymizer import Veil, opaque
-from bench.engine.corpus_state import History, Step
+from bench.engine.corpus_state import CorpusState, Step
 from bench.engine.isolation import samples, shares_text, start_of
 from bench.engine.item_pipeline import fill
 from bench.engine.records import AnswerResult, SearchResult
@@ -19,7 +19,7 @@ from bench.engine.run_context import Failure
 from bench.engine.stopping import Stop, Stopping
 from bench.engine.work_queue import Handover
 from bench.errors import AuthError, Unavailable
-from bench.journal import CorpusKind, CorpusRow, Entry, Key
+from bench.journal import CorpusKind, CorpusRow, JournaledPhase, Key
 from bench.model import Hit, Memory, Phase, count_tokens
 
 TEXTS = st.lists(st.text(max_size=60), max_size=8)
@@ -116,11 +116,11 @@ K = CorpusKind
     ],
 )
 def test_the_journal_says_where_work_on_a_corpus_goes_on(known: list[CorpusRow], step: Step) -> None:
-    assert History.of(known).next_step(durability="service", resumed=True) is step
+    assert CorpusState.of(known).next_step(durability="service", resumed=True) is step
 
 
 def test_a_store_in_a_process_that_has_ended_is_empty() -> None:
-    history = History.of(rows(K.INGESTED, K.READY))
+    history = CorpusState.of(rows(K.INGESTED, K.READY))
     assert history.next_step(durability="process", resumed=True) is Step.RESET
     assert history.next_step(durability="process", resumed=False) is Step.USE
 
@@ -199,8 +199,8 @@ def test_search_and_answer_survive_the_journal() -> None:
     hits = (Hit(id="h", content="c", score=0.5, when=when, chunks=("x",), metadata={"a": 1}), Hit(id="i", content="d"))
     found = SearchResult(hits=hits, retrieved=(("s",), ()), requested=2, returned=5, unmapped=1, flags=("unmapped",))
     key = Key(owner="l", phase=Phase.SEARCH, corpus="c", unit="q")
-    entry = Entry(key=key, data=found.data, measured=found.measured, payloads=found.payloads)
+    entry = JournaledPhase(key=key, data=found.data, measured=found.measured, payloads=found.payloads)
     assert SearchResult.of(entry) == found
-    assert SearchResult.of(Entry(key=key, data=found.data)) is None
+    assert SearchResult.of(JournaledPhase(key=key, data=found.data)) is None
     said = AnswerResult(text="t", finish="stop", context_hits=1, prompt="default", prompt_sha256="0", model="m")
-    assert AnswerResult.of(Entry(key=key, data=said.data, measured=said.measured)) == said
+    assert AnswerResult.of(JournaledPhase(key=key, data=said.data, measured=said.measured)) == said

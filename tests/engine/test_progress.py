@@ -10,7 +10,7 @@ import pytest
 
 from bench.engine.progress import RATE_WINDOW_S, JobProgress, LaneProgress, Progress
 from bench.engine.work_queue import Counting, Todo
-from bench.journal import CorpusKind, CorpusRow, Entry, Event, Finished, Journal, Key, Probe, RunMeta
+from bench.journal import CorpusKind, CorpusRow, Event, Finished, Journal, JournaledPhase, Key, ProbeRow, RunMeta
 from bench.model import Phase, State, Verdict
 from bench.plan import Plan
 from tests.small_world import World
@@ -139,9 +139,9 @@ async def test_rows_raise_the_counters_of_their_lane_and_job(plan: Plan, tmp_pat
     counting = await counting_of(plan, tmp_path)
     first, second = plan.jobs
 
-    def entry(owner: str, phase: Phase, epoch: int = 1, **more: object) -> Entry:
+    def entry(owner: str, phase: Phase, epoch: int = 1, **more: object) -> JournaledPhase:
         key = Key(owner=owner, phase=phase, corpus="c0", unit="q", epoch=epoch)
-        return Entry(key=key, **more)  # type: ignore[arg-type]
+        return JournaledPhase(key=key, **more)  # type: ignore[arg-type]
 
     right = (
         Verdict(evaluator="contains", value=1.0, correct=True),
@@ -153,7 +153,7 @@ async def test_rows_raise_the_counters_of_their_lane_and_job(plan: Plan, tmp_pat
         CorpusRow(lane=first.lane, corpus="c0", attempt=1, kind=CorpusKind.INGESTED),
         CorpusRow(lane=first.lane, corpus="c0", attempt=1, kind=CorpusKind.READY),
         CorpusRow(lane=first.lane, corpus="c1", attempt=1, kind=CorpusKind.FAILED),
-        Probe(lane=first.lane, corpus="c0", attempt=1, kind="sentinel", passed=True),
+        ProbeRow(lane=first.lane, corpus="c0", attempt=1, kind="sentinel", passed=True),
         Event(kind="anything"),
         entry(first.lane, Phase.SEARCH),
         entry(first.lane, Phase.SEARCH, outcome="timeout"),
@@ -182,9 +182,9 @@ async def test_a_resumed_run_goes_on_between_two_repeats_of_an_item(tmp_path: Pa
     (one,) = plan.jobs
     good, bad = (State.MEASURED, "ok"), (State.ERROR, "timeout")
 
-    def ended(unit: str, epoch: int, state: State, outcome: str) -> Entry:
+    def ended(unit: str, epoch: int, state: State, outcome: str) -> JournaledPhase:
         key = Key(owner=one.key, phase=Phase.EVALUATE, corpus="c0", unit=unit, epoch=epoch)
-        return Entry(key=key, state=state, outcome=outcome)
+        return JournaledPhase(key=key, state=state, outcome=outcome)
 
     stored = {"a": [good, good, good], "b": [good, bad], "c": [good, bad, good], "d": [bad, bad, bad]}
     folder = tmp_path / "checkpoints/r"
@@ -211,6 +211,6 @@ async def test_a_resumed_run_begins_with_what_is_durable_errors_aside(tmp_path: 
         for unit, state in enumerate(states):
             key = Key(owner=one.key, phase=Phase.EVALUATE, corpus="c0", unit=str(unit))
             outcome = "timeout" if state is State.ERROR else "not_ready" if state is State.NOT_READY else "ok"
-            journal.append(Entry(key=key, state=state, outcome=outcome))
+            journal.append(JournaledPhase(key=key, state=state, outcome=outcome))
     counting = await Counting.over(plan, Progress(), folder, resumed=True)
     assert counting.progress.jobs[one.key].states == {State.CORRECT: 1, State.INCORRECT: 1}

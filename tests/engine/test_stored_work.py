@@ -11,7 +11,7 @@ from bench.config.catalog import Catalog
 from bench.engine import Outcome, execute, failed_items, forked_plan, rescored_plan
 from bench.engine.resume import failed_phase, resting_on, stored_items
 from bench.errors import IdentityError, UsageError
-from bench.journal import Entry, Key, Reader, RunState
+from bench.journal import JournaledPhase, Key, Reader, RunState
 from bench.model import Phase, State
 from tests.engine.scripted_store import ScriptedStore
 from tests.small_world import World
@@ -45,10 +45,10 @@ async def forked(world: World, start: Phase = Phase.ANSWER, **flags: object) -> 
     return await execute(plan, environment=world.environment, errand=errand)
 
 
-def ended(**outcomes: str) -> dict[Phase, Entry]:
+def ended(**outcomes: str) -> dict[Phase, JournaledPhase]:
     """Phases of an item by name with how they ended."""
     return {
-        Phase(name): Entry(key=Key(owner="o", phase=Phase(name), corpus="c", unit="q"), outcome=outcome)
+        Phase(name): JournaledPhase(key=Key(owner="o", phase=Phase(name), corpus="c", unit="q"), outcome=outcome)
         for name, outcome in outcomes.items()
     }
 
@@ -67,7 +67,7 @@ def ended(**outcomes: str) -> dict[Phase, Entry]:
         (ended(search="ok", answer="ok", evaluate="ok"), Phase.EVALUATE),
     ],
 )
-def test_the_phase_in_which_an_item_failed(phases: Mapping[Phase, Entry], failed: Phase) -> None:
+def test_the_phase_in_which_an_item_failed(phases: Mapping[Phase, JournaledPhase], failed: Phase) -> None:
     assert failed_phase(phases) is failed
 
 

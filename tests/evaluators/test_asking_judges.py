@@ -20,7 +20,7 @@ from bench.evaluators.packs import generic
 from bench.evaluators.prompts import CORRECTNESS_SCHEMA, OFF_BY_ONE
 from bench.model import Completion, Hit, Prompt, State
 from bench.stats import interval_wilson
-from bench.structured import Schema
+from bench.structured import ReplySchema
 from tests.evaluators.judge_double import SaidBefore, item
 
 JUDGES = ("llm-judge", "rubric", "faithfulness")
@@ -57,7 +57,7 @@ async def test_a_judge_is_asked_once_cold_and_by_schema(name: str) -> None:
     assert (asked.temperature, asked.max_tokens, asked.json_schema) == (0.0, 1024, schema)
     assert [message.role for message in asked.messages] == ["user"]
     assert asked.question == ABOUT.question
-    assert Schema.of(schema).fits(json.loads(GOOD[name]))
+    assert ReplySchema.of(schema).fits(json.loads(GOOD[name]))
 
 
 @pytest.mark.parametrize("name", JUDGES)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from bench.journal import Chain, CorpusKind, CorpusRow, Entry, Key, Reader, RunMeta
+from bench.journal import Chain, CorpusKind, CorpusRow, JournaledPhase, Key, Reader, RunMeta
 from bench.journal.records import ItemRecord
 from bench.model import Call, Phase, State, Usage, Verdict
 
@@ -44,7 +44,7 @@ def call(**changes: object) -> Call:
     return Call(**values)  # type: ignore[arg-type]
 
 
-def search(unit: str, *, corpus: str = "c1", epoch: int = 1, **changes: object) -> Entry:
+def search(unit: str, *, corpus: str = "c1", epoch: int = 1, **changes: object) -> JournaledPhase:
     """A finished search."""
     values: dict[str, object] = {
         "key": Key(owner=LANE, phase=Phase.SEARCH, corpus=corpus, unit=unit, epoch=epoch),
@@ -54,10 +54,12 @@ def search(unit: str, *, corpus: str = "c1", epoch: int = 1, **changes: object) 
         "started_at": START,
         **changes,
     }
-    return Entry(**values)  # type: ignore[arg-type]
+    return JournaledPhase(**values)  # type: ignore[arg-type]
 
 
-def scored(unit: str, value: float | None = 1.0, *, corpus: str = "c1", epoch: int = 1, **changes: object) -> Entry:
+def scored(
+    unit: str, value: float | None = 1.0, *, corpus: str = "c1", epoch: int = 1, **changes: object
+) -> JournaledPhase:
     """An evaluated item."""
     values: dict[str, object] = {
         "key": Key(owner=JOB, phase=Phase.EVALUATE, corpus=corpus, unit=unit, epoch=epoch),
@@ -68,10 +70,10 @@ def scored(unit: str, value: float | None = 1.0, *, corpus: str = "c1", epoch: i
         "started_at": START + timedelta(seconds=1),
         **changes,
     }
-    return Entry(**values)  # type: ignore[arg-type]
+    return JournaledPhase(**values)  # type: ignore[arg-type]
 
 
-def failed(unit: str, kind: str = "timeout", *, corpus: str = "c1", **changes: object) -> Entry:
+def failed(unit: str, kind: str = "timeout", *, corpus: str = "c1", **changes: object) -> JournaledPhase:
     """An item that ended as an error."""
     values: dict[str, object] = {
         "key": Key(owner=JOB, phase=Phase.EVALUATE, corpus=corpus, unit=unit),
@@ -82,7 +84,7 @@ def failed(unit: str, kind: str = "timeout", *, corpus: str = "c1", **changes: o
         "started_at": START,
         **changes,
     }
-    return Entry(**values)  # type: ignore[arg-type]
+    return JournaledPhase(**values)  # type: ignore[arg-type]
 
 
 def step(kind: CorpusKind, *, corpus: str = "c1", attempt: int = 1, **changes: object) -> CorpusRow:

@@ -12,7 +12,7 @@ from hypothesis import Phase as Stage
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.journal import Entry, ItemRecord, Journal, Key, Reader
+from bench.journal import ItemRecord, Journal, JournaledPhase, Key, Reader
 from bench.journal import pages as ended
 from bench.journal.pages import EndedItem, ended_items
 from bench.model import Call, Phase, State, Verdict
@@ -32,7 +32,7 @@ def a_call(cost_usd: str | None) -> Call:
 
 
 @st.composite
-def entries(draw: st.DrawFn) -> Entry:
+def entries(draw: st.DrawFn) -> JournaledPhase:
     """Any attempt of any phase; an evaluate entry says how the item ended, in one of two scoring generations."""
     phase = draw(st.sampled_from(list(OWNER)))
     key = Key(
@@ -47,10 +47,10 @@ def entries(draw: st.DrawFn) -> Entry:
         "calls": tuple(a_call(cost) for cost in draw(st.lists(st.sampled_from([None, "0.0001", "2"]), max_size=2))),
     }
     if phase is not Phase.EVALUATE:
-        return Entry(**common)
+        return JournaledPhase(**common)
     values = draw(st.sampled_from([{"mrr": 0.5}, {"mrr": None, "hit": 1.0}, {}]))
     verdicts = (Verdict(evaluator="exact-match", value=1.0, correct=True),) if draw(st.booleans()) else ()
-    return Entry(
+    return JournaledPhase(
         **common, state=draw(st.sampled_from([State.CORRECT, State.ERROR])), labels={"type": draw(texts)},
         values=values, verdicts=verdicts, generation=draw(st.sampled_from([0, 1])),
     )  # fmt: skip
@@ -81,7 +81,7 @@ def known(item: ItemRecord) -> dict[str, object]:
 # no shrinking: an example opens a file
 @settings(max_examples=examples(30), phases=[Stage.explicit, Stage.generate])
 @given(rows=st.lists(entries(), max_size=40))
-def test_ended_items_say_what_whole_records_say(rows: list[Entry]) -> None:
+def test_ended_items_say_what_whole_records_say(rows: list[JournaledPhase]) -> None:
     asyncio.run(_compare(rows))
 
 
@@ -89,13 +89,15 @@ def test_ended_items_say_what_whole_records_say(rows: list[Entry]) -> None:
 def test_pages_of_any_size_give_each_item_once(page: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ended, "PAGE", page)
     rows = [
-        Entry(key=Key(owner=CHAIN.job, phase=Phase.EVALUATE, corpus=f"c{n % 3}", unit=f"q{n}"), state=State.CORRECT)
+        JournaledPhase(
+            key=Key(owner=CHAIN.job, phase=Phase.EVALUATE, corpus=f"c{n % 3}", unit=f"q{n}"), state=State.CORRECT
+        )
         for n in range(11)
     ]
     asyncio.run(_compare(rows))
 
 
-async def _compare(rows: list[Entry]) -> None:
+async def _compare(rows: list[JournaledPhase]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         async with Journal.create(Path(folder) / "r", meta("r")) as journal:
             for row in rows:

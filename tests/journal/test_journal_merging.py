@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.errors import IdentityError, Locked, MergeConflict, UsageError
-from bench.journal import CorpusKind, Entry, Event, Journal, JournalRow, Probe, Reader, RunState, merge
+from bench.journal import CorpusKind, Event, Journal, JournaledPhase, JournalRow, ProbeRow, Reader, RunState, merge
 from bench.model import Call, Phase, State
 from bench.plan.model import gaps_of, union_of
 from tests.journal.journal_samples import (
@@ -77,7 +77,7 @@ seconds = st.integers(0, 5).map(lambda number: START + timedelta(seconds=number)
 
 
 @st.composite
-def entries(draw: st.DrawFn) -> Entry:
+def entries(draw: st.DrawFn) -> JournaledPhase:
     """Rows in which the ok ones of an item always agree in content and differ in what is measured."""
     unit, started_at = draw(units), draw(seconds)
     calls: tuple[Call, ...] = draw(st.sampled_from([(), (call(),)]))
@@ -96,7 +96,7 @@ def journals(draw: st.DrawFn) -> list[JournalRow]:
     rows += [step(kind) for kind in draw(st.lists(st.sampled_from(list(CorpusKind)), max_size=3))]
     rows += [Event(kind=kind, at=START) for kind in draw(st.lists(st.sampled_from("ab"), max_size=2, unique=True))]
     if draw(st.booleans()):
-        rows.append(Probe(lane="lane", corpus="c1", attempt=1, kind="sentinel", passed=True, at=START))
+        rows.append(ProbeRow(lane="lane", corpus="c1", attempt=1, kind="sentinel", passed=True, at=START))
     return rows
 
 

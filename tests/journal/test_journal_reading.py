@@ -15,7 +15,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from bench.journal import CorpusKind, Entry, Journal, Key, Reader, RunState
+from bench.journal import CorpusKind, Journal, JournaledPhase, Key, Reader, RunState
 from bench.journal.reader import ITEMS_AT_ONCE
 from bench.model import Phase, State, Verdict
 from tests.journal.journal_samples import (
@@ -155,7 +155,7 @@ async def test_a_record_holds_the_latest_attempt_and_adds_up_every_attempt_paid(
         journal.append(search("q1", outcome="timeout", message="late", payloads={}, calls=(call(outcome="timeout"),)))
         journal.append(failed("q1"))
         journal.append(search("q1", calls=(call(), call(cost_usd=None))))
-        journal.append(Entry(key=answer, data={"text": "42"}, calls=(call(role="answering", cost_usd="0.5"),)))
+        journal.append(JournaledPhase(key=answer, data={"text": "42"}, calls=(call(role="answering", cost_usd="0.5"),)))
         journal.append(scored("q1"))
     (record,) = await items_of(tmp_path / "run")
     assert record.attempts == {Phase.SEARCH: 2, Phase.ANSWER: 1, Phase.EVALUATE: 2}

@@ -12,7 +12,7 @@ import pytest
 
 from bench.errors import JournalError, UsageError
 from bench.events import redactor
-from bench.journal import CorpusKind, Event, Journal, Key, Probe, Reader, RunState
+from bench.journal import CorpusKind, Event, Journal, Key, ProbeRow, Reader, RunState
 from bench.model import Phase, State
 from tests.journal.journal_samples import (
     CHAIN,
@@ -328,7 +328,7 @@ async def test_corpus_rows_come_back_in_the_order_written_with_what_the_provider
 
 
 async def test_probes_and_events_come_back(tmp_path: Path) -> None:
-    probe = Probe(lane=LANE, corpus="c1", attempt=1, kind="sentinel", passed=False, data={"tried": 3}, at=START)
+    probe = ProbeRow(lane=LANE, corpus="c1", attempt=1, kind="sentinel", passed=False, data={"tried": 3}, at=START)
     event = Event(kind="not_cleared", scope=LANE, message="2 left", data={"left": 2}, at=START)
     async with Journal.create(tmp_path / "run", meta()) as journal:
         journal.append(probe)

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.errors import UsageError
-from bench.journal import Entry, Journal, Reader
+from bench.journal import Journal, JournaledPhase, Reader
 from bench.journal import pages as paging
 from bench.journal.pages import (
     STEPS,
@@ -38,12 +38,14 @@ OTHER = "lane + model + another judge"
 EVERYTHING = Wanted()
 
 
-def asked(unit: str, question: str, value: float | None = 1.0, *, kind: str = "temporal", **changes: object) -> Entry:
+def asked(
+    unit: str, question: str, value: float | None = 1.0, *, kind: str = "temporal", **changes: object
+) -> JournaledPhase:
     """An evaluated item that knows its question."""
     return scored(unit, value, payloads={"item": {"question": question}}, labels={"question_type": kind}, **changes)
 
 
-async def journal_of(folder: Path, rows: Sequence[Entry]) -> Path:
+async def journal_of(folder: Path, rows: Sequence[JournaledPhase]) -> Path:
     async with Journal.create(folder, meta()) as journal:
         for row in rows:
             journal.append(row)

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.journal import CorpusKind, Event, Journal, JournalRow, Probe, Reader
-from bench.journal.records import NO_USAGE, CorpusFacts, FailedFor, Spent, add_usages, spent_by_role
+from bench.journal import CorpusKind, Event, Journal, JournalRow, ProbeRow, Reader
+from bench.journal.records import NO_USAGE, CorpusRecord, FailedFor, Spent, add_usages, spent_by_role
 from bench.model import Call, Phase, State, Usage
 from tests.journal.journal_samples import (
     CHAIN,
@@ -84,12 +84,12 @@ def test_times_of_a_corpus_are_added_up_over_its_last_attempt() -> None:
         step(CorpusKind.BATCH, times_us={"total": 4}, at=START + timedelta(seconds=1)),
         step(CorpusKind.READY, times_us={"index": 5}),
     )
-    facts = CorpusFacts(lane=LANE, corpus="c1", attempts=2, last=rows, spent={})
+    facts = CorpusRecord(lane=LANE, corpus="c1", attempts=2, last=rows, spent={})
     assert facts.times_us == {"total": 7, "index": 5}
     assert facts.started_at == START
     assert facts.row("batch") is rows[1]
     assert facts.row("cleared") is None
-    assert CorpusFacts(lane=LANE, corpus="c1", attempts=0, last=(), spent={}).started_at is None
+    assert CorpusRecord(lane=LANE, corpus="c1", attempts=0, last=(), spent={}).started_at is None
 
 
 # ------------------------------------------------------------------ streams
@@ -203,7 +203,7 @@ async def test_events_go_on_behind_the_last_one_seen(tmp_path: Path) -> None:
 
 async def test_probes_of_a_lane_come_in_order(tmp_path: Path) -> None:
     probes = [
-        Probe(lane=LANE, corpus=f"c{n}", attempt=n, kind=kind, passed=bool(n % 2), data={"held": n}, at=START)
+        ProbeRow(lane=LANE, corpus=f"c{n}", attempt=n, kind=kind, passed=bool(n % 2), data={"held": n}, at=START)
         for n, kind in enumerate(("emptiness", "sentinel", "canary"))  # type: ignore[arg-type]
     ]
     folder = await written(tmp_path / "run", probes)

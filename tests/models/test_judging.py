@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from bench.model import ChatMessage, Completion, Prompt, Usage
 from bench.models.chat import SchemaJudge
-from bench.structured import Schema
+from bench.structured import ReplySchema
 
-SCHEMA = Schema(
+SCHEMA = ReplySchema(
     {
         "type": "object",
         "properties": {
@@ -67,7 +67,7 @@ def test_only_one_object_of_the_schema_is_a_reply(text: str, value: object) -> N
     )
 )
 def test_every_value_fits_the_empty_schema(value: object) -> None:
-    assert Schema({}).fits(value)
+    assert ReplySchema({}).fits(value)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_every_value_fits_the_empty_schema(value: object) -> None:
     ],
 )
 def test_types_are_exact(value: object, schema: dict[str, object], right: bool) -> None:
-    assert Schema(schema).fits(value) is right
+    assert ReplySchema(schema).fits(value) is right
 
 
 @dataclass

@@ -8,13 +8,13 @@ import pytest
 
 from bench.config.catalog import Catalog
 from bench.errors import BenchError, ConfigError, UsageError
-from bench.evaluators.packs import Pack, generic_answer, load_pack
+from bench.evaluators.packs import PromptPack, generic_answer, load_pack
 from bench.plan.benchmark import data_problems, pack_of
 from bench.plan.prompts import Prompts, read_prompt
 from tests.small_world import World
 
 ASK = "Answer ${question} from ${retrievedContext}"
-PACK = Pack(name="acme", version="1", answer={"default": f"pack {ASK}", "one": f"pack one {ASK}"},
+PACK = PromptPack(name="acme", version="1", answer={"default": f"pack {ASK}", "one": f"pack one {ASK}"},
             judge={"default": "pack ${response}", "two": "pack two ${response}"})  # fmt: skip
 
 
@@ -28,7 +28,7 @@ def configured(world: World, evaluation: str = "", more: str = "") -> World:
 def prompts(
     world: World,
     *,
-    pack: Pack | None = None,
+    pack: PromptPack | None = None,
     answer: str | None = None,
     judges: tuple[str, ...] = (),
     types: tuple[str, ...] = (),

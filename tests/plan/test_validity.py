@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.journal import Probe
+from bench.journal import ProbeRow
 from bench.model import State
 from bench.plan.validity import invalid_reasons
 
@@ -19,8 +19,8 @@ LEAKED = 'corpus "a" returned a memory of another corpus'
 Kind = Literal["emptiness", "sentinel", "canary", "leak"]
 
 
-def probe(corpus: str, *, kind: Kind = "emptiness", passed: bool = False, last: bool = True) -> Probe:
-    return Probe(lane="l", corpus=corpus, attempt=1, kind=kind, passed=passed, last=last)
+def probe(corpus: str, *, kind: Kind = "emptiness", passed: bool = False, last: bool = True) -> ProbeRow:
+    return ProbeRow(lane="l", corpus=corpus, attempt=1, kind=kind, passed=passed, last=last)
 
 
 def failed(count: int, planned: int, allowed: str) -> str:
@@ -67,14 +67,14 @@ def test_only_items_that_failed_count_and_only_above_what_is_allowed(
     ],
 )
 def test_foreign_memories_make_a_job_invalid_once_whoever_found_them(
-    kinds: dict[str, int], probes: list[Probe], reasons: tuple[str, ...]
+    kinds: dict[str, int], probes: list[ProbeRow], reasons: tuple[str, ...]
 ) -> None:
     assert invalid_reasons({}, kinds, 100, 0.02, probes) == reasons
 
 
 def test_a_leak_names_both_namespaces() -> None:
     data = {"namespace": "bench-a", "of": {"corpus": "b", "namespace": "bench-b"}}
-    leak = Probe(lane="l", corpus="a", attempt=1, kind="leak", passed=False, data=data)
+    leak = ProbeRow(lane="l", corpus="a", attempt=1, kind="leak", passed=False, data=data)
     assert invalid_reasons({}, {}, 100, 0.02, [leak]) == (
         f'{FOREIGN}: corpus "a" (namespace bench-a) returned a memory of corpus "b" (namespace bench-b)',
     )

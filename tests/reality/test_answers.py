@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bench.engine.records import AnswerResult
-from bench.journal import Entry, Key
+from bench.journal import JournaledPhase, Key
 from bench.model import Phase
 from tests.reality.chat_stub import Reply, Stub, completion, delta, events, serving
 
@@ -482,8 +482,8 @@ def test_answers_of_an_earlier_journal_are_read_by_the_same_rule() -> None:
     """Rows of before hold reasoning in the text, and empty texts that were cut as answers."""
     facts = {"context_hits": 1, "prompt": "default", "prompt_sha256": "x"}
     key = Key(owner="o", phase=Phase.ANSWER, corpus="c", unit="u")
-    spoken = AnswerResult.of(Entry(key=key, data={"answer": ALL, "finish": "stop", **facts}))
-    cut = AnswerResult.of(Entry(key=key, data={"answer": "", "finish": "length", **facts}))
+    spoken = AnswerResult.of(JournaledPhase(key=key, data={"answer": ALL, "finish": "stop", **facts}))
+    cut = AnswerResult.of(JournaledPhase(key=key, data={"answer": "", "finish": "length", **facts}))
     assert spoken.text == "In the red drawer." and spoken.failure is None
     assert cut.failure is not None and cut.failure.kind == "truncated"
 

@@ -88,15 +88,15 @@ async def test_looks_that_time_out_throw_nothing_away(world_on: WorldOn) -> None
 
 
 def test_the_rows_of_an_older_version_are_settled_as_they_were(tmp_path: Path) -> None:
-    from bench.engine.corpus_state import History, Step
+    from bench.engine.corpus_state import CorpusState, Step
     from bench.journal import CorpusKind, CorpusRow
 
     def row(kind: CorpusKind, **data: object) -> CorpusRow:
         return CorpusRow(lane="l", corpus="c", attempt=1, kind=kind, data=data)
 
     older = [row(CorpusKind.INTENT), row(CorpusKind.BATCH, batch=0), row(CorpusKind.BATCH, batch=1)]
-    assert History.of(older).next_step(durability="service", resumed=True) is Step.DOUBT
-    assert not History.of(older).is_marked
+    assert CorpusState.of(older).next_step(durability="service", resumed=True) is Step.DOUBT
+    assert not CorpusState.of(older).is_marked
     now = [row(CorpusKind.INTENT), row(CorpusKind.INTENT, batch=0), row(CorpusKind.BATCH, batch=0)]
-    assert History.of(now).next_step(durability="service", resumed=True) is Step.CONTINUE
-    assert History.of([*now, row(CorpusKind.INTENT, batch=1)]).doubts == {1}
+    assert CorpusState.of(now).next_step(durability="service", resumed=True) is Step.CONTINUE
+    assert CorpusState.of([*now, row(CorpusKind.INTENT, batch=1)]).doubts == {1}

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from bench.engine.anonymizer import Veil
-from bench.engine.isolation import MOST_KEYS, FirstWrite, Ownership, Place
+from bench.engine.isolation import MOST_KEYS, CorpusPlace, FirstWrite, Ownership
 from bench.journal import Reader
 from bench.model import Hit, Memory
 from bench.report import fold, results_json
@@ -82,8 +82,8 @@ def veil(corpus: str, *texts: str) -> Veil:
     return Veil(memories=memories, _rendered={memory.id: None for memory in memories})  # type: ignore[misc]
 
 
-def place(corpus: str) -> Place:
-    return Place(benchmark="b", corpus=corpus, namespace=f"ns-{corpus}")
+def place(corpus: str) -> CorpusPlace:
+    return CorpusPlace(benchmark="b", corpus=corpus, namespace=f"ns-{corpus}")
 
 
 SHARED = "Thank you very much, that was a great help to me."

@@ -11,7 +11,7 @@ import pytest
 
 from bench.report.compare import compare_sides
 from bench.report.comparison import Comparisons
-from bench.report.comparison_data import Target, sides_of
+from bench.report.comparison_data import ComparisonTarget, sides_of
 from bench.report.comparison_text import comparison_json, comparison_markdown
 from tests.small_journal import Job, made, measuring, record
 
@@ -39,7 +39,7 @@ def job(provider: str, found: Callable[[int], float], conversations: int, *, typ
 
 async def compared(workspace: Path, *jobs: Job) -> Comparisons:
     await made(workspace, "r", list(jobs))
-    targets = [Target(run="r", provider="", job=one.record.key) for one in jobs]
+    targets = [ComparisonTarget(run="r", provider="", job=one.record.key) for one in jobs]
     return compare_sides(await sides_of(workspace, targets, benchmark=None))
 
 

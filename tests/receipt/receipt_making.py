@@ -22,7 +22,7 @@ from bench.receipt.digests import config_digest, result_digest
 from bench.receipt.schema import Body
 from bench.receipt.signature import SigningKey, sign
 from bench.receipt.trust_store import DEFAULT_ORIGIN, TrustedKey, TrustStore
-from bench.receipt.verify import Outcome, Question, verify_file
+from bench.receipt.verify import VerificationOutcome, VerificationRequest, verify_file
 from bench.settings import Environment
 
 Json = dict[str, Any]
@@ -232,8 +232,8 @@ class Desk:
         made = TrustedKey.of(self.key.public, "tester", ("receipt", "log")).model_copy(update=entry)
         return TrustStore(origin=DEFAULT_ORIGIN, keys=(made,))
 
-    def verify(self, path: Path, **question: Any) -> Outcome:
-        asked = Question(**{"trust": self.store(), **question})
+    def verify(self, path: Path, **question: Any) -> VerificationOutcome:
+        asked = VerificationRequest(**{"trust": self.store(), **question})
         if asked.log is not None:
             from bench.receipt.public_log import LogPlace
 
@@ -249,7 +249,7 @@ class Desk:
         return self.write(with_digests(document), rows)
 
 
-def codes(outcome: Outcome, status: str = "fail") -> set[str]:
+def codes(outcome: VerificationOutcome, status: str = "fail") -> set[str]:
     return {str(finding.code) for finding in outcome.findings if finding.status == status}
 
 

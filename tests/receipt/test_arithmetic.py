@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 import tests.receipt.receipt_making as make
 from bench.receipt.base_model import admit
 from bench.receipt.checks import invariants
-from bench.receipt.findings import Finding, Verdict, fail, judge, ok, or_ok, skip, warn, worst
+from bench.receipt.findings import Finding, ReceiptVerdict, fail, judge, ok, or_ok, skip, warn, worst
 from bench.receipt.items_file import ItemRow
 from bench.receipt.recompute import (
     RATES,
     Definition,
     Places,
     Recompute,
-    Tally,
+    RecomputedTally,
     cut_of,
     dimensions,
     mean,
@@ -30,40 +30,47 @@ from bench.receipt.recompute import (
     rebuilt,
 )
 from bench.receipt.schema import Body
-from bench.receipt.schema_results import Score
+from bench.receipt.schema_results import ReceiptScore
 
 Json = dict[str, Any]
 
 # ------------------------------------------------------------------------- findings and verdicts
 
-VERDICTS: list[tuple[list[Finding], Verdict, int]] = [
-    ([], Verdict.VALID, 0),
-    ([ok("parse"), skip("log", "no log"), warn("policy", "dirty", "x")], Verdict.VALID, 0),
-    ([fail("policy", "dirty", "x")], Verdict.POLICY, 7),
-    ([fail("log", "superseded", "x"), fail("policy", "dirty", "x")], Verdict.SUPERSEDED, 4),
-    ([fail("log", "superseded", "x"), fail("log", "retracted", "x")], Verdict.RETRACTED, 4),
-    ([fail("trust", "key_unknown", "x"), fail("log", "retracted", "x")], Verdict.UNTRUSTED, 3),
-    ([fail("log", "key_retired", "x")], Verdict.UNTRUSTED, 3),
-    ([fail("trust", "key_revoked", "x")], Verdict.UNTRUSTED, 3),
-    ([fail("trust", "key_role", "x")], Verdict.UNTRUSTED, 3),
-    ([fail("trust", "key_unknown", "x"), fail("digest", "config_digest", "x")], Verdict.INVALID, 5),
-    ([fail("parse", "syntax", "x")], Verdict.INVALID, 5),
-    ([fail("policy", "not_logged", "x"), warn("log", "not_logged", "x")], Verdict.POLICY, 7),
+VERDICTS: list[tuple[list[Finding], ReceiptVerdict, int]] = [
+    ([], ReceiptVerdict.VALID, 0),
+    ([ok("parse"), skip("log", "no log"), warn("policy", "dirty", "x")], ReceiptVerdict.VALID, 0),
+    ([fail("policy", "dirty", "x")], ReceiptVerdict.POLICY, 7),
+    ([fail("log", "superseded", "x"), fail("policy", "dirty", "x")], ReceiptVerdict.SUPERSEDED, 4),
+    ([fail("log", "superseded", "x"), fail("log", "retracted", "x")], ReceiptVerdict.RETRACTED, 4),
+    ([fail("trust", "key_unknown", "x"), fail("log", "retracted", "x")], ReceiptVerdict.UNTRUSTED, 3),
+    ([fail("log", "key_retired", "x")], ReceiptVerdict.UNTRUSTED, 3),
+    ([fail("trust", "key_revoked", "x")], ReceiptVerdict.UNTRUSTED, 3),
+    ([fail("trust", "key_role", "x")], ReceiptVerdict.UNTRUSTED, 3),
+    ([fail("trust", "key_unknown", "x"), fail("digest", "config_digest", "x")], ReceiptVerdict.INVALID, 5),
+    ([fail("parse", "syntax", "x")], ReceiptVerdict.INVALID, 5),
+    ([fail("policy", "not_logged", "x"), warn("log", "not_logged", "x")], ReceiptVerdict.POLICY, 7),
 ]
 
 
 @pytest.mark.parametrize(("findings", "verdict", "code"), VERDICTS)
-def test_the_worst_finding_is_the_verdict(findings: list[Finding], verdict: Verdict, code: int) -> None:
+def test_the_worst_finding_is_the_verdict(findings: list[Finding], verdict: ReceiptVerdict, code: int) -> None:
     for order in itertools.permutations(findings):
         assert judge(order) is verdict
     assert verdict.exit_code == code
 
 
 def test_verdicts_are_ordered_5_3_4_7_0() -> None:
-    order = [Verdict.INVALID, Verdict.UNTRUSTED, Verdict.RETRACTED, Verdict.SUPERSEDED, Verdict.POLICY, Verdict.VALID]
+    order = [
+        ReceiptVerdict.INVALID,
+        ReceiptVerdict.UNTRUSTED,
+        ReceiptVerdict.RETRACTED,
+        ReceiptVerdict.SUPERSEDED,
+        ReceiptVerdict.POLICY,
+        ReceiptVerdict.VALID,
+    ]
     for place, verdict in enumerate(order):
         assert worst(reversed(order[place:])) is verdict
-    assert worst([]) is Verdict.VALID
+    assert worst([]) is ReceiptVerdict.VALID
 
 
 def test_a_finding_tells_its_code_only_where_there_is_one() -> None:
@@ -131,7 +138,7 @@ def test_a_fold_is_blind_to_the_order_of_the_rows(
 ) -> None:
     folds = []
     for order in (rows, data.draw(st.permutations(rows))):
-        tally = Tally()
+        tally = RecomputedTally()
         for value, label in order:
             tally.scored(value, [("type", label)])
         for _ in range(failed):
@@ -146,7 +153,7 @@ def test_a_fold_is_blind_to_the_order_of_the_rows(
 def test_a_mean_is_the_exact_sum_over_what_was_scored_and_over_what_was_lost_too(
     told: list[float], failed: int, pending: int
 ) -> None:
-    tally = Tally()
+    tally = RecomputedTally()
     for value in told:
         tally.scored(value, [])
     for _ in range(failed):
@@ -159,14 +166,14 @@ def test_a_mean_is_the_exact_sum_over_what_was_scored_and_over_what_was_lost_too
 
 
 def test_a_macro_mean_weighs_every_label_alike_and_counts_its_failures() -> None:
-    tally = Tally()
+    tally = RecomputedTally()
     for value, label in [(1.0, "a"), (1.0, "a"), (0.0, "b")]:
         tally.scored(value, [("type", label), ("other", "x")])
     tally.lost([("type", "b")])
     tally.lost([("type", "c")])
     assert tally.fold("macro:type", 0) == (0.5, math.fsum([1.0, 0.0, 0.0]) / 3)
     assert tally.fold("macro:other", 0) == (mean(tally.values), mean(tally.values))
-    assert tally.fold("macro:none", 0) == (None, None) == Tally().fold("macro:type", 0)
+    assert tally.fold("macro:none", 0) == (None, None) == RecomputedTally().fold("macro:type", 0)
     assert tally.fold("other", 5) == (None, None)
     assert [(name, one.value, one.n) for name, one in tally.labels_of("type").items()] == [("a", 1.0, 2), ("b", 0.0, 1)]
 
@@ -338,12 +345,12 @@ UNKNOWN: list[tuple[str, str]] = [
 @pytest.mark.parametrize(("name", "definition"), UNKNOWN)
 def test_a_receipt_never_chooses_what_is_computed(name: str, definition: str) -> None:
     told = make.score(make.default_rows(), lambda r: 1.0, definition, 10)
-    assert rebuilt(name, admit(Score, told)) is None
+    assert rebuilt(name, admit(ReceiptScore, told)) is None
 
 
 @pytest.mark.parametrize(("name", "definition"), [*make.DEFINITIONS.items(), ("accuracy", "accuracy/1")])
 def test_what_rows_show_is_computed_by_the_definition_that_is_stated(name: str, definition: str) -> None:
-    measure = rebuilt(name, admit(Score, make.score(make.default_rows(), lambda r: 1.0, definition, 10)))
+    measure = rebuilt(name, admit(ReceiptScore, make.score(make.default_rows(), lambda r: 1.0, definition, 10)))
     assert measure is not None and (measure.definition, measure.aggregation) == (definition, "mean")
 
 

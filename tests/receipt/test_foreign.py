@@ -9,34 +9,36 @@ from typing import Any
 import pytest
 
 from bench.canonical import parse, sha256_hex
-from bench.receipt.findings import Verdict
+from bench.receipt.findings import ReceiptVerdict
 from bench.receipt.foreign import foreign_signed_bytes
 from bench.receipt.signature import PublicKey
 from bench.receipt.trust_store import TrustStore
-from bench.receipt.verify import Outcome, Question, verify_file
+from bench.receipt.verify import VerificationOutcome, VerificationRequest, verify_file
 
 FILES = [
-    ("memory-b12b9a56", "receipt-signing", "przm-p1", Verdict.INVALID),
-    ("convergence-1fde5083", "convergence-preview", "przm-p2", Verdict.VALID),
-    ("convergence-3b5818e9", "convergence-preview", "przm-p2", Verdict.VALID),
-    ("convergence-23b8c3d1", "convergence-preview", "przm-p2", Verdict.VALID),
-    ("convergence-805c4c56", "convergence-preview", "przm-p2", Verdict.VALID),
-    ("convergence-old-e081746c", "convergence-preview", "przm-p1", Verdict.VALID),
-    ("convergence-old-27c02406", "convergence-preview", "przm-p1", Verdict.VALID),
+    ("memory-b12b9a56", "receipt-signing", "przm-p1", ReceiptVerdict.INVALID),
+    ("convergence-1fde5083", "convergence-preview", "przm-p2", ReceiptVerdict.VALID),
+    ("convergence-3b5818e9", "convergence-preview", "przm-p2", ReceiptVerdict.VALID),
+    ("convergence-23b8c3d1", "convergence-preview", "przm-p2", ReceiptVerdict.VALID),
+    ("convergence-805c4c56", "convergence-preview", "przm-p2", ReceiptVerdict.VALID),
+    ("convergence-old-e081746c", "convergence-preview", "przm-p1", ReceiptVerdict.VALID),
+    ("convergence-old-27c02406", "convergence-preview", "przm-p1", ReceiptVerdict.VALID),
 ]
 
 
-def check(shared: Path, path: Path, key: str, profile: Any, **question: Any) -> Outcome:
+def check(shared: Path, path: Path, key: str, profile: Any, **question: Any) -> VerificationOutcome:
     pinned = TrustStore.pin([PublicKey.load(shared / "data" / "przm-receipts" / f"{key}.pub")])
-    return verify_file(path, Question(trust=pinned, profile=profile, **question))
+    return verify_file(path, VerificationRequest(trust=pinned, profile=profile, **question))
 
 
-def found(outcome: Outcome, status: str) -> set[str]:
+def found(outcome: VerificationOutcome, status: str) -> set[str]:
     return {str(f.code) for f in outcome.findings if f.status == status}
 
 
 @pytest.mark.parametrize(("name", "key", "profile", "verdict"), FILES)
-def test_each_receipt_has_its_known_verdict(shared: Path, name: str, key: str, profile: str, verdict: Verdict) -> None:
+def test_each_receipt_has_its_known_verdict(
+    shared: Path, name: str, key: str, profile: str, verdict: ReceiptVerdict
+) -> None:
     path = shared / "data" / "przm-receipts" / f"{name}.json"
     outcome = check(shared, path, key, profile)
     assert outcome.verdict is verdict
@@ -108,15 +110,15 @@ def test_without_the_profile_a_foreign_receipt_has_no_schema(shared: Path) -> No
 
 def test_a_receipt_of_ours_does_not_pass_with_the_fewer_checks_of_a_profile(desk: Any, make: Any) -> None:
     outcome = desk.verify(desk.good(), profile="przm-p1")
-    assert (outcome.verdict, make.codes(outcome)) == (Verdict.INVALID, {"schema_unknown"})
+    assert (outcome.verdict, make.codes(outcome)) == (ReceiptVerdict.INVALID, {"schema_unknown"})
 
 
 def test_the_wrong_key_is_unknown_and_the_signature_not_judged(shared: Path) -> None:
     path = shared / "data" / "przm-receipts" / "convergence-1fde5083.json"
     outcome = check(shared, path, "receipt-signing", "przm-p2")
-    assert (outcome.verdict, found(outcome, "fail")) == (Verdict.UNTRUSTED, {"key_unknown"})
+    assert (outcome.verdict, found(outcome, "fail")) == (ReceiptVerdict.UNTRUSTED, {"key_unknown"})
 
 
 def test_strict_does_not_pass_a_dirty_tree(shared: Path) -> None:
     path = shared / "data" / "przm-receipts" / "convergence-1fde5083.json"
-    assert check(shared, path, "convergence-preview", "przm-p2", policy="strict").verdict is Verdict.POLICY
+    assert check(shared, path, "convergence-preview", "przm-p2", policy="strict").verdict is ReceiptVerdict.POLICY

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import tests.receipt.receipt_making as make
-from bench.receipt.findings import Verdict
+from bench.receipt.findings import ReceiptVerdict
 from bench.receipt.foreign import check_foreign, foreign_signed_bytes, scores_of, subject_of
 from bench.receipt.signature import SigningKey, encode
 from bench.receipt.trust_store import TrustedKey, TrustStore
-from bench.receipt.verify import Outcome, Question, export, verify_file
+from bench.receipt.verify import VerificationOutcome, VerificationRequest, export, verify_file
 
 Json = dict[str, Any]
 KEY = SigningKey.from_raw(bytes(range(32)))
@@ -162,8 +162,8 @@ def test_what_it_is_about_is_told_in_words_whatever_is_missing() -> None:
     assert scores_of({}) == {}
 
 
-def verified(path: Path, profile: Any) -> tuple[Outcome, Question]:
-    question = Question(trust=PINNED, profile=profile)
+def verified(path: Path, profile: Any) -> tuple[VerificationOutcome, VerificationRequest]:
+    question = VerificationRequest(trust=PINNED, profile=profile)
     return verify_file(path, question), question
 
 
@@ -173,7 +173,7 @@ def test_the_export_has_the_bytes_that_the_profile_signs(tmp_path: Path, profile
     path = tmp_path / "r.json"
     path.write_text(json.dumps(body))
     outcome, question = verified(path, profile)
-    assert (outcome.verdict, outcome.fingerprint) == (Verdict.VALID, KEY.public.fingerprint)
+    assert (outcome.verdict, outcome.fingerprint) == (ReceiptVerdict.VALID, KEY.public.fingerprint)
     assert outcome.receipt_id == body["receiptId"]
     export(outcome, question, tmp_path / "out")
     assert (tmp_path / "out" / "canonical.bin").read_bytes() == foreign_signed_bytes(body, profile)
@@ -189,4 +189,4 @@ def test_only_the_signature_of_the_checklist_can_be_known_of_a_foreign_receipt(t
     assert outcome.foreign is not None and outcome.receipt is None and not outcome.defensible
     path.write_text("[1]")
     outcome, _ = verified(path, "przm-p1")
-    assert (outcome.foreign, outcome.verdict, outcome.receipt_id) == (None, Verdict.INVALID, None)
+    assert (outcome.foreign, outcome.verdict, outcome.receipt_id) == (None, ReceiptVerdict.INVALID, None)

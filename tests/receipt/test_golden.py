@@ -8,26 +8,26 @@ from typing import Any
 
 import pytest
 
-from bench.receipt.findings import Verdict
+from bench.receipt.findings import ReceiptVerdict
 from bench.receipt.log_check import check_log
 from bench.receipt.log_store import read_log
 from bench.receipt.signature import PublicKey
 from bench.receipt.trust_store import TrustStore
-from bench.receipt.verify import Outcome, Question, verify_file
+from bench.receipt.verify import VerificationOutcome, VerificationRequest, verify_file
 
 GOLDEN = Path(__file__).parent / "golden"
 BAD: dict[str, list[str]] = json.loads((GOLDEN / "index.json").read_text("utf-8"))
 
 
-def check(path: Path, **question: Any) -> Outcome:
+def check(path: Path, **question: Any) -> VerificationOutcome:
     pinned = TrustStore.pin([PublicKey.load(GOLDEN / "key.pub")])
     items = next(GOLDEN.glob("*.items.jsonl"))
-    return verify_file(path, Question(**{"trust": pinned, "items": items, **question}))
+    return verify_file(path, VerificationRequest(**{"trust": pinned, "items": items, **question}))
 
 
 def test_the_golden_receipt_is_valid_and_has_its_digests() -> None:
     outcome = check(next(GOLDEN.glob("*Z0.json")))
-    assert outcome.verdict is Verdict.VALID
+    assert outcome.verdict is ReceiptVerdict.VALID
     assert outcome.receipt is not None
     assert outcome.receipt.config_digest == "debcc16076efcd2833ccbb19c81db1ea45719f5ac150b391e86299c32d2267ad"
     assert outcome.receipt.result_digest == "c2b20c478d15b63cce83b416efa8067d3267bf6c497135d045f4961adb071394"
@@ -39,13 +39,13 @@ def test_each_golden_bad_receipt_has_its_codes(name: str) -> None:
     outcome = check(GOLDEN / "bad" / f"{name}.json")
     found = {str(f.code) for f in outcome.findings if f.status == "fail"}
     assert found == set(BAD[name])
-    assert outcome.verdict is (Verdict.UNTRUSTED if name == "stranger" else Verdict.INVALID)
+    assert outcome.verdict is (ReceiptVerdict.UNTRUSTED if name == "stranger" else ReceiptVerdict.INVALID)
 
 
 def test_what_ships_is_an_empty_list_of_keys_or_good_keys_and_a_log_that_holds(root: Path) -> None:
     store = TrustStore.load(root / "keys" / "trusted.json")
     assert store.origin == "bench.local/log"
-    assert check_log(read_log(root / "results" / "published"), store).verdict is Verdict.VALID
+    assert check_log(read_log(root / "results" / "published"), store).verdict is ReceiptVerdict.VALID
     assert not list((root / "keys").rglob("*.key"))
 
 

@@ -12,7 +12,7 @@ import pytest
 from bench.canonical import digest
 from bench.evaluators.packs import generic_answer
 from bench.http.adaptive_concurrency import CEILING
-from bench.journal import Resume, RunMeta
+from bench.journal import ResumeRow, RunMeta
 from bench.journal.records import Spent
 from bench.model import Interval, Measurement, Usage
 from bench.plan.job_record import JobRecord, MetricRecord, ModelNames
@@ -22,7 +22,7 @@ from bench.receipt.metadata import Facts, Upstream, by_role, environment
 from bench.receipt.totals import Corpora, Folds, JournalRow, in_micros, times
 
 HEX = "ab" * 32
-PROOF = schema.IsolationProof(probed=0, passed=0, failed=0)
+PROOF = schema.ReceiptIsolation(probed=0, passed=0, failed=0)
 
 
 def metric(name: str, definition: str, category: str = "retrieval") -> MetricRecord:
@@ -111,8 +111,8 @@ def test_parts_stand_in_order_once_and_those_of_a_merge_count_first(
 def test_each_resume_is_told_with_its_commit_and_version_where_they_are_known() -> None:
     at = datetime(2026, 11, 1, 10, 0, tzinfo=UTC)
     stored = (
-        Resume(at=at, data={"code_state": {"commit": "0" * 40}, "versions": {"bench": "0.2"}}),
-        Resume(at=at, data={"code_state": None, "versions": {}}),
+        ResumeRow(at=at, data={"code_state": {"commit": "0" * 40}, "versions": {"bench": "0.2"}}),
+        ResumeRow(at=at, data={"code_state": None, "versions": {}}),
     )
     told = [emit(one) for one in facts(resumes=stored).run(PROOF, None).resumes]
     assert told == [

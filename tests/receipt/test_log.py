@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from bench.errors import BenchError, UsageError, VerificationError
-from bench.receipt.findings import Verdict
+from bench.receipt.findings import ReceiptVerdict
 from bench.receipt.keyring import Keyring
 from bench.receipt.keys import new_key
 from bench.receipt.log_check import check_log
@@ -103,7 +103,7 @@ def test_each_append_is_one_entry_under_a_new_checkpoint(ring: Keyring, folder: 
     assert start(ring, "run-1") == 1, "the key comes first"
     assert start(ring, "run-2") == 2
     outcome = check_log(read_log(folder), ring.trusted())
-    assert (outcome.verdict, outcome.size, outcome.origin) == (Verdict.VALID, 3, "bench.local/log")
+    assert (outcome.verdict, outcome.size, outcome.origin) == (ReceiptVerdict.VALID, 3, "bench.local/log")
     assert sorted(p.name for p in (folder / "checkpoints").iterdir()) == ["2", "3"]
     lines = (folder / "entries.jsonl").read_bytes().splitlines()
     assert [json.loads(line)["type"] for line in lines] == ["key", "run-started", "run-started"]
@@ -146,7 +146,7 @@ def test_checkpoint_faults_have_their_codes(ring: Keyring, folder: Path) -> None
     note = read_note(good).checkpoint()
     (folder / "checkpoint").write_bytes(write_checkpoint(note, stranger))
     outcome = check_log(read_log(folder), ring.trusted())
-    assert (outcome.verdict, outcome.findings[0].code) == (Verdict.UNTRUSTED, "key_unknown")
+    assert (outcome.verdict, outcome.findings[0].code) == (ReceiptVerdict.UNTRUSTED, "key_unknown")
     tampered = Checkpoint(origin=note.origin, size=note.size, root=bytes(32))
     (folder / "checkpoint").write_bytes(good.replace(note.body.encode(), tampered.body.encode()))
     assert {"log_root", "log_signature"} <= codes(ring, folder)
@@ -166,9 +166,9 @@ def test_a_log_key_must_have_the_role_and_cover_the_last_entry(ring: Keyring, fo
     ]:
         changed = store.with_key(store.keys[0].model_copy(update=change))
         outcome = check_log(read_log(folder), changed)
-        assert (outcome.verdict, outcome.findings[0].code) == (Verdict.UNTRUSTED, code)
+        assert (outcome.verdict, outcome.findings[0].code) == (ReceiptVerdict.UNTRUSTED, code)
     later = store.with_key(store.keys[0].model_copy(update={"status": "retired", "valid_to_index": 2}))
-    assert check_log(read_log(folder), later).verdict is Verdict.VALID
+    assert check_log(read_log(folder), later).verdict is ReceiptVerdict.VALID
 
 
 def test_a_rewritten_past_is_inconsistent_with_every_witness(ring: Keyring, folder: Path, tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ def test_publish_copies_logs_and_is_harmless_twice(ring: Keyring, folder: Path, 
     assert (again.index, again.fresh) == (1, False)
     assert codes(ring, folder) == set()
     outcome = desk.verify(path, trust=ring.trusted(), log=folder)
-    assert outcome.verdict is Verdict.VALID
+    assert outcome.verdict is ReceiptVerdict.VALID
     assert "not_logged" not in make.codes(outcome, "warn")
 
 
@@ -283,11 +283,11 @@ def test_superseded_and_retracted_receipts_say_so(ring: Keyring, folder: Path, d
         publish(new, ring, at=AT, supersedes=new_id, reason="x")
     publish(new, ring, at=AT, supersedes=make.RECEIPT_ID, reason="a wrong prompt")
     outcome = desk.verify(old, trust=ring.trusted(), log=folder)
-    assert (outcome.verdict, make.codes(outcome)) == (Verdict.SUPERSEDED, {"superseded"})
+    assert (outcome.verdict, make.codes(outcome)) == (ReceiptVerdict.SUPERSEDED, {"superseded"})
     assert any(new_id in f.detail and "a wrong prompt" in f.detail for f in outcome.findings)
     retract(new_id, ring, reason="the dataset was wrong", at=AT)
     outcome = desk.verify(new, trust=ring.trusted(), log=folder)
-    assert (outcome.verdict, make.codes(outcome)) == (Verdict.RETRACTED, {"retracted"})
+    assert (outcome.verdict, make.codes(outcome)) == (ReceiptVerdict.RETRACTED, {"retracted"})
     assert codes(ring, folder) == set()
 
 
@@ -312,9 +312,9 @@ def test_receipts_signed_before_a_rotation_stay_valid_when_logged(
     path = signed_receipt(ring, desk, make)
     publish(path, ring, at=AT)
     rotate(ring, old=None, new=None, at=AT)
-    assert desk.verify(path, trust=ring.trusted(), log=folder).verdict is Verdict.VALID
+    assert desk.verify(path, trust=ring.trusted(), log=folder).verdict is ReceiptVerdict.VALID
     unlogged = desk.verify(path, trust=ring.trusted())
-    assert (unlogged.verdict, make.codes(unlogged)) == (Verdict.UNTRUSTED, {"key_retired"})
+    assert (unlogged.verdict, make.codes(unlogged)) == (ReceiptVerdict.UNTRUSTED, {"key_retired"})
 
 
 def test_a_receipt_logged_before_its_key_was_lost_is_valid_with_a_warning(
@@ -327,7 +327,7 @@ def test_a_receipt_logged_before_its_key_was_lost_is_valid_with_a_warning(
     new_key(ring, "second", ("receipt", "log"))
     revoke(ring, "default", from_index=index + 1, reason="laptop stolen", at=AT)
     outcome = desk.verify(path, trust=ring.trusted(), log=folder)
-    assert outcome.verdict is Verdict.VALID
+    assert outcome.verdict is ReceiptVerdict.VALID
     assert "key_revoked_later" in make.codes(outcome, "warn")
 
 
@@ -347,7 +347,7 @@ def test_announced_runs_are_counted_against_published_ones(ring: Keyring, folder
     )  # fmt: skip
     publish(path, ring, at=AT)
     outcome = desk.verify(path, trust=ring.trusted(), log=folder)
-    assert outcome.verdict is Verdict.VALID
+    assert outcome.verdict is ReceiptVerdict.VALID
     assert "not_preregistered" not in make.codes(outcome, "warn")
     with pytest.raises(UsageError, match="is published"):
         abandon("run-1", ring, reason="after all", at=AT)
@@ -375,7 +375,7 @@ def test_a_damaged_log_makes_no_receipt_valid(ring: Keyring, folder: Path, desk:
     entries.write_bytes(entries.read_bytes().replace(b"run-1", b"run-2"))
     outcome = desk.verify(path, trust=ring.trusted(), log=folder)
     assert "log_root" in make.codes(outcome)
-    assert outcome.verdict is Verdict.INVALID
+    assert outcome.verdict is ReceiptVerdict.INVALID
 
 
 def test_ten_thousand_entries_are_checked_in_two_seconds(ring: Keyring, folder: Path) -> None:
@@ -383,7 +383,7 @@ def test_ten_thousand_entries_are_checked_in_two_seconds(ring: Keyring, folder: 
     append(folder, drafts, ring.trusted(), ring.signing_key("log"), AT)
     began = time.perf_counter()
     outcome = check_log(read_log(folder), ring.trusted())
-    assert outcome.verdict is Verdict.VALID
+    assert outcome.verdict is ReceiptVerdict.VALID
     assert time.perf_counter() - began < 2 * 3  # with room for a busy machine
 
 

@@ -13,7 +13,7 @@ import pytest
 import tests.receipt.receipt_making as make
 from bench.canonical import digest, dumps, sha256_hex
 from bench.errors import UsageError, VerificationError
-from bench.receipt.findings import Verdict
+from bench.receipt.findings import ReceiptVerdict
 from bench.receipt.keyring import Keyring
 from bench.receipt.keys import new_key, revoke, rotate
 from bench.receipt.log_check import check_log
@@ -78,7 +78,7 @@ def receipt(ring: Keyring, desk: Any, receipt_id: str = make.RECEIPT_ID, **chang
     return path
 
 
-def judged(ring: Keyring, desk: Any, path: Path, folder: Path) -> tuple[Verdict, list[tuple[str, str]]]:
+def judged(ring: Keyring, desk: Any, path: Path, folder: Path) -> tuple[ReceiptVerdict, list[tuple[str, str]]]:
     outcome = desk.verify(path, trust=ring.trusted(), log=folder)
     return outcome.verdict, [
         (str(f.code), f.detail) for f in outcome.findings if f.check == "log" and f.status == "fail"
@@ -154,7 +154,7 @@ def test_the_head_inside_a_published_receipt_is_a_witness_that_cannot_be_rewound
     detail = f"receipts/{make.RECEIPT_ID}.json saw another history at size 5"
     assert found(ring, history) == [("log_inconsistent", detail)]
     verdict, told = judged(ring, desk, path, history)
-    assert (verdict, told) == (Verdict.INVALID, [("log_inconsistent", "the run saw another history at size 5")])
+    assert (verdict, told) == (ReceiptVerdict.INVALID, [("log_inconsistent", "the run saw another history at size 5")])
 
 
 @pytest.mark.parametrize("head", [{"origin": "other/log"}, {"origin": "other/log", "rootHash": HEX}])
@@ -163,7 +163,7 @@ def test_a_head_of_another_log_says_nothing_of_this_one(
 ) -> None:
     path = receipt(ring, desk, run__log={"size": 3, "rootHash": "00" * 32, **head})
     publish(path, ring, at=AT)
-    assert judged(ring, desk, path, history) == (Verdict.VALID, [])
+    assert judged(ring, desk, path, history) == (ReceiptVerdict.VALID, [])
     assert found(ring, history) == []
 
 
@@ -242,7 +242,7 @@ def test_a_checkpoint_by_a_retired_key_covers_only_what_was_there(ring: Keyring,
     made = Checkpoint(origin="bench.local/log", size=7, root=view.roots([7])[7])
     (history / "checkpoint").write_bytes(write_checkpoint(made, old))
     assert found(ring, history) == [("key_retired", "default does not cover what is at log index 6")]
-    assert check_log(read_log(history), ring.trusted()).verdict is Verdict.UNTRUSTED
+    assert check_log(read_log(history), ring.trusted()).verdict is ReceiptVerdict.UNTRUSTED
     earlier = Checkpoint(origin="bench.local/log", size=5, root=view.roots([5])[5])
     (history / "checkpoint").write_bytes(write_checkpoint(earlier, old))
     assert found(ring, history) == [("log_pending", "2 entries wait for a checkpoint")]
@@ -256,7 +256,7 @@ def test_a_thief_can_extend_nothing_and_what_he_signed_before_is_told(ring: Keyr
     with pytest.raises(KeyRefused, match="default is revoked"):
         append(history, [gone(9)], ring.trusted(), stolen, AT)
     verdict, _ = judged(ring, desk, path, history)
-    assert verdict is Verdict.UNTRUSTED
+    assert verdict is ReceiptVerdict.UNTRUSTED
     told = [f.detail for f in desk.verify(path, trust=ring.trusted(), log=history).findings if f.check == "trust"]
     assert told == ["default was revoked: laptop stolen; not in the log"]
 
@@ -287,9 +287,9 @@ def preregistered(folder: Path, index: int) -> dict[str, Any]:
 def test_an_announcement_that_was_signed_before_the_receipt_counts(ring: Keyring, folder: Path, desk: Any) -> None:
     index = announce(ring, started()).index
     path = receipt(ring, desk, run__preregistration=preregistered(folder, index))
-    assert judged(ring, desk, path, folder) == (Verdict.VALID, [])
+    assert judged(ring, desk, path, folder) == (ReceiptVerdict.VALID, [])
     publish(path, ring, at=AT)
-    assert judged(ring, desk, path, folder) == (Verdict.VALID, [])
+    assert judged(ring, desk, path, folder) == (ReceiptVerdict.VALID, [])
 
 
 LATE = "announces the run too late to be an announcement"
@@ -308,7 +308,7 @@ def test_an_announcement_behind_the_receipts_own_entry_is_none(ring: Keyring, fo
     assert add(ring, folder, logged) == 1
     announce(ring, started())
     assert read_log(folder).lines[2] == line
-    assert judged(ring, desk, path, folder) == (Verdict.INVALID, [("log_mismatch", f"entry 2 {LATE}")])
+    assert judged(ring, desk, path, folder) == (ReceiptVerdict.INVALID, [("log_mismatch", f"entry 2 {LATE}")])
 
 
 def test_an_announcement_that_no_root_covers_is_none(ring: Keyring, folder: Path, desk: Any) -> None:
@@ -381,7 +381,7 @@ def test_runs_that_were_announced_and_not_published_are_counted(
     outcome = desk.verify(path, trust=ring.trusted(), log=folder)
     told = [f.detail if f.status == "warn" else None for f in outcome.findings if f.check == "runs"]
     assert told == [expected]
-    assert outcome.verdict is Verdict.VALID
+    assert outcome.verdict is ReceiptVerdict.VALID
 
 
 def test_a_line_that_nobody_signed_does_not_publish_an_announced_run(ring: Keyring, folder: Path, desk: Any) -> None:
@@ -431,7 +431,7 @@ def test_an_entry_says_of_its_receipt_what_the_receipt_says(
         ("log_receipt_mismatch", f"entry 1 states another {shown} than receipts/{make.RECEIPT_ID}.json")
     ]
     assert judged(ring, desk, path, folder) == (
-        Verdict.INVALID, [("log_mismatch", f"entry 1 states another {shown}")],
+        ReceiptVerdict.INVALID, [("log_mismatch", f"entry 1 states another {shown}")],
     )  # fmt: skip
 
 
@@ -452,7 +452,7 @@ def test_one_id_for_two_receipts_is_told_and_the_first_one_stands_no_more(
     assert ("receipt_id_reused", f"two different receipts {make.RECEIPT_ID} are in the log") in found(ring, folder)
     path = receipt(ring, desk)
     verdict, told = judged(ring, desk, path, folder)
-    assert (verdict, told[0][0]) == (Verdict.INVALID, "receipt_id_reused")
+    assert (verdict, told[0][0]) == (ReceiptVerdict.INVALID, "receipt_id_reused")
 
 
 def test_files_that_are_gone_changed_or_unlisted_are_told_by_name(ring: Keyring, folder: Path, desk: Any) -> None:
@@ -526,7 +526,7 @@ def test_a_log_whose_checkpoint_cannot_be_read_covers_nothing(
     (history / "checkpoint").write_bytes(note)
     assert read_log(history).covered == 0
     verdict, told = judged(ring, desk, path, history)
-    assert (verdict, told[0][0]) == (Verdict.INVALID, "log_signature")
+    assert (verdict, told[0][0]) == (ReceiptVerdict.INVALID, "log_signature")
     assert "not_logged" in make.codes(desk.verify(path, trust=ring.trusted(), log=history), "warn")
 
 
@@ -549,8 +549,8 @@ def test_a_published_receipt_can_still_be_said_to_supersede_an_older_one(
     assert (again.index, again.fresh) == (2, False)
     assert len(list(read_log(folder).of(Superseded))) == 1
     verdict, told = judged(ring, desk, old, folder)
-    assert (verdict, told) == (Verdict.SUPERSEDED, [("superseded", f"by {OTHER_ID}: a wrong prompt")])
-    assert judged(ring, desk, new, folder)[0] is Verdict.VALID
+    assert (verdict, told) == (ReceiptVerdict.SUPERSEDED, [("superseded", f"by {OTHER_ID}: a wrong prompt")])
+    assert judged(ring, desk, new, folder)[0] is ReceiptVerdict.VALID
 
 
 REASONS: list[tuple[Callable[[Keyring], object], str, str]] = [

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bench.errors import BenchError, VerificationError
-from bench.receipt.findings import Verdict
+from bench.receipt.findings import ReceiptVerdict
 from bench.receipt.keyring import Keyring
 from bench.receipt.log_check import check_log
 from bench.receipt.log_store import Checkpoint, KeyAdded, RunAbandoned, read_log, read_note, write_checkpoint
@@ -72,7 +72,7 @@ def test_no_bytes_at_all_raise_anything_but_a_verdict(
     (folder / "entries.jsonl").write_bytes(entries)
     (folder / "checkpoint").write_bytes(note)
     outcome = check_log(read_log(folder), ring.trusted())
-    assert outcome.verdict is Verdict.INVALID and codes(ring, folder) <= CODES
+    assert outcome.verdict is ReceiptVerdict.INVALID and codes(ring, folder) <= CODES
 
 
 @pytest.mark.parametrize(

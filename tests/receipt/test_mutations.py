@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bench.canonical import dumps
-from bench.receipt.findings import Verdict
+from bench.receipt.findings import ReceiptVerdict
 from tests.laws import examples
 
 relaxed = settings(
@@ -57,8 +57,8 @@ def test_any_changed_field_is_noticed(desk: Any, good: tuple[Any, bytes, Any], d
     if dumps(document) == dumps(good[2]):
         return
     path.write_bytes(dumps(document))
-    assert desk.verify(path).verdict is Verdict.INVALID or place[0] in ("signature", "signer")
-    assert desk.verify(path).verdict is not Verdict.VALID
+    assert desk.verify(path).verdict is ReceiptVerdict.INVALID or place[0] in ("signature", "signer")
+    assert desk.verify(path).verdict is not ReceiptVerdict.VALID
     path.write_bytes(whole)
 
 
@@ -70,7 +70,7 @@ def test_any_flipped_bit_is_noticed(desk: Any, good: tuple[Any, bytes, Any], pos
     damaged[position % len(whole)] ^= 1 << bit
     path.write_bytes(bytes(damaged))
     outcome = desk.verify(path)
-    if outcome.verdict is Verdict.VALID:  # white space between tokens is no part of the document
+    if outcome.verdict is ReceiptVerdict.VALID:  # white space between tokens is no part of the document
         assert dumps(json.loads(bytes(damaged))) == dumps(json.loads(whole))
     path.write_bytes(whole)
 
@@ -80,7 +80,7 @@ def test_any_flipped_bit_is_noticed(desk: Any, good: tuple[Any, bytes, Any], pos
 def test_any_cut_end_is_noticed(desk: Any, good: tuple[Any, bytes, Any], cut: int) -> None:
     path, whole, _ = good
     path.write_bytes(whole[: cut % (len(whole) - 2)])
-    assert desk.verify(path).verdict is Verdict.INVALID
+    assert desk.verify(path).verdict is ReceiptVerdict.INVALID
     path.write_bytes(whole)
 
 
@@ -94,7 +94,7 @@ def test_any_flipped_bit_of_the_items_file_is_noticed(
     damaged = bytearray(whole)
     damaged[position % len(whole)] ^= 1 << bit
     items.write_bytes(bytes(damaged))
-    assert desk.verify(good[0]).verdict is Verdict.INVALID
+    assert desk.verify(good[0]).verdict is ReceiptVerdict.INVALID
     items.write_bytes(whole)
 
 
@@ -106,4 +106,4 @@ def test_a_signer_who_signs_nonsense_gets_no_crash(desk: Any, make: Any, data: s
     place = data.draw(st.sampled_from(places(document)))
     parent_of(document, place)[place[-1]] = data.draw(values)
     outcome = desk.verify(desk.write(document, rows))
-    assert outcome.verdict in (Verdict.VALID, Verdict.INVALID)
+    assert outcome.verdict in (ReceiptVerdict.VALID, ReceiptVerdict.INVALID)

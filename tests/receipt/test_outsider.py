@@ -14,7 +14,7 @@ import pytest
 import tests.receipt.receipt_making as make
 from bench.canonical import dumps, parse
 from bench.errors import BenchError
-from bench.receipt.findings import Verdict
+from bench.receipt.findings import ReceiptVerdict
 from bench.receipt.signature import PublicKey, SigningKey, decode, encode, sign, signed_bytes, verify_document
 from bench.receipt.trust_store import TrustStore
 
@@ -89,7 +89,7 @@ def test_verify_tells_a_changed_section_as_altered_or_as_no_receipt(desk: Any, s
         path.write_bytes(dumps(changed))
         found = make.codes(desk.verify(path))
         assert "signature_invalid" in found or found == {"field_value"}, (place, found)
-        assert desk.verify(path).verdict is Verdict.INVALID
+        assert desk.verify(path).verdict is ReceiptVerdict.INVALID
 
 
 # ------------------------------------------------------------------------- spellings
@@ -112,7 +112,7 @@ def test_another_spelling_of_the_same_document_is_the_same_document(desk: Any, s
     spelled = spell(data)
     assert spelled != data
     path.write_bytes(spelled)
-    assert desk.verify(path).verdict is Verdict.VALID
+    assert desk.verify(path).verdict is ReceiptVerdict.VALID
 
 
 ADMISSION: list[tuple[str, Callable[[bytes], bytes], str]] = [
@@ -162,7 +162,7 @@ def test_sixty_four_levels_of_a_filter_are_admitted_and_signed(desk: Any) -> Non
     nested: Any = 0
     for _ in range(60):
         nested = {"a": nested}
-    assert desk.verify(desk.good(benchmark__selection__filter=nested)).verdict is Verdict.VALID
+    assert desk.verify(desk.good(benchmark__selection__filter=nested)).verdict is ReceiptVerdict.VALID
 
 
 # ------------------------------------------------------------------------- the signature block
@@ -204,7 +204,7 @@ def test_a_signature_has_one_spelling_and_one_truth(desk: Any, value: str, code:
     document["signature"]["value"] = value
     path.write_bytes(dumps(document))
     outcome = desk.verify(path)
-    assert (outcome.verdict, make.codes(outcome)) == (Verdict.INVALID, {code})
+    assert (outcome.verdict, make.codes(outcome)) == (ReceiptVerdict.INVALID, {code})
 
 
 PRINT, OTHERS = KEY.public.fingerprint, OTHER.public.fingerprint
@@ -249,11 +249,11 @@ def test_a_receipt_signed_anew_by_a_stranger_is_only_ever_untrusted(desk: Any, t
     body = {name: value for name, value in json.loads(path.read_bytes()).items() if name not in FOLDED}
     path.write_bytes(dumps(sign(body, OTHER)))
     outcome = desk.verify(path)
-    assert (outcome.verdict, make.codes(outcome)) == (Verdict.UNTRUSTED, {"key_unknown"})
+    assert (outcome.verdict, make.codes(outcome)) == (ReceiptVerdict.UNTRUSTED, {"key_unknown"})
     assert [f.detail for f in outcome.findings if f.check == "signature"] == ["not judged: the key is not known"]
-    assert desk.verify(path, trust=TrustStore.pin([OTHER.public])).verdict is Verdict.VALID
+    assert desk.verify(path, trust=TrustStore.pin([OTHER.public])).verdict is ReceiptVerdict.VALID
     both = TrustStore.pin([OTHER.public, desk.key.public])
-    assert desk.verify(desk.good(), trust=both).verdict is Verdict.VALID
+    assert desk.verify(desk.good(), trust=both).verdict is ReceiptVerdict.VALID
 
 
 def test_an_inner_signature_is_signed_like_every_other_field() -> None:
@@ -267,5 +267,5 @@ def test_an_inner_signature_is_signed_like_every_other_field() -> None:
 
 def test_a_key_is_what_its_bytes_are_and_never_what_it_is_called(desk: Any) -> None:
     renamed = desk.store(name="OTHER")
-    assert desk.verify(desk.good(), trust=renamed).verdict is Verdict.VALID
+    assert desk.verify(desk.good(), trust=renamed).verdict is ReceiptVerdict.VALID
     assert PublicKey.from_pem(KEY.public.pem.encode()).fingerprint == PRINT

@@ -16,7 +16,7 @@ import tests.receipt.test_schema_fields as fields
 from bench.canonical import dumps
 from bench.receipt.signature import sign
 from bench.receipt.trust_store import TrustStore
-from bench.receipt.verify import Question, verify_file
+from bench.receipt.verify import VerificationRequest, verify_file
 from tests.receipt.test_page import PAGE, Driven, needs_browser
 
 ROWS = make.default_rows()
@@ -92,7 +92,7 @@ def on_the_command_line(folder: Path, receipt: bytes, items: bytes | None) -> se
     beside.unlink(missing_ok=True)
     if items is not None:
         beside.write_bytes(items)
-    outcome = verify_file(path, Question(trust=TrustStore.pin([outsider.KEY.public])))
+    outcome = verify_file(path, VerificationRequest(trust=TrustStore.pin([outsider.KEY.public])))
     found = [str(f.code) for f in outcome.findings if f.status == "fail"]
     if any(f.check == "schema" and f.status == "fail" for f in outcome.findings):
         return {found[0]}  # the page tells the first misfit, the command line every one

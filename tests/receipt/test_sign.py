@@ -16,19 +16,19 @@ from bench.engine import execute
 from bench.engine.run_metadata import CodeState, run_meta
 from bench.errors import Locked, UsageError
 from bench.events import redactor
-from bench.journal import Entry, Journal, Key, Reader, merge
+from bench.journal import Journal, JournaledPhase, Key, Reader, merge
 from bench.model import Phase, State
 from bench.plan import make_plan
-from bench.receipt.build import Order, learn_secrets, refusal
+from bench.receipt.build import ReceiptOrder, learn_secrets, refusal
 from bench.receipt.diff import diff, load
-from bench.receipt.findings import Verdict
+from bench.receipt.findings import ReceiptVerdict
 from bench.receipt.keyring import Keyring
 from bench.receipt.log_check import check_log
 from bench.receipt.log_store import read_log
 from bench.receipt.publish import announce_in_child, announcement_of, publish
 from bench.receipt.reproduce import CannotReproduce, NotVerified, Setting, reproduce
-from bench.receipt.sign import Request, SignOutcome, sign_run
-from bench.receipt.verify import Question, verify_file
+from bench.receipt.sign import SigningRequest, SignOutcome, sign_run
+from bench.receipt.verify import VerificationRequest, verify_file
 from bench.report import fold
 from bench.settings import Environment
 from tests.receipt.receipt_making import run_demo
@@ -39,7 +39,7 @@ AT = "2027-01-01T00:00:00Z"
 async def signed(ring: Keyring, run: Path, **request: Any) -> SignOutcome:
     request.setdefault("output", ring.workspace / "results" / run.name / "receipts")
     request.setdefault("environment", Environment())
-    return await sign_run(run, ring.signing_key("receipt"), Request(**request))
+    return await sign_run(run, ring.signing_key("receipt"), SigningRequest(**request))
 
 
 async def test_each_job_gets_a_receipt_that_verifies(ring: Keyring) -> None:
@@ -50,8 +50,8 @@ async def test_each_job_gets_a_receipt_that_verifies(ring: Keyring) -> None:
     for made in outcome.receipts:
         text = made.file.read_text(encoding="utf-8")
         assert text == json.dumps(json.loads(text), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
-        checked = verify_file(made.file, Question(trust=ring.trusted()))
-        assert checked.verdict is Verdict.VALID
+        checked = verify_file(made.file, VerificationRequest(trust=ring.trusted()))
+        assert checked.verdict is ReceiptVerdict.VALID
         assert checked.receipt is not None and checked.receipt.kind == "run"
         assert checked.receipt.counts.planned == 8
         assert checked.receipt.reproducibility.class_ == "exact"
@@ -80,7 +80,7 @@ async def test_neither_texts_nor_home_nor_host_stand_in_a_receipt(ring: Keyring)
     assert '"answer":"' not in both
     with_answers = (await signed(ring, run, with_answers=True)).receipts[0]
     assert '"answer":"' in with_answers.items_file.read_text()
-    assert verify_file(with_answers.file, Question(trust=ring.trusted())).verdict is Verdict.VALID
+    assert verify_file(with_answers.file, VerificationRequest(trust=ring.trusted())).verdict is ReceiptVerdict.VALID
 
 
 async def test_a_partial_job_is_signed_only_when_asked_and_says_partial(ring: Keyring) -> None:
@@ -127,7 +127,7 @@ async def add_failures(run: Path, **entry: Any) -> None:
     async with Journal.resume(run) as journal:
         for corpus, item in ends[:3]:
             key = Key(owner=job, phase=Phase.EVALUATE, corpus=corpus, unit=item)
-            journal.append(Entry(key=key, generation=1, **entry))
+            journal.append(JournaledPhase(key=key, generation=1, **entry))
         await journal.flush()
 
 
@@ -149,7 +149,7 @@ async def test_a_job_without_items_gets_no_receipt(ring: Keyring, tmp_path: Path
     run = await run_demo(ring.workspace, "r1")
     async with Reader.open(run) as reader:
         job = (await fold(reader)).jobs[0]
-    order = Order(receipt_id="0" * 26, folder=tmp_path, issued_at=AT)
+    order = ReceiptOrder(receipt_id="0" * 26, folder=tmp_path, issued_at=AT)
     found = [refusal(one, order) for one in (replace(job, n_planned=0), replace(job, counts={}), job)]
     assert [one.code if one else None for one in found] == ["zero_items", "zero_items", None]
 
@@ -201,7 +201,7 @@ async def test_a_rerun_of_an_exact_receipt_is_the_same_and_can_be_signed(ring: K
     run = await run_demo(ring.workspace, "r1", sample=6, limit=None, seed=3)
     made = (await signed(ring, run)).receipts[0]
     setting = Setting(
-        workspace=ring.workspace, question=Question(trust=ring.trusted()), key=ring.signing_key("receipt")
+        workspace=ring.workspace, question=VerificationRequest(trust=ring.trusted()), key=ring.signing_key("receipt")
     )
     found = await reproduce(made.file, setting)
     assert (found.same, found.exit_code, found.items) == (True, 0, ())
@@ -213,7 +213,7 @@ async def test_a_rerun_of_an_exact_receipt_is_the_same_and_can_be_signed(ring: K
     place = ring.workspace / "results" / "published"
     from bench.receipt.public_log import LogPlace
 
-    question = Question(trust=ring.trusted(), log=place)
+    question = VerificationRequest(trust=ring.trusted(), log=place)
     outcome = verify_file(made.file, question, LogPlace.open(place, question.trust))
     assert outcome.checklist["rerun_identical"] == "yes"
 
@@ -228,7 +228,9 @@ async def test_a_rerun_that_differs_names_fields_and_items(ring: Keyring, desk: 
         line["state"], line["verdicts"] = "incorrect", []
     desk.key = ring.signing_key("receipt")
     forged = forge(document, lines, desk, make)
-    found = await reproduce(forged, Setting(workspace=ring.workspace, question=Question(trust=ring.trusted())))
+    found = await reproduce(
+        forged, Setting(workspace=ring.workspace, question=VerificationRequest(trust=ring.trusted()))
+    )
     assert (found.same, found.exit_code) == (False, 8)
     assert any("score" in text for text in found.differs)
     assert len(found.items) == 8
@@ -256,7 +258,7 @@ async def test_what_cannot_be_rerun_here_says_why(ring: Keyring, desk: Any, make
     run = await run_demo(ring.workspace, "r1")
     made = (await signed(ring, run)).receipts[0]
     document = json.loads(made.file.read_text())
-    setting = Setting(workspace=ring.workspace, question=Question(trust=ring.trusted()))
+    setting = Setting(workspace=ring.workspace, question=VerificationRequest(trust=ring.trusted()))
     desk.key, desk.folder = ring.signing_key("receipt"), made.file.parent
 
     async def refused(path: str, value: Any) -> str:
@@ -292,7 +294,7 @@ async def test_a_receipt_chooses_items_and_never_what_a_rerun_does(
         reproducibility={"class": "exact", "reasons": []},
     )  # fmt: skip
     with pytest.raises(CannotReproduce, match=next(iter(flag))):
-        await reproduce(path, Setting(workspace=ring.workspace, question=Question(trust=ring.trusted())))
+        await reproduce(path, Setting(workspace=ring.workspace, question=VerificationRequest(trust=ring.trusted())))
 
 
 # --------------------------------------------------------------- announce, publish
@@ -312,7 +314,7 @@ async def test_an_announced_run_is_preregistered_in_its_receipt(ring: Keyring) -
     assert receipt.run.preregistration.log_index == index
     assert receipt.config_digest in told.started.config_digests
     publish(made.file, ring, at=AT)
-    assert check_log(read_log(folder), ring.trusted()).verdict is Verdict.VALID
+    assert check_log(read_log(folder), ring.trusted()).verdict is ReceiptVerdict.VALID
 
 
 async def test_without_a_log_key_nothing_is_announced(ring: Keyring) -> None:

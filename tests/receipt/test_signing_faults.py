@@ -19,7 +19,7 @@ from bench.errors import VerificationError
 from bench.events import redactor
 from bench.journal import Reader, RunMeta
 from bench.receipt.base_model import admit, commit_or_none
-from bench.receipt.build import Draft, Order, Refused, build, learn_secrets, refusal, refuse_secrets
+from bench.receipt.build import Draft, ReceiptOrder, ReceiptRefused, build, learn_secrets, refusal, refuse_secrets
 from bench.receipt.items_file import ItemsWriter
 from bench.receipt.keyring import Keyring
 from bench.receipt.log_check import check_log
@@ -27,7 +27,7 @@ from bench.receipt.log_store import read_log
 from bench.receipt.metadata import environment
 from bench.receipt.publish import announcement_of
 from bench.receipt.schema import Body
-from bench.receipt.sign import Request, _verify_own, sign_run
+from bench.receipt.sign import SigningRequest, _verify_own, sign_run
 from bench.receipt.signature import sign
 from bench.receipt.trust_store import TrustStore
 from bench.report import fold
@@ -78,8 +78,8 @@ async def test_a_journal_that_says_what_no_receipt_may_say_is_refused_and_leaves
     async with Reader.open(run) as reader:
         job = (await fold(reader)).jobs[0]
         reader.meta = replace(reader.meta, **changes)
-        with pytest.raises(Refused) as caught:
-            await build(reader, job, Order(receipt_id=make.RECEIPT_ID, folder=folder, issued_at=AT))
+        with pytest.raises(ReceiptRefused) as caught:
+            await build(reader, job, ReceiptOrder(receipt_id=make.RECEIPT_ID, folder=folder, issued_at=AT))
     assert (caught.value.code, caught.value.message, caught.value.exit_code) == ("field_value", message, 4)
     assert list(folder.iterdir()) == []
 
@@ -88,11 +88,11 @@ async def test_a_receipt_that_breaks_an_invariant_is_refused_before_it_is_signed
     run = await run_demo(ring.workspace, "r1", limit=2)
     async with Reader.open(run) as reader:
         job = (await fold(reader)).jobs[0]
-        with pytest.raises(Refused) as caught:
+        with pytest.raises(ReceiptRefused) as caught:
             await build(
                 reader,
                 job,
-                Order(receipt_id=make.RECEIPT_ID, folder=tmp_path / "config", issued_at="1999-01-01T00:00:00Z"),
+                ReceiptOrder(receipt_id=make.RECEIPT_ID, folder=tmp_path / "config", issued_at="1999-01-01T00:00:00Z"),
             )
     assert (caught.value.code, caught.value.message) == ("invariant_times", "not ranAt <= finishedAt <= issuedAt")
     assert list((tmp_path / "config").glob("*.jsonl")) == []
@@ -102,7 +102,7 @@ async def test_each_refusal_has_its_code_words_and_hint_and_the_first_one_wins(r
     run = await run_demo(ring.workspace, "r1", limit=2)
     async with Reader.open(run) as reader:
         job = (await fold(reader)).jobs[0]
-    order = Order(receipt_id=make.RECEIPT_ID, folder=tmp_path, issued_at=AT)
+    order = ReceiptOrder(receipt_id=make.RECEIPT_ID, folder=tmp_path, issued_at=AT)
 
     def told(one: Any, **changes: Any) -> tuple[str, str] | None:
         found = refusal(one, replace(order, **changes))
@@ -145,7 +145,7 @@ async def test_a_job_whose_receipt_would_not_verify_is_refused_and_the_others_ar
         next(job for job in extra["jobs"] if job["provider"] == "bm25")["metrics"][0]["definition"] = "old/0"
         journal.execute("UPDATE meta SET value = ? WHERE key = 'extra'", (json.dumps(extra),))
     output = ring.workspace / "out"
-    made = await sign_run(run, ring.signing_key("receipt"), Request(output=output, environment=Environment()))
+    made = await sign_run(run, ring.signing_key("receipt"), SigningRequest(output=output, environment=Environment()))
     assert ([one.provider for one in made.receipts], made.exit_code) == (["random"], 4)
     ((code, message),) = [(one.code, one.message) for one in made.refused]
     assert code == "field_value" and "not the definition under metrics" in message
@@ -177,7 +177,7 @@ def test_a_secret_is_found_in_receipt_and_rows_however_json_spells_it(tmp_path: 
     learn_secrets(Environment(values={name: secret, "PATH": "item-00001"}), None, [])
     refuse_secrets(draft(tmp_path, make.default_rows()))
     (tmp_path / "x.items.jsonl").unlink()
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(ReceiptRefused) as caught:
         refuse_secrets(draft(tmp_path, make.default_rows(), provider__endpointHost=f"see {secret}"))
     assert (caught.value.code, caught.value.message) == (
         "secret_in_receipt", "the value of a configured secret occurs in the receipt",
@@ -185,7 +185,7 @@ def test_a_secret_is_found_in_receipt_and_rows_however_json_spells_it(tmp_path: 
     (tmp_path / "x.items.jsonl").unlink()
     rows = make.default_rows()
     rows[2]["answer"] = f"it is {secret}!"
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(ReceiptRefused) as caught:
         refuse_secrets(draft(tmp_path, rows))
     assert caught.value.message == "the value of a configured secret occurs in line 3 of the items file"
     assert secret not in str(caught.value)
@@ -220,7 +220,7 @@ async def test_signing_that_cannot_write_its_receipt_leaves_no_rows_behind(ring:
     run = await run_demo(ring.workspace, "r1", limit=2)
     shut = tmp_path / "file"
     shut.write_text("")
-    request = Request(output=shut / "out", environment=Environment())
+    request = SigningRequest(output=shut / "out", environment=Environment())
     with pytest.raises(NotADirectoryError) as caught:
         await sign_run(run, ring.signing_key("receipt"), request)
     assert caught.value.filename == str(shut / "out")

@@ -12,16 +12,16 @@ import pytest
 
 from bench.canonical import dumps
 from bench.errors import UsageError, VerificationError
-from bench.receipt.findings import Verdict
+from bench.receipt.findings import ReceiptVerdict
 from bench.receipt.signature import SigningKey
 from bench.receipt.trust_store import TrustStore
-from bench.receipt.verify import Question, export, verify
+from bench.receipt.verify import VerificationRequest, export, verify
 
 
 def test_a_good_receipt_is_valid_and_every_check_was_made(desk: Any) -> None:
     outcome = desk.verify(desk.good())
     assert [f for f in outcome.findings if f.status in ("fail", "warn") and f.check != "policy"] == []
-    assert outcome.verdict is Verdict.VALID
+    assert outcome.verdict is ReceiptVerdict.VALID
     assert {f.check for f in outcome.findings if f.status == "ok"} >= {
         "parse", "schema", "signature", "trust", "items", "recompute", "digest", "invariants",
     }  # fmt: skip
@@ -65,7 +65,7 @@ def test_each_fault_of_the_items_file_has_its_code(
     items.write_bytes(b"".join(dumps(r) + b"\n" for r in rows))
     outcome = desk.verify(path)
     assert code in make.codes(outcome)
-    assert outcome.verdict is Verdict.INVALID
+    assert outcome.verdict is ReceiptVerdict.INVALID
 
 
 def test_a_line_that_is_not_canonical_or_cut_is_an_items_row(desk: Any, make: Any) -> None:
@@ -81,7 +81,7 @@ def test_without_items_file_the_receipt_is_valid_and_says_what_was_not_checked(d
     path = desk.good()
     path.with_name(f"{make.RECEIPT_ID}.items.jsonl").unlink()
     outcome = desk.verify(path)
-    assert outcome.verdict is Verdict.VALID
+    assert outcome.verdict is ReceiptVerdict.VALID
     assert "items_missing" in make.codes(outcome, "warn")
     assert "items file not found, scores not recomputed" in outcome.unchecked
 
@@ -122,7 +122,7 @@ def test_each_untrue_field_has_its_code_although_it_was_signed(
 ) -> None:
     outcome = desk.verify(desk.good(**{place.replace(".", "__"): value}))
     assert code in make.codes(outcome)
-    assert outcome.verdict is Verdict.INVALID
+    assert outcome.verdict is ReceiptVerdict.INVALID
 
 
 @pytest.mark.parametrize(("code", "field"), [("config_digest", "configDigest"), ("result_digest", "resultDigest")])
@@ -163,7 +163,7 @@ def test_the_schema_is_closed_and_strict(desk: Any, make: Any, code: str, place:
     outcome = desk.verify(desk.write(document, rows))
     assert make.codes(outcome) >= {code}
     assert {f.check for f in outcome.findings if f.status == "skip"} >= {"signature", "items", "policy"}
-    assert outcome.verdict is Verdict.INVALID
+    assert outcome.verdict is ReceiptVerdict.INVALID
 
 
 def test_each_field_is_required(desk: Any, make: Any) -> None:
@@ -208,8 +208,8 @@ def test_trust_decides_between_untrusted_and_invalid(desk: Any, make: Any) -> No
         (desk.store(status="revoked", revoked_from_index=5, reason="lost"), "key_revoked"),
     ]:
         outcome = desk.verify(path, trust=store)
-        assert (outcome.verdict, make.codes(outcome)) == (Verdict.UNTRUSTED, {code})
-    assert desk.verify(path, trust=TrustStore.pin([desk.key.public])).verdict is Verdict.VALID
+        assert (outcome.verdict, make.codes(outcome)) == (ReceiptVerdict.UNTRUSTED, {code})
+    assert desk.verify(path, trust=TrustStore.pin([desk.key.public])).verdict is ReceiptVerdict.VALID
     path.write_bytes(path.read_bytes().replace(b'"demo"', b'"demO"'))
     assert "signature" not in {f.check for f in desk.verify(path, trust=nobody).findings if f.status == "fail"}
 
@@ -226,10 +226,10 @@ POLICY_FAULTS: list[tuple[str, dict[str, Any]]] = [
 def test_policy_warns_and_fails_only_when_strict(desk: Any, make: Any, code: str, changes: dict[str, Any]) -> None:
     path = desk.good(**changes)
     assert code in make.codes(desk.verify(path), "warn")
-    assert desk.verify(path).verdict is Verdict.VALID
+    assert desk.verify(path).verdict is ReceiptVerdict.VALID
     outcome = desk.verify(path, policy="strict")
     assert code in make.codes(outcome)
-    assert outcome.verdict is Verdict.POLICY
+    assert outcome.verdict is ReceiptVerdict.POLICY
 
 
 def test_partial_runs_and_many_errors_are_policy(desk: Any, make: Any) -> None:
@@ -251,7 +251,7 @@ def test_the_dataset_file_is_compared_by_its_bytes(desk: Any, make: Any, tmp_pat
     data.write_bytes(b"[]")
     path = desk.good(benchmark__dataset__sha256="4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945")
     good = desk.verify(path, dataset=data)
-    assert (good.verdict, good.checklist["dataset_matches"]) == (Verdict.VALID, "yes")
+    assert (good.verdict, good.checklist["dataset_matches"]) == (ReceiptVerdict.VALID, "yes")
     data.write_bytes(b"[1]")
     bad = desk.verify(path, dataset=data)
     assert ("dataset_mismatch" in make.codes(bad), bad.checklist["dataset_matches"]) == (True, "no")
@@ -279,12 +279,12 @@ def test_parse_faults_stop_everything_else(desk: Any, make: Any) -> None:
 
 
 def test_the_worst_receipt_of_a_folder_decides(desk: Any, tmp_path: Path) -> None:
-    question = Question(trust=desk.store())
+    question = VerificationRequest(trust=desk.store())
     path = desk.good()
-    assert verify([tmp_path], question).verdict is Verdict.VALID
+    assert verify([tmp_path], question).verdict is ReceiptVerdict.VALID
     (tmp_path / "zz.json").write_text("{}")
     found = verify([tmp_path, path], question)
-    assert found.verdict is Verdict.INVALID
+    assert found.verdict is ReceiptVerdict.INVALID
     assert [one["exitCode"] for one in found.value()["receipts"]] == [0, 5, 0]  # type: ignore[attr-defined]
     for missing in (tmp_path / "nothing.json", tmp_path / "empty"):
         (tmp_path / "empty").mkdir(exist_ok=True)
@@ -295,7 +295,7 @@ def test_the_worst_receipt_of_a_folder_decides(desk: Any, tmp_path: Path) -> Non
 def test_openssl_verifies_the_export(desk: Any, tmp_path: Path) -> None:
     import shutil
 
-    outcome, question = desk.verify(desk.good()), Question(trust=desk.store())
+    outcome, question = desk.verify(desk.good()), VerificationRequest(trust=desk.store())
     command = export(outcome, question, tmp_path / "out")
     assert {p.name for p in (tmp_path / "out").iterdir()} == {"canonical.bin", "sig.bin", "pub.pem"}
     if shutil.which("openssl"):
@@ -306,5 +306,5 @@ def test_nothing_is_exported_from_a_bad_receipt(desk: Any, tmp_path: Path) -> No
     path = desk.good()
     path.write_bytes(path.read_bytes().replace(b'"demo"', b'"demO"'))
     with pytest.raises(VerificationError):
-        export(desk.verify(path), Question(trust=desk.store()), tmp_path / "out")
+        export(desk.verify(path), VerificationRequest(trust=desk.store()), tmp_path / "out")
     assert not (tmp_path / "out").exists()

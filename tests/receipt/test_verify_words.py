@@ -12,11 +12,11 @@ import pytest
 import tests.receipt.receipt_making as make
 from bench.cli import run as command_line
 from bench.errors import UsageError
-from bench.receipt.findings import CHECKS, Verdict
+from bench.receipt.findings import CHECKS, ReceiptVerdict
 from bench.receipt.keyring import Keyring
 from bench.receipt.log_store import RunAbandoned
 from bench.receipt.public_log import append
-from bench.receipt.verify import CHECKLIST, Question, verify
+from bench.receipt.verify import CHECKLIST, VerificationRequest, verify
 
 Call = Callable[..., tuple[int, list[str]]]
 NO_LOG = "no log at hand, publication and other runs not checked"
@@ -77,7 +77,7 @@ def test_the_whole_text_of_a_receipt_that_holds(bench: Call, signed: Callable[..
 def test_rows_are_called_rows_and_the_receipt_beside_them_is_named(signed: Callable[..., Path], ring: Keyring) -> None:
     path = signed()
     rows = path.with_name(f"{path.stem}.items.jsonl")
-    question = Question(trust=ring.trusted())
+    question = VerificationRequest(trust=ring.trusted())
     with pytest.raises(UsageError) as caught:
         verify([rows], question)
     assert str(caught.value) == f"{rows}: these are the rows of a receipt, not the receipt"
@@ -323,9 +323,9 @@ def test_policies_and_worst_verdicts_of_several_receipts(bench: Call, signed: Ca
     odd = good.with_name("odd.json")
     odd.write_bytes(good.read_bytes().replace(b'"demo"', b'"demO"'))
     assert bench("verify", good, odd)[0] == 5
-    assert bench("verify", good, good, "--policy", "strict")[0] == Verdict.POLICY.exit_code
+    assert bench("verify", good, good, "--policy", "strict")[0] == ReceiptVerdict.POLICY.exit_code
     outcome = desk.verify(good, policy="strict")
-    assert Question(trust=desk.store()).policy == "default" and outcome.verdict is Verdict.POLICY
+    assert VerificationRequest(trust=desk.store()).policy == "default" and outcome.verdict is ReceiptVerdict.POLICY
     assert {f.status for f in outcome.findings if f.check == "policy"} == {"fail"}
 
 

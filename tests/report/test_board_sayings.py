@@ -13,7 +13,7 @@ import pytest
 from bench.journal import RunState
 from bench.model import Phase, State
 from bench.plan.job_record import ModelNames
-from bench.report.leaderboard import Place, board_csv, board_grids, board_json, load_board, saying, tables_of
+from bench.report.leaderboard import RankedJob, board_csv, board_grids, board_json, load_board, saying, tables_of
 from bench.report.summary import rebuild
 from tests.small_journal import measuring, record
 from tests.told_journal import WRONG, Told, call, told
@@ -40,7 +40,7 @@ def named(provider: str, benchmark: str = "facts", **changes: Any) -> Any:
     return record(provider, benchmark=benchmark, **{**own, "answer_owner": f"{provider}-{benchmark}", **changes})
 
 
-async def board(workspace: Path, *jobs: tuple[Any, list[Told]], **more: Any) -> list[Place]:
+async def board(workspace: Path, *jobs: tuple[Any, list[Told]], **more: Any) -> list[RankedJob]:
     await told(workspace, "r1", jobs, **more)
     await rebuild(workspace)
     return await load_board(workspace)

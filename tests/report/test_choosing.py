@@ -9,7 +9,7 @@ import pytest
 
 from bench.errors import UsageError
 from bench.plan.job_record import ModelNames
-from bench.report.comparison_data import Side, Target, chosen_targets, newest_targets, sides_of
+from bench.report.comparison_data import ComparisonTarget, Side, chosen_targets, newest_targets, sides_of
 from bench.report.summary import rebuild
 from tests.small_journal import Job, made, record
 
@@ -21,7 +21,7 @@ def job(provider: str, values: dict[str, float | None] | None = None, **changes:
 
 
 async def side_of(workspace: Path, target: str) -> Side:
-    return (await sides_of(workspace, [Target.parse(target)], benchmark=None))[0][0]
+    return (await sides_of(workspace, [ComparisonTarget.parse(target)], benchmark=None))[0][0]
 
 
 async def runs_of(workspace: Path, *providers: str, benchmark: str = "facts") -> dict[str, str]:
@@ -73,7 +73,7 @@ async def test_benchmarks_that_both_runs_have_are_compared_one_by_one(tmp_path: 
 
     await made(tmp_path, "r1", of("x", "facts", "tales", "songs"))
     await made(tmp_path, "r2", of("y", "songs", "facts"))
-    targets = [Target.parse("r1:x"), Target.parse("r2:y")]
+    targets = [ComparisonTarget.parse("r1:x"), ComparisonTarget.parse("r2:y")]
     groups = await sides_of(tmp_path, targets, benchmark=None)
     assert [[side.record.benchmark for side in group] for group in groups] == [["facts"] * 2, ["songs"] * 2]
     (only,) = await sides_of(tmp_path, targets, benchmark="songs")

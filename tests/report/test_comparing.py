@@ -15,7 +15,7 @@ from bench.journal import RunState
 from bench.plan.job_record import MetricRecord, ModelNames
 from bench.report.compare import compare_sides
 from bench.report.comparison import Comparisons, PairComparison, conclusion, gated
-from bench.report.comparison_data import Target, sides_of
+from bench.report.comparison_data import ComparisonTarget, sides_of
 from bench.report.comparison_text import comparison_json, comparison_markdown
 from tests.small_journal import RECORD, Job, made, record
 
@@ -25,7 +25,7 @@ BAD = {name: float(n % 4 == 0) for n, name in enumerate(NAMES)}
 
 
 async def compared(workspace: Path, *targets: str, force: bool = False, metrics: Sequence[str] = ()) -> Comparisons:
-    groups = await sides_of(workspace, [Target.parse(text) for text in targets], benchmark=None)
+    groups = await sides_of(workspace, [ComparisonTarget.parse(text) for text in targets], benchmark=None)
     return compare_sides(groups, metrics=metrics, force=force)
 
 
@@ -232,11 +232,11 @@ async def test_times_compare_as_ratios_and_lower_is_better(tmp_path: Path) -> No
 
 
 def test_a_target_is_a_run_a_provider_and_perhaps_a_model() -> None:
-    found = Target.parse("r1:vector@big:ollama/llama3:8b")
+    found = ComparisonTarget.parse("r1:vector@big:ollama/llama3:8b")
     assert (found.run, found.provider, found.model) == ("r1", "vector@big", "ollama/llama3:8b")
     for text in ("r1", "r1:", ":p", ""):
         with pytest.raises(UsageError, match="names no job"):
-            Target.parse(text)
+            ComparisonTarget.parse(text)
 
 
 async def test_the_document_has_exactly_the_documented_fields(tmp_path: Path) -> None:

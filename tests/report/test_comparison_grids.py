@@ -13,8 +13,8 @@ from bench.errors import UsageError
 from bench.model import Interval, State, Verdict
 from bench.plan.job_record import ModelNames
 from bench.report.compare import compare_sides
-from bench.report.comparison import Comparisons, Row, conclusion, gated
-from bench.report.comparison_data import Side, Target, chosen_targets, judge_noise, sides_of
+from bench.report.comparison import ComparisonRow, Comparisons, conclusion, gated
+from bench.report.comparison_data import ComparisonTarget, Side, chosen_targets, judge_noise, sides_of
 from bench.report.comparison_tests import headlines, shown_metrics
 from bench.report.comparison_text import HEAD, comparison_grids, comparison_json, comparison_markdown, conclusions
 from bench.report.summary import rebuild
@@ -35,7 +35,7 @@ def job(provider: str, values: Mapping[str, float | None], **changes: object) ->
 
 async def sides(workspace: Path, *jobs: Job) -> list[Side]:
     await made(workspace, "r", list(jobs))
-    targets = [Target(run="r", provider="", job=one.record.key) for one in jobs]
+    targets = [ComparisonTarget(run="r", provider="", job=one.record.key) for one in jobs]
     return (await sides_of(workspace, targets, benchmark=None))[0]
 
 
@@ -219,9 +219,9 @@ async def test_the_question_is_the_first_metric_that_applies_on_both_sides(tmp_p
 # ------------------------------------------------------------------------------ gates
 
 
-def row(**changes: object) -> Row:
+def row(**changes: object) -> ComparisonRow:
     found = Comparison(n=50, excluded=0, a=0.7, b=0.5, delta=0.2, p=0.01, mde=0.05, test="paired_t")
-    plain = Row(
+    plain = ComparisonRow(
         metric="accuracy", definition="accuracy/1", dimension=None, label=None, lower_is_better=False, unit=None,
         is_ratio=False, family="headline", found=found, p_adjusted=0.01,
     )  # fmt: skip
@@ -290,14 +290,14 @@ async def test_a_run_without_the_job_says_which_it_has(tmp_path: Path) -> None:
         ("r1:x:acme/m9", "run r1 has no job x", "its jobs: facts x x"),
     ):  # fmt: skip
         with pytest.raises(UsageError) as refused:
-            await sides_of(tmp_path, [Target.parse(text)], benchmark=None)
+            await sides_of(tmp_path, [ComparisonTarget.parse(text)], benchmark=None)
         assert (str(refused.value), refused.value.hint) == (said, hint)
 
 
 async def test_sides_without_a_common_benchmark_are_one_group_that_is_refused(tmp_path: Path) -> None:
     await made(tmp_path, "r1", [job("x", GOOD)])
     await made(tmp_path, "r2", [job("y", BAD, benchmark="tales")])
-    groups = await sides_of(tmp_path, [Target.parse("r1:x"), Target.parse("r2:y")], benchmark=None)
+    groups = await sides_of(tmp_path, [ComparisonTarget.parse("r1:x"), ComparisonTarget.parse("r2:y")], benchmark=None)
     with pytest.raises(UsageError, match="benchmark: A has facts, B has tales"):
         compare_sides(groups)
 
@@ -333,7 +333,7 @@ async def test_reasons_of_items_without_a_value_are_their_states(tmp_path: Path)
     items = [Told(item=n, state=s, outcome=o, values=v, verdicts=(none,)) for n, s, o, v in ended]
     right = [Told(item=name) for name, *_ in ended]
     await told(tmp_path, "r", [(record("x"), items), (record("y"), right)])
-    targets = [Target.parse("r:x"), Target.parse("r:y")]
+    targets = [ComparisonTarget.parse("r:x"), ComparisonTarget.parse("r:y")]
     (pair,) = compare_sides(await sides_of(tmp_path, targets, benchmark=None), force=True).comparisons
     assert pair.items.excluded == {
         "a": {"error": 1, "not_applicable": 1, "not_ready": 1, "unscored": 1, "unsupported": 1}, "b": {},

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bench.journal import Entry, Event, Key, Probe, Reader, RunState, merge
+from bench.journal import Event, JournaledPhase, Key, ProbeRow, Reader, RunState, merge
 from bench.model import SCORED_STATES, Measurement, Phase, State
 from bench.plan.job_record import JobRecord
-from bench.report.comparison_data import Target, sides_of
+from bench.report.comparison_data import ComparisonTarget, sides_of
 from bench.report.fold import JobReport, Report, fold
 from tests.laws import examples
 from tests.small_journal import measuring, record
@@ -175,7 +175,7 @@ async def standing(
     *,
     rate: float = 0.02,
     planned: int | None = None,
-    probes: Sequence[Probe] = (),
+    probes: Sequence[ProbeRow] = (),
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Why a job is INVALID, as the report and as a comparison say it."""
     folder = await told(
@@ -183,12 +183,12 @@ async def standing(
     )
     async with Reader.open(folder) as reader:
         report = (await fold(reader)).jobs[0]
-    side = (await sides_of(workspace, [Target.parse("r:p")], benchmark=None))[0][0]
+    side = (await sides_of(workspace, [ComparisonTarget.parse("r:p")], benchmark=None))[0][0]
     return report.invalid, side.invalid
 
 
-def probe(kind: str, *, passed: bool) -> Probe:
-    return Probe(lane="lane-p", corpus="c", attempt=1, kind=kind, passed=passed)  # type: ignore[arg-type]
+def probe(kind: str, *, passed: bool) -> ProbeRow:
+    return ProbeRow(lane="lane-p", corpus="c", attempt=1, kind=kind, passed=passed)  # type: ignore[arg-type]
 
 
 FOREIGN = "an isolation probe found foreign memories in a namespace"
@@ -429,7 +429,7 @@ def test_rows_of_a_journal_carry_the_keys_that_a_fold_looks_for() -> None:
     assert entry.key == Key(owner="job-p", phase=Phase.EVALUATE, corpus="c", unit="q", epoch=2)
 
 
-def _entries(one: Told) -> list[Entry]:
+def _entries(one: Told) -> list[JournaledPhase]:
     from tests.told_journal import rows_of
 
     return list(rows_of(record("p"), one))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.journal import CorpusKind, CorpusRow, Entry, Journal, Key, Reader, RunMeta
+from bench.journal import CorpusKind, CorpusRow, Journal, JournaledPhase, Key, Reader, RunMeta
 from bench.model import Measurement, Phase, State
 from bench.plan.job_record import JobRecord, dump
 from bench.report.fold import Report, fold
@@ -22,7 +22,7 @@ RECORD = record("p", **measuring(*NAMES), cluster_by="corpus")
 
 def entry(
     number: int, reason: str = "", *, state: State = State.CORRECT, kind: str = "plain", epoch: int = 1, again: int = 0
-) -> Entry:
+) -> JournaledPhase:
     hit = None if reason else float(number % 2)
     correct = None if state is State.UNSCORED else float(state is State.CORRECT)
     values = {
@@ -33,7 +33,7 @@ def entry(
     }
     key = Key(owner=RECORD.key, phase=Phase.EVALUATE, corpus=f"c{number // 50}", unit=f"q{number}", epoch=epoch)
     padding = {"gold": ["x" * 50] * 60} if number % 5 == 0 else {}
-    return Entry(
+    return JournaledPhase(
         key=key,
         data={**padding, "reason": reason},
         state=state,
@@ -44,7 +44,7 @@ def entry(
 
 
 async def folded(
-    folder: Path, entries: Sequence[Entry], made: JobRecord = RECORD, rows: Sequence[CorpusRow] = ()
+    folder: Path, entries: Sequence[JournaledPhase], made: JobRecord = RECORD, rows: Sequence[CorpusRow] = ()
 ) -> Report:
     meta = RunMeta(run_id="r", plan_digest="d", identity={}, extra={"jobs": dump((made,))})
     async with Journal.create(folder, meta) as journal:

@@ -12,7 +12,7 @@ from bench.journal import CorpusKind, CorpusRow, Journal, Reader, RunState
 from bench.model import Call, Measurement, State
 from bench.plan.job_record import JobRecord
 from bench.report.fold import JobReport, fold
-from bench.report.job_data import Counts, job_facts, measures
+from bench.report.job_data import OutcomeCounts, job_facts, measures
 from tests.small_journal import measuring, record
 from tests.told_journal import AT, Told, call, rows_of, told
 
@@ -188,13 +188,13 @@ async def test_a_retried_item_counts_as_it_ended_last(tmp_path: Path) -> None:
 def test_counts_keep_errors_by_kind_and_no_other_outcome() -> None:
     from collections import Counter
 
-    found = Counts.of(Counter({
+    found = OutcomeCounts.of(Counter({
         ("error", "timeout"): 2, ("error", "network"): 1, ("not_ready", "not_ready"): 3, ("correct", "ok"): 4,
         ("unsupported", "unsupported"): 1,
     }))  # fmt: skip
     assert found.states == {State.ERROR: 3, State.NOT_READY: 3, State.CORRECT: 4, State.UNSUPPORTED: 1}
     assert found.error_kinds == {"timeout": 2, "network": 1}
-    assert Counts.of(Counter()) == Counts(states={}, error_kinds={})
+    assert OutcomeCounts.of(Counter()) == OutcomeCounts(states={}, error_kinds={})
 
 
 def test_metrics_are_opened_as_they_were_asked_for() -> None:

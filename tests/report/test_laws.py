@@ -26,7 +26,7 @@ from bench.report.comparison_data import Side, _together
 from bench.report.comparison_tests import LEVEL, Pairs
 from bench.report.comparison_text import comparison_grids, comparison_json
 from bench.report.fold import IsolationProof, JobReport, Report
-from bench.report.leaderboard import VIEWS, Place, board_csv, board_grids, board_json, saying, tables_of
+from bench.report.leaderboard import VIEWS, RankedJob, board_csv, board_grids, board_json, saying, tables_of
 from bench.report.tables import matrix, overview
 from tests.small_journal import measuring, record
 
@@ -199,12 +199,12 @@ def summary(
     )  # fmt: skip
 
 
-def place(provider: str, benchmark: str, k: int, model: str | None, value: float | None) -> Place:
+def place(provider: str, benchmark: str, k: int, model: str | None, value: float | None) -> RankedJob:
     metric = MetricSummary(
         metric="accuracy", definition="accuracy/1", dimension="", label="", value=value, value_failures_as_zero=value,
         n=0 if value is None else 4, n_excluded=0, n_failed=0, low=None, high=None, level=None, method=None, unit=None,
     )  # fmt: skip
-    return Place(job=summary("r", provider, benchmark, k=k, model=model), metrics=(metric,))
+    return RankedJob(job=summary("r", provider, benchmark, k=k, model=model), metrics=(metric,))
 
 
 PLACES = st.lists(
@@ -218,7 +218,7 @@ PLACES = st.lists(
 
 
 @given(board=PLACES)
-def test_every_job_stands_in_one_table_of_each_view_with_those_that_share_its_settings(board: list[Place]) -> None:
+def test_every_job_stands_in_one_table_of_each_view_with_those_that_share_its_settings(board: list[RankedJob]) -> None:
     for view in ("benchmark", "type", "model", "provider"):
         tables = tables_of(board, view)
         shown = [one for table in tables for standing in table.standings for one in standing.places]
@@ -231,7 +231,7 @@ def test_every_job_stands_in_one_table_of_each_view_with_those_that_share_its_se
 
 
 @given(board=PLACES, view=st.sampled_from(list(VIEWS)))
-def test_every_form_of_every_view_is_whole_and_ranks_downwards(board: list[Place], view: str) -> None:
+def test_every_form_of_every_view_is_whole_and_ranks_downwards(board: list[RankedJob], view: str) -> None:
     import json
 
     tables = tables_of(board, view)
@@ -250,7 +250,7 @@ def test_every_form_of_every_view_is_whole_and_ranks_downwards(board: list[Place
 
 
 @given(board=PLACES)
-def test_overall_holds_only_who_has_every_benchmark_and_names_who_has_not(board: list[Place]) -> None:
+def test_overall_holds_only_who_has_every_benchmark_and_names_who_has_not(board: list[RankedJob]) -> None:
     benchmarks = {one.job.benchmark for one in board}
     for table in tables_of(board, "overall"):
         for standing in table.standings:

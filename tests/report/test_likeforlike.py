@@ -12,7 +12,7 @@ from bench.journal import RunState
 from bench.plan.job_record import ModelNames
 from bench.report.comparability import LikeForLike, like_for_like, shown
 from bench.report.compare import compare_sides
-from bench.report.comparison_data import Side, Target, sides_of
+from bench.report.comparison_data import ComparisonTarget, Side, sides_of
 from tests.small_journal import RECORD, Job, made, measuring, record
 
 VALUES: Mapping[str, float] = {f"q{at}": float(at % 2) for at in range(10)}
@@ -25,7 +25,8 @@ LISTED = {
 async def sides(workspace: Path, *jobs: Job, state: RunState = RunState.COMPLETE) -> list[Side]:
     await made(workspace, "r", list(jobs), state=state)
     found = [
-        await sides_of(workspace, [Target(run="r", provider="", job=job.record.key)], benchmark=None) for job in jobs
+        await sides_of(workspace, [ComparisonTarget(run="r", provider="", job=job.record.key)], benchmark=None)
+        for job in jobs
     ]
     return [group[0][0] for group in found]
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from bench.config.run import RunRequest
-from bench.journal import Resume, RunMeta
+from bench.journal import ResumeRow, RunMeta
 from bench.report.compare import compare_sides
 from bench.report.comparison import Comparisons
-from bench.report.comparison_data import Side, Target, load_of, sides_of
+from bench.report.comparison_data import ComparisonTarget, Side, load_of, sides_of
 from bench.report.comparison_text import comparison_grids, comparison_json, conclusions
 from tests.small_journal import Job, made, measuring, record
 from tests.told_journal import AT
@@ -30,8 +30,8 @@ def meta(**flags: object) -> RunMeta:
     return RunMeta(run_id="r", plan_digest="d", identity={}, extra={"operation": operation})
 
 
-def resume(**flags: object) -> Resume:
-    return Resume(at=AT, data={"operation": RunRequest.combine(None, flags).operation()})
+def resume(**flags: object) -> ResumeRow:
+    return ResumeRow(at=AT, data={"operation": RunRequest.combine(None, flags).operation()})
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def resume(**flags: object) -> Resume:
     ],
 )
 def test_the_load_of_a_run_is_what_its_processes_were_told(
-    flags: Mapping[str, object], resumes: Sequence[Resume], load: Mapping[str, object]
+    flags: Mapping[str, object], resumes: Sequence[ResumeRow], load: Mapping[str, object]
 ) -> None:
     assert load_of(meta(**flags), resumes, "chroma@x") == load
 
@@ -60,7 +60,7 @@ def test_a_run_that_did_not_record_its_load_has_none() -> None:
 
 async def sides(workspace: Path, *jobs: Job) -> list[Side]:
     await made(workspace, "r", list(jobs))
-    targets = [Target(run="r", provider="", job=one.record.key) for one in jobs]
+    targets = [ComparisonTarget(run="r", provider="", job=one.record.key) for one in jobs]
     return (await sides_of(workspace, targets, benchmark=None))[0]
 
 

@@ -13,7 +13,7 @@ from bench.metrics import open_metrics
 from bench.report import comparison_tests as rowtests
 from bench.report.compare import compare_sides
 from bench.report.comparison import PairComparison
-from bench.report.comparison_data import Target, sides_of
+from bench.report.comparison_data import ComparisonTarget, sides_of
 from bench.report.comparison_tests import Pairs, can_be_paired, is_time
 from tests.small_journal import Job, made, measuring, record
 
@@ -45,7 +45,9 @@ async def compared(workspace: Path, a: Columns, b: Columns, *, clusters: int = 0
             types={item: f"t{at % 3}" for at, item in enumerate(ITEMS)},
         )
         await made(workspace, run, [job])
-    groups = await sides_of(workspace, [Target.parse("r1:r1"), Target.parse("r2:r2")], benchmark=None)
+    groups = await sides_of(
+        workspace, [ComparisonTarget.parse("r1:r1"), ComparisonTarget.parse("r2:r2")], benchmark=None
+    )
     return compare_sides(groups).comparisons[0]
 
 
@@ -105,7 +107,9 @@ async def test_one_number_of_all_items_cannot_be_paired_and_is_named(tmp_path: P
     changes = measuring(*names)
     for run in ("r1", "r2"):
         await made(tmp_path, run, [Job(record=record(run, **changes), values=columns(1)["accuracy"])])
-    groups = await sides_of(tmp_path, [Target.parse("r1:r1"), Target.parse("r2:r2")], benchmark=None)
+    groups = await sides_of(
+        tmp_path, [ComparisonTarget.parse("r1:r1"), ComparisonTarget.parse("r2:r2")], benchmark=None
+    )
     assert compare_sides(groups).comparisons[0].notes == ("not paired, no value an item: cost_total",)
     with pytest.raises(UsageError, match="nothing to pair"):
         compare_sides(groups, metrics=["cost_total"])

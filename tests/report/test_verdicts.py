@@ -9,8 +9,8 @@ import pytest
 
 from bench.journal import Event
 from bench.report.compare import compare_sides
-from bench.report.comparison import Comparisons, Row, amount, conclusion, finding_of, p_text, verdict_of
-from bench.report.comparison_data import Target, sides_of
+from bench.report.comparison import ComparisonRow, Comparisons, amount, conclusion, finding_of, p_text, verdict_of
+from bench.report.comparison_data import ComparisonTarget, sides_of
 from bench.report.comparison_text import comparison_grids, comparison_json, conclusions
 from bench.stats import Comparison
 from tests.small_journal import Job, made, record
@@ -21,8 +21,8 @@ BAD = {name: float(at % 4 == 0) for at, name in enumerate(NAMES)}
 NEAR = {**GOOD, "q001": 0.0, "q004": 1.0, "q008": 1.0}
 
 
-def row(found: Comparison, **changes: object) -> Row:
-    plain = Row(
+def row(found: Comparison, **changes: object) -> ComparisonRow:
+    plain = ComparisonRow(
         metric="accuracy", definition="accuracy/1", dimension=None, label=None, lower_is_better=False, unit=None,
         is_ratio=False, family="headline", found=found, p_adjusted=found.p,
     )  # fmt: skip
@@ -99,7 +99,9 @@ def test_a_small_p_is_not_called_zero() -> None:
 async def compared(workspace: Path, a: dict[str, float], b: dict[str, float], *more: dict[str, float]) -> Comparisons:
     jobs = [Job(record=record(name), values=values) for name, values in zip("xyz", (a, b, *more), strict=False)]
     await made(workspace, "r", jobs)
-    groups = await sides_of(workspace, [Target.parse(f"r:{job.record.provider}") for job in jobs], benchmark=None)
+    groups = await sides_of(
+        workspace, [ComparisonTarget.parse(f"r:{job.record.provider}") for job in jobs], benchmark=None
+    )
     return compare_sides(groups)
 
 
@@ -138,7 +140,7 @@ async def test_the_noise_of_a_calibrated_judge_is_appended(tmp_path: Path) -> No
     data = {"judge": "acme/j", "fpr": {"value": 0.1}, "fnr": {"value": 0.6}}
     event = Event(kind="judge_calibration", message="calibrated", data=data)
     await made(tmp_path, "r", jobs, events=[event])
-    groups = await sides_of(tmp_path, [Target.parse("r:x"), Target.parse("r:y")], benchmark=None)
+    groups = await sides_of(tmp_path, [ComparisonTarget.parse("r:x"), ComparisonTarget.parse("r:y")], benchmark=None)
     found = compare_sides(groups)
     documents = comparison_json(found)["comparisons"]
     assert isinstance(documents, list)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.journal import Entry, Journal, Key, RunMeta, RunState
+from bench.journal import Journal, JournaledPhase, Key, RunMeta, RunState
 from bench.model import Phase, State, Verdict
 from bench.plan.job_record import dump
 from tests.scenarios.program import PEAK, clean, told
@@ -22,7 +22,7 @@ ITEM_BYTES = 20_000
 LIMIT_KB = 200_000
 
 
-def rows_of(number: int) -> list[Entry]:
+def rows_of(number: int) -> list[JournaledPhase]:
     """One item with 20 KB of text, half of it what was found and half what was answered; no two are alike."""
     half = f"{number:09d} " * (ITEM_BYTES // 20)
     parts = {Phase.SEARCH: "lane-p", Phase.ANSWER: "answer-p", Phase.EVALUATE: "job-p"}
@@ -31,9 +31,9 @@ def rows_of(number: int) -> list[Entry]:
     )
     hits = [{"id": f"m{number}", "content": half}]
     return [
-        Entry(key=search, attempt=1, data={"retrieved": [[f"m{number}"]]}, payloads={"hits": hits}),
-        Entry(key=answer, attempt=1, data={"answer": half}, measured={"model": "m1"}),
-        Entry(
+        JournaledPhase(key=search, attempt=1, data={"retrieved": [[f"m{number}"]]}, payloads={"hits": hits}),
+        JournaledPhase(key=answer, attempt=1, data={"answer": half}, measured={"model": "m1"}),
+        JournaledPhase(
             key=score, attempt=1, state=State.CORRECT, values={"accuracy": 1.0},
             verdicts=(Verdict(evaluator="exact-match", value=1.0, correct=True),),
         ),

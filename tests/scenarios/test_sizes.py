@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.journal import Entry, Journal, Key, RunMeta, RunState
+from bench.journal import Journal, JournaledPhase, Key, RunMeta, RunState
 from bench.model import Phase, State
 from bench.plan.job_record import dump
 from tests.scenarios.program import PEAK, clean, told
@@ -53,7 +53,7 @@ async def journal_of(workspace: Path, items: int) -> int:
     return (folder / "journal.sqlite").stat().st_size
 
 
-def rows_of(number: int, *, payload: str = "") -> tuple[Entry, Entry]:
+def rows_of(number: int, *, payload: str = "") -> tuple[JournaledPhase, JournaledPhase]:
     """The search and the end of one item."""
     search, score = (
         Key(owner=owner, phase=phase, corpus=f"c{number % 50}", unit=f"q{number:06d}")
@@ -61,8 +61,8 @@ def rows_of(number: int, *, payload: str = "") -> tuple[Entry, Entry]:
     )
     hits = {"hits": [{"id": f"m{number}", "content": payload}]} if payload else {}
     return (
-        Entry(key=search, attempt=1, data={"retrieved": [[f"m{number}"]]}, payloads=hits),
-        Entry(key=score, attempt=1, state=State.CORRECT, values={"accuracy": 1.0}),
+        JournaledPhase(key=search, attempt=1, data={"retrieved": [[f"m{number}"]]}, payloads=hits),
+        JournaledPhase(key=score, attempt=1, state=State.CORRECT, values={"accuracy": 1.0}),
     )
 
 

@@ -15,7 +15,7 @@ from bench.errors import BenchError, UsageError
 from bench.journal import Journal, Reader, RunState
 from bench.settings import Environment
 from bench.web.admission import admit
-from bench.web.service import Order, Orders, Service
+from bench.web.service import Orders, RunOrder, Service
 from tests.small_journal import record
 from tests.small_world import World
 from tests.told_journal import Told, told
@@ -119,7 +119,7 @@ async def test_a_run_that_cannot_begin_is_told_as_failed_and_can_be_asked_for_ag
         config = tmp_path / "configs" / "providers" / "mine.yaml"
         config.parent.mkdir(parents=True)
         config.write_text("name: mine\ntype: hosted\nadapter: ./gone.py:Class\n")
-        service.orders.add(Order(run_id="r1", request={**DEMO, "providers": ["nope"]}))
+        service.orders.add(RunOrder(run_id="r1", request={**DEMO, "providers": ["nope"]}))
         service.max_runs = 1
         assert await service.recover() == ["r1"]
         await idle(service)
@@ -160,12 +160,12 @@ async def test_a_cancelled_run_is_stopped_and_says_so(tmp_path: Path, slow: dict
 
 
 async def test_a_run_of_another_process_is_paused_and_never_resumed_here(tmp_path: Path) -> None:
-    from bench.web.errors import Refused
+    from bench.web.errors import RequestRefused
 
     folder = await told(tmp_path, "r1", [(record("x"), [Told(item="q1")])], state=RunState.PAUSED)
     async with serving(tmp_path) as service, Journal.resume(folder) as journal:
         await journal.set_state(RunState.RUNNING)
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(RequestRefused) as refused:
             await service.resume("r1")
         assert (refused.value.status, refused.value.kind, refused.value.hint) == (409, "locked", "pause it there first")
         assert "run r1 is held by pid" in str(refused.value)
@@ -180,7 +180,7 @@ async def test_what_was_interrupted_is_taken_up_and_a_broken_journal_is_passed_o
     (tmp_path / "checkpoints" / "torn").mkdir()
     (tmp_path / "checkpoints" / "torn" / "journal.sqlite").write_text("no journal")
     async with serving(tmp_path, max_runs=0) as service:
-        service.orders.add(Order(run_id="first"))
+        service.orders.add(RunOrder(run_id="first"))
         assert await service.recover() == ["first", "gone"]
         assert [order.run_id for order in service.orders.all()] == ["first", "gone"]
         for name in ("first", "gone"):
@@ -338,11 +338,11 @@ def test_orders_of_any_other_shape_are_passed_over(tmp_path: Path) -> None:
             (orders.folder / f"{name}.json").write_text(body)
         (orders.folder / "bytes.json").write_bytes(b"\xff\xfe")
         assert orders.all() == []
-        made = orders.add(Order(run_id="a", request={"limit": 1}))
-        assert made == Order(run_id="a", request={"limit": 1}, number=1)
+        made = orders.add(RunOrder(run_id="a", request={"limit": 1}))
+        assert made == RunOrder(run_id="a", request={"limit": 1}, number=1)
         assert orders.all() == [made]
-        orders.add(Order(run_id="a"))
-        assert orders.all() == [Order(run_id="a", number=2)], "one order a run, the newest"
+        orders.add(RunOrder(run_id="a"))
+        assert orders.all() == [RunOrder(run_id="a", number=2)], "one order a run, the newest"
         orders.drop("nobody")
 
 

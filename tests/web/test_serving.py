@@ -33,10 +33,10 @@ async def test_a_signal_ends_a_site_with_its_code(tmp_path: Path, number: signal
 
 
 async def test_a_service_tells_its_login_and_what_it_goes_on_with(tmp_path: Path) -> None:
-    from bench.web.service import Order, Orders
+    from bench.web.service import Orders, RunOrder
 
     with Orders.open(tmp_path) as orders:
-        orders.add(Order(run_id="later", request={"benchmarks": ["nope"]}))
+        orders.add(RunOrder(run_id="later", request={"benchmarks": ["nope"]}))
     async with open_site(Settings(workspace=tmp_path, port=0, runs=True, max_runs=0)) as site:
         assert site.secret is not None and site.secret.fresh
         assert site.login == f"{site.url}/login?token={site.secret.token}"

@@ -22,7 +22,7 @@ from bench.web.admission import admit
 from bench.web.app import is_loopback, learn_secrets
 from bench.web.cache import SMALL_ITEMS, patience, stamp_of
 from bench.web.charts import LABEL_CHARS, Measured, intervals, latencies, pace, scatter
-from bench.web.errors import BadId, Busy, NotFound, Refused, check_path, item_of, run_id, slug_of, status_of
+from bench.web.errors import BadId, Busy, NotFound, RequestRefused, check_path, item_of, run_id, slug_of, status_of
 from bench.web.formatting import from_zero, nice_top, over, plain
 from bench.web.rendering import query_of
 from bench.web.run_documents import PARTS, histogram, spread
@@ -268,7 +268,7 @@ def test_only_loopback_addresses_are_this_machine_alone(host: str, own: bool) ->
     ("error", "status"),
     [
         (UsageError("x"), 400), (ConfigError("x"), 400), (BadId("x"), 400), (NotFound("x"), 404), (Busy("x"), 503),
-        (Refused(418, "k", "m", "h"), 418), (IdentityError("x"), 409), (Locked("x"), 409), (DiskFull("x"), 507),
+        (RequestRefused(418, "k", "m", "h"), 418), (IdentityError("x"), 409), (Locked("x"), 409), (DiskFull("x"), 507),
         (JournalError("x"), 500), (BenchError("x"), 500),
     ],
 )  # fmt: skip

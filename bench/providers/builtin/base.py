@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from bench.model import Found, Hit, Ingested, Memory, Query, Readiness, Space
 from bench.providers.adapters import declared_capabilities
-from bench.providers.builtin.store import Store, Stores, measured
+from bench.providers.builtin.store import NamespaceFile, Stores, measured
 from bench.providers.protocol import Batching, Capabilities, Durability, OnUnknown, ProviderContext, Waiting
 from bench.version import __version__
 
@@ -21,7 +21,7 @@ AT_ONCE = 200
 """memories of one transaction"""
 
 
-class BuiltIn(ABC):
+class BuiltInProvider(ABC):
     """A provider whose memories are rows of a file; what differs is how it searches."""
 
     words: ClassVar[bool] = False
@@ -70,7 +70,7 @@ class BuiltIn(ABC):
         return Found(hits=tuple(hits), requested=query.k, returned=len(hits))
 
     @abstractmethod
-    async def hits(self, space: Space, store: Store, query: Query) -> list[Hit]:
+    async def hits(self, space: Space, store: NamespaceFile, query: Query) -> list[Hit]:
         """The hits of one search, best first."""
 
     async def clear(self, space: Space) -> int | None:

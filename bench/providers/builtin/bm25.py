@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from bench.metrics.text_normalization import index_terms
 from bench.model import Hit, Query, Space
-from bench.providers.builtin.base import BuiltIn
-from bench.providers.builtin.store import Store
+from bench.providers.builtin.base import BuiltInProvider
+from bench.providers.builtin.store import NamespaceFile
 
 
 def expression(text: str) -> str:
@@ -20,12 +20,12 @@ def expression(text: str) -> str:
     return " OR ".join(f'"{token}"' for token in index_terms(text))
 
 
-class Bm25(BuiltIn):
+class Bm25(BuiltInProvider):
     """``builtin:bm25``."""
 
     words = True
 
-    async def hits(self, space: Space, store: Store, query: Query) -> list[Hit]:
+    async def hits(self, space: Space, store: NamespaceFile, query: Query) -> list[Hit]:
         """The k best; FTS5 scores are negative, so that ours grow with relevance they are turned round."""
         wanted = expression(query.text)
         if not wanted:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from bench.model import Hit, Query, Space
-from bench.providers.builtin.base import BuiltIn
-from bench.providers.builtin.store import Store
+from bench.providers.builtin.base import BuiltInProvider
+from bench.providers.builtin.store import NamespaceFile
 
 
-class FullContext(BuiltIn):
+class FullContext(BuiltInProvider):
     """``builtin:full-context``: unbounded, the context budget of the answer cuts it."""
 
     unbounded = True
 
-    async def hits(self, space: Space, store: Store, query: Query) -> list[Hit]:
+    async def hits(self, space: Space, store: NamespaceFile, query: Query) -> list[Hit]:
         """All memories in the order of writing, without scores."""
         return [row.hit() for row in await store.all()]

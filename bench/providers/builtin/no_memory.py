@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench.model import Found, Hit, Ingested, Memory, Query, Space
-from bench.providers.builtin.base import BuiltIn
-from bench.providers.builtin.store import Store, measured
+from bench.providers.builtin.base import BuiltInProvider
+from bench.providers.builtin.store import NamespaceFile, measured
 
 
-class NoMemory(BuiltIn):
+class NoMemory(BuiltInProvider):
     """``builtin:no-memory``."""
 
     keeps_store = False
@@ -23,6 +23,6 @@ class NoMemory(BuiltIn):
         """Nothing: an empty result, which retrieval metrics count as 0."""
         return Found(requested=query.k)
 
-    async def hits(self, space: Space, store: Store, query: Query) -> list[Hit]:
+    async def hits(self, space: Space, store: NamespaceFile, query: Query) -> list[Hit]:
         """Nothing."""
         return []

@@ -5,16 +5,16 @@ from __future__ import annotations
 from random import Random as Generator
 
 from bench.model import Hit, Query, Space
-from bench.providers.builtin.base import BuiltIn
-from bench.providers.builtin.store import Store
+from bench.providers.builtin.base import BuiltInProvider
+from bench.providers.builtin.store import NamespaceFile
 
 
-class Random(BuiltIn):
+class Random(BuiltInProvider):
     """``builtin:random``, seeded by (seed, item)."""
 
     keeps_store = False
 
-    async def hits(self, space: Space, store: Store, query: Query) -> list[Hit]:
+    async def hits(self, space: Space, store: NamespaceFile, query: Query) -> list[Hit]:
         """A draw without repeats, in the order drawn."""
         rows = await store.all()
         generator = Generator(f"{self.context.seed}:{query.key or query.text}")

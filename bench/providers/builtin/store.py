@@ -151,7 +151,7 @@ class Stored:
 
 
 @dataclass(slots=True)
-class Store:
+class NamespaceFile:
     """The open file of one namespace."""
 
     connection: aiosqlite.Connection
@@ -246,7 +246,7 @@ class Stores:
     def __init__(self, folder: Path, *, words: bool = False) -> None:
         self._folder = folder
         self._words = words
-        self._open: dict[str, Store] = {}
+        self._open: dict[str, NamespaceFile] = {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -263,7 +263,7 @@ class Stores:
         return self._folder / f"{quote(namespace, safe='')}.sqlite"
 
     @asynccontextmanager
-    async def open(self, namespace: str) -> AsyncIterator[Store]:
+    async def open(self, namespace: str) -> AsyncIterator[NamespaceFile]:
         """Use the file of a namespace; it is made when it is not there.
 
         Raises:
@@ -298,11 +298,11 @@ class Stores:
             path.with_name(path.name + suffix).unlink(missing_ok=True)
         return held
 
-    async def _connect(self, namespace: str) -> Store:
+    async def _connect(self, namespace: str) -> NamespaceFile:
         import aiosqlite
 
         self._folder.mkdir(parents=True, exist_ok=True)
-        store = Store(await aiosqlite.connect(self.path(namespace)), self._words)
+        store = NamespaceFile(await aiosqlite.connect(self.path(namespace)), self._words)
         try:
             await store.prepare()
         except BaseException:

@@ -13,8 +13,8 @@ from operator import mul
 from typing import TYPE_CHECKING
 
 from bench.model import Hit, Ingested, Memory, Query, Space
-from bench.providers.builtin.base import BuiltIn
-from bench.providers.builtin.store import Store, Stored
+from bench.providers.builtin.base import BuiltInProvider
+from bench.providers.builtin.store import NamespaceFile, Stored
 from bench.providers.embedding import Vectors, normalised
 from bench.providers.protocol import ProviderContext
 
@@ -25,7 +25,7 @@ READ_NAMESPACES = 4
 """namespaces whose vectors stay in memory"""
 
 
-class Vector(BuiltIn):
+class Vector(BuiltInProvider):
     """``builtin:vector``."""
 
     def __init__(self, config: ProviderConfig, context: ProviderContext) -> None:
@@ -42,7 +42,7 @@ class Vector(BuiltIn):
         self._read.pop(space.namespace, None)
         return Ingested(ids={memory.id: (memory.id,) for memory in memories})
 
-    async def hits(self, space: Space, store: Store, query: Query) -> list[Hit]:
+    async def hits(self, space: Space, store: NamespaceFile, query: Query) -> list[Hit]:
         """The k nearest by cosine; equal scores keep the order of writing. A question without text finds nothing."""
         if not query.text.strip():
             return []
@@ -61,7 +61,7 @@ class Vector(BuiltIn):
         self._read.pop(space.namespace, None)
         await super().delete(space, memory_ids)
 
-    async def _rows(self, namespace: str, store: Store) -> list[tuple[Stored, array[float]]]:
+    async def _rows(self, namespace: str, store: NamespaceFile) -> list[tuple[Stored, array[float]]]:
         known = self._read.get(namespace)
         if known is None:
             known = [(row, array("f", packed)) for row, packed in await store.embeddings()]

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from bench.config.provider_calls import SearchCall, SearchResponse
 from bench.model import UNREADABLE, Found, Hit, Query, Space
 from bench.providers.adapters import declared_capabilities
-from bench.providers.declarative.request import Wire, Wired
-from bench.providers.declarative.response import Answer, Field, as_ids, compact, kind_of
+from bench.providers.declarative.request import ProviderWire, Wired
+from bench.providers.declarative.response import Field, ServiceResponse, as_ids, compact, kind_of
 from bench.providers.declarative.sources import Marks, Sent, Sources
 from bench.providers.declarative.variables import Shape, of_space
 from bench.providers.embedding import Vectors
@@ -41,7 +41,7 @@ SHOWN_VALUE = 100
 Transform = Literal["none", "1-x", "1/(1+x)", "-x"]
 
 
-class Page(NamedTuple):
+class HitPage(NamedTuple):
     """The hits of one answer."""
 
     hits: Sequence[Hit]
@@ -72,7 +72,7 @@ class HitReading:
     sources: Sources
 
     @classmethod
-    def of(cls, response: SearchResponse, key: str, *, wire: Wire, threaded: bool) -> HitReading:
+    def of(cls, response: SearchResponse, key: str, *, wire: ProviderWire, threaded: bool) -> HitReading:
         """Compile a response block that stands under ``key``."""
         at = f"{key}."
         score = response.score_field or response.score.field
@@ -99,7 +99,7 @@ class HitReading:
             sources=Sources.of(response, at, wire=wire, threaded=threaded),
         )
 
-    def read(self, answer: Answer, space: Space) -> Page:
+    def read(self, answer: ServiceResponse, space: Space) -> HitPage:
         """Read the hits of one page in the provider's order, or sorted when the config asks for it.
 
         Raises:
@@ -111,10 +111,10 @@ class HitReading:
         self.sources.require_some(answer, hits, known)
         unreadable = self._any_unreadable(rows, hits)
         if self.order == "as_returned":
-            return Page(hits, unreadable)
+            return HitPage(hits, unreadable)
         sign = 1 if self.order == "asc" else -1
         ordered = sorted(hits, key=lambda hit: math.inf if hit.score is None else sign * hit.score)
-        return Page(ordered, unreadable)
+        return HitPage(ordered, unreadable)
 
     def _any_unreadable(self, rows: Sequence[object], hits: Sequence[Hit]) -> bool:
         """Somewhere something stands where the score or the date should, and it is none."""
@@ -126,7 +126,7 @@ class HitReading:
                 return True
         return False
 
-    def _rows(self, answer: Answer) -> list[object]:
+    def _rows(self, answer: ServiceResponse) -> list[object]:
         if self.plain:
             return _blocks(answer.response.text)
         rows = (
@@ -136,7 +136,7 @@ class HitReading:
         )
         return rows if self.children is None else [child for row in rows for child in self._flatten(answer, row)]
 
-    def _zip(self, answer: Answer) -> list[object]:
+    def _zip(self, answer: ServiceResponse) -> list[object]:
         columns: dict[str, list[object] | None] = {}
         for name, field in self.zipped:
             found = field.path.all(answer.tree)
@@ -154,7 +154,7 @@ class HitReading:
             {name: column[i] if column is not None else None for name, column in columns.items()} for i in range(size)
         ]
 
-    def _flatten(self, answer: Answer, parent: object) -> list[object]:
+    def _flatten(self, answer: ServiceResponse, parent: object) -> list[object]:
         assert self.children is not None
         children = answer.values(self.children, parent)
         kept = {name: answer.one(field, parent) for name, field in self.keep}
@@ -163,7 +163,7 @@ class HitReading:
             for child in children
         ]
 
-    def _hit(self, answer: Answer, row: object, rank: int, known: Sent) -> Hit:
+    def _hit(self, answer: ServiceResponse, row: object, rank: int, known: Sent) -> Hit:
         content = self._content(answer, row)
         own = as_ids(self.id.path.first(row))
         metadata = row.get("metadata") if isinstance(row, dict) else None
@@ -179,10 +179,10 @@ class HitReading:
             marks=() if sources else Marks(self.sources.forms, row, content, known),
         )
 
-    def _date(self, answer: Answer, field: Field, row: object) -> datetime | None:
+    def _date(self, answer: ServiceResponse, field: Field, row: object) -> datetime | None:
         return instant(_scalar(answer, field, field.path.first(row), "a date"))
 
-    def _content(self, answer: Answer, row: object) -> str:
+    def _content(self, answer: ServiceResponse, row: object) -> str:
         """The first path that has text; present and empty is empty, absent everywhere is an error."""
         present = False
         for field in self.contents:
@@ -201,7 +201,7 @@ class HitReading:
             raise answer.error(f"{self.contents[0].key} {names}", "nothing there")
         return ""
 
-    def _score(self, answer: Answer, field: Field, row: object) -> float | None:
+    def _score(self, answer: ServiceResponse, field: Field, row: object) -> float | None:
         """An unreadable score is unknown; where hits are sorted by it, the answer is of no use."""
         value = field.path.first(row)
         found = value if type(value) is float and math.isfinite(value) else number(_scalar(answer, field, value))
@@ -234,7 +234,7 @@ def _transformed(score: float, transform: Transform) -> float | None:
             return None if score == -1 else 1 / (1 + score)
 
 
-def _scalar(answer: Answer, field: Field, value: object, wanted: str = "a finite number") -> object:
+def _scalar(answer: ServiceResponse, field: Field, value: object, wanted: str = "a finite number") -> object:
     """What stands at a place that holds a number or text; anything else means that the path is wrong."""
     if isinstance(value, bool | dict | list):
         raise answer.error(field, f"expected {wanted}, found {kind_of(value)}: {compact(value)[:SHOWN_VALUE]}")
@@ -276,7 +276,7 @@ class Searching:
 
     @classmethod
     def of(
-        cls, wire: Wire, config: ProviderConfig, search: SearchCall, shape: Shape, vectors: Vectors | None
+        cls, wire: ProviderWire, config: ProviderConfig, search: SearchCall, shape: Shape, vectors: Vectors | None
     ) -> Searching:
         """Compile the search of a config."""
         page = search.page
@@ -316,7 +316,7 @@ class Searching:
         extra: tuple[tuple[str, str], ...] = ()
         for _ in range(self.max_pages):
             answer = await self.call.send(values, extra)
-            page = self.reading.read(answer, space) if answer.ok else Page(())
+            page = self.reading.read(answer, space) if answer.ok else HitPage(())
             hits += page.hits
             unreadable = unreadable or page.unreadable
             cursor = self._next(answer)
@@ -325,7 +325,7 @@ class Searching:
             extra = ((self.cursor[1], cursor),)
         return hits, unreadable
 
-    def _next(self, answer: Answer) -> str | None:
+    def _next(self, answer: ServiceResponse) -> str | None:
         if self.cursor is None or not answer.ok:
             return None
         found = self.cursor[0].path.all(answer.tree)

@@ -18,7 +18,7 @@ from bench.errors import ConfigError
 from bench.events import redactor
 from bench.http import Http, Request
 from bench.providers.declarative.request import Filled, Wired
-from bench.providers.declarative.response import Answer, BodyErrors
+from bench.providers.declarative.response import BodyErrors, ServiceResponse
 from bench.providers.protocol import ProviderContext
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class HttpChannel:
     ) -> None:
         return None
 
-    async def exchange(self, call: Wired, filled: Filled) -> Answer:
+    async def exchange(self, call: Wired, filled: Filled) -> ServiceResponse:
         """Send one request."""
         has_body = call.body is not None
         lines = filled.body if isinstance(filled.body, JsonLines) else None
@@ -84,7 +84,7 @@ class HttpChannel:
             read=partial(self.errors.read, judged=call.judged, partial=call.reads_parts, ok=call.ok_statuses),
             timeout_s=call.timeout_s,
         )
-        return Answer(await self.http.call(call.endpoint, request))
+        return ServiceResponse(await self.http.call(call.endpoint, request))
 
 
 def authorise(

@@ -16,8 +16,8 @@ from bench.config.jsonpath import Path, compile_path
 from bench.config.provider_calls import AddCall, AddResponse, IdMap, Partial
 from bench.errors import Rejected
 from bench.model import Ingested, Memory, Space
-from bench.providers.declarative.request import Wire, Wired
-from bench.providers.declarative.response import Answer, Field, as_ids, compact
+from bench.providers.declarative.request import ProviderWire, Wired
+from bench.providers.declarative.response import Field, ServiceResponse, as_ids, compact
 from bench.providers.declarative.sources import content_hash
 from bench.providers.declarative.variables import HASHES, SENT, STORED, Shape, of_space, own_uuid
 from bench.providers.embedding import Vectors
@@ -41,7 +41,7 @@ class IdMapping:
         key = None if id_map.key == "uuid" else Field.at(f"{at}.key", id_map.key)
         return cls(id_map.name, key, value)
 
-    def read(self, answers: Sequence[Answer], sent: Sequence[str], namespace: str = "") -> dict[str, object]:
+    def read(self, answers: Sequence[ServiceResponse], sent: Sequence[str], namespace: str = "") -> dict[str, object]:
         """The map of these answers; several ids of the service may stand for one memory."""
         if self.key is None:
             return {own_uuid(namespace, one): one for one in sent}
@@ -51,7 +51,7 @@ class IdMapping:
             raise answers[-1].error(self.key, f"{len(keys)} ids for {len(values)} memories")
         return dict(zip(keys, values, strict=True))
 
-    def _values(self, answers: Sequence[Answer]) -> list[str]:
+    def _values(self, answers: Sequence[ServiceResponse]) -> list[str]:
         assert self.value is not None
         return [value for answer in answers for value in as_ids(answer.values(self.value))]
 
@@ -75,7 +75,7 @@ class Refusals:
             compile_path(partial.message) if partial.message else None,
         )
 
-    def read(self, answer: Answer, known: Mapping[str, str]) -> dict[str, str]:
+    def read(self, answer: ServiceResponse, known: Mapping[str, str]) -> dict[str, str]:
         """Reason by memory id; ``known`` maps every id the service may use to ours."""
         refused: dict[str, str] = {}
         for row in answer.rows(self.items):
@@ -103,7 +103,7 @@ class Reading:
         id_map = IdMapping.of(response.id_map, f"{at}.id_map") if response.id_map else None
         return cls(Field.at(f"{at}.ids", response.ids) if response.ids else None, id_map)
 
-    def job_ids(self, answers: Sequence[Answer]) -> tuple[str, ...]:
+    def job_ids(self, answers: Sequence[ServiceResponse]) -> tuple[str, ...]:
         """Ids to wait for."""
         jobs = self.jobs
         if jobs is None:
@@ -127,7 +127,7 @@ class Adding:
     @classmethod
     def of(
         cls,
-        wire: Wire,
+        wire: ProviderWire,
         call: AddCall,
         key: str,
         *,
@@ -167,7 +167,7 @@ class Adding:
         return self._ingested(space, memories, answers, captures)
 
     def _ingested(
-        self, space: Space, memories: Sequence[Memory], answers: Sequence[Answer], captures: dict[str, object]
+        self, space: Space, memories: Sequence[Memory], answers: Sequence[ServiceResponse], captures: dict[str, object]
     ) -> Ingested:
         sent = [memory.id for memory in memories]
         refused: dict[str, str] = {}
@@ -217,10 +217,12 @@ class Adding:
                 )
 
 
-async def run_steps(steps: Sequence[Wired], values: Mapping[str, object]) -> tuple[list[Answer], dict[str, object]]:
+async def run_steps(
+    steps: Sequence[Wired], values: Mapping[str, object]
+) -> tuple[list[ServiceResponse], dict[str, object]]:
     """Send calls in order, each seeing what those before it captured; give the answers of the last one."""
     captures: dict[str, object] = {}
-    answers: list[Answer] = []
+    answers: list[ServiceResponse] = []
     for step in steps:
         answers = await step.each({**values, **captures})
         captures = merge_captures(captures, step.captured(answers))

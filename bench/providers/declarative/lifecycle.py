@@ -34,8 +34,8 @@ from bench.config.provider_calls import ClearCall, Existing, SetupCall, VerifyCa
 from bench.errors import IngestFailed, NotCleared, NotReady
 from bench.model import Readiness, Space
 from bench.providers.declarative.ingest import IdMapping, Reading
-from bench.providers.declarative.request import Wire, Wired
-from bench.providers.declarative.response import Answer, Field, compact, kind_of
+from bench.providers.declarative.request import ProviderWire, Wired
+from bench.providers.declarative.response import Field, ServiceResponse, compact, kind_of
 from bench.providers.declarative.variables import STORED, of_space
 from bench.providers.embedding import Vectors
 from bench.providers.protocol import Waiting, merge_captures
@@ -49,7 +49,7 @@ SAMPLE = "How long is a vector?"
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ExistingProbe:
     """A compiled ``existing``."""
 
     call: Wired
@@ -57,7 +57,7 @@ class Finding:
     match: tuple[tuple[Path, Node], ...]
 
     @classmethod
-    def of(cls, wire: Wire, existing: Existing, key: str) -> Finding:
+    def of(cls, wire: ProviderWire, existing: Existing, key: str) -> ExistingProbe:
         """Compile the block that stands under ``key``."""
         return cls(
             wire.call(key, existing, traffic="status"),
@@ -65,7 +65,7 @@ class Finding:
             tuple((compile_path(path), wire.compiler.tree(value)) for path, value in existing.match.items()),
         )
 
-    async def find(self, values: Mapping[str, object]) -> tuple[Answer, object] | None:
+    async def find(self, values: Mapping[str, object]) -> tuple[ServiceResponse, object] | None:
         """The answer and the part of it that is ours; None when there is none (or a status in ``treat_as_ok``)."""
         answer = await self.call.send(values)
         if not answer.ok:
@@ -83,12 +83,12 @@ class Finding:
 class Preparing:
     """The compiled ``setup`` of a config."""
 
-    calls: tuple[tuple[Wired, Finding | None], ...]
+    calls: tuple[tuple[Wired, ExistingProbe | None], ...]
     dimensions: int | None
     vectors: Vectors | None
 
     @classmethod
-    def of(cls, wire: Wire, config: ProviderConfig, vectors: Vectors | None) -> Preparing:
+    def of(cls, wire: ProviderWire, config: ProviderConfig, vectors: Vectors | None) -> Preparing:
         """Compile every call."""
         settings = config.client_embeddings
         calls = tuple(_compiled(wire, call) for call in config.setup)
@@ -114,9 +114,9 @@ class Preparing:
         return {"dimensions": len(await self.vectors.query(SAMPLE))}
 
 
-def _compiled(wire: Wire, call: SetupCall) -> tuple[Wired, Finding | None]:
+def _compiled(wire: ProviderWire, call: SetupCall) -> tuple[Wired, ExistingProbe | None]:
     key = f"setup.{call.name}"
-    finding = Finding.of(wire, call.existing, f"{key}.existing") if call.existing else None
+    finding = ExistingProbe.of(wire, call.existing, f"{key}.existing") if call.existing else None
     return wire.call(key, call, traffic="manage"), finding
 
 
@@ -151,7 +151,7 @@ class Watch:
     """jobs that are known to be ready, by namespace; they are not asked for again"""
 
     @classmethod
-    def of(cls, wire: Wire, wait: WaitBlock, key: str, *, gives_ids: bool) -> Watch | None:
+    def of(cls, wire: ProviderWire, wait: WaitBlock, key: str, *, gives_ids: bool) -> Watch | None:
         """Compile a block that stands under ``key``; None when only a sentinel can tell."""
         if wait.request is None:
             return None
@@ -223,7 +223,7 @@ class Watch:
             captures = merge_captures(captures, {self.id_map.name: self.id_map.read(answers, sent)})
         return Seen("ready", "", captures)
 
-    def _judge(self, answer: Answer, sent: int) -> tuple[State, str]:
+    def _judge(self, answer: ServiceResponse, sent: int) -> tuple[State, str]:
         """Failure is looked at first; a status in ``treat_as_ok`` (a 404 of what is gone) counts as ready."""
         if not answer.ok:
             return "ready", ""
@@ -241,7 +241,7 @@ class Watch:
         return "ready", ""
 
 
-def counted(answer: Answer, at: Field) -> int:
+def counted(answer: ServiceResponse, at: Field) -> int:
     """A number, or the length of a list, object or several matches."""
     if not at.path.single:
         return len(at.path.all(answer.tree))
@@ -283,7 +283,7 @@ class Verifying:
     timeout_s: float
 
     @classmethod
-    def of(cls, wire: Wire, call: VerifyCall) -> Verifying:
+    def of(cls, wire: ProviderWire, call: VerifyCall) -> Verifying:
         """Compile the call."""
         return cls(
             request=wire.call("verify_clear", call, traffic="status", ok=call.ok_status),
@@ -307,7 +307,7 @@ class Verifying:
             hint="the service says success and keeps the data; bench clean --orphans tries again",
         )
 
-    def _is_empty(self, answer: Answer) -> bool:
+    def _is_empty(self, answer: ServiceResponse) -> bool:
         if answer.status in self.ok_statuses:
             return True
         if self.empty is None:
@@ -332,7 +332,7 @@ class Clearing:
     threaded: bool
 
     @classmethod
-    def of(cls, wire: Wire, config: ProviderConfig) -> Clearing:
+    def of(cls, wire: ProviderWire, config: ProviderConfig) -> Clearing:
         """Compile clear, its wait, verify_clear and teardown."""
         endpoints = config.endpoints
         clear = endpoints.clear if endpoints else None
@@ -383,7 +383,7 @@ class Clearing:
         raise NotReady(f"clearing {values['runTag']} took more than {self.waiting.timeout_s:g} s")
 
 
-def _watch(wire: Wire, clear: ClearCall | None) -> Watch | None:
+def _watch(wire: ProviderWire, clear: ClearCall | None) -> Watch | None:
     if clear is None or clear.wait is None:
         return None
     return Watch.of(wire, clear.wait, "clear.wait", gives_ids=clear.response.ids is not None)

@@ -30,9 +30,9 @@ from bench.errors import CA_HINT, CallError, ConfigError, MappingError, Rejected
 from bench.events import redact
 from bench.http import Http, Response, Timings
 from bench.http.errors import of_status
-from bench.providers.declarative.mcp_session import Gone, Noise, Session, root_of
+from bench.providers.declarative.mcp_session import Gone, McpSession, Noise, root_of
 from bench.providers.declarative.request import Filled, Wired
-from bench.providers.declarative.response import Answer, BodyErrors
+from bench.providers.declarative.response import BodyErrors, ServiceResponse
 from bench.providers.protocol import ProviderContext
 from bench.settings import shown
 
@@ -71,7 +71,7 @@ class McpChannel:
     _said_before: int = 0
     """bytes of stderr that an earlier process wrote"""
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
-    _session: Session | None = None
+    _session: McpSession | None = None
     _status: int | None = None
     """the last HTTP status that was an error: the SDK keeps it to itself"""
 
@@ -110,7 +110,7 @@ class McpChannel:
         async with AsyncExitStack() as stack:
             stack.enter_context(self._noise.kept_short(self.name))
             with _Starting(self):
-                session = await stack.enter_async_context(Session(self._transport, start_s=START_S))
+                session = await stack.enter_async_context(McpSession(self._transport, start_s=START_S))
             self._require_tools(session.tools)
             self._session = session
             self._stack = stack.pop_all()
@@ -184,7 +184,7 @@ class McpChannel:
             file.seek(self._said_before)
             return [line.strip()[:SHOWN] for line in file.read().splitlines() if line.strip()][-LAST_WORDS:]
 
-    async def exchange(self, call: Wired, filled: Filled) -> Answer:
+    async def exchange(self, call: Wired, filled: Filled) -> ServiceResponse:
         """Call one tool; a server that is gone is Unavailable, an error of the tool is Rejected."""
         async with self.http.turn(call.endpoint, f"tool {call.tool}"):
             return self._answer(call, await self._ask(call, filled))
@@ -218,7 +218,7 @@ class McpChannel:
         text = f"{call.endpoint.name}: tool {call.tool}: the MCP server is gone: {why}{said}"
         return Unavailable(redact(text)[:SHOWN], hint="see why it ended, then resume the run: it is started again")
 
-    def _answer(self, call: Wired, result: CallToolResult) -> Answer:
+    def _answer(self, call: Wired, result: CallToolResult) -> ServiceResponse:
         body = _body(result)
         if len(body) > self.max_bytes:
             raise MappingError(
@@ -229,7 +229,7 @@ class McpChannel:
             self.errors.read(response)
         if result.is_error:
             raise Rejected(redact(f"{call.endpoint.name}: tool {call.tool}: {response.text}")[:SHOWN])
-        return Answer(response)
+        return ServiceResponse(response)
 
 
 class _Starting:

@@ -42,7 +42,7 @@ class Gone(Exception):
     """The session has ended; the text says why."""
 
 
-class Session:
+class McpSession:
     """A client session; ``tools`` are the names that the server offers."""
 
     def __init__(self, transport: Transport, *, start_s: float) -> None:
@@ -116,7 +116,7 @@ class Session:
 class _Held:
     """The block in which a session lives."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: McpSession) -> None:
         self._session = session
 
     def __enter__(self) -> None:

@@ -19,7 +19,7 @@ from bench.providers.batching import cut_as
 from bench.providers.declarative.hits import HitReading, Searching
 from bench.providers.declarative.ingest import Adding, Reading, run_steps
 from bench.providers.declarative.lifecycle import Clearing, Preparing, Watch, counted, waiting_of
-from bench.providers.declarative.request import Wire, Wired
+from bench.providers.declarative.request import ProviderWire, Wired
 from bench.providers.declarative.response import Field, compact
 from bench.providers.declarative.variables import Shape, of_space
 from bench.providers.embedding import Vectors
@@ -27,7 +27,7 @@ from bench.providers.protocol import Batching, Capabilities, Durability, OnUnkno
 
 if TYPE_CHECKING:
     from bench.config.provider import ProviderConfig
-    from bench.config.provider_calls import Call, Endpoints
+    from bench.config.provider_calls import Endpoints, RequestSection
 
 
 class Declarative:
@@ -52,7 +52,7 @@ class Declarative:
             metadata_values=config.capabilities.metadata_values,
             threaded=config.scoping.strategy == "sessionId",
         )
-        self._wire = Wire.of(config, context)
+        self._wire = ProviderWire.of(config, context)
         vectors = Vectors.of(config, context.embedder) if config.client_embeddings else None
         self._compile(config.endpoints, vectors)
 
@@ -108,7 +108,7 @@ class Declarative:
             )
             self.list = self._list
 
-    def _steps(self, key: str, calls: Sequence[Call]) -> tuple[Wired, ...]:
+    def _steps(self, key: str, calls: Sequence[RequestSection]) -> tuple[Wired, ...]:
         return tuple(self._wire.call(key, call, traffic="add") for call in calls)
 
     def _values(self, space: Space) -> dict[str, object]:

@@ -1,6 +1,6 @@
 """Calls as the file describes them, compiled once and sent many times.
 
-``Wire`` is what all calls of a provider share: constants, limits, the channel. ``Wired`` is one call::
+``ProviderWire`` is what all calls of a provider share: constants, limits, the channel. ``Wired`` is one call::
 
     wire = Wire.of(config, context)
     add = wire.call("add", config.endpoints.add, traffic="add")
@@ -23,12 +23,12 @@ from urllib.parse import quote
 import anyio
 
 from bench.config.provider_body import ABSENT, Compiler, Missing, Node, Scope, Text, as_text
-from bench.config.provider_calls import Call, Part
+from bench.config.provider_calls import MultipartSection, RequestSection
 from bench.errors import ConfigError, MappingError, Unavailable
 from bench.http import Endpoint
-from bench.http import Part as HttpPart
+from bench.http import FormField as HttpPart
 from bench.http.message import SAFE_TO_REPEAT
-from bench.providers.declarative.response import WHOLE, Answer, Field, Judged, compact
+from bench.providers.declarative.response import WHOLE, Field, Judged, ServiceResponse, compact
 from bench.providers.endpoints import Traffic, endpoints_of
 from bench.providers.protocol import ProviderContext
 from bench.settings import VARIABLE
@@ -56,7 +56,7 @@ class Health:
     """keeps true that one caller asks and the others wait for its answer"""
 
     @classmethod
-    def of(cls, wire: Wire, health: HealthCall) -> Health:
+    def of(cls, wire: ProviderWire, health: HealthCall) -> Health:
         """Compile the call."""
         return cls(
             call=wire.call("health", health, traffic="status", ok=(LOADING,)),
@@ -114,13 +114,13 @@ class Channel(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
 
-    async def exchange(self, call: Wired, filled: Filled) -> Answer:
+    async def exchange(self, call: Wired, filled: Filled) -> ServiceResponse:
         """Send once, with the limits and retries of the call's endpoint."""
         ...
 
 
 @value_dataclass(slots=True)
-class Wire:
+class ProviderWire:
     """What all calls of one provider share."""
 
     compiler: Compiler
@@ -132,7 +132,7 @@ class Wire:
     health: Health | None = None
 
     @classmethod
-    def of(cls, config: ProviderConfig, context: ProviderContext) -> Wire:
+    def of(cls, config: ProviderConfig, context: ProviderContext) -> ProviderWire:
         """Resolve the environment and open the way out that the type of the config asks for.
 
         Raises:
@@ -149,7 +149,7 @@ class Wire:
     def call(
         self,
         key: str,
-        call: Call,
+        call: RequestSection,
         *,
         traffic: Traffic,
         ok: Sequence[int] = (),
@@ -189,7 +189,7 @@ Form = Mapping[str, tuple[Node, Node | None, str | None]]
 class Wired:
     """One compiled call."""
 
-    wire: Wire
+    wire: ProviderWire
     key: str
     method: str
     path: Node
@@ -223,7 +223,7 @@ class Wired:
             nodes += [content, *([filename] if filename else [])]
         return frozenset(name for node in nodes for name, _ in node.uses())
 
-    async def send(self, values: Mapping[str, object], extra: Sequence[tuple[str, str]] = ()) -> Answer:
+    async def send(self, values: Mapping[str, object], extra: Sequence[tuple[str, str]] = ()) -> ServiceResponse:
         """Fill the templates and send the call once (with the retries of its endpoint).
 
         Raises:
@@ -233,11 +233,11 @@ class Wired:
             await self.wire.health.wait()
         return await self.exchange(values, extra)
 
-    async def exchange(self, values: Mapping[str, object], extra: Sequence[tuple[str, str]] = ()) -> Answer:
+    async def exchange(self, values: Mapping[str, object], extra: Sequence[tuple[str, str]] = ()) -> ServiceResponse:
         """Send without asking whether the service is ready."""
         return await self.wire.channel.exchange(self, self._filled(values, extra))
 
-    async def each(self, values: Mapping[str, object]) -> list[Answer]:
+    async def each(self, values: Mapping[str, object]) -> list[ServiceResponse]:
         """Send the call, or once for each element of ``for_each``; a list that is not there has no element."""
         if self.for_each is None:
             return [await self.send(values)]
@@ -249,7 +249,7 @@ class Wired:
             raise MappingError(f"{self.key}.for_each: is no list")
         return [await self.send({**values, "each": element}) for element in elements]
 
-    def captured(self, answers: Sequence[Answer]) -> dict[str, object]:
+    def captured(self, answers: Sequence[ServiceResponse]) -> dict[str, object]:
         """What the answers hold under ``capture``: a list grows with each answer, of anything else the last counts."""
         found: dict[str, object] = {}
         for answer in answers:
@@ -259,7 +259,7 @@ class Wired:
                 found[name] = [*known, *value] if both else value  # type: ignore[misc]
         return found
 
-    def captured_in(self, answer: Answer, node: object = WHOLE) -> dict[str, object]:
+    def captured_in(self, answer: ServiceResponse, node: object = WHOLE) -> dict[str, object]:
         """What an answer, or one part of it, holds under ``capture``."""
         return {
             name: answer.values(path, node) if self._grows(name) else answer.one(path, node)
@@ -338,13 +338,13 @@ def _file(text: str, filename: str, kind: str | None) -> HttpPart:
     return HttpPart(content=text.encode("utf-8", "surrogatepass"), filename=filename, type=kind)
 
 
-def _part(compiler: Compiler, part: str | Part) -> tuple[Node, Node | None, str | None]:
+def _part(compiler: Compiler, part: str | MultipartSection) -> tuple[Node, Node | None, str | None]:
     if isinstance(part, str):
         return compiler.string(part), None, None
     return compiler.string(part.content), compiler.string(part.filename), part.type
 
 
-def _captures(key: str, call: Call) -> Iterator[tuple[str, tuple[Field, bool]]]:
+def _captures(key: str, call: RequestSection) -> Iterator[tuple[str, tuple[Field, bool]]]:
     for name, path in call.capture.items():
         where = f"{key}.capture.{name}"
         if isinstance(path, str):
@@ -353,7 +353,7 @@ def _captures(key: str, call: Call) -> Iterator[tuple[str, tuple[Field, bool]]]:
             yield name, (Field.at(where, path[0]), True)
 
 
-def _repeatable(call: Call, traffic: Traffic) -> bool | None:
+def _repeatable(call: RequestSection, traffic: Traffic) -> bool | None:
     if call.idempotent is not None:
         return call.idempotent
     return True if call.idempotency is not None or traffic in ("search", "status") else None

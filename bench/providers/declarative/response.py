@@ -63,7 +63,7 @@ class Field:
 
 
 @value_dataclass(frozen=True)
-class Answer:
+class ServiceResponse:
     """One good answer of the service."""
 
     response: Response

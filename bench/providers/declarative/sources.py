@@ -16,8 +16,8 @@ from bench.config.provider_body import Compiler, Node, Scope, Text
 from bench.config.provider_calls import IdForm, SearchResponse
 from bench.config.value_rules import LONGEST_TEXT
 from bench.model import Hit, Space
-from bench.providers.declarative.request import Wire
-from bench.providers.declarative.response import Answer, as_ids, compact
+from bench.providers.declarative.request import ProviderWire
+from bench.providers.declarative.response import ServiceResponse, as_ids, compact
 from bench.providers.declarative.variables import BENCH_ID, HASHES, known_ids, of_space
 from bench.values import dataclass
 
@@ -79,7 +79,7 @@ class Sources:
     """by namespace: every question of a corpus asks for the same"""
 
     @classmethod
-    def of(cls, response: SearchResponse, at: str, *, wire: Wire, threaded: bool) -> Sources:
+    def of(cls, response: SearchResponse, at: str, *, wire: ProviderWire, threaded: bool) -> Sources:
         """Compile ``idField`` or ``id_from``."""
         if response.id_from == "none":
             return cls((), False, at, False)
@@ -118,7 +118,7 @@ class Sources:
                 return tuple(dict.fromkeys(ours))
         return ()
 
-    def require_some(self, answer: Answer, hits: Sequence[Hit], known: Sent) -> None:
+    def require_some(self, answer: ServiceResponse, hits: Sequence[Hit], known: Sent) -> None:
         """Refuse an answer in which nothing maps although the file says how; before ingest nothing can map.
 
         An id of another namespace shows that the file is right: the service is not.

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from bench.providers.doctor.examination import Check, DoctorReport, Examination
+from bench.providers.doctor.examination import DoctorCheck, DoctorReport, Examination
 from bench.providers.doctor.questions import QUESTIONS
 from bench.providers.factory import open_provider
 from bench.providers.protocol import ProviderContext
@@ -23,7 +23,7 @@ from bench.providers.protocol import ProviderContext
 if TYPE_CHECKING:
     from bench.config.provider import ProviderConfig
 
-__all__ = ["Check", "DoctorReport", "examine"]
+__all__ = ["DoctorCheck", "DoctorReport", "examine"]
 
 RETRY_DELAY_MS = 200
 ATTEMPT_MS = 15_000

@@ -29,7 +29,7 @@ Outcome = Literal["pass", "fail", "skip"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class DoctorCheck:
     """One question and its answer."""
 
     name: str
@@ -44,10 +44,10 @@ class DoctorReport:
 
     provider: str
     version: str
-    checks: tuple[Check, ...]
+    checks: tuple[DoctorCheck, ...]
     refused: bool = False
     """the provider refuses the key, or the plan is used up: nobody can say whether the rest would pass"""
-    hung: Check | None = None
+    hung: DoctorCheck | None = None
     """the question to which no answer came in time"""
     address: str = ""
     """where the service is; empty for one without an address"""
@@ -129,7 +129,7 @@ class Examination:
         self.rewrites = False
         """the service stores something else than it was given, so texts cannot be compared"""
         self.refused = False
-        self.hung: Check | None = None
+        self.hung: DoctorCheck | None = None
         """the question to which no answer came in time, so that no further one was asked"""
         self._answered: set[str] = set()
         """questions that were passed"""
@@ -156,7 +156,7 @@ class Examination:
         )
         return Room(Space(namespace=name, run_id=self.run_id, benchmark="doctor", corpus=corpus, attempt=attempt))
 
-    async def ask(self, question: Question) -> Check:
+    async def ask(self, question: DoctorQuestion) -> DoctorCheck:
         """Ask one question and time the answer; one that builds on a lost answer is not asked."""
         started = time.perf_counter()
         outcome: Outcome = "pass"
@@ -182,12 +182,12 @@ class Examination:
             self._lost[question.name] = f'needs "{question.name}", which failed'
         self.texts.append(detail)
         took_ms = (time.perf_counter() - started) * 1000
-        check = Check(name=question.name, outcome=outcome, detail=redact(detail), latency_ms=took_ms)
+        check = DoctorCheck(name=question.name, outcome=outcome, detail=redact(detail), latency_ms=took_ms)
         if hung:
             self.hung = check
         return check
 
-    def _require(self, question: Question) -> None:
+    def _require(self, question: DoctorQuestion) -> None:
         reason = self._away if question.asks else ""
         reason = reason or next((self._lost[name] for name in question.needs if name in self._lost), "")
         if reason:
@@ -279,7 +279,7 @@ class Examination:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class DoctorQuestion:
     """One question of the list."""
 
     name: str

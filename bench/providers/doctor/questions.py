@@ -11,7 +11,7 @@ from bench.errors import CallError, Rejected, Unavailable
 from bench.events import redactor
 from bench.model import Hit, Memory
 from bench.providers.batching import pieces, whole_id
-from bench.providers.doctor.examination import EMPTY, FACTS, OTHER, Examination, Failed, Question, Skipped
+from bench.providers.doctor.examination import EMPTY, FACTS, OTHER, DoctorQuestion, Examination, Failed, Skipped
 from bench.providers.protocol import Versioned
 from bench.providers.ranking import reversed_scores
 
@@ -272,21 +272,21 @@ async def _no_secret(exam: Examination) -> str:
     return "in no log, journal or error"
 
 
-QUESTIONS: tuple[Question, ...] = (
-    Question("version", _version),
-    Question("setup twice", _setup),
-    Question(EMPTY, _empty, ("setup twice",)),
-    Question("add", _add, ("setup twice",)),
-    Question("ready", _ready, ("add",)),
-    Question("found by own text", _found, ("ready",)),
-    Question("dates come back", _dates, ("found by own text",)),
-    Question("long question", _long_question, ("found by own text",)),
-    Question("k is kept", _cut, ("ready",)),
-    Question("namespaces apart", _apart, ("ready",)),
-    Question("adding again", _again, ("ready",)),
-    Question("text survives", _survives, ("adding again",)),
-    Question("empty query", _nothing_asked, ("found by own text",)),
-    Question("clear", _clear, ("setup twice",)),
-    Question("other namespace lives", _other_lives, ("namespaces apart", "clear")),
-    Question("no secret shown", _no_secret, asks=False),
+QUESTIONS: tuple[DoctorQuestion, ...] = (
+    DoctorQuestion("version", _version),
+    DoctorQuestion("setup twice", _setup),
+    DoctorQuestion(EMPTY, _empty, ("setup twice",)),
+    DoctorQuestion("add", _add, ("setup twice",)),
+    DoctorQuestion("ready", _ready, ("add",)),
+    DoctorQuestion("found by own text", _found, ("ready",)),
+    DoctorQuestion("dates come back", _dates, ("found by own text",)),
+    DoctorQuestion("long question", _long_question, ("found by own text",)),
+    DoctorQuestion("k is kept", _cut, ("ready",)),
+    DoctorQuestion("namespaces apart", _apart, ("ready",)),
+    DoctorQuestion("adding again", _again, ("ready",)),
+    DoctorQuestion("text survives", _survives, ("adding again",)),
+    DoctorQuestion("empty query", _nothing_asked, ("found by own text",)),
+    DoctorQuestion("clear", _clear, ("setup twice",)),
+    DoctorQuestion("other namespace lives", _other_lives, ("namespaces apart", "clear")),
+    DoctorQuestion("no secret shown", _no_secret, asks=False),
 )

@@ -63,7 +63,7 @@ class Likeness:
     """the best question of each chunk that has any"""
 
 
-class Index(Protocol):
+class ChunkIndex(Protocol):
     """Keeps the pieces of namespaces. An id that is put again is replaced."""
 
     async def put(self, namespace: str, pieces: Sequence[Piece]) -> None: ...
@@ -92,7 +92,7 @@ READ_NAMESPACES = 4
 
 
 @dataclass(slots=True)
-class Held:
+class NamespaceIndex:
     """One namespace in memory."""
 
     pieces: dict[str, Piece] = field(default_factory=dict)
@@ -114,7 +114,7 @@ class Files:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._held: dict[str, Held] = {}
+        self._held: dict[str, NamespaceIndex] = {}
 
     def path(self, namespace: str) -> Path:
         """The file of a namespace, wherever its name would lead."""
@@ -167,10 +167,10 @@ class Files:
         text = "".join(json.dumps(row, ensure_ascii=True, separators=(",", ":")) + "\n" for row in rows)
         await anyio.to_thread.run_sync(_write, self.path(namespace), text)
 
-    async def _read(self, namespace: str) -> Held:
+    async def _read(self, namespace: str) -> NamespaceIndex:
         held = self._held.pop(namespace, None)
         if held is None:
-            held = Held()
+            held = NamespaceIndex()
             for row in await anyio.to_thread.run_sync(_rows, self.path(namespace)):
                 if "forget" in row:
                     held.drop(row["forget"])

@@ -22,7 +22,7 @@ from bench.providers.adapters import local_of
 from bench.providers.embedding import Vectors
 from bench.providers.protocol import Durability, ProviderContext, Waiting
 from bench.providers.rag.chunks import bm25, chunks, fused, ordered, scaled, weighted
-from bench.providers.rag.index import Files, Index, Likeness, Piece
+from bench.providers.rag.index import ChunkIndex, Files, Likeness, Piece
 from bench.providers.rag.settings import RagLocal
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Rag:
         self._index = self._opened_index()
         self.model: Model | None = None
 
-    def _opened_index(self) -> Index:
+    def _opened_index(self) -> ChunkIndex:
         database = self.local.database
         if database.type == "file":
             return Files(self._context.run_dir / self._config.name)

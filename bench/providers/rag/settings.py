@@ -18,7 +18,7 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt, model
 from bench.config.file import ConfigModel
 
 
-class Database(ConfigModel):
+class ChunkDatabase(ConfigModel):
     """Where chunks and vectors are kept."""
 
     type: Literal["file", "postgres"] = "file"
@@ -87,7 +87,7 @@ class Retrieval(ConfigModel):
 class RagLocal(ConfigModel):
     """The whole block."""
 
-    database: Database = Database()
+    database: ChunkDatabase = ChunkDatabase()
     chunking: Chunking = Chunking()
     embedding: Embedding | None = None
     enhancement: Enhancement = Enhancement()

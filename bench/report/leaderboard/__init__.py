@@ -9,12 +9,12 @@ Pure values from the derived database, for the command line and the web pages al
 
 from __future__ import annotations
 
-from bench.report.leaderboard.standings import VIEWS, Place, Standing, Table, load_board, saying, tables_of
+from bench.report.leaderboard.standings import VIEWS, RankedJob, Standing, Table, load_board, saying, tables_of
 from bench.report.leaderboard.tables import board_csv, board_grids, board_json
 
 __all__ = [
     "VIEWS",
-    "Place",
+    "RankedJob",
     "Standing",
     "Table",
     "board_csv",

@@ -38,7 +38,7 @@ SETTINGS = ("k", "context_budget", "level", "selection", "prompts")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class RankedJob:
     """One job on the board."""
 
     job: JobSummary
@@ -99,7 +99,7 @@ class Place:
         return json.dumps([*shared, self.headline.definition if self.headline else None], sort_keys=True, default=str)
 
 
-async def load_board(workspace: Path, benchmarks: Sequence[str] = ()) -> list[Place]:
+async def load_board(workspace: Path, benchmarks: Sequence[str] = ()) -> list[RankedJob]:
     """Read the derived database; an absent one is an empty board.
 
     Raises:
@@ -114,18 +114,18 @@ async def load_board(workspace: Path, benchmarks: Sequence[str] = ()) -> list[Pl
             if name not in known:
                 raise UsageError(f"no run of {name} is known", hint=f"there are runs of: {', '.join(known) or 'none'}")
         jobs = [job for name in known if not benchmarks or name in benchmarks for job in await database.newest(name)]
-        return [Place(job=job, metrics=await database.metrics(job)) for job in jobs]
+        return [RankedJob(job=job, metrics=await database.metrics(job)) for job in jobs]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
     """One row: a place a benchmark, and the number it is ranked by."""
 
-    places: tuple[Place, ...]
+    places: tuple[RankedJob, ...]
     value: float | None
 
     @property
-    def first(self) -> Place:
+    def first(self) -> RankedJob:
         return self.places[0]
 
 
@@ -139,19 +139,19 @@ class Table:
     notes: tuple[str, ...] = ()
 
 
-def tables_of(board: Sequence[Place], view: str) -> list[Table]:
+def tables_of(board: Sequence[RankedJob], view: str) -> list[Table]:
     """The tables of one view: overall, benchmark, type, provider or model."""
     return VIEWS[view](board)
 
 
-def _grouped(board: Sequence[Place], key: Callable[[Place], tuple[str, ...]]) -> Iterator[list[Place]]:
-    groups: dict[tuple[str, ...], list[Place]] = {}
+def _grouped(board: Sequence[RankedJob], key: Callable[[RankedJob], tuple[str, ...]]) -> Iterator[list[RankedJob]]:
+    groups: dict[tuple[str, ...], list[RankedJob]] = {}
     for place in board:
         groups.setdefault(key(place), []).append(place)
     yield from (groups[name] for name in sorted(groups))
 
 
-def _ranked(places: Sequence[Place]) -> tuple[Standing, ...]:
+def _ranked(places: Sequence[RankedJob]) -> tuple[Standing, ...]:
     found = [Standing(places=(place,), value=place.headline.value if place.headline else None) for place in places]
     return tuple(sorted(found, key=_rank))
 
@@ -162,7 +162,7 @@ def _rank(one: Standing) -> tuple[bool, float, str]:
     return one.first.bound, value, one.first.job.provider
 
 
-def _by_benchmark(board: Sequence[Place]) -> list[Table]:
+def _by_benchmark(board: Sequence[RankedJob]) -> list[Table]:
     return [
         Table(
             title=f"{_task_title(group[0])} | {_models_title(group[0])}",
@@ -173,7 +173,7 @@ def _by_benchmark(board: Sequence[Place]) -> list[Table]:
     ]
 
 
-def _by_model(board: Sequence[Place]) -> list[Table]:
+def _by_model(board: Sequence[RankedJob]) -> list[Table]:
     """One provider with one embedding model, answering models under one another; the judge is fixed."""
     return [
         Table(
@@ -189,7 +189,7 @@ def _by_model(board: Sequence[Place]) -> list[Table]:
     ]
 
 
-def _by_provider(board: Sequence[Place]) -> list[Table]:
+def _by_provider(board: Sequence[RankedJob]) -> list[Table]:
     """Fixed models, providers under one another, a column a task."""
     return [
         Table(
@@ -202,18 +202,18 @@ def _by_provider(board: Sequence[Place]) -> list[Table]:
     ]
 
 
-def _rows_by_provider(group: Sequence[Place]) -> tuple[Standing, ...]:
+def _rows_by_provider(group: Sequence[RankedJob]) -> tuple[Standing, ...]:
     rows = _grouped(group, lambda place: (place.job.provider, place.job.embedding_model or ""))
     return tuple(Standing(places=tuple(sorted(places, key=lambda one: one.task)), value=None) for places in rows)
 
 
-def _overall(board: Sequence[Place]) -> list[Table]:
+def _overall(board: Sequence[RankedJob]) -> list[Table]:
     """Fixed models; of each benchmark the task that most providers did; the mean over all benchmarks."""
     benchmarks = sorted({place.job.benchmark for place in board})
     return [_overall_table(group, benchmarks) for group in _grouped(board, lambda place: place.models)]
 
 
-def _overall_table(group: Sequence[Place], benchmarks: Sequence[str]) -> Table:
+def _overall_table(group: Sequence[RankedJob], benchmarks: Sequence[str]) -> Table:
     tasks = {place.job.benchmark: _commonest(group, place.job.benchmark) for place in group}
     chosen = [place for place in group if place.task == tasks[place.job.benchmark] and place.headline is not None]
     rows, missing = [], []
@@ -233,7 +233,7 @@ def _overall_table(group: Sequence[Place], benchmarks: Sequence[str]) -> Table:
     )
 
 
-def _commonest(group: Sequence[Place], benchmark: str) -> str:
+def _commonest(group: Sequence[RankedJob], benchmark: str) -> str:
     counts: dict[str, int] = {}
     for place in group:
         if place.job.benchmark == benchmark:
@@ -241,7 +241,7 @@ def _commonest(group: Sequence[Place], benchmark: str) -> str:
     return min(counts, key=lambda task: (-counts[task], task))
 
 
-VIEWS: Mapping[str, Callable[[Sequence[Place]], list[Table]]] = {
+VIEWS: Mapping[str, Callable[[Sequence[RankedJob]], list[Table]]] = {
     "overall": _overall,
     "benchmark": _by_benchmark,
     "type": _by_benchmark,
@@ -250,7 +250,7 @@ VIEWS: Mapping[str, Callable[[Sequence[Place]], list[Table]]] = {
 }
 
 
-def _task_title(place: Place) -> str:
+def _task_title(place: RankedJob) -> str:
     job = place.job
     parts = [f"{job.benchmark} {job.benchmark_version}", f"k={job.data.get('k')}", f"track {job.track}"]
     selection = job.data.get("selection")
@@ -259,7 +259,7 @@ def _task_title(place: Place) -> str:
     return " | ".join(parts)
 
 
-def _models_title(place: Place) -> str:
+def _models_title(place: RankedJob) -> str:
     answering, judge, track = place.models
     return f"answering {answering} | judge {judge}" + ("" if track == "uniform" else f" | track {track}")
 

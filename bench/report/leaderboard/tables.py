@@ -18,7 +18,7 @@ import io
 from collections.abc import Sequence
 
 from bench.journal.results_db import JobSummary, MetricSummary
-from bench.report.leaderboard.standings import Place, Standing, Table, saying, spanned
+from bench.report.leaderboard.standings import RankedJob, Standing, Table, saying, spanned
 from bench.report.tables import Grid, number, safe_row
 
 
@@ -53,7 +53,7 @@ def _models_json(job: JobSummary) -> dict[str, object]:
     return {"embedding": job.embedding_model, "answering": job.answering_model, "judge": job.judge_model}
 
 
-def _place_json(place: Place) -> dict[str, object]:
+def _place_json(place: RankedJob) -> dict[str, object]:
     job, headline = place.job, place.headline
     return {
         "provider": job.provider,
@@ -125,7 +125,7 @@ def _model_grid(table: Table) -> Grid:
     return _grid(table, named=False)
 
 
-def _row(place: Place, *, named: bool) -> tuple[str, ...]:
+def _row(place: RankedJob, *, named: bool) -> tuple[str, ...]:
     headline = place.headline
     return (
         *((place.name, place.job.embedding_model or "none") if named else (place.models[0],)),
@@ -157,7 +157,7 @@ def _type_grid(table: Table) -> Grid:
     )
 
 
-def _merit(one: MetricSummary, place: Place) -> float:
+def _merit(one: MetricSummary, place: RankedJob) -> float:
     value = one.value or 0.0
     return value if place.lower_is_better else -value
 
@@ -182,6 +182,6 @@ def _matrix_grid(table: Table) -> Grid:
     )
 
 
-def _column(place: Place) -> str:
+def _column(place: RankedJob) -> str:
     metric = place.headline.metric if place.headline else "no metric"
     return f"{place.job.benchmark} k={place.job.data.get('k')} {metric}"
