@@ -3,7 +3,7 @@
 Example::
 
     one_object('```json\\n{"correctness": 1}\\n```')          # {"correctness": 1}; None with a word around it
-    schema = Schema({"type": "object", "required": ["a"]})    # compiled once, sent as it is
+    schema = ReplySchema({"type": "object", "required": ["a"]})    # compiled once, sent as it is
     schema.read('{"a": 1}'), schema.read("{}")                # {"a": 1}, None
 """
 

@@ -6,9 +6,10 @@ Example::
 
     outcome = await execute_on_cluster(plan, environment=environment, observer=display)     # plan.request.cluster
 
-Read it in this order: ``cutting`` makes the shards, ``coordinator`` hands them out and takes them in, ``worker``
-carries one out where it lands, ``shelf`` keeps what came back, ``saying`` is what a shard says of itself on its way.
-``fleet`` is all that is asked of a cluster, and only ``dask`` knows dask: there is no scheduler of our own.
+Read it in this order: ``coordinator`` cuts the run into shards, hands them out and takes them in, ``worker`` carries
+one out where it lands, ``round`` is one pass over what is still missing, ``progress`` keeps what came back,
+``messages`` is what travels. ``backend`` is all that is asked of a cluster, and only it knows dask: there is no
+scheduler of our own.
 """
 
 from __future__ import annotations

@@ -2,14 +2,14 @@
 
 Example::
 
-    order = Order(shard=Shard(number=2, count=4, start=26, end=50), run_id="r1", ...)
+    order = ShardOrder(shard=Shard(number=2, count=4, start=26, end=50), run_id="r1", ...)
     order.name          # "r1.2of4"
 
 A shard's run folder on its way: the journal, and of a half-done one also what its built-in providers have stored.
 
 Example::
 
-    pack(folder, whole=False)           # on the worker: Pack(journal=b"...", stores=b"...")
+    pack(folder, whole=False)           # on the worker: CompressedParts(journal=b"...", stores=b"...")
     pack.lay_down(folder)               # on the next one
 
 What a running shard says of itself each second, and all of it together as the progress of one run.

@@ -9,7 +9,7 @@ Which file said what: the sources of a config, the file itself first, then what 
 
 ::
 
-    origin = Origin(sources=(child, parent))
+    origin = ConfigOrigin(sources=(child, parent))
     origin.tree()                          # child merged over parent
     origin.place(("data", "path"))         # the parent's line, when only it has the key
 """

@@ -6,8 +6,8 @@ Example::
     config.endpoints.search.response.contents       # ("$.text",)
     config.sha256                                    # identity, without secrets and with the environment unresolved
 
-``sections`` and ``traffic`` hold the blocks around the calls, ``calls`` the calls, ``answers`` how answers are read,
-``trees`` the body templates, ``checks`` what needs more than one block, ``terms`` the words. Nothing here touches the
+``provider_sections`` and ``traffic`` hold the blocks around the calls, ``provider_calls`` the calls and how answers are
+read, ``provider_body`` the body templates, ``provider_checks`` what needs more than one block. Nothing here touches the
 network or reads a secret.
 
 What of a provider file is identity: everything that can change what is asked or how answers are read.

@@ -10,10 +10,10 @@
         item, corpus = dataset.item(ref), dataset.corpus(ref.corpus)
         sent = memories(config, corpus)
 
-Where things are: ``download`` and ``files`` get a file and check its digest, ``rows`` streams it, ``parsing`` makes
-items of its rows (``questions``, ``evidence``) and ``corpora`` makes corpora (``history``, ``turns``); ``scan`` and
-``index`` remember where each stands, ``dataset`` reads it on demand, ``selection`` chooses, ``memories`` is what a
-provider may see. May not be added here: anything that knows a run, a provider or a model.
+Where things are: ``download`` and ``data_file`` get a file and check its digest, ``row_reader`` streams it,
+``parser`` makes items (``questions``, ``evidence``) and corpora (``history``) of its rows, ``dates`` reads their
+dates; ``inspection`` and ``index`` remember where each stands, ``dataset`` reads it on demand, ``selection`` chooses,
+``memories`` is what a provider may see. May not be added here: anything that knows a run, a provider or a model.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Stream the rows of a dataset file, and read one row again by its place.
 
-Only one row is held at a time; ``arrays`` cuts a JSON array, ``tables`` reads csv::
+Only one row is held at a time::
 
     file = RowFile.open(Path("data.jsonl"), "jsonl")
     for row in file:

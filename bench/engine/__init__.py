@@ -8,8 +8,9 @@ Example::
     outcome.status, outcome.exit_code, outcome.resume
 
 Read it in this order: ``run`` opens and closes a run, ``lane`` sets workers to work, ``corpus`` brings a corpus to
-ready (``ingesting``, ``indexing``, ``isolation``), ``asking`` takes an item through ``searching``, ``answering`` and
-``evaluating``. ``live`` has the one broad ``except``, ``stopping`` every reason to end early.
+ready (``ingest``, ``isolation``), ``item_pipeline`` takes an item through ``search``, the answer and ``evaluate``,
+``records`` makes the rows that the journal gets. ``run_context`` has the one broad ``except``, ``stopping`` every
+reason to end early.
 """
 
 from __future__ import annotations

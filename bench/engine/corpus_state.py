@@ -2,7 +2,7 @@
 
 Example::
 
-    history = History.of(await journal.corpus(lane.key, corpus))
+    history = CorpusState.of(await journal.corpus(lane.key, corpus))
     history.next_step(durability="service", resumed=True)      # Step.WAIT: ingested, the index was not ready yet
 
 The rows of the last attempt are folded; earlier attempts only count.

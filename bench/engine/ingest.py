@@ -3,13 +3,13 @@
 What is journaled, in order: an intent (awaited, as ``on_unknown`` asks), a row a batch with its position and what the
 provider returned, then ``ingested``, or ``clean_stop`` when the run was asked to stop between two batches::
 
-    end = await Ingest(lane=lane, space=space, veil=veil, history=history).run()     # an Ending
+    end = await IngestPass(lane=lane, space=space, veil=veil, history=history).run()     # an Ending
 
 Index: wait until a provider is ready, by its own status calls and by a sentinel. Holds no ingest slot.
 
 A time-out is `NotReady`, a failed index `IngestFailed`; neither is ever a wrong answer::
 
-    failure = await Index(lane=lane, corpus=corpus, space=space, veil=veil, ingested=ingested).wait()
+    failure = await IndexWait(lane=lane, corpus=corpus, space=space, veil=veil, ingested=ingested).wait()
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ Whose a hit is: what each namespace of a run was sent, by id and by text, so tha
 Example::
 
     ownership = Ownership()
-    ownership.register(Place(benchmark="demo", corpus="c0", namespace="bench-demo-r1-37..."), veil)
+    ownership.register(CorpusPlace(benchmark="demo", corpus="c0", namespace="bench-demo-r1-37..."), veil)
     ownership.owner_of(hit, place, veil)        # the Place that the hit belongs to, None where nothing proves one
 
 Proof is an id or a namespace that only another corpus was sent, or a text that this corpus does not hold and another

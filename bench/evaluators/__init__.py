@@ -6,10 +6,10 @@ Example::
     verdict = await evaluator.evaluate(item, answer, hits, judge)
     state = state_of(verdict, answerable=not item.abstention, threshold=threshold_of(evaluator))
 
-Where things are: ``protocol`` the face; ``byrule``, ``similar``, ``code`` and ``judged`` the implementations, which
-``builtin`` lists, ``plugged`` wraps and ``registry`` finds by name; ``prompts`` and ``packs`` what a judge is asked,
-``parsing`` (``words``, ``jsonverdict``) how its text is read; ``probes`` and ``calibration`` how good a judge is.
-May not be added here: anything that knows a provider, the journal or HTTP.
+Where things are: ``protocol`` the face; ``deterministic`` and ``judged`` the implementations, which ``registry``
+finds by name; ``prompts`` and ``packs`` what a judge is asked, ``judge_parsing`` and ``judge_prose`` how its text is
+read, ``refusals`` when an answer is none; ``calibration`` how good a judge is. May not be added here: anything that
+knows a provider, the journal or HTTP.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ A new one is a function here and a line in ``BUILT_IN``; how an answer is evalua
 
 Example::
 
-    BUILT_IN["exact-match"].open(Opening(config={"case_sensitive": True}))
+    BUILT_IN["exact-match"].open(EvaluatorOpening(config={"case_sensitive": True}))
 
 Somebody else's evaluator behind our face: opened with its config, and held to what a Verdict may be.
 

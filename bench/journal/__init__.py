@@ -4,7 +4,7 @@
 unions the journals of one plan. The rows are frozen values::
 
     async with Journal.create(folder, meta) as journal:
-        journal.append(Entry(key=Key(owner=lane, phase=Phase.SEARCH, corpus="c1", unit="q1")))
+        journal.append(JournaledPhase(key=Key(owner=lane, phase=Phase.SEARCH, corpus="c1", unit="q1")))
         await journal.flush()
 
     async with Reader.open(folder) as reader:

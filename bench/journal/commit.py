@@ -4,7 +4,7 @@ Everything here runs in SQLite's thread, handed over once a batch: encoding and 
 event loop nothing. Each table is one ``executemany`` over a generator. Names (owners, messages, label
 sets, metric sets) are interned first; ``RowStore`` remembers those it has seen, up to a bound::
 
-    store = Store(last_id)
+    store = RowStore(last_id)
     await writing.run(lambda raw: store.write(raw, [entry, corpus_row]))    # and raw.commit()
 """
 

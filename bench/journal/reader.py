@@ -6,7 +6,7 @@ Streams hold a few thousand rows at a time, whatever the size of the file::
         async for batch in reader.values(job):
             total += sum(batch.values["recall@5"])
 
-Longer than most modules because it is one face, a method a question; how rows become values is in ``assembly``.
+Longer than most modules because it is one face, a method a question; how rows become values is in ``queries``.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ Everything that two runs of one deterministic plan must agree on goes into ``dat
 state, values); everything that is measured goes into ``times_us``, ``calls`` and ``measured``. Merge
 compares the first and never the second::
 
-    Entry(key=Key(owner="locomo/bm25", phase=Phase.SEARCH, corpus="conv-26", unit="conv-26-q1"),
+    JournaledPhase(key=Key(owner="locomo/bm25", phase=Phase.SEARCH, corpus="conv-26", unit="conv-26-q1"),
           data={"retrieved": [["D1:3"]], "returned": 10}, payloads={"hits": [...]})
 
 Who may write: one row in the journal names the process, and whether that process still lives.

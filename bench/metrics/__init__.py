@@ -7,9 +7,10 @@ Example::
     metrics.score("recall_at_5", retrieved=["a", "b"], relevant={"b"})       # 1.0
     metrics.resolve("p95_latency_ms").definition                             # "latency_p95/1"
 
-Where things are: ``protocol`` what a metric is, ``registry`` and ``select`` which there are; ``ranking`` and
-``retrieval``, ``text`` and ``overlap``, ``verdicts``, ``latency`` and ``spending`` the metrics; ``compute`` one row's
-values, ``cells``, ``rules`` and ``fold`` many rows' Measurements; ``loss`` and ``overlay`` what is said beside them.
+Where things are: ``protocol`` what a metric is, ``registry`` and ``selection`` which there are; ``retrieval``,
+``text``, ``similarity``, ``overlap``, ``citation``, ``verdicts``, ``latency`` and ``pricing`` the metrics;
+``fold_input``, ``aggregation`` and ``fold`` from one row's values to many rows' Measurements; ``failure_reason`` and
+``overlay`` what is said beside them.
 """
 
 from __future__ import annotations

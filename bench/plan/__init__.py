@@ -7,9 +7,9 @@ Example::
     plan = make_plan(Catalog.load(Path(".")), RunRequest(benchmarks=("locomo",)), Environment.load(Path(".")))
     plan.digest, [lane.key for lane in plan.running], [job.key for job in plan.jobs]
 
-Where things are: ``making`` the way from flags to plan, ``benchmarks`` and ``providers`` its two halves, ``prompts``
-and ``scoring`` what an answer is asked and judged with, ``identity`` and ``identitytree`` what must be equal on
-resume, ``estimating`` what a run would cost.
+Where things are: ``build`` the way from flags to plan, ``benchmark`` and ``provider`` its two halves, ``prompts`` and
+``scoring`` what an answer is asked and judged with, ``identity`` what must be equal on resume, ``cost_estimate`` what
+a run would cost, ``budget`` what it may.
 """
 
 from __future__ import annotations

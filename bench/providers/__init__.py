@@ -7,8 +7,8 @@ Example::
     async with open_provider(config, context) as provider:
         found = await provider.search(space, query)
 
-Where things are: ``protocol`` the face, ``opening`` from a config to a provider, ``facts`` what a plan may know
-without opening one, ``batching`` and ``scoping`` what the engine does for every provider, ``builtin`` and
+Where things are: ``protocol`` the face, ``factory`` from a config to a provider, ``facts`` what a plan may know
+without opening one, ``batching`` and ``namespaces`` what the engine does for every provider, ``builtin`` and
 ``declarative`` the implementations, ``doctor`` the checks that each of them passes.
 """
 

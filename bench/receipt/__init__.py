@@ -1,7 +1,9 @@
 """Signed statements about one job of one run, and everything that checks them.
 
-Rooms: ``signature`` and ``merkle`` know bytes alone; ``schema``, ``items``, ``digests``, ``invariants`` and
-``recompute`` know what a receipt says; ``verify`` decides; ``build`` and ``sign`` make one; ``log`` keeps them public.
+Where things are: ``signature`` and ``merkle`` know bytes alone; ``schema``, ``items_file``, ``digests``, ``checks``
+and ``recompute`` know what a receipt says; ``totals`` and ``metadata`` what a report gives it; ``build`` and ``sign``
+make one, ``verify`` decides, ``keys`` and ``trust_store`` say who may sign; ``log_store``, ``log_check`` and
+``public_log`` keep them public.
 
     >>> from bench.receipt import verify_document
     >>> verify_document(open("receipt.json", "rb").read(), open("key.pub", "rb").read())   # raises with .code

@@ -1,6 +1,6 @@
 """One job of a report to one unsigned receipt and its items file, or a refusal with its code.
 
-    draft = await build(reader, job, Order(...))
+    draft = await build(reader, job, ReceiptOrder(...))
     draft.body.result_digest, draft.items
 
 Totals are folded from the very rows that the items file holds, by the arithmetic that verification uses.

@@ -1,7 +1,7 @@
 """What a check found, and the verdict that findings add up to.
 
     findings = [ok("parse"), fail("digest", "result_digest", "...")]
-    judge(findings)      # Verdict.INVALID
+    judge(findings)      # ReceiptVerdict.INVALID
 
 Codes are stable: programs and the static page use the same ones. The worst verdict wins: 5, 3, 4, 7, 0.
 """

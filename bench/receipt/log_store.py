@@ -1,25 +1,16 @@
-"""The log's folder, read whole.
-
-view = read_log(folder)                      # never raises for what is in the files
-view.roots([view.covered])
-
-Checkpoints as C2SP signed notes: origin, size, root, and one or more signature lines.
-
-    note = write_checkpoint(Checkpoint(origin="bench.local/log", size=7, root=root), key)
-    read_note(note).checkpoint()
-
-A signature line is an em dash, the signer's name and base64 of a 4-byte key id and the signature.
-
-The kinds of log entries, closed; one canonical JSON line each.
+"""The public log, an append-only list of entries under a signed Merkle root: its folder, its entries, its checkpoints.
 
 Example::
 
+    view = read_log(folder)                      # never raises for what is in the files
+    view.roots([view.covered])
     entry = read_entry(b'{"at":"...","index":0,"schema":"bench.log-entry/1","type":"retract",...}')
+    note = write_checkpoint(Checkpoint(origin="bench.local/log", size=7, root=root), key)
+    read_note(note).checkpoint()
 
-The public log: an append-only list of entries under a signed Merkle root.
-
-``entries`` says what stands in a line, ``note`` how a checkpoint is spelled, ``store`` reads a log, ``check`` decides
-whether it holds, ``appending`` extends one that does.
+Entries are one canonical JSON line each, of a closed list of kinds. A checkpoint is a C2SP signed note: origin, size,
+root, and one or more signature lines of an em dash, the signer's name and base64 of a 4-byte key id and the signature.
+``log_check`` decides whether a log holds, ``public_log`` extends one that does.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``bench sign``: one receipt a job of a run, written once, verified with the public half before anybody hears of it.
 
-    outcome = await sign_run(Path("checkpoints/r1"), key, Request(output=Path("results/r1/receipts")))
+    outcome = await sign_run(Path("checkpoints/r1"), key, SigningRequest(output=Path("results/r1/receipts")))
     outcome.receipts, outcome.refused
 
 A job that the same key has signed as it is keeps its receipt: signing twice makes no second one. Signing is its own

@@ -1,6 +1,6 @@
 """Is this receipt to be believed? Every check in order, one verdict.
 
-    outcome = verify_file(path, Question(trust=TrustStore.load(Path("keys/trusted.json"))))
+    outcome = verify_file(path, VerificationRequest(trust=TrustStore.load(Path("keys/trusted.json"))))
     outcome.verdict, [finding.code for finding in outcome.findings]
 
 Offline. A failed parse or schema stops the rest; from there on every finding is told, not only the first.

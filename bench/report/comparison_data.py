@@ -10,7 +10,9 @@ Which jobs a comparison means: ``RUN_ID:PROVIDER[:MODEL]``, or the newest run of
 
 Example::
 
-    groups = await sides_of(Path("."), [Target.parse("r1:bm25"), Target.parse("r2:chroma")], benchmark=None)
+    groups = await sides_of(
+        Path("."), [ComparisonTarget.parse("r1:bm25"), ComparisonTarget.parse("r2:chroma")], benchmark=None
+    )
     targets = await newest_targets(Path("."), "locomo", ["bm25", "chroma"])
 
 Under which load a run took its times: a service that is asked more at once answers later.

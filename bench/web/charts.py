@@ -9,7 +9,7 @@ A chart of rows on one scale: a name, something drawn, and its value as text.
 
 Example::
 
-    RowChart(title="accuracy", rows=(Row(name="bm25", value="0.310", dot=62.0),), ticks=scale.ticks)
+    RowChart(title="accuracy", rows=(ChartRow(name="bm25", value="0.310", dot=62.0),), ticks=scale.ticks)
 
 Values with their intervals, a row each, from zero: accuracy by provider, or by question type and provider.
 

@@ -8,7 +8,7 @@ The leaderboard's document: the views of ``bench leaderboard``, filtered, with w
 
 Example::
 
-    await leaderboard_document(site, Asked(view="type", benchmark="demo"))
+    await leaderboard_document(site, ComparisonFilter(view="type", benchmark="demo"))
 """
 
 from __future__ import annotations

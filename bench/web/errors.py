@@ -2,7 +2,7 @@
 
 Example::
 
-    raise Refused(404, "not_found", "there is no such item", "see the list of items")
+    raise RequestRefused(404, "not_found", "there is no such item", "see the list of items")
 
 Ids in paths: a run id is one safe segment; any item id becomes one.
 

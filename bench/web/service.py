@@ -12,7 +12,7 @@ An order stands from the moment a run is accepted until it ended or somebody pau
 knows at its next start what to go on with::
 
     with Orders.open(workspace) as orders:            # Locked when another service has the workspace
-        orders.add(Order(run_id="r1", request={"benchmarks": ["demo"]}))
+        orders.add(RunOrder(run_id="r1", request={"benchmarks": ["demo"]}))
 """
 
 from __future__ import annotations

@@ -30,15 +30,3 @@ def test_a_function_is_read_on_one_screen() -> None:
         and (lines := (node.end_lineno or 0) - node.lineno + 1) > 60
     }
     assert long == {}
-
-
-def test_a_package_reexports_plainly_and_runs_nothing() -> None:
-    plain = ast.Expr | ast.Import | ast.ImportFrom | ast.Assign | ast.AnnAssign | ast.If
-    odd = {
-        f"{path}:{node.lineno}": type(node).__name__
-        for path, tree in TREES.items()
-        if path.name == "__init__.py"
-        for node in tree.body
-        if not isinstance(node, plain)
-    }
-    assert odd == {}

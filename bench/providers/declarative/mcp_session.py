@@ -3,7 +3,7 @@
 The SDK's transports start tasks that may raise anything of their HTTP library, which would cancel whoever holds the
 session. Here that task only holds it; calls of other tasks that wait for an answer then are let go::
 
-    async with Session(transport) as session:
+    async with McpSession(transport) as session:
         result = await session.call("search_nodes", {"query": "Lisbon"})     # Gone when the server has ended
 
 What an MCP server prints on stdout beside its messages: skipped, said once in a line, never a traceback a line.

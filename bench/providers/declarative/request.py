@@ -2,7 +2,7 @@
 
 ``ProviderWire`` is what all calls of a provider share: constants, limits, the channel. ``Wired`` is one call::
 
-    wire = Wire.of(config, context)
+    wire = ProviderWire.of(config, context)
     add = wire.call("add", config.endpoints.add, traffic="add")
     answer = await add.send({"runTag": "ns", "content": "Ana lives in Lisbon."})
 
