@@ -49,8 +49,13 @@ def text(kind: Kind) -> str:
     parts = [_keys(schema)]
     for name in _reached(schema, known):
         if _map(known[name].get("properties")):
-            parts += [f"## {name}", prose(str(known[name].get("description", ""))), _keys(known[name])]
+            parts += [f"## {_title(name)}", prose(str(known[name].get("description", ""))), _keys(known[name])]
     return page(title, f"{lead}\n\n{shown}", *parts)
+
+
+def _title(name: str) -> str:
+    """The name of a part as a reader of one page needs it: on the page of receipts a ``ReceiptScore`` is a score."""
+    return name.removesuffix("Section").removeprefix("Receipt").removeprefix("Manifest")
 
 
 def _keys(schema: Schema) -> str:
@@ -85,7 +90,7 @@ def _references(value: object) -> Iterator[str]:
 
 def _type(schema: Schema) -> str:
     if "$ref" in schema:
-        name = str(schema["$ref"]).rpartition("/")[2]
+        name = _title(str(schema["$ref"]).rpartition("/")[2])
         return f"[{name}](#{anchor(name)})" if name != "Phase" else "phase"
     choices = _list(schema.get("anyOf")) or _list(schema.get("oneOf"))
     if choices:

@@ -77,7 +77,7 @@ FIELDS: list[tuple[str, object, str]] = [
     ("metrics", {"mrr": [1]}, "metrics.mrr: Input should be a valid number"),
     ("verdicts", None, "verdicts: Input should be a valid tuple"),
     ("verdicts", {}, "verdicts: Input should be a valid tuple"),
-    ("verdicts", [None], "verdicts[0]: Input should be a valid dictionary or instance of VerdictRow"),
+    ("verdicts", [None], "verdicts[0]: Input should be a valid dictionary or instance of ItemVerdict"),
     ("verdicts.0.evaluator", "", "verdicts[0].evaluator: String should have at least 1 character"),
     ("verdicts.0.evaluator", None, "verdicts[0].evaluator: Input should be a valid string"),
     ("verdicts.0.class", "model", "verdicts[0].class: Input should be 'deterministic' or 'judged'"),

@@ -275,15 +275,15 @@ def _incomplete(tree: object, status: int) -> str:
     """What a search says where it has not looked everywhere, with hits or without."""
     if status in INCOMPLETE:
         return f"{status} says that the answer is not whole"
-    return _first(_failure, tree) or _first(_cut_short, tree) or _first(_error_beside_result, tree)
+    return _first(_failure, tree) or _first(_cut_short, tree) or _error_beside_result(tree)
 
 
-def _error_beside_result(node: object) -> str:
+def _error_beside_result(tree: object) -> str:
     """What an error says that stands beside a result; an error alone is told by the path that finds no result."""
-    if not isinstance(node, dict):
+    if not isinstance(tree, dict):
         return ""
-    result = any(isinstance(value, list | dict) for name, value in node.items() if name not in ERROR_KEYS)
-    return _error_told(node) if result else ""
+    result = any(isinstance(value, list | dict) for name, value in tree.items() if name not in ERROR_KEYS)
+    return _first(_error_told, tree) if result else ""
 
 
 def _cut_short(node: object) -> str:
