@@ -313,6 +313,8 @@ class IngestPass:
 
 
 GROWTH = 1.5
+PATIENCE_S = 30
+"""so long a service that says that it is ready, or never says it, may need for one memory beside others"""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -344,7 +346,7 @@ class IndexWait:
         if self.last_ack_us:
             times["searchable"] = now - self.last_ack_us
         if failure is None and self._sentinel_wanted:
-            counted = await self.lane.live.aside(lambda: self._count(sentinel), self._ledger)
+            counted = await self.lane.live.aside(lambda: self._count(sentinel, began), self._ledger)
             self._probe("sentinel", passed=True, data=counted.value or {})  # a look that fails costs its count only
         if failure is None:
             self._row(CorpusKind.READY, None, {"sentinel": self._sentinel_wanted, **self._captures}, times)
@@ -381,19 +383,29 @@ class IndexWait:
             return True
         return await reread(sentinel.found)
 
-    async def _count(self, sentinel: Sentinel) -> dict[str, int]:
-        """Count the samples that a service finds: each is looked for once, then again while that helps."""
+    async def _count(self, sentinel: Sentinel, began: int) -> dict[str, int]:
+        """Count the samples that a service finds; one that is missing is looked for as long as it may still come.
+
+        Once a lane has waited in vain, its other corpora wait only while that helps.
+        """
         if self.lane.plan.provider.built_in is not None:
             return {}
-        every, missing = samples(self.veil.memories), await reread(sentinel.missing)
+        missing = await reread(sentinel.missing)
         rule = self.lane.provider.wait
-        pause_s = rule.interval_s if rule.by == "nothing" else min(rule.max_interval_s, rule.timeout_s)
+        patient = rule.by == "sentinel"
+        until = began + rule.timeout_s * 1e6 if patient else monotonic_us() + min(rule.timeout_s, PATIENCE_S) * 1e6
+        pause_s = min(rule.interval_s, rule.timeout_s)
         while missing and not self.lane.halted:
             await self.lane.live.stopping.pause_for(pause_s)
-            if not await reread(partial(sentinel.finds, missing[0])):
+            if await reread(partial(sentinel.finds, missing[0])):
+                missing.pop(0)
+            elif self.lane.loses or monotonic_us() >= until:
+                self.lane.loses = True
                 break
-            missing.pop(0)
-        return {} if missing and self.lane.halted else {"looked": len(every), "found": len(every) - len(missing)}
+            else:
+                pause_s = min(pause_s * GROWTH, rule.max_interval_s, rule.timeout_s)
+        looked = sentinel.decided
+        return {} if missing and self.lane.halted else {"looked": looked, "found": looked - len(missing)}
 
     @property
     def _ledger(self) -> Ledger:

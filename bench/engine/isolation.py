@@ -2,7 +2,8 @@
 
 * emptiness, before ingest: the namespace holds nothing; any hit counts, mapped or not;
 * sentinel, after index: something that was written can be found, by the start of the last, first or longest memory;
-  of a service each of the three is looked for, and how many of them are found is counted;
+  of a service each of the three is looked for, and how many of them are found is counted: not where a hit leads to no
+  memory, since such a service keeps them in words of its own;
 * canary, with ``--isolation full``: the start of another corpus's memory finds nothing of that corpus.
 
 Each outcome is journaled and goes into the receipt.
@@ -35,6 +36,8 @@ from bench.providers.batching import whole_id
 
 START_CHARS = 200
 PROBE_K = 10
+DEEP_K = 100
+"""a memory that its own first words do not find among so many is not found"""
 SHORTEST_TELLING = 20
 
 
@@ -53,10 +56,10 @@ def samples(memories: Sequence[Memory]) -> tuple[Memory, ...]:
     return tuple({memory.id: memory for memory in chosen}.values())
 
 
-async def look(provider: Provider, space: Space, text: str) -> Found:
+async def look(provider: Provider, space: Space, text: str, *, k: int = PROBE_K) -> Found:
     """Search a namespace for the start of a text."""
     words = start_of(text)
-    return await provider.search(space, Query(text=words, k=PROBE_K, key=opaque("p", words)))
+    return await provider.search(space, Query(text=words, k=k, key=opaque("p", words)))
 
 
 async def holdings(provider: Provider, space: Space, memory: Memory) -> int:
@@ -108,8 +111,8 @@ class Sentinel:
     must_settle: bool
     """no status call exists: count or result must be the same twice"""
     _before: object = None
-    _seen: dict[str, bool] = field(default_factory=dict)
-    """by sample: whether it was itself among what its search found"""
+    _seen: dict[str, bool | None] = field(default_factory=dict)
+    """by sample: whether it was itself among what its search found; None where nothing can tell"""
 
     async def found(self) -> bool:
         """Try the sample memories once; True when one of them leads to a memory of this corpus."""
@@ -120,21 +123,27 @@ class Sentinel:
         return not samples(self.veil.memories)
 
     async def missing(self) -> list[Memory]:
-        """Return the sample memories that are not found themselves, after one search for each."""
+        """Return the sample memories that are not found themselves, after another look at each that was not."""
         every = samples(self.veil.memories)
         for memory in every:
-            if memory.id not in self._seen:
-                await self._look(memory)
-        return [memory for memory in every if not self._seen[memory.id]]
+            if not self._seen.get(memory.id):
+                await self._look(memory, k=DEEP_K)
+        return [memory for memory in every if self._seen[memory.id] is False]
 
     async def finds(self, memory: Memory) -> bool:
         """Search for one sample memory again."""
-        await self._look(memory)
-        return self._seen[memory.id]
+        await self._look(memory, k=DEEP_K)
+        return self._seen[memory.id] is not False
 
-    async def _look(self, memory: Memory) -> Found:
-        answer = await look(self.provider, self.space, memory.content)
-        self._seen[memory.id] = any(_is(memory, hit) for hit in answer.hits)
+    @property
+    def decided(self) -> int:
+        """How many samples are known to be found or not."""
+        return sum(seen is not None for seen in self._seen.values())
+
+    async def _look(self, memory: Memory, *, k: int = PROBE_K) -> Found:
+        answer = await look(self.provider, self.space, memory.content, k=k)
+        known = all(belongs(self.veil, hit) for hit in answer.hits)
+        self._seen[memory.id] = any(_is(memory, hit) for hit in answer.hits) or (False if known else None)
         return answer
 
     async def _still(self, answer: Found) -> bool:

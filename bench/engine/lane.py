@@ -72,6 +72,8 @@ class OpenLane:
     """set once the corpus that is asked has left a service with one namespace"""
     told: set[str] = field(default_factory=set)
     """kinds of events that were told once"""
+    loses: bool = False
+    """a memory that the service acknowledged was waited for in vain"""
     _samples: deque[tuple[str, tuple[Memory, ...]]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
 
     # ---- the work

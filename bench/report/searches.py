@@ -55,7 +55,7 @@ def partly_found(probes: Sequence[ProbeRow]) -> list[str]:
         return []
     found, looked = map(sum, zip(*partly, strict=True))
     return [
-        f"in {len(partly)} of {len(counts)} corpora only {found} of {looked} memories that were looked for after the "
-        "ingest were found: the service may have lost some that it acknowledged, index them later (wait.settle_s), or "
-        "keep them in other words"
+        f"in {len(partly)} of {len(counts)} corpora only {found} of {looked} memories that were looked for were found "
+        "before the first question was asked: the service may have lost some that it acknowledged, or index them later "
+        "(wait.settle_ms)"
     ]
