@@ -38,7 +38,7 @@ from bench.metrics import values
 from bench.model import Call, Completion, Hit, Item, Phase, Prompt, Row, ScoredItem, State, Verdict
 from bench.models import cleaned
 from bench.plan import NONE, Job, Lane
-from bench.plan.scoring import judge_tokens
+from bench.plan.model_settings import judge_tokens
 from bench.values import dataclass
 
 if TYPE_CHECKING:

@@ -48,8 +48,8 @@ from bench.metrics.choices import listed
 from bench.model import CHARS_PER_TOKEN, Call, ChatMessage, Corpus, Hit, Item, Phase, Prompt, count_tokens
 from bench.models import no_answer
 from bench.plan import NONE, Job
+from bench.plan.model_settings import answer_tokens
 from bench.plan.prompts import ChosenPrompt
-from bench.plan.scoring import answer_tokens
 from bench.values import dataclass
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from bench.journal import Reader, RunState
 from bench.model import FAILED_STATES, State
 from bench.plan import Job, Plan
 from bench.plan.job_record import read
-from bench.plan.model import gaps_of
+from bench.plan.ranges import gaps_of
 from bench.plan.validity import calibrations, invalid_reasons, useless_judge
 
 SIGNALLED = 128

@@ -43,9 +43,9 @@ from bench.errors import IdentityError
 from bench.journal import RunMeta
 from bench.journal.merger import PARTS
 from bench.plan import Plan
-from bench.plan.build import ranges_of
 from bench.plan.identity import changes
 from bench.plan.job_record import EXTRA_KEY, dump, records
+from bench.plan.ranges import ranges_of
 from bench.settings import Environment
 
 OWN_OUTPUT = ("results", "checkpoints", "datasets")

@@ -26,7 +26,7 @@ from bench.journal.rows import RunMeta, RunState, now
 from bench.journal.sql import blocks
 from bench.model import Phase
 from bench.plan.job_record import EXTRA_KEY, cuts_inside_range, joined
-from bench.plan.model import Range, Ranges, covered, gaps_of, union_of
+from bench.plan.ranges import Range, Ranges, covered, gaps_of, union_of
 
 _MERGE = blocks("merge")
 _STAGING = ("stage", "stage_steps", "stage_probes", "stage_events", "stage_resumes")

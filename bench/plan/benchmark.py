@@ -18,8 +18,9 @@ from bench.config.run import RunRequest
 from bench.datasets import Dataset, Selection
 from bench.errors import BenchError, ConfigError, DataError, UsageError
 from bench.evaluators.packs import PromptPack, check_sealed, load_pack
-from bench.plan.model import BenchmarkPlan, Ranges, overlay_of
+from bench.plan.model import BenchmarkPlan, overlay_of
 from bench.plan.prompts import Prompts, unfilled
+from bench.plan.ranges import Ranges
 from bench.plan.scoring import ANY_MODEL, Scoring
 
 LLM_JUDGE = "llm-judge"

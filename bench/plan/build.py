@@ -27,9 +27,10 @@ from bench.plan.benchmark import plan_benchmark
 from bench.plan.budget import budget_note
 from bench.plan.cost_estimate import check_prices, unused_prices
 from bench.plan.identity import digest, identity_of
-from bench.plan.model import NONE, BenchmarkPlan, Job, Lane, Plan, ProviderPlan, Ranges
+from bench.plan.model import NONE, BenchmarkPlan, Job, Lane, Plan, ProviderPlan
 from bench.plan.plugins import Installed, refuse_doubles
 from bench.plan.provider import choose
+from bench.plan.ranges import Ranges, ranges_of
 from bench.plan.validity import related
 from bench.settings import Environment
 from bench.version import __version__
@@ -78,28 +79,6 @@ def make_plan(catalog: Catalog, request: RunRequest, environment: Environment, *
         model_files=files,
         notes=tuple(dict.fromkeys([*_notes(lanes), *_without_effect(lanes, request)])),
     )
-
-
-def ranges_of(request: RunRequest, total: int) -> Ranges:
-    """The one range that a request names; empty for all positions.
-
-    Raises:
-        UsageError: a shard that does not exist, or a range beyond the last item.
-    """
-    if request.shard is not None:
-        index, count = (int(part) for part in request.shard.split("/"))
-        if not 1 <= index <= count:
-            raise UsageError(f"--shard {request.shard}: i goes from 1 to n")
-        start, end = (index - 1) * total // count + 1, index * total // count
-        if end < start:
-            raise UsageError(
-                f"--shard {request.shard} holds none of the {total} items", hint=f"cut at most {total} shards"
-            )
-    else:
-        start, end = request.start or 1, min(request.end or total, total)
-        if start > total:
-            raise UsageError(f"--start {start}: there are {total} items", hint="positions go from 1 to the last item")
-    return () if (start, end) == (1, total) else ((start, end),)
 
 
 def model_files(catalog: Catalog) -> dict[str, ModelFile]:

@@ -25,7 +25,7 @@ from pydantic.dataclasses import dataclass
 from bench.errors import JournalError
 from bench.journal.rows import Chain
 from bench.model import Phase
-from bench.plan.model import Ranges
+from bench.plan.ranges import Ranges
 
 if TYPE_CHECKING:
     from bench.metrics import Measure
@@ -151,7 +151,7 @@ def records(plan: Plan) -> tuple[JobRecord, ...]:
 
 
 def _record(plan: Plan, lane: Lane, job: Job) -> JobRecord:
-    from bench.plan.scoring import asked_with  # it knows the evaluators, and who reads a journal needs none
+    from bench.plan.model_settings import asked_with  # it knows the evaluators, and who reads a journal needs none
 
     benchmark, config = lane.benchmark, lane.benchmark.config
     return JobRecord(

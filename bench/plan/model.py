@@ -7,13 +7,6 @@ index and search rows belong to the lane, answers to the lane and its answering 
         for job in lane.jobs:
             print(job.key, job.answer_owner, lane.key)
 
-Ranges of positions in a benchmark's full order: 1-based, both ends included; no range at all = everything.
-
-Example::
-
-    union_of([((1, 30),), ((20, 50),)], 100)        # ((1, 50),)
-    gaps_of(((1, 50),), 100)                        # ((51, 100),)
-
 Which golds of a benchmark are known to be doubtful: ``overlays/NAME.yaml`` beside its config.
 
 Example::
@@ -25,7 +18,7 @@ The dataset is never edited; the file's digest is part of the plan.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
@@ -43,44 +36,8 @@ from bench.errors import ConfigError, DataError
 from bench.evaluators.packs import PromptPack
 from bench.metrics.overlay import Overlay, Suspect
 from bench.plan.prompts import Prompts
+from bench.plan.ranges import Ranges
 from bench.plan.scoring import Scoring
-
-Range = tuple[int, int]
-Ranges = tuple[Range, ...]
-
-
-def union_of(parts: Iterable[Ranges], total: int) -> Ranges:
-    """Join ranges, sorted and without overlap."""
-    ranges: list[Range] = []
-    for part in parts:
-        if not part:
-            return ()
-        ranges += part
-    joined: list[Range] = []
-    for start, end in sorted(ranges):
-        if joined and start <= joined[-1][1] + 1:
-            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
-        else:
-            joined.append((start, end))
-    return () if joined == [(1, total)] else tuple(joined)
-
-
-def gaps_of(ranges: Ranges, total: int) -> Ranges:
-    """The positions of 1..total that no range covers."""
-    if not ranges:
-        return ()
-    gaps, following = [], 1
-    for start, end in sorted(ranges):
-        if start > following:
-            gaps.append((following, start - 1))
-        following = max(following, end + 1)
-    return (*gaps, (following, total)) if following <= total else tuple(gaps)
-
-
-def covered(ranges: Ranges, total: int) -> int:
-    """How many of the positions 1..total the ranges cover; a benchmark may be shorter than another's range."""
-    return total - sum(min(end, total) - start + 1 for start, end in gaps_of(ranges, total) if start <= total)
-
 
 FOLDER = "overlays"
 

@@ -6,16 +6,6 @@ Example::
     scoring.metrics, [evaluator.name for evaluator in scoring.open(embedder=None)], scoring.judging
 
 The first evaluator decides an item's state; the others are those whose verdicts the metrics read.
-
-What the models of a job are asked with beside their prompts: temperature, token limit, seed, vector size.
-
-Example::
-
-    asked_with(plan, lane, job)
-    # {"answering": {"max_tokens": 1024, "temperature": 0.0, "seed": 7}, "judge": {...}}
-
-Only what is sent: an API without a seed gets none, a model with a fixed temperature none, a built-in model nothing.
-What an endpoint refuses while the run goes on is known to its rows alone. No effort of reasoning is ever asked for.
 """
 
 from __future__ import annotations
@@ -24,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import Literal
 
 from bench.config.benchmark import BenchmarkConfig
 from bench.config.file import Source
@@ -41,54 +31,7 @@ from bench.model import Embedder
 from bench.models import resolve_name
 from bench.plan.prompts import Prompts
 
-if TYPE_CHECKING:
-    from bench.plan.model import BenchmarkPlan, Job, Lane, Plan
-
-
-MAX_ANSWER_TOKENS = 1024
-"""an answer that goes step by step, or a model that reasons first, is cut with a few hundred"""
-BUILT_IN = "builtin/"
-UNSEEDED = "anthropic"
-"""the dialect that has no seed"""
-
 Settings = Mapping[str, object]
-
-
-def asked_with(plan: Plan, lane: Lane, job: Job) -> dict[str, Settings]:
-    """The settings of each role whose model is asked."""
-    benchmark, rule = lane.benchmark, lane.provider.config.client_embeddings
-    answering = {
-        "max_tokens": answer_tokens(benchmark, plan.request),
-        "temperature": benchmark.config.evaluation.answering_model.temperature,
-        "seed": plan.request.seed,
-    }
-    size = {"dimensions": rule.dimensions} if rule is not None and rule.dimensions is not None else {}
-    wanted = (
-        ("embedding", lane.provider.embedding, size),
-        ("answering", job.answering, answering),
-        ("judge", job.judge, limited(benchmark.scoring.judge_settings, judge_tokens(benchmark, plan.request))),
-    )
-    found = {role: _sent(plan, model, settings) for role, model, settings in wanted if model is not None}
-    return {role: settings for role, settings in found.items() if settings}
-
-
-def answer_tokens(benchmark: BenchmarkPlan, request: RunRequest) -> int:
-    """Return the token limit of an answer: the flag's, else the benchmark's, else the default."""
-    return request.max_answer_tokens or benchmark.config.evaluation.answering_model.max_tokens or MAX_ANSWER_TOKENS
-
-
-def judge_tokens(benchmark: BenchmarkPlan, request: RunRequest) -> int | None:
-    """Return the token limit of a verdict where the flag or the benchmark sets one; None: as each evaluator asks."""
-    return request.max_judge_tokens or benchmark.config.evaluation.judge.max_tokens
-
-
-def limited(settings: Settings, limit: int | None) -> Settings:
-    """Put the limit in place of the evaluators' own."""
-    if limit is None or not settings:
-        return settings
-    if "max_tokens" in settings:
-        return {**settings, "max_tokens": limit}
-    return {name: {**cast("Settings", one), "max_tokens": limit} for name, one in settings.items()}
 
 
 def judge_settings(opened: Sequence[Evaluator]) -> Settings:
@@ -100,17 +43,6 @@ def judge_settings(opened: Sequence[Evaluator]) -> Settings:
     }
     each = list(found.values())
     return found if any(one != each[0] for one in each) else dict(each[0]) if each else {}
-
-
-def _sent(plan: Plan, model: str, settings: Settings) -> Settings:
-    """Leave out what this model is not sent."""
-    models = cast("Mapping[str, Mapping[str, object]]", plan.identity["models"])
-    if model.startswith(BUILT_IN) or model not in models:
-        return {}
-    own = models[model].get("settings")
-    fixed = isinstance(own, Mapping) and own.get("fixed_temperature") is True
-    unsent = {*(("temperature",) if fixed else ()), *(("seed",) if models[model].get("dialect") == UNSEEDED else ())}
-    return {name: value for name, value in settings.items() if name not in unsent}
 
 
 JUDGED = ("llm-judge", "rubric", "faithfulness")

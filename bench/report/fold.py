@@ -22,7 +22,7 @@ from bench.metrics.overlay import GoldScores
 from bench.model import FAILED_STATES, SCORED_STATES, Measurement, State
 from bench.plan.job_record import JobRecord, read
 from bench.plan.leftover import NOT_CLEARED, still_true
-from bench.plan.model import gaps_of
+from bench.plan.ranges import gaps_of
 from bench.plan.validity import (
     JudgeCalibration,
     calibrations,

@@ -24,7 +24,7 @@ from bench.journal import Reader, RunState
 from bench.journal.paths import CHECKPOINTS, run_ids
 from bench.model import FAILED_STATES, Phase
 from bench.plan.job_record import JobRecord, read
-from bench.plan.model import gaps_of
+from bench.plan.ranges import gaps_of
 
 IN_ORDER = tuple(Phase)
 

@@ -41,7 +41,7 @@ from bench.journal.results_db import ResultsDb
 from bench.metrics.latency import attempt_us
 from bench.model import FAILED_STATES, Phase, State
 from bench.plan.job_record import JobRecord, read
-from bench.plan.model import gaps_of
+from bench.plan.ranges import gaps_of
 from bench.report import fold, results_json
 from bench.report.summary import FILE
 from bench.stats import percentile

@@ -53,6 +53,13 @@ def _imported(path: Path) -> Iterator[str]:
             yield f"bench.{rest[0]}" if first == "bench" and rest else first
 
 
+@pytest.mark.parametrize("name", ["architecture.md", "CONTRIBUTING.md"])
+def test_a_file_of_the_code_that_a_page_names_exists(name: str, root: Path) -> None:
+    named = set(re.findall(r"`(bench/[\w./]+)`", (root / "docs" / name).read_text(encoding="utf-8")))
+    assert named, name
+    assert {path for path in named if "NAME" not in path and not (root / path).exists()} == set()
+
+
 def test_the_layers_are_those_that_ci_enforces(layers: list[str], root: Path) -> None:
     contracts = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
         "contracts"

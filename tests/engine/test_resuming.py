@@ -17,8 +17,7 @@ from bench.engine.run_metadata import CodeState, run_meta
 from bench.errors import BenchError, DataError, IdentityError, JournalError, Locked, UsageError
 from bench.journal import Journal, Reader, RunState
 from bench.model import State
-from bench.plan.build import ranges_of
-from bench.plan.model import covered, union_of
+from bench.plan.ranges import covered, ranges_of, union_of
 from tests.small_world import World
 
 SHOWS = "bench list runs shows the runs of this workspace"

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from bench.errors import IdentityError, Locked, MergeConflict, UsageError
 from bench.journal import CorpusKind, Event, Journal, JournaledPhase, JournalRow, ProbeRow, Reader, RunState, merge
 from bench.model import Call, Phase, State
-from bench.plan.model import gaps_of, union_of
+from bench.plan.ranges import gaps_of, union_of
 from tests.journal.journal_samples import (
     CHAIN,
     JOB,

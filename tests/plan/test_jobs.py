@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bench.config.run import RunRequest
 from bench.errors import BenchError, ConfigError, UsageError
 from bench.plan import NONE, Plan
-from bench.plan.build import ranges_of
+from bench.plan.ranges import ranges_of
 from tests.small_world import World
 
 LISTING = 'name: listing\nversion: "1"\nextends: facts\nrequiredCapabilities: [list_memories]\n'

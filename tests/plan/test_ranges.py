@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bench.datasets import Selection
 from bench.datasets.selection import select
 from bench.errors import UsageError
-from bench.plan.model import Ranges, covered, gaps_of, union_of
+from bench.plan.ranges import Ranges, covered, gaps_of, union_of
 
 TOTAL = 20
 RANGES = st.tuples(st.integers(1, TOTAL), st.integers(1, TOTAL)).map(lambda pair: (min(pair), max(pair)))

@@ -1,0 +1,73 @@
+"""What the models of a job are asked with beside their prompts: temperature, token limit, seed, vector size.
+
+Example::
+
+    asked_with(plan, lane, job)
+    # {"answering": {"max_tokens": 1024, "temperature": 0.0, "seed": 7}, "judge": {...}}
+
+Only what is sent: an API without a seed gets none, a model with a fixed temperature none, a built-in model nothing.
+What an endpoint refuses while the run goes on is known to its rows alone. No effort of reasoning is ever asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+from bench.config.run import RunRequest
+from bench.plan.model import BenchmarkPlan, Job, Lane, Plan
+from bench.plan.scoring import Settings
+
+MAX_ANSWER_TOKENS = 1024
+"""an answer that goes step by step, or a model that reasons first, is cut with a few hundred"""
+BUILT_IN = "builtin/"
+UNSEEDED = "anthropic"
+"""the dialect that has no seed"""
+
+
+def asked_with(plan: Plan, lane: Lane, job: Job) -> dict[str, Settings]:
+    """The settings of each role whose model is asked."""
+    benchmark, rule = lane.benchmark, lane.provider.config.client_embeddings
+    answering = {
+        "max_tokens": answer_tokens(benchmark, plan.request),
+        "temperature": benchmark.config.evaluation.answering_model.temperature,
+        "seed": plan.request.seed,
+    }
+    size = {"dimensions": rule.dimensions} if rule is not None and rule.dimensions is not None else {}
+    wanted = (
+        ("embedding", lane.provider.embedding, size),
+        ("answering", job.answering, answering),
+        ("judge", job.judge, limited(benchmark.scoring.judge_settings, judge_tokens(benchmark, plan.request))),
+    )
+    found = {role: _sent(plan, model, settings) for role, model, settings in wanted if model is not None}
+    return {role: settings for role, settings in found.items() if settings}
+
+
+def answer_tokens(benchmark: BenchmarkPlan, request: RunRequest) -> int:
+    """Return the token limit of an answer: the flag's, else the benchmark's, else the default."""
+    return request.max_answer_tokens or benchmark.config.evaluation.answering_model.max_tokens or MAX_ANSWER_TOKENS
+
+
+def judge_tokens(benchmark: BenchmarkPlan, request: RunRequest) -> int | None:
+    """Return the token limit of a verdict where the flag or the benchmark sets one; None: as each evaluator asks."""
+    return request.max_judge_tokens or benchmark.config.evaluation.judge.max_tokens
+
+
+def limited(settings: Settings, limit: int | None) -> Settings:
+    """Put the limit in place of the evaluators' own."""
+    if limit is None or not settings:
+        return settings
+    if "max_tokens" in settings:
+        return {**settings, "max_tokens": limit}
+    return {name: {**cast("Settings", one), "max_tokens": limit} for name, one in settings.items()}
+
+
+def _sent(plan: Plan, model: str, settings: Settings) -> Settings:
+    """Leave out what this model is not sent."""
+    models = cast("Mapping[str, Mapping[str, object]]", plan.identity["models"])
+    if model.startswith(BUILT_IN) or model not in models:
+        return {}
+    own = models[model].get("settings")
+    fixed = isinstance(own, Mapping) and own.get("fixed_temperature") is True
+    unsent = {*(("temperature",) if fixed else ()), *(("seed",) if models[model].get("dialect") == UNSEEDED else ())}
+    return {name: value for name, value in settings.items() if name not in unsent}
