@@ -19,6 +19,7 @@ from bench.datasets import Dataset, Selection
 from bench.errors import BenchError, ConfigError, DataError, UsageError
 from bench.evaluators.packs import PromptPack, check_sealed, load_pack
 from bench.plan.model import BenchmarkPlan, overlay_of
+from bench.plan.prompt_leaks import leaks
 from bench.plan.prompts import Prompts, unfilled
 from bench.plan.ranges import Ranges
 from bench.plan.scoring import ANY_MODEL, Scoring
@@ -74,6 +75,7 @@ def plan_benchmark(dataset: Dataset, request: RunRequest, *, ranges: Ranges, fol
         selected_types=dataset.types_of(selected),
         whole_types=dataset.types_of(everything),
         overlay=overlay_of(config, dataset),
+        leaks=leaks(prompts, dataset),
     )
 
 

@@ -207,6 +207,8 @@ def _gaps(lane: Lane) -> list[Gap]:
 def _notes(lanes: Sequence[Lane]) -> list[str]:
     notes = [lane.skipped for lane in lanes if lane.skipped is not None]
     for lane in lanes:
+        if any(job.answering != NONE for job in lane.jobs):
+            notes += lane.benchmark.leaks
         notes += [*lane.benchmark.dataset.notes, *lane.provider.config.warnings]
         notes += [same for job in lane.jobs if (same := related(job.answering, job.judge)) is not None]
     return notes

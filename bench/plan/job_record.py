@@ -123,6 +123,8 @@ class JobRecord:
     """the same of ``n_whole``"""
     asked_with: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     """role -> temperature, token limit and seed of what its model is asked"""
+    prompt_leaks: tuple[str, ...] = ()
+    """what its answer prompt knows that only the scoring may know"""
 
     @property
     def owners(self) -> tuple[str, str, str]:
@@ -193,6 +195,7 @@ def _record(plan: Plan, lane: Lane, job: Job) -> JobRecord:
         selected_types=benchmark.selected_types,
         whole_types=benchmark.whole_types,
         asked_with=asked_with(plan, lane, job),
+        prompt_leaks=benchmark.leaks if _named(job.answering) else (),
     )
 
 

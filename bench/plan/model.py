@@ -143,6 +143,8 @@ class BenchmarkPlan:
     """question type -> how many of ``n_whole``"""
     overlay: PlannedOverlay | None = None
     """golds known to be doubtful"""
+    leaks: tuple[str, ...] = ()
+    """what its answer prompts know that only the scoring may know"""
 
     def corrected_answer(self, item: str) -> str | None:
         """What an overlay says that the answer should be."""

@@ -219,8 +219,9 @@ class Facts:
         reasons = list(self._inexact_parts())
         if reasons:
             reasons += self.judge_notes
-        if not reasons:
-            return schema.Reproducibility(class_="exact", reasons=())
+        else:
+            return schema.Reproducibility(class_="exact", reasons=self.record.prompt_leaks)
+        reasons += self.record.prompt_leaks
         unknown = self._version()[0] == UNKNOWN
         if unknown:
             reasons.append("nobody said which version of the provider answered")

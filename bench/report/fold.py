@@ -220,6 +220,7 @@ async def _fold_job(
         calibration=tuple(calibrations([event for _, event in await reader.events()], record)),
         notes=(
             *told,
+            *record.prompt_leaks,
             *unmapped_notes(proof.hits, proof.unmapped_hits),
             *partly_found(probes),
             *order_notes(hits),

@@ -171,3 +171,30 @@ def test_a_plan_names_the_embedding_model_as_its_results_will(bench: Bench, tmp_
         name: json.loads(bench("describe", name, "--json").stdout)["embedding"] for name in ("mem0", "bm25", "chroma")
     }
     assert said == {name: shown[name] for name in said}
+
+
+def test_a_prompt_that_knows_the_answer_is_named_in_plan_results_and_receipt(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "configs/benchmarks/leaky"
+    folder.mkdir(parents=True)
+    rows = [{"id": f"c{n}", "content": f"The code is {n}.", "q": f"Code {n}?", "answer": f"code {n}"} for n in "12"]
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder.parent / "leaky.yaml").write_text(
+        "name: leaky\nversion: '1'\ndata: {type: local, path: ./configs/benchmarks/leaky/rows.jsonl, format: jsonl}\n"
+        "schema: {itemId: id, question: q, answer: answer, context: {field: content, type: string}, "
+        "metadata: {hint: answer}}\n"
+        "evaluation: {method: contains, answerPrompt: {default: '${question} ${hint} ${retrievedContext}', "
+        "promptFields: [hint]}}\nmetrics: [accuracy]\n"
+    )
+    named = 'prompt knows the answer: the answer prompt "default" of leaky shows ${hint}, which holds the gold answer'
+    flags = ("--benchmarks", "leaky", "--providers", "bm25", "--answering-model", "builtin/extractive")
+    assert named in bench("plan", *flags).stdout
+    bench("run", "--run-id", "r", *flags)
+    (job,) = json.loads(bench("results", "r", "--json").stdout)["jobs"]
+    assert any(note.startswith(named) for note in job["notes"])
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
+    bench("keys", "new")
+    bench("sign", "r")
+    (receipt,) = (one for one in (tmp_path / "results/r/receipts").glob("*.json"))
+    assert any(why.startswith(named) for why in json.loads(receipt.read_text())["reproducibility"]["reasons"])

@@ -1,0 +1,247 @@
+"""Answer prompts that know what only the scoring may know: the answer, its evidence, or the question's type.
+
+Example::
+
+    leaks(prompts, dataset)
+    # ('prompt knows the answer: the answer prompt "default" of facts shows ${answer}',)
+
+A prompt knows the answer when a field that it shows holds the gold answer or its evidence, or when its own text does.
+It knows the type when a field shows the question type, when the value of a field depends on the type alone, or when
+the type chooses between prompts. Prompts that ship are read by their names and fields only; their texts are tested.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from bench.config.file import fold
+from bench.config.template import text_of
+from bench.datasets import Dataset
+from bench.evaluators.prompts import DEFAULT
+from bench.evaluators.refusals import is_refusal
+from bench.metrics.text_normalization import squad_tokens
+from bench.model import Corpus, Item
+from bench.plan.prompts import ANSWER_NAMES, ChosenPrompt, Prompts
+
+KNOWS_ANSWER = "prompt knows the answer"
+KNOWS_TYPE = "prompt knows the type"
+ANSWER_FIELDS = frozenset(
+    [
+        "answer",
+        "answers",
+        "gold",
+        "goldanswer",
+        "goldanswers",
+        "expected",
+        "expectedanswer",
+        "expectedanswers",
+        "reference",
+        "references",
+        "referenceanswer",
+        "groundtruth",
+        "correctanswer",
+        "choiceanswer",
+        "idealanswer",
+        "solution",
+        "target",
+        "rubric",
+    ]
+)
+EVIDENCE_FIELDS = frozenset(
+    [
+        "evidence",
+        "evidences",
+        "evidenceids",
+        "evidencetext",
+        "evidencetexts",
+        "supportingfacts",
+        "goldcontext",
+        "goldevidence",
+        "answersessionids",
+        "answersessions",
+        "relevant",
+        "relevantids",
+    ]
+)
+TYPE_FIELDS = frozenset(
+    [
+        "type",
+        "category",
+        "questiontype",
+        "questioncategory",
+        "categoryname",
+        "typename",
+        "tasktype",
+        "reasoningtype",
+        "ability",
+    ]
+)
+OWN = frozenset(ANSWER_NAMES)
+MOST_ITEMS = 20_000
+"""items that are read at most"""
+SHARE = 0.2
+"""of the items that have a field: so many must hold the answer in it"""
+LONG_WORDS, LONG_TEXT = 3, 10
+"""a gold of so many words or characters is in a prompt by no accident"""
+SHORT_TEXT, SHORT_GOLDS = 4, 3
+"""so many different shorter golds are none either"""
+EVIDENCE_TEXT = 24
+"""characters of an evidence turn that a prompt may not hold"""
+
+
+def leaks(prompts: Prompts, dataset: Dataset) -> tuple[str, ...]:
+    """Name what each answer prompt knows, one sentence per prompt and reason."""
+    used = _used(prompts, dataset)
+    values = [_Field(name=name) for name in sorted({n for one in used for n in one.template.names} - OWN)]
+    texts = [_Text.of(one) for one in used] if prompts.fidelity == "custom" else []
+    if any(one.named is None for one in values) or texts:
+        for item, corpus in _items(dataset):
+            for one in values:
+                one.read(item, corpus)
+            for text in texts:
+                text.read(item, corpus)
+    found = [*_by_type(prompts, dataset)]
+    for prompt in used:
+        shown = (one for one in values if one.name in prompt.template.names)
+        found += [(kind, f"the answer prompt \"{prompt.name}\" of {dataset.name} {why}")
+                  for one in shown for kind, why in one.found()]  # fmt: skip
+    found += [(KNOWS_ANSWER, f'the answer prompt "{one.name}" of {dataset.name} {why}')
+              for one in texts for why in one.found()]  # fmt: skip
+    return tuple(dict.fromkeys(f"{kind}: {why}" for kind, why in found))
+
+
+def _used(prompts: Prompts, dataset: Dataset) -> list[ChosenPrompt]:
+    """The prompts that some item of the data gets."""
+    found = [prompts.answer(kind) for kind in (None, *dataset.known_types())]
+    return list({one.name: one for one in found}.values())
+
+
+def _by_type(prompts: Prompts, dataset: Dataset) -> Iterator[tuple[str, str]]:
+    default = prompts.answer(None)
+    for kind in dataset.known_types():
+        chosen = prompts.answers.get(kind)
+        if kind != DEFAULT and chosen is not None and chosen.template.text.strip() != default.template.text.strip():
+            yield KNOWS_TYPE, f'questions of the type "{kind}" of {dataset.name} get an answer prompt of their own'
+
+
+def _items(dataset: Dataset) -> Iterator[tuple[Item, Corpus]]:
+    for ref in islice(dataset.items(), MOST_ITEMS):
+        yield dataset.item(ref), dataset.corpus(ref.corpus)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Field:
+    """One field of the rows that a prompt shows."""
+
+    name: str
+    n: int = 0
+    answers: int = 0
+    evidence: int = 0
+    kinds: dict[str, set[str | None]] = field(default_factory=lambda: defaultdict(set))
+
+    @property
+    def named(self) -> tuple[str, str] | None:
+        """What its name alone gives away."""
+        name = fold(self.name).replace("-", "").replace(".", "")
+        for names, kind, what in (
+            (ANSWER_FIELDS, KNOWS_ANSWER, "the gold answer"),
+            (EVIDENCE_FIELDS, KNOWS_ANSWER, "the evidence"),
+            (TYPE_FIELDS, KNOWS_TYPE, "the question type"),
+        ):
+            if name in names:
+                return kind, f"shows ${{{self.name}}}, {what}"
+        return None
+
+    def read(self, item: Item, corpus: Corpus) -> None:
+        metadata = {fold(name): value for name, value in {**corpus.metadata, **item.metadata}.items()}
+        value = metadata.get(fold(self.name))
+        if value is None or item.abstention:
+            return
+        text, words = text_of(value), squad_tokens(text_of(value))
+        self.n += 1
+        golds = [*item.answers, *item.rubric]
+        self.answers += any(_holds(words, squad_tokens(gold)) for gold in golds if not is_refusal(gold))
+        self.evidence += _holds_evidence(text, item, corpus)
+        self.kinds[text.strip().lower()].add(item.question_type)
+
+    def found(self) -> Iterator[tuple[str, str]]:
+        """Give each thing that it knows, with how many items show it."""
+        if self.named is not None:
+            yield self.named
+            return
+        for count, what in ((self.answers, "the gold answer"), (self.evidence, "the evidence")):
+            if count > max(1, SHARE * self.n) or count == self.n == 1:
+                yield KNOWS_ANSWER, f"shows ${{{self.name}}}, which holds {what} in {count} of {self.n} items"
+        if self._chosen_by_type():
+            yield KNOWS_TYPE, f"shows ${{{self.name}}}, which the question type decides"
+
+    def _chosen_by_type(self) -> bool:
+        """Each value goes with one type, values repeat often, and there is more than one type."""
+        types = {kind for kinds in self.kinds.values() for kind in kinds}
+        alone = all(len(kinds) == 1 for kinds in self.kinds.values())
+        return alone and len(types) > 1 and self.n >= 3 * len(self.kinds)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Text:
+    """What a prompt itself says between its placeholders."""
+
+    name: str
+    text: str
+    words: list[str]
+    long: set[str] = field(default_factory=set)
+    short: set[str] = field(default_factory=set)
+    evidence: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, prompt: ChosenPrompt) -> _Text:
+        text = " ".join(part for part in prompt.template.parts if isinstance(part, str))
+        return cls(name=prompt.name, text=" ".join(text.split()), words=squad_tokens(text))
+
+    def read(self, item: Item, corpus: Corpus) -> None:
+        golds = () if item.abstention else item.answers
+        for gold in golds:
+            words = squad_tokens(gold)
+            if is_refusal(gold) or not _holds(self.words, words) or gold in item.choices:
+                continue
+            if len(words) >= LONG_WORDS or len("".join(words)) >= LONG_TEXT or self._asks(item):
+                self.long.add(gold)
+            elif len(gold) >= SHORT_TEXT:
+                self.short.add(gold.lower())
+        if any(len(text) >= EVIDENCE_TEXT and text in self.text for text in _evidence_texts(item, corpus)):
+            self.evidence.add(item.id)
+
+    def _asks(self, item: Item) -> bool:
+        return " ".join(item.question.split()).lower() in self.text.lower()
+
+    def found(self) -> Iterator[str]:
+        """Give each thing that the text holds."""
+        golds = sorted(self.long) or (sorted(self.short) if len(self.short) >= SHORT_GOLDS else [])
+        if golds:
+            yield f"holds the gold answer of {len(golds)} item{'s' if len(golds) != 1 else ''} in its text"
+        if self.evidence:
+            yield f"holds the evidence of {len(self.evidence)} items in its text"
+
+
+def _holds(words: Sequence[str], gold: Sequence[str]) -> bool:
+    """True where the words of the gold follow one another in a text."""
+    size = len(gold)
+    return size > 0 and any(list(words[at : at + size]) == list(gold) for at in range(len(words) - size + 1))
+
+
+def _holds_evidence(text: str, item: Item, corpus: Corpus) -> bool:
+    ids = {*item.evidence.sessions, *item.evidence.turns}
+    if ids & set(text.replace(",", " ").replace(";", " ").split()):
+        return True
+    plain = " ".join(text.split())
+    return any(len(turn) >= EVIDENCE_TEXT and turn in plain for turn in _evidence_texts(item, corpus))
+
+
+def _evidence_texts(item: Item, corpus: Corpus) -> list[str]:
+    wanted = set(item.evidence.turns)
+    if not wanted:
+        return []
+    return [" ".join(turn.text.split()) for session in corpus.sessions for turn in session.turns if turn.id in wanted]
