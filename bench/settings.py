@@ -1,17 +1,20 @@
 """What comes from outside the configs: environment variables, ``.env`` and secrets by name.
 
-Precedence: process environment, then ``.env`` of the workspace (never overrides, only fills in)::
+Here too:
+
+* What of a value from outside may stand in a plan, a journal or a list: never a password, never a key.
+
+Example::
 
     environment = Environment.load(Path("."))
     key = environment.secret("OPENAI_API_KEY")             # SecretStr or None; NAME_FILE works too
     url = environment.resolve("${CHROMA_URL:-http://127.0.0.1:8000}")
-
-What of a value from outside may stand in a plan, a journal or a list: never a password, never a key.
-
-An address stays told apart from another one, and a new password of the same place changes nothing::
-
     shown("postgresql://me:hunter22@db:5432/bench")     # postgresql://me:[redacted]@db:5432/bench
     is_secret("PINECONE_API_KEY")                       # True: its value is not shown at all
+
+Precedence: process environment, then ``.env`` of the workspace (never overrides, only fills in).
+
+An address stays told apart from another one, and a new password of the same place changes nothing.
 """
 
 from __future__ import annotations

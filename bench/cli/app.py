@@ -1,6 +1,8 @@
 """The table of commands: name, one line of help, and where the function lives. Each is imported when called.
 
-The text of ``bench --help``, made from the table of commands.
+Here too:
+
+* The text of ``bench --help``, made from the table of commands.
 
 It is stored in ``help.txt`` so that asking for help imports nothing; a test keeps the two equal.
 ``python -m bench.cli.app`` writes it anew.

@@ -1,14 +1,16 @@
 """The one place that prints: results on stdout, everything else on stderr.
 
-Commands call :func:`table`, :func:`json_value` or :func:`line` for results and :func:`note` for the rest, and
-never touch ``print`` or ``sys`` themselves. Hidden characters of text from outside are shown.
+Here too:
 
-Something said again and again while a block runs.
+* Something said again and again while a block runs.
 
 Example::
 
     async with ticking(10.0, lambda: console.note("still at it")):
         await what_takes_long()
+
+Commands call :func:`table`, :func:`json_value` or :func:`line` for results and :func:`note` for the rest, and
+never touch ``print`` or ``sys`` themselves. Hidden characters of text from outside are shown.
 """
 
 from __future__ import annotations

@@ -1,12 +1,16 @@
 """How a run that goes on is told: plain lines, JSON events, or the table of :mod:`bench.cli.display`. All only poll.
 
-``display_for(flags)`` chooses one; :func:`follow` drives it while the engine works::
+Here too:
+
+* The table of jobs that moves in place on a terminal: phase bars, running score, rates, cost.
+
+Example::
 
     display = display_for(global_flags.current.get())
     async with follow(display):
         outcome = await execute(plan, settings, display)
 
-The table of jobs that moves in place on a terminal: phase bars, running score, rates, cost.
+``display_for(flags)`` chooses one; :func:`follow` drives it while the engine works.
 
 What is the same for every job stands in the launch lines and takes no column; bars shrink with the terminal.
 """

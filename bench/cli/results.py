@@ -1,6 +1,8 @@
 """``bench results``, ``failures``, ``export``: read a run. Nothing is called.
 
-``bench compare`` and ``bench leaderboard``: results beside one another. Nothing is called.
+Here too:
+
+* ``bench compare`` and ``bench leaderboard``: results beside one another. Nothing is called.
 """
 
 from __future__ import annotations

@@ -1,15 +1,16 @@
 """``bench run``, ``eval``, ``resume``, ``plan``: flags -> plan -> engine -> report. Nothing else lives here.
 
-What a run's end brings: the tables, the ``done`` event, the signature, the user's own command.
+Here too:
 
-How a run comes to its end is not here: see :mod:`bench.cli.run_command`.
-
-``--min-score METRIC=V``: a quality gate for CI; a gate on a number that is not there is missed too.
+* What a run's end brings: the tables, the ``done`` event, the signature, the user's own command.
+* ``--min-score METRIC=V``: a quality gate for CI; a gate on a number that is not there is missed too.
 
 Example::
 
     check_gates(plan)                   # UsageError before anything is called
     missed_gates(plan, report)          # a line for each job below its gate
+
+How a run comes to its end is not here: see :mod:`bench.cli.run_command`.
 """
 
 from __future__ import annotations

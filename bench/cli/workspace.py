@@ -1,6 +1,8 @@
 """``bench list``, ``validate``, ``schema``, ``new``, ``download``: what lies in the workspace; nothing is called.
 
-``bench new``: a commented, valid config to start from. Nothing is ever overwritten.
+Here too:
+
+* ``bench new``: a commented, valid config to start from. Nothing is ever overwritten.
 
 Example::
 

@@ -1,23 +1,21 @@
 """The one module that knows dask.distributed: a cluster seen by the coordinator, and seen by a task on a worker.
 
+Here too:
+
+* What is asked of a cluster: hand an order out, look how it stands, watch the workers, ask all to stop.
+
 Example::
 
     async with Cluster.open("local:4", token="r1") as cluster:
         task = cluster.submit(function, order, name="r1.1of4")
         while task.state == "pending": ...
-
     post = Post.here("r1")          # inside a task
     post.say("..."), post.asked_to_stop(within_s=1)
-
-dask is only half typed: what it gives is checked here, once.
-
-What is asked of a cluster: hand an order out, look how it stands, watch the workers, ask all to stop.
-
-Example::
-
     errand = fleet.submit(run_shard, order, name="r1.1of4-7f", near=())
     while errand.state == "pending": ...
     returned = await errand.result()
+
+dask is only half typed: what it gives is checked here, once.
 
 :class:`bench.cluster.backend.Cluster` is one. Whatever else runs a function somewhere is one with these methods.
 """

@@ -1,18 +1,17 @@
 """Hand the shards of a run out to a cluster, take their journals in, and make the run's own journal of them.
 
+Here too:
+
+* Cut a plan into shards: ranges of positions that together cover it, each with as many selected items as the others.
+
 Example::
 
     outcome = await execute_on_cluster(plan, environment=environment, observer=display)
     outcome = await execute_on_cluster(plan, environment=environment, resume=Path("checkpoints/r1"))
+    [str(shard) for shard in cut(plan, 4)]          # ["1of4", "2of4", "3of4", "4of4"]
 
 No more shards are out at once than there were slots at the start, and each has that part of every rate limit. A lost
 worker's shard is run again by dask; whatever else goes wrong ends the shard, not the run: finished shards stay.
-
-Cut a plan into shards: ranges of positions that together cover it, each with as many selected items as the others.
-
-Example::
-
-    [str(shard) for shard in cut(plan, 4)]          # ["1of4", "2of4", "3of4", "4of4"]
 
 Cutting a plan again gives the same shards. A cut through a corpus has two machines ingest it, so a cut moves to the
 nearest place between two corpora, if there is one within a quarter of a shard.

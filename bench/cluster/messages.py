@@ -1,21 +1,16 @@
 """What travels between the coordinator and a worker: an order out, what came of it back. Never a secret.
 
+Here too:
+
+* A shard's run folder on its way: the journal, and of a half-done one also what its built-in providers have stored.
+* What a running shard says of itself each second, and all of it together as the progress of one run.
+
 Example::
 
     order = ShardOrder(shard=Shard(number=2, count=4, start=26, end=50), run_id="r1", ...)
     order.name          # "r1.2of4"
-
-A shard's run folder on its way: the journal, and of a half-done one also what its built-in providers have stored.
-
-Example::
-
     pack(folder, whole=False)           # on the worker: CompressedParts(journal=b"...", stores=b"...")
     pack.lay_down(folder)               # on the next one
-
-What a running shard says of itself each second, and all of it together as the progress of one run.
-
-Example::
-
     post.say(Word.of(order, worker, progress).text)             # on the worker
     gathered.hear(Word.read(text))                              # at the coordinator: a display polls ``gathered``
 """

@@ -1,20 +1,19 @@
 """How far a cluster's run is before its shards are merged: what came back, and what is at work on this machine.
 
+Here too:
+
+* The coordinator's shelf: the journals that came back, one file a shard, until the run is whole.
+
 Example::
 
     found = await standing_of_run(Path("checkpoints/r1"))
     found["completed"], found["shards"]         # 40, {"count": 4, "back": 1, "here": 2}
-
-What works on another machine tells only its coordinator; it is counted here when it has come back.
-
-The coordinator's shelf: the journals that came back, one file a shard, until the run is whole.
-
-Example::
-
     shelf = Shelf(folder)
     await shelf.put(shard, returned.pack)
     done = await shelf.is_done(shard, plan)
     await shelf.merge_into(meta)            # the run's own journal from all of them
+
+What works on another machine tells only its coordinator; it is counted here when it has come back.
 """
 
 from __future__ import annotations

@@ -1,19 +1,18 @@
 """The shards that are out: hand them out, take them in, watch their workers, keep the budget.
 
+Here too:
+
+* What the workers of a cluster are asked before the first order: who is there, who cannot take part, who has what.
+
 Example::
 
     await round.carry_out(deque(shards))
     round.problems          # {3: "no worker was left for 30 s"}: by shard, why it did not come to its end
+    slots = sum((await workers(cluster)).values())
+    await refuse_unfit(cluster, order, within_s=120)        # UsageError names the worker and what it lacks
 
 No more shards are out than there are slots. A lost worker's shard is run again by dask; whatever else goes wrong ends
 the shard, not the run.
-
-What the workers of a cluster are asked before the first order: who is there, who cannot take part, who has what.
-
-Example::
-
-    slots = sum((await workers(cluster)).values())
-    await refuse_unfit(cluster, order, within_s=120)        # UsageError names the worker and what it lacks
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
 """A benchmark as the program knows it: one closed model, whatever dialect its file was written in.
 
-::
+Here too:
+
+* The identity of a benchmark config: one digest of everything that can change a result.
+
+Example::
 
     config = Catalog.load(Path(".")).benchmark("locomo")
     config.search.default_limit, config.unit, config.evaluation.method      # 10, "session", "locomo-f1"
     config.judge_prompt("temporal", abstention=False)                       # ("temporal", "...") or None
-
-The identity of a benchmark config: one digest of everything that can change a result.
-
-::
-
     config_sha256(config)       # 64 hex digits; the same for either dialect that says the same
 """
 

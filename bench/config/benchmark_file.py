@@ -1,14 +1,13 @@
 """From a file to a `BenchmarkConfig`: dialect, extends, prompts of files, and every check that needs no data.
 
-::
+Here too:
+
+* What a benchmark config must hold beyond the types of its fields, and what its reader should know.
+
+Example::
 
     config = read_benchmark(Path("configs/benchmarks/demo.yaml"), find=catalog_path)
     config.notes        # what a reader should know
-
-What a benchmark config must hold beyond the types of its fields, and what its reader should know.
-
-::
-
     problems_of(config)     # [ConfigError('demo.yaml:1:1: name "demo2" must equal the file name "demo"')]
     notes_of(config)        # ('runtime.checkpointing: false has no effect: a run always has its journal',)
 """

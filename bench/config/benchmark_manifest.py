@@ -1,12 +1,14 @@
 """The manifest dialect: ``configs/benchmarks/NAME/manifest.json``, and how it becomes a `BenchmarkConfig`.
 
-::
+Here too:
+
+* The parts of a manifest: ingestion by strategy, the query, evaluation by protocol.
+
+Example::
 
     manifest = load(Source.read(path), Manifest)
     fields = manifest.as_benchmark(instructions={})     # what BenchmarkConfig.model_validate reads
     PLACES[("data", "path")]                            # ("data_file",): where errors point to
-
-The parts of a manifest: ingestion by strategy, the query, evaluation by protocol.
 """
 
 from __future__ import annotations

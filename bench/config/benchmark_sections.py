@@ -1,11 +1,13 @@
 """The sections of a benchmark config in the YAML dialect, as typed, closed models.
 
-::
+Here too:
+
+* Who answers and who judges: the section ``evaluation`` of a benchmark file, and its metrics.
+
+Example::
 
     data: {type: local, path: ./datasets/notes.jsonl}                      # Data
     schema: {itemId: id, question: q, answer: a, context: {field: text, type: string}}   # Schema
-
-Who answers and who judges: the section ``evaluation`` of a benchmark file, and its metrics.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
 """The words that benchmark configs may use as values, and the types that check single values.
 
-::
+Here too:
+
+* Which file said what: the sources of a config, the file itself first, then what it extends.
+
+Example::
 
     Segment        # a name that is safe as a file and a run id: demo, locomo-turns
     FieldPath      # "$.content", or a bare field name
-
-Which file said what: the sources of a config, the file itself first, then what it extends.
-
-::
-
     origin = ConfigOrigin(sources=(child, parent))
     origin.tree()                          # child merged over parent
     origin.place(("data", "path"))         # the parent's line, when only it has the key

@@ -1,20 +1,20 @@
 """A config file with the place of every key, and the loader that turns it into a typed model.
 
-All findings of a file come at once, each with ``file:line:column`` and the nearest known name::
+Here too:
+
+* The words for what pydantic found: which field, what is wrong, the nearest known name.
+
+Example::
 
     class Query(ConfigModel):
         question_field: str
         retrieval_limit: int = 10
-
     query = load(Source.read(Path("query.yaml")), Query)
     # query.yaml:2:1: unknown field "retreivalLimit"; did you mean "retrievalLimit"?
-
-The words for what pydantic found: which field, what is wrong, the nearest known name.
-
-::
-
     explain(source, Manifest, {"type": "extra_forbidden", "loc": ("query", "retreival_limit"), ...})
     # ConfigError: manifest.json:23:5: unknown field "retreival_limit" in query; did you mean "retrieval_limit"?
+
+All findings of a file come at once, each with ``file:line:column`` and the nearest known name.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
 """JSON Schemas of config files, so that editors complete and check them.
 
-::
+Here too:
+
+* JSON Schemas whose fields carry the docstrings that stand below them in the source.
+
+Example::
 
     json_schema("benchmark")["properties"]["data"]
-
-JSON Schemas whose fields carry the docstrings that stand below them in the source.
-
-The source is read when a schema is asked for, never when a model is made: a run starts without it::
-
     BenchmarkFile.model_json_schema(schema_generator=Described)["properties"]["name"]["description"]
+
+The source is read when a schema is asked for, never when a model is made: a run starts without it.
 """
 
 from __future__ import annotations

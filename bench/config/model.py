@@ -1,5 +1,9 @@
 """A model endpoint of one's own: ``configs/models/NAME.yaml``.
 
+Here too:
+
+* What is special about one model: its context, how it replies, and extra fields of its requests.
+
 Example::
 
     apiVersion: bench/v1
@@ -9,16 +13,11 @@ Example::
     auth: {type: bearer, envVar: VLLM_API_KEY, optional: true}
     limits: {rpm: 600, concurrency: 16}
     models: {qwen3-8b: {context: 32768, body: {chat_template_kwargs: {enable_thinking: false}}}}
+    refused_field({"model": "x"})                                 # "model"
+    merged({"a": {"b": 1}}, {"a": {"c": 2}})                      # {"a": {"b": 1, "c": 2}}
 
 ``vllm/qwen3-8b`` is then a model name. A file whose name is a known prefix (``openai``) only adds to it. A run file has
 the same settings under ``models:``, by full name; they win over the file's.
-
-What is special about one model: its context, how it replies, and extra fields of its requests.
-
-Example::
-
-    refused_field({"model": "x"})                                 # "model"
-    merged({"a": {"b": 1}}, {"a": {"c": 2}})                      # {"a": {"b": 1, "c": 2}}
 """
 
 from __future__ import annotations

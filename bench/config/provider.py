@@ -1,5 +1,10 @@
 """A provider file as a value: every key of the dialect, every error with its place.
 
+Here too:
+
+* What of a provider file is identity: everything that can change what is asked or how answers are read.
+* What is started for a provider: a service of a compose file, or an MCP server.
+
 Example::
 
     config = load_provider(Source.read(Path("configs/providers/chroma.yaml")))
@@ -10,12 +15,8 @@ Example::
 read, ``provider_body`` the body templates, ``provider_checks`` what needs more than one block. Nothing here touches the
 network or reads a secret.
 
-What of a provider file is identity: everything that can change what is asked or how answers are read.
-
 Names for people, proof of verification, limits, time-outs and prices may change between a run and its resume;
 the rest may not. Variables stay unresolved, so the digest is the same on every machine and holds no secret.
-
-What is started for a provider: a service of a compose file, or an MCP server.
 """
 
 from __future__ import annotations

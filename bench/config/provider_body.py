@@ -1,5 +1,9 @@
 """Body trees: JSON with typed paths and five operators, compiled once and filled for each call.
 
+Here too:
+
+* What a body tree is made of: constants, paths, texts, maps, lists and the operators, each able to fill itself.
+
 Example::
 
     tree = compile_tree({"ids": {"$column": "id"}, "n": "$.k", "note": "run ${runId}"})
@@ -8,8 +12,6 @@ Example::
 
 A string that is a path becomes the value with its type; ``${name}`` inside a string becomes text; ``$$.x`` and
 ``$${`` are literals.
-
-What a body tree is made of: constants, paths, texts, maps, lists and the operators, each able to fill itself.
 
 Values are never scanned again once they are in, so a memory may hold ``${x}`` or ``$.x`` as text.
 """

@@ -1,9 +1,11 @@
 """The calls of a provider file: what is sent; how an answer is read stands in :mod:`bench.config.provider_calls`.
 
+Here too:
+
+* How answers are read: ids of what was stored, failures inside a good answer, and hits with their way back.
+
 Foreign content (``headers``, ``query``, ``body``, ``multipart``, ``capture`` names) is kept as it stands; the trees
 are compiled by :mod:`bench.config.provider_body` and checked by :mod:`bench.config.provider_checks`.
-
-How answers are read: ids of what was stored, failures inside a good answer, and hits with their way back.
 
 Each class is one block; each path in it is compiled by :mod:`bench.config.provider_templates` when the file is read.
 """

@@ -1,18 +1,19 @@
 """What can be known about a provider file before anything is called, beyond the shape of each block.
 
-Two kinds: blocks that contradict each other (:func:`problems_of` with the loaded config), and templates that name a
-variable nobody fills (read from the raw tree, so that they are found beside any other error of the file).
+Here too:
 
-The text that names a class: ``builtin:NAME``, ``package.module:Class`` or ``./file.py:Class``.
-
-Checked without importing anything: a file must exist and define the class, a module is looked up when it is used.
-
-Blocks of a provider file that nobody reads beside the others: what is written and does nothing is an error.
+* The text that names a class: ``builtin:NAME``, ``package.module:Class`` or ``./file.py:Class``.
+* Blocks of a provider file that nobody reads beside the others: what is written and does nothing is an error.
 
 Example::
 
     unread_problems(source, config)
     # [ConfigError('acme.yaml:4:1: auth is not read: a command gets its keys from mcp.env')]
+
+Two kinds: blocks that contradict each other (:func:`problems_of` with the loaded config), and templates that name a
+variable nobody fills (read from the raw tree, so that they are found beside any other error of the file).
+
+Checked without importing anything: a file must exist and define the class, a module is looked up when it is used.
 """
 
 from __future__ import annotations

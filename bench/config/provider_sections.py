@@ -1,9 +1,11 @@
 """The blocks of a provider file around its calls: connection, auth, scoping, ingest, capabilities.
 
+Here too:
+
+* The words of the dialect: operations, request variables of each call, operators of body trees.
+
 Each class is one block; each field is one row of the reference in docs/add-a-provider.md. What one block can say
 about itself is checked here, what needs a second block is checked in :mod:`bench.config.provider`.
-
-The words of the dialect: operations, request variables of each call, operators of body trees.
 
 Every name a file may use stands here once; checks and interpreter read the same tables.
 """

@@ -1,14 +1,17 @@
 """Every template of a provider file, compiled before anything runs: each unknown variable at its line.
 
-Works on the raw tree, so that a misspelt variable is reported beside a misspelt key::
+Here too:
+
+* Every path of a provider file that reads an answer, compiled before anything runs: each fault at its line.
+
+Example::
 
     chroma.yaml:21:7: unknown variable "collectionId" in endpoints.add.path; nothing captures it
-
-Every path of a provider file that reads an answer, compiled before anything runs: each fault at its line.
-
-Works on the raw tree, so that a wrong path is reported beside a misspelt key::
-
     chroma.yaml:33:21: "$.documents[" is no path: expected an index
+
+Works on the raw tree, so that a misspelt variable is reported beside a misspelt key.
+
+Works on the raw tree, so that a wrong path is reported beside a misspelt key.
 """
 
 from __future__ import annotations

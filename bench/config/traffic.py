@@ -1,6 +1,8 @@
 """What a service bears, what its errors mean and what a call costs: the blocks that the HTTP door reads.
 
-What calls cost: the entries of ``prices:`` in a run file, and the block of that name in a provider's config.
+Here too:
+
+* What calls cost: the entries of ``prices:`` in a run file, and the block of that name in a provider's config.
 
 Example::
 

@@ -1,21 +1,24 @@
 """Everything that a benchmark config names and that its data should have, by sort.
 
-The readers of rows show these names what they meet; what is left at the end of a file is most often a slip of the pen::
+Here too:
+
+* Names of a config that stand for something in the data: which of them nothing in the data has, and what it has.
+
+Example::
 
     names = ConfigNames(config)
     names.items.look([row]), names.roles.meet(["user"])
     list(names.unmet())
     # ['trips.yaml:9:14: schema.metadata.questionType names "knd", and no item has it; did you mean "kind"?']
-
-Add here whatever new key names something in the data. Paths that no item may lack are errors of the row instead.
-
-Names of a config that stand for something in the data: which of them nothing in the data has, and what it has.
-
-What the config names is collected by `bench.datasets.config_names`; the readers of rows show what they meet::
-
     roles = Names("no turn has that role", [(("removeRoles", 0), "asistant")], none="no turn has a role")
     roles.meet(["user"]), roles.meet(["assistant"])
     [name.guess() for name in roles.open]     # ['; did you mean "assistant"?']
+
+The readers of rows show these names what they meet; what is left at the end of a file is most often a slip of the pen.
+
+Add here whatever new key names something in the data. Paths that no item may lack are errors of the row instead.
+
+What the config names is collected by `bench.datasets.config_names`; the readers of rows show what they meet.
 
 A part that some row holds, be it null, is there.
 """

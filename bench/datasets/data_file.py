@@ -1,17 +1,20 @@
 """Find the data file of a benchmark and make sure that it is the one the config means.
 
-Paths are looked for beside the config, then in the workspace, then among what ships::
+Here too:
+
+* Digests of a dataset: of its bytes, and of its content whatever the white space.
+
+Example::
 
     found = find_file(config, Path("."))        # None: not on disk
     file = checked_file(config, Path("."))      # DataFile(path, sha256), or a DataError that says how to get it
-
-Digests of a dataset: of its bytes, and of its content whatever the white space.
-
-``content_sha256`` is the SHA-256 over the 32-byte SHA-256 of each row's RFC 8785 form, in file order::
-
     digest = ContentDigest()
     digest.add({"id": "q1", "answer": 12})
     digest.hexdigest()
+
+Paths are looked for beside the config, then in the workspace, then among what ships.
+
+``content_sha256`` is the SHA-256 over the 32-byte SHA-256 of each row's RFC 8785 form, in file order.
 """
 
 from __future__ import annotations

@@ -1,21 +1,20 @@
 """A checked dataset: items and corpora on demand, read again from the file when they are due.
 
-::
+Here too:
+
+* What ``bench describe BENCHMARK`` shows, as plain values ready for JSON; everything streams.
+
+Example::
 
     dataset = open_benchmark(config, Path("."))
     for ref in dataset.items(Selection(sample=20, seed=7)):
         item = dataset.item(ref)
         corpus = dataset.corpus(ref.corpus)
-
-A little longer than most modules, because it is all that may be asked of a benchmark's data.
-
-What ``bench describe BENCHMARK`` shows, as plain values ready for JSON; everything streams.
-
-::
-
     describe(dataset)                            # counts, types, flags, digests
     for line in item_lines(dataset, selection): ...
     for line in memory_lines(dataset, selection): ...
+
+A little longer than most modules, because it is all that may be asked of a benchmark's data.
 """
 
 from __future__ import annotations

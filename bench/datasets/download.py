@@ -1,25 +1,24 @@
 """Fetch a benchmark's data file: resumable, checked while it is written, moved into place only when it is right.
 
-``PATH.part`` grows, ``PATH.rejected`` keeps a file with another digest, ``PATH.lock`` makes a second process wait::
+Here too:
+
+* The transport of downloads: one ranged GET through an aiohttp session.
+* A file lock between processes: the second one waits.
+
+Example::
 
     async with aiohttp.ClientSession(trust_env=True) as session:
         outcome = await download(config, workspace, fetch=aiohttp_fetch(session), environment=os.environ.get)
     outcome.path, outcome.state          # "downloaded", "copied" or "up to date"
-
-The transport of downloads: one ranged GET through an aiohttp session.
-
-A partial file is continued only when its ETag or Last-Modified still holds; else the server sends it from zero::
-
     fetch = aiohttp_fetch(session)
     async with fetch(url, token=None, offset=1000, validators=known) as remote:
         async for chunk in remote.chunks(): ...
-
-A file lock between processes: the second one waits.
-
-::
-
     async with locked(Path("data.json.lock")):
         ...
+
+``PATH.part`` grows, ``PATH.rejected`` keeps a file with another digest, ``PATH.lock`` makes a second process wait.
+
+A partial file is continued only when its ETag or Last-Modified still holds; else the server sends it from zero.
 """
 
 from __future__ import annotations

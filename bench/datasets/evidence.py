@@ -1,16 +1,17 @@
 """Evidence: references of a row looked up in its corpus, repaired where that is safe, flagged where it is not.
 
-``D:11:26`` means ``D11:26`` and ``D30:05`` means ``D30:5``; a turn that is quoted whole is looked up by its words and
-its speaker; what still names nothing is set aside::
+Here too:
+
+* Coverage: the text of every evidence turn must be in what is sent, captions included.
+
+Example::
 
     repair("D3:01 D:12:1")      # ["D3:1", "D12:1"]
-
-Coverage: the text of every evidence turn must be in what is sent, captions included.
-
-::
-
     gaps = coverage_gaps(items, corpus, [rendered.memory.content for rendered in memories(config, corpus)])
     # [Gap(item="conv-26_3", turn="D1:14", text="[shares a photo ...]")]
+
+``D:11:26`` means ``D11:26`` and ``D30:05`` means ``D30:5``; a turn that is quoted whole is looked up by its words and
+its speaker; what still names nothing is set aside.
 """
 
 from __future__ import annotations

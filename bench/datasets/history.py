@@ -1,14 +1,13 @@
 """The sessions of one row: found, dated and checked, before ids are made unique across a corpus.
 
-::
+Here too:
+
+* One turn of a row: what was said, by whom, with which id, date and picture.
+
+Example::
 
     reader = HistoryReader(config, dates)
     sessions = reader.read(row, place, row_id="q1")      # list[RawSession], natural order
-
-One turn of a row: what was said, by whom, with which id, date and picture.
-
-::
-
     reader = TurnReader(config, dates, names)
     reader.read({"role": "user", "content": "Hi"}, "sessions[0][0]", place)      # RawTurn
     names.parts.open                                 # mapped keys that no turn of the file had so far

@@ -1,15 +1,14 @@
 """The compact index that pass 1 leaves behind: ids, places, types and corpora, a few dozen bytes an item.
 
-::
+Here too:
+
+* A small cache that is bounded by the size of what it holds, oldest use out first.
+
+Example::
 
     table = IdTable()
     table.add("q1"), table.add("q2"), table.add("q1")      # 0, 1, None: already there
     table[1], table.find("q2")                             # "q2", 1
-
-A small cache that is bounded by the size of what it holds, oldest use out first.
-
-::
-
     cache = SizedCache[str](limit=4_000_000)
     cache.get(7, lambda: ("text", 4))       # makes it once, then gives it back
 """

@@ -1,19 +1,22 @@
 """A corpus as the memories that are sent: what one memory is, and the text it holds.
 
-The benchmark decides both; a provider's config may override either for its own job. Ids here are the dataset's, no
-provider ever sees them::
+Here too:
+
+* The evidence level: whether ranks are turns or sessions, and what a hit stands for at it.
+
+Example::
 
     for rendered in memories(config, corpus):
         rendered.memory.content, rendered.sessions, rendered.turns
-
-The evidence level: whether ranks are turns or sessions, and what a hit stands for at it.
-
-Turn level only when memories are turns and the benchmark has turn evidence; a turn is never claimed found because
-its session was::
-
     level = evidence_level(config, unit="session", turn_evidence=True)     # "session"
     gold_ids(item, level), stands_for([rendered], level)
     ranks([[rendered_a], [rendered_b]], level=level, unit="turn", k=10)     # ids a slot, ready for metrics
+
+The benchmark decides both; a provider's config may override either for its own job. Ids here are the dataset's, no
+provider ever sees them.
+
+Turn level only when memories are turns and the benchmark has turn evidence; a turn is never claimed found because
+its session was.
 """
 
 from __future__ import annotations

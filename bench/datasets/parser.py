@@ -1,15 +1,14 @@
 """One row, understood: its id, its corpus, its sessions and its items.
 
-::
+Here too:
+
+* A corpus from the sessions of its rows: unique ids, true order, and the look-up for evidence.
+
+Example::
 
     parser = RowParser(config)
     parsed = parser.parse(values, place)
     item = parser.finish(parsed.items[0], position=1, corpus=parsed.corpus, lookup=built.lookup)
-
-A corpus from the sessions of its rows: unique ids, true order, and the look-up for evidence.
-
-::
-
     built = build(raw_sessions, rules)
     built.corpus.sessions       # by date, equal dates in the order of the file
     built.lookup.turns          # turn id -> session id

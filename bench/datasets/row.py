@@ -1,31 +1,28 @@
 """One row of a dataset file: its place, its bytes, and its values or what is wrong with them.
 
-JSON is read strictly: UTF-8 only, no ``NaN``, and a fraction remembers how the file writes it::
+Here too:
+
+* Where in a dataset file something stands, as errors say it.
+* Take typed values out of a row; every wrong one is a DataError with the row, the field and the value.
+* Where the parts of an item stand in a row: every path of a config, compiled once.
+
+Example::
 
     row = parsed(RowPlace(file="data.jsonl", index=0, line=1), 0, b'{"id": "q1", "answer": 1.50}')
     row.values["answer"].text       # "1.50"
     parsed(place, 0, b'{"id"').error        # DataError: data.jsonl:1: row is torn: ...
-
-Where in a dataset file something stands, as errors say it.
-
-``data.jsonl:3``, ``data.csv:4`` (line of the row), ``data.json: [0].haystack_dates[1]`` (index of the row)::
-
     RowPlace(file="data.jsonl", index=2, line=3).error("question", "is missing")
     # DataError: data.jsonl:3: question is missing
-
-Take typed values out of a row; every wrong one is a DataError with the row, the field and the value.
-
-Absent and null are the same here. Numbers become the text they have in the file::
-
     text_at(row, compile_path("question", bare=True), place)      # DataError when it is missing or no text
     answers_of(2022) == ("2022",)
-
-Where the parts of an item stand in a row: every path of a config, compiled once.
-
-::
-
     paths = RowPaths(config)
     paths.question, paths.nested, paths.metadata
+
+JSON is read strictly: UTF-8 only, no ``NaN``, and a fraction remembers how the file writes it.
+
+``data.jsonl:3``, ``data.csv:4`` (line of the row), ``data.json: [0].haystack_dates[1]`` (index of the row).
+
+Absent and null are the same here. Numbers become the text they have in the file.
 """
 
 from __future__ import annotations

@@ -1,27 +1,28 @@
 """Stream the rows of a dataset file, and read one row again by its place.
 
-Only one row is held at a time::
+Here too:
+
+* Cut a JSON array into the bytes of its rows, one row in memory at a time.
+* Rows of a csv file (RFC 4180): a header line, then a record a row, all of them text.
+
+Example::
 
     file = RowFile.open(Path("data.jsonl"), "jsonl")
     for row in file:
         row.index, row.offset, row.length, row.values
     file.read(offset, length)
-
-Cut a JSON array into the bytes of its rows, one row in memory at a time.
-
-ijson is fed up to each ``}`` and tells when a row has just ended; the row's bytes are then parsed alone, strictly, so
-that a row reads the same now and when it is read again by its place::
-
     with path.open("rb") as file:
         for row in cut(file, 0, "data.json"):
             row.place.index, row.offset, row.length, row.values
-
-Rows of a csv file (RFC 4180): a header line, then a record a row, all of them text.
-
-A text cell may be empty; where a value may be absent, an empty cell is how csv says so::
-
     columns(Path("data.csv"), "data.csv")                   # ("id", "question", "asked")
     for row in records(file, "data.csv", names): row.values["asked"] is EMPTY
+
+Only one row is held at a time.
+
+ijson is fed up to each ``}`` and tells when a row has just ended; the row's bytes are then parsed alone, strictly, so
+that a row reads the same now and when it is read again by its place.
+
+A text cell may be empty; where a value may be absent, an empty cell is how csv says so.
 """
 
 from __future__ import annotations

@@ -1,18 +1,19 @@
 """What a provider may know: opaque ids and namespaces. The way back to the dataset's ids stays here and in the journal.
 
-The dataset's own ids give answers away (LongMemEval's gold sessions start with ``answer_``), so each memory, session,
-corpus and item gets a name made by hashing, the same in every run::
+Here too:
+
+* The place of one corpus attempt at a provider: its namespace, and opaque names for everything else.
+
+Example::
 
     veil = Veil.over("locomo", "conv-26", memories)
     veil.memories[0].id                             # "m3f1c09a2b7d4e5f6"
     veil.sources(["m3f1c09a2b7d4e5f6"])[0].turns    # ("D1:1", "D1:2")
-
-The place of one corpus attempt at a provider: its namespace, and opaque names for everything else.
-
-Example::
-
     space_of(lane, journal=uuid, run_id="r1", corpus="conv-26", history=History()).namespace
     # "bench-demo-r1-3780d278..."
+
+The dataset's own ids give answers away (LongMemEval's gold sessions start with ``answer_``), so each memory, session,
+corpus and item gets a name made by hashing, the same in every run.
 
 What has been ingested is looked for under the name that its rows in the journal have. Rows without a name were written
 by a version whose namespaces had no random part.

@@ -1,18 +1,17 @@
 """Bring one corpus from whatever the journal knows of it to ready: enter, ingest, resolve doubt, wait.
 
+Here too:
+
+* Batches in doubt: sent, perhaps, and nothing came back. Are they stored? Asked before anything is thrown away.
+
 Example::
 
     outcome = await prepare(lane, "conv-26")      # a Ready, a Failure, or None when the run was asked to stop
+    settled = await settle(ingest, doubts=[7])      # True: sent again or accepted; False: nobody can tell; a Failure
 
 Only ingest holds one of the lane's ingest slots. A batch of which nobody knows whether it was stored is resolved as
 the provider's ``on_unknown`` says: it is sent again (repeat), or the provider is asked (probe, reset). Only where it
 cannot tell is the namespace cleared and the corpus ingested again under the next attempt.
-
-Batches in doubt: sent, perhaps, and nothing came back. Are they stored? Asked before anything is thrown away.
-
-Example::
-
-    settled = await settle(ingest, doubts=[7])      # True: sent again or accepted; False: nobody can tell; a Failure
 
 What the provider answers decides, in this order: how much the namespace holds, then whether a search finds the
 memories of the batch by their ids. Only where neither tells is a namespace cleared.

@@ -1,17 +1,16 @@
 """The evaluate phase of one item of one job: every evaluator, then state and metric values, once and for all.
 
+Here too:
+
+* Before the first item: how often the run's judges are wrong, by probes whose right verdict is known.
+
 Example::
 
     evaluated = await evaluate(lane, job, ready, item, epoch, found, said)
     journal.append(evaluated.entry(key, attempt))
+    await calibrate_judges(live, readers)       # one event a judge and judge prompt, kind ``judge_calibration``
 
 Without an answer, evaluators that need one do not run and the item is ``measured``, or has the state of what did run.
-
-Before the first item: how often the run's judges are wrong, by probes whose right verdict is known.
-
-Example::
-
-    await calibrate_judges(live, readers)       # one event a judge and judge prompt, kind ``judge_calibration``
 
 The events stay with the run: `describe` shows them, `compare` takes its judge noise from them. A judge and prompt
 that the journal already has are not asked again. A judge that cannot be asked is an event too, and no reason to stop.

@@ -1,19 +1,18 @@
 """Score somebody else's ranking or answers: their rows stand where a run's own search and answer rows would stand.
 
+Here too:
+
+* What the ids of somebody else's ranking stand for in one corpus, and the ranking as a search result.
+
 Example::
 
     plan, rows = foreign_plan(catalog, request, rows, label="their-system", environment=environment)
     await score_foreign(plan, rows, folder, environment=environment)     # a journal like that of any run
+    known = Known.of(dataset, "conv-26")
+    found_of(row, known, lane)          # a SearchResult: unknown ids keep their rank and stand for nothing
 
 No provider is opened. From the evaluate phase on, everything is the engine's own: evaluators, states, metric values.
 Items that the file does not name stay pending.
-
-What the ids of somebody else's ranking stand for in one corpus, and the ranking as a search result.
-
-Example::
-
-    known = Known.of(dataset, "conv-26")
-    found_of(row, known, lane)          # a SearchResult: unknown ids keep their rank and stand for nothing
 """
 
 from __future__ import annotations

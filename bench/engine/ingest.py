@@ -1,15 +1,18 @@
 """Ingest: one corpus into one namespace, batch by batch, so that a crash leaves at most one batch in doubt.
 
-What is journaled, in order: an intent (awaited, as ``on_unknown`` asks), a row a batch with its position and what the
-provider returned, then ``ingested``, or ``clean_stop`` when the run was asked to stop between two batches::
+Here too:
+
+* Index: wait until a provider is ready, by its own status calls and by a sentinel. Holds no ingest slot.
+
+Example::
 
     end = await IngestPass(lane=lane, space=space, veil=veil, history=history).run()     # an Ending
-
-Index: wait until a provider is ready, by its own status calls and by a sentinel. Holds no ingest slot.
-
-A time-out is `NotReady`, a failed index `IngestFailed`; neither is ever a wrong answer::
-
     failure = await IndexWait(lane=lane, corpus=corpus, space=space, veil=veil, ingested=ingested).wait()
+
+What is journaled, in order: an intent (awaited, as ``on_unknown`` asks), a row a batch with its position and what the
+provider returned, then ``ingested``, or ``clean_stop`` when the run was asked to stop between two batches.
+
+A time-out is `NotReady`, a failed index `IngestFailed`; neither is ever a wrong answer.
 """
 
 from __future__ import annotations

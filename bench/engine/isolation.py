@@ -1,5 +1,15 @@
 """Three looks that keep corpora apart: emptiness probe, sentinel read, canary. None ever uses a question's text.
 
+Here too:
+
+* Whose a hit is: what each namespace of a run was sent, by id and by text, so that a leak is seen in a search.
+
+Example::
+
+    ownership = Ownership()
+    ownership.register(CorpusPlace(benchmark="demo", corpus="c0", namespace="bench-demo-r1-37..."), veil)
+    ownership.owner_of(hit, place, veil)        # the Place that the hit belongs to, None where nothing proves one
+
 * emptiness, before ingest: the namespace holds nothing; any hit counts, mapped or not;
 * sentinel, after index: something that was written can be found, by the start of the last, first or longest memory;
   of a service each of the three is looked for, and how many of them are found is counted: not where a hit leads to no
@@ -7,14 +17,6 @@
 * canary, with ``--isolation full``: the start of another corpus's memory finds nothing of that corpus.
 
 Each outcome is journaled and goes into the receipt.
-
-Whose a hit is: what each namespace of a run was sent, by id and by text, so that a leak is seen in a search.
-
-Example::
-
-    ownership = Ownership()
-    ownership.register(CorpusPlace(benchmark="demo", corpus="c0", namespace="bench-demo-r1-37..."), veil)
-    ownership.owner_of(hit, place, veil)        # the Place that the hit belongs to, None where nothing proves one
 
 Proof is an id or a namespace that only another corpus was sent, or a text that this corpus does not hold and another
 one does. A text that several corpora share proves nothing, and neither do ids that the service itself numbers anew in

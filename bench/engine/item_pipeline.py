@@ -1,27 +1,22 @@
 """One item's way: search, answer, evaluate, in every epoch. What the journal has is taken from there.
 
+Here too:
+
+* The answer phase of one item: context within the budget, prompt, model.
+* From hits to the prompt of the answering model: the same text, k and budget for every provider.
+
 Example::
 
     good = await ask(lane, ready, ref)      # True when no phase failed and none is missing
+    said = await answer(lane, "openai/gpt-4o-mini", ready.content.corpus, item, found)     # an AnswerResult
+    context = fill(hits, budget_tokens=4000, dated=True)
+    context.text, context.kept, context.tokens       # what the model reads; hits from the front that fitted
 
 A failed phase ends the item for every job behind it, as ``error(kind)``; nothing after it is called. A run that was
 asked to stop ends between two phases, and the item stays pending.
 
-The answer phase of one item: context within the budget, prompt, model.
-
-Example::
-
-    said = await answer(lane, "openai/gpt-4o-mini", ready.content.corpus, item, found)     # an AnswerResult
-
 The same prompt, k and context budget for every provider. A refusal of the model is an answer; a reply without text that
 was cut, or that ended in any other way than by itself, is none (`AnswerResult.failure`).
-
-From hits to the prompt of the answering model: the same text, k and budget for every provider.
-
-Example::
-
-    context = fill(hits, budget_tokens=4000, dated=True)
-    context.text, context.kept, context.tokens       # what the model reads; hits from the front that fitted
 
 Hits are taken in rank order while they fit; only a first hit that is longer than the whole budget is cut inside.
 Tokens are counted as characters / 4, rounded up: a rule that needs no tokenizer and is the same for every model.

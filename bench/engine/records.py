@@ -1,7 +1,11 @@
 """How search and answer results are written to the journal, and read back on resume.
 
-What two runs of one plan must agree on goes into ``data``, what is measured into ``measured``, large text into
-``payloads``::
+Here too:
+
+* From phase results to the one row that metrics read, and to the journal's evaluate row.
+* What providers and models send back, without the secrets of the run, before anything is made of it.
+
+Example::
 
     search  data      retrieved: [[ids at the evidence level], ...] or null, requested, returned, unmapped,
                       flags, reason, beyond (only where hits are not cut at k)
@@ -11,15 +15,11 @@ What two runs of one plan must agree on goes into ``data``, what is measured int
             measured  model, fingerprint, context_tokens, tokens_in, tokens_out, cost_usd, ignored; where there is any:
                       native_finish, reasoning_tokens, sent_tokens, flags
             payloads  prompt: [{role, content}, ...]; where reasoning was sent: raw, reasoning
-
-From phase results to the one row that metrics read, and to the journal's evaluate row.
-
-Example::
-
     row = row_of(lane, item, epoch, found, said, verdicts, state=state, judging=calls)
     entry = failed_row(lane.plan, key, item, failure)
 
-What providers and models send back, without the secrets of the run, before anything is made of it.
+What two runs of one plan must agree on goes into ``data``, what is measured into ``measured``, large text into
+``payloads``.
 
 Hits are mapped to memories first, so retrieval counts as before; prompts, answers, verdicts and the journal all see
 the redacted text, in this process and whenever the stored texts are used again.

@@ -1,21 +1,19 @@
 """Work on stored results: retry failures, score anew, or fork a new run from stored searches or answers.
 
+Here too:
+
+* Go on with a run: its request is in the journal, so no flag is needed; flags may change how, never what.
+
 Example::
 
     folder, plan = await resumed_plan("r1", catalog=catalog, flags={}, environment=environment)
     await execute(plan, environment=environment, resume=folder, errand=Errand(only=await failed_items(folder)))
-
     folder, plan, errand = await rescored_plan("r1", catalog=catalog, flags={"metrics": "mrr"}, environment=environment)
     plan, errand = await forked_plan("r1", Phase.ANSWER, catalog=catalog, flags=flags, environment=environment)
-
-What was paid for is not paid again: a rescore and a fork call no provider, a fork from ``evaluate`` no answering model.
-
-Go on with a run: its request is in the journal, so no flag is needed; flags may change how, never what.
-
-Example::
-
     folder, plan = await resumed_plan("r1", catalog=catalog, flags={"concurrency": 4}, environment=environment)
     outcome = await execute(plan, environment=environment, resume=folder)
+
+What was paid for is not paid again: a rescore and a fork call no provider, a fork from ``evaluate`` no answering model.
 """
 
 from __future__ import annotations

@@ -1,20 +1,19 @@
 """Execute a plan: open what it needs, let every lane work, and close with everything durable.
 
+Here too:
+
+* What a new run makes before its first call, taken back when the run cannot begin.
+
 Example::
 
     outcome = await execute(make_plan(catalog, request, environment), environment=environment)
     outcome = await execute(plan, environment=environment, observer=display, resume=Path("checkpoints/r1"))
-
-The engine knows phases, corpora and items; it knows no HTTP, no SQL and no metric.
-
-What a new run makes before its first call, taken back when the run cannot begin.
-
-Example::
-
     with Startup.of(folder, report) as startup:
         startup.made = True     # once the journal is there
         ...                     # a missing key raises here: no folder, no journal, no log is left
         startup.begun = True    # from here on everything stays
+
+The engine knows phases, corpora and items; it knows no HTTP, no SQL and no metric.
 """
 
 from __future__ import annotations

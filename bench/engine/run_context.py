@@ -1,40 +1,31 @@
 """What the workers of a run share, and the one place where an exception becomes data.
 
+Here too:
+
+* Money as it is spent: adds up the ledger, and stops the run at ``--max-cost``.
+* What of a plan one process does: everything that is missing, or less, or the scoring anew.
+* Which jobs of a lane take no more work, and why.
+
 Example::
 
     done = await live.attempt(lambda: provider.search(space, query))
     if done.failure is None:
         use(done.value, done.times_us, done.calls)
-
-A failure of an item, a corpus or a judge is a `Failure` and travels on as a value. A failure of the journal is none:
-it stops the run. A cancelled phase is none either: it simply has not happened.
-
-Money as it is spent: adds up the ledger, and stops the run at ``--max-cost``.
-
-Example::
-
     budget = Budget(max_usd=Decimal("5"), stopping=stopping, progress=progress)
     budget.resume(*await journal.spending())     # what earlier processes of this run spent
     budget.spend(calls)                          # a call of unknown price counts as 0 and is counted apart
-
-The budget is that of the run: resume, retry and rescore continue with what is left of it.
-
-What of a plan one process does: everything that is missing, or less, or the scoring anew.
-
-Example::
-
     Errand()                                          # run, resume
     Errand(only=await failed_items(folder))           # retry: failures and nothing else
     Errand(generation=2)                              # rescore: stored answers, new verdicts, no provider called
     Errand(first=copying(source, plan, Phase.ANSWER)) # fork: begin with another run's rows
-
-Which jobs of a lane take no more work, and why.
-
-Example::
-
     halts.stop(plan.jobs, failure)          # the provider refused: every job of the lane
     halts.stop(plan.jobs_of(model), failure)
     halts.every                             # True once no job of the lane is left
+
+A failure of an item, a corpus or a judge is a `Failure` and travels on as a value. A failure of the journal is none:
+it stops the run. A cancelled phase is none either: it simply has not happened.
+
+The budget is that of the run: resume, retry and rescore continue with what is left of it.
 
 A provider that refuses stops its lane; a model that refuses stops the jobs that need it, and no other.
 """

@@ -1,24 +1,19 @@
 """What a run says of itself in its journal: once at the start, and once more for each process that goes on with it.
 
+Here too:
+
+* The state of the code that makes the numbers: git commit, tag, dirty flag. Read before a run's first write.
+* What the code runs on: machine, interpreter, packages, the installed code. Journaled before a run's first call.
+
 Example::
 
     Journal.create(folder, run_meta(plan, run_id, CodeState.read(environment)))
     check_identity(journal.meta, plan)            # IdentityError with a readable diff
-
-The state of the code that makes the numbers: git commit, tag, dirty flag. Read before a run's first write.
-
-Example::
-
     CodeState.read(Path("."))      # CodeState(commit="3f2a...", tag=None, dirty=False, source="git")
+    describe("20261127-4f9c0a1b")["cpuCount"]          # 16
 
 ``dirty`` ignores what runs themselves write (results/, checkpoints/, datasets/) and is None without a checkout;
 an image then says its commit by ``MEMORYBENCH_GIT_COMMIT``.
-
-What the code runs on: machine, interpreter, packages, the installed code. Journaled before a run's first call.
-
-Example::
-
-    describe("20261127-4f9c0a1b")["cpuCount"]          # 16
 
 Nothing here names the machine: the host name goes in only as a hash salted with the run id.
 """

@@ -1,19 +1,19 @@
 """The search phase of one item: ask for k, map the hits back, cut; and the three steps of add-delete-verify.
 
+Here too:
+
+* Between an item and a provider: the question as it may be seen, and what the hits stand for.
+* Add-delete-verify: is what was deleted really gone? Three steps inside the search phase, the delete with an intent.
+* The oracle: returns exactly the memories that hold the evidence. The upper bound of every retrieval number.
+
 Example::
 
     result = await search(lane, ready, item)       # a SearchResult; a failure is raised
-
-Between an item and a provider: the question as it may be seen, and what the hits stand for.
-
-Example::
-
     found = await provider.search(ready.space, query_of(lane, item, item.question))
     result = mapped(lane, ready.content.veil, found)    # a SearchResult
+    found = await Oracle(seed=0).knowing(evidence_memories).search(space, query)
 
 Each hit's memory ids become the dataset's session or turn ids at the evidence level of the lane.
-
-Add-delete-verify: is what was deleted really gone? Three steps inside the search phase, the delete with an intent.
 
 1. a search must find the content; otherwise the item is unscored (``not_found_before_delete``), never a pass;
 2. the memories of the target are deleted; an intent is durable before;
@@ -22,12 +22,8 @@ Add-delete-verify: is what was deleted really gone? Three steps inside the searc
 A run that was killed between 2 and the end of 3 deletes again on resume and does not ask step 1 anew, because what it
 would look for may be gone for the right reason.
 
-The oracle: returns exactly the memories that hold the evidence. The upper bound of every retrieval number.
-
 It belongs to the engine because the engine alone holds gold; plug-ins have no such door. It keeps no store, so
-probe, sentinel and canary do not apply to it::
-
-    found = await Oracle(seed=0).knowing(evidence_memories).search(space, query)
+probe, sentinel and canary do not apply to it.
 """
 
 from __future__ import annotations

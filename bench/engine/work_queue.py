@@ -1,27 +1,24 @@
 """Which items of a lane are still to be asked, by corpus; and what the journal already knows of them.
 
+Here too:
+
+* From the pool that prepares corpora to the workers that ask their items: a bounded handover.
+* Progress from durable rows only: each commit of the journal raises the counters that displays poll.
+
 Example::
 
     todo = await Todo.of(journal, lane)
     for corpus in todo.corpora(): ...
         for ref in todo.items(corpus): ...
+    await handover.put(ready)              # a preparing worker; waits until item workers take the corpus up
+    while (work := await handover.take()) is not None: ...     # an item worker: (ready, item reference)
+    journal.on_commit = counting          # called on the event loop with the rows that became durable
 
 Positions are kept as machine integers, finished units as the journal's sets, so a hundred thousand items stay small.
 Errors are to do again; wrong answers never are.
 
-From the pool that prepares corpora to the workers that ask their items: a bounded handover.
-
 A corpus is handed over once, whole; its items come from one shared iterator, so no task and no queue entry exists
-for an item, and memory stays flat however many there are::
-
-    await handover.put(ready)              # a preparing worker; waits until item workers take the corpus up
-    while (work := await handover.take()) is not None: ...     # an item worker: (ready, item reference)
-
-Progress from durable rows only: each commit of the journal raises the counters that displays poll.
-
-Example::
-
-    journal.on_commit = counting          # called on the event loop with the rows that became durable
+for an item, and memory stays flat however many there are.
 """
 
 from __future__ import annotations

@@ -1,18 +1,17 @@
 """How often this judge, with these prompts, is wrong: built-in probes whose right verdict is known.
 
-Each distinct judge prompt is asked about 12 answers of each kind. An unparsed verdict counts on its own,
-neither as right nor as wrong.
+Here too:
+
+* Questions with answers of six kinds, for finding out how a judge errs. Invented for this purpose.
 
 Example::
 
     found = await calibrate(judge, prompts)
     found[0].fpr.value, found[0].noise
-
-Questions with answers of six kinds, for finding out how a judge errs. Invented for this purpose.
-
-Example::
-
     PROBES[0].answer(Kind.RIGHT_OTHER_WORDS)
+
+Each distinct judge prompt is asked about 12 answers of each kind. An unparsed verdict counts on its own,
+neither as right nor as wrong.
 """
 
 from __future__ import annotations

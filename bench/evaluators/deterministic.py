@@ -1,26 +1,21 @@
 """Evaluators that need no model: the comparison of two texts is the verdict.
 
-A refusal (``is_refusal``) on an item whose right answer is to abstain is correct; on an answerable item
-that it does not happen to answer it is marked ``abstained``.
+Here too:
+
+* Semantic similarity: the best cosine between the answer's embedding and those of the accepted answers.
+* Code correctness: the item's tests run on the answer, in a process of their own with little to lose.
 
 Example::
 
     await TextEvaluator(name="exact-match", compare=..., threshold=1.0).evaluate(item, "Paris", (), None)
-
-Semantic similarity: the best cosine between the answer's embedding and those of the accepted answers.
-
-Example::
-
     SimilarityEvaluator(embedder=embedder, threshold=0.8)
+    CodeEvaluator(allowed=True, time_limit_s=10)        # metadata.tests holds Python that raises on failure
 
-Code correctness: the item's tests run on the answer, in a process of their own with little to lose.
+A refusal (``is_refusal``) on an item whose right answer is to abstain is correct; on an answerable item
+that it does not happen to answer it is marked ``abstained``.
 
 The child has no environment, a temporary folder, limits on time, memory, files and processes, and is
 killed with its whole group when its time is up. It runs only when the user allowed it.
-
-Example::
-
-    CodeEvaluator(allowed=True, time_limit_s=10)        # metadata.tests holds Python that raises on failure
 """
 
 from __future__ import annotations

@@ -1,19 +1,18 @@
 """Reading a judge's text: a verdict, or why there is none. What cannot be read is never a 0.
 
-A prompt that asks for JSON by a schema is answered by that one object and nothing else; a prompt that asks for a word
-may be answered in prose. Reasoning blocks are left out, what the judge quotes never counts.
+Here too:
+
+* The verdict inside the JSON that a judge's text is; words in other strings never count.
 
 Example::
 
     parse_verdict("Verdict: yes ... Final verdict: no").correct         # False: the last label counts
     parse_verdict("The answer is eyes").reason                          # "no_verdict"
     parse_object('{"correctness": 1, "verdict": "no"}', schema)         # unparsed: not the object that was asked for
-
-The verdict inside the JSON that a judge's text is; words in other strings never count.
-
-Example::
-
     read_objects('{"label": "WRONG", "reason": "the correct city is another"}').value      # 0.0
+
+A prompt that asks for JSON by a schema is answered by that one object and nothing else; a prompt that asks for a word
+may be answered in prose. Reasoning blocks are left out, what the judge quotes never counts.
 
 An object inside of prose is a quote and no verdict; two equal objects are one, an object with a repeated key is none.
 """

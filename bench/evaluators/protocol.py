@@ -1,22 +1,20 @@
 """What an evaluator is: one answer (or the hits of an item) to one Verdict.
 
-Plug-ins implement ``Evaluator``, register in the entry point group ``bench.evaluators`` or stand beside
-a config as ``./file.py:Class``.
+Here too:
 
-Example of a plug-in::
-
-    class Shouting:
-        name, needs_judge = "shouting", False
-
-        async def evaluate(self, item, answer, hits, judge):
-            value = float(answer.isupper())
-            return Verdict(evaluator=self.name, value=value, correct=value == 1)
-
-How an item ends, from its verdict.
+* How an item ends, from its verdict.
 
 Example::
 
+    class Shouting:
+        name, needs_judge = "shouting", False
+        async def evaluate(self, item, answer, hits, judge):
+            value = float(answer.isupper())
+            return Verdict(evaluator=self.name, value=value, correct=value == 1)
     state_of(verdict, answerable=True)          # State.PARTIAL for a value of 0.5
+
+Plug-ins implement ``Evaluator``, register in the entry point group ``bench.evaluators`` or stand beside
+a config as ``./file.py:Class``.
 """
 
 from __future__ import annotations

@@ -1,23 +1,18 @@
 """Evaluators by name: built-in ones, installed plug-ins, a class beside a config.
 
+Here too:
+
+* The built-in evaluators: how each is opened from its config, its keys, and one sentence for the list.
+* Somebody else's evaluator behind our face: opened with its config, and held to what a Verdict may be.
+
 Example::
 
     open_evaluator("exact-match", config={"case_sensitive": True})
     open_evaluator("custom:./mine.py:Mine", folder=Path("configs/benchmarks"))
-
-The built-in evaluators: how each is opened from its config, its keys, and one sentence for the list.
+    BUILT_IN["exact-match"].open(EvaluatorOpening(config={"case_sensitive": True}))
+    plugged(Mine, "custom:./mine.py:Mine", {"threshold": 0.5}, "./mine.py:Mine", where=None)
 
 A new one is a function here and a line in ``BUILT_IN``; how an answer is evaluated stands in a module of its own.
-
-Example::
-
-    BUILT_IN["exact-match"].open(EvaluatorOpening(config={"case_sensitive": True}))
-
-Somebody else's evaluator behind our face: opened with its config, and held to what a Verdict may be.
-
-Example::
-
-    plugged(Mine, "custom:./mine.py:Mine", {"threshold": 0.5}, "./mine.py:Mine", where=None)
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """One call on its way: what its attempts share, how its time splits, and the ledger row of each attempt.
 
-The call ledger: every attempt made inside a block, also by its child tasks.
+Here too:
+
+* The call ledger: every attempt made inside a block, also by its child tasks.
 
 Example::
 

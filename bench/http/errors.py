@@ -1,6 +1,10 @@
 """What a status or a lost connection means: which error, and may the attempt be repeated.
 
-The one table; a config may override it status by status::
+Here too:
+
+* What one attempt tells the retry loop. None of these ever leaves this package.
+
+Example::
 
     429                 RateLimited   repeat, always
     408 425 5xx, lost   Unavailable   repeat when the request may be repeated, or was never sent
@@ -10,7 +14,7 @@ The one table; a config may override it status by status::
     no way there        Unreachable   stops the job: certificate, TLS, unknown host, bad address
     3xx, other 4xx      Rejected      never repeated
 
-What one attempt tells the retry loop. None of these ever leaves this package.
+The one table; a config may override it status by status.
 
 A signal says what happened on the wire; :mod:`bench.http.errors` says what it means.
 """

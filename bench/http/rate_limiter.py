@@ -1,5 +1,15 @@
 """The limiter of one endpoint: who may start a request now.
 
+Here too:
+
+* How long a server asks us to wait: ``Retry-After`` and its many relatives, as seconds.
+
+Example::
+
+    wait_of("3", now=0.0) == 3.0
+    wait_of("Thu, 01 Jan 1970 00:00:05 GMT", now=2.0) == 3.0
+    wait_of("1m30s", now=0.0) == 90.0
+
 A call passes in this order, and each step exists for one reason:
 
 1. a *place* at the endpoint (its own concurrency cap, or the window of ``--concurrency auto``);
@@ -8,14 +18,6 @@ A call passes in this order, and each step exists for one reason:
 4. it takes a global slot, looks again, and buys its token in the same instant in which it is sent.
 
 ``AsyncLimiter(rate, 1)`` lets twice the rate through in its first second; a bucket as small as the burst does not.
-
-How long a server asks us to wait: ``Retry-After`` and its many relatives, as seconds.
-
-Example::
-
-    wait_of("3", now=0.0) == 3.0
-    wait_of("Thu, 01 Jan 1970 00:00:05 GMT", now=2.0) == 3.0
-    wait_of("1m30s", now=0.0) == 90.0
 """
 
 from __future__ import annotations

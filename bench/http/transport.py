@@ -1,17 +1,19 @@
 """One attempt on the wire: the only place that knows aiohttp.
 
-One session a run: proxies and ``SSL_CERT_FILE`` come from the environment, cookies are not kept, redirects are
-followed only where scheme, host and port stay the same, because the request carries a key.
+Here too:
 
-The proxy of a host is looked up once, by us: aiohttp's own ``trust_env`` starts two threads a request for it
-(5 times the CPU of the request), and lets a ``.netrc`` fight with the key in the header.
-
-Bodies that were sent compressed: gzip and deflate, whole or not at all.
+* Bodies that were sent compressed: gzip and deflate, whole or not at all.
 
 Example::
 
     decoded(gzip.compress(b"{}"), "gzip", max_bytes=1000)       # b"{}"
     decoded(gzip.compress(b"{}")[:-9], "gzip", max_bytes=1000)  # Lost: the gzip body was cut
+
+One session a run: proxies and ``SSL_CERT_FILE`` come from the environment, cookies are not kept, redirects are
+followed only where scheme, host and port stay the same, because the request carries a key.
+
+The proxy of a host is looked up once, by us: aiohttp's own ``trust_env`` starts two threads a request for it
+(5 times the CPU of the request), and lets a ``.netrc`` fight with the key in the header.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
 """Find, examine, create and open the SQLite file of a run.
 
+Here too:
+
+* The journal's schema by numbers: ``PRAGMA user_version`` says which one a file has.
+
 Nothing here writes to a file before it has been examined read-only: what is corrupt, cut, foreign or
 of a newer version is refused and stays byte-identical. A new file is built under another name and
 linked into place, so a half-created journal does not exist.
-
-The journal's schema by numbers: ``PRAGMA user_version`` says which one a file has.
 
 A migration is one numbered entry of ``MIGRATIONS``; it runs in one transaction together with its
 record, so a file is always of exactly one version. Never edit an entry that was released: add one.

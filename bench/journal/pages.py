@@ -1,17 +1,20 @@
 """A screenful of a journal at a time: which items come next under a filter, and how they ended in each job.
 
-Pages are found by key, never by counting, so the hundred-thousandth item is as near as the first. A search for text
-reads questions one after the other and stops when its time is up; the cursor then says where to go on::
+Here too:
+
+* The ended items of a job, with only what a receipt says of them: half the work of whole records.
+
+Example::
 
     async with Reader.open(folder) as reader:
         page = await page_of(reader, [job.key], Wanted(state="error"), after="", limit=50)
         cells = await cells_of(reader, job.key, page.units)
-
-The ended items of a job, with only what a receipt says of them: half the work of whole records.
-
     async with Reader.open(folder) as reader:
         async for item in ended_items(reader, chain):
             item.state, item.phases[Phase.SEARCH].data["retrieved"]
+
+Pages are found by key, never by counting, so the hundred-thousandth item is as near as the first. A search for text
+reads questions one after the other and stops when its time is up; the cursor then says where to go on.
 
 Read by key, a page at a time, so a hundred thousand items take no more memory than a page.
 """

@@ -1,6 +1,8 @@
 """What both the writer (on resume) and readers ask a journal, over any open connection.
 
-Put one item's record together from the rows of several tables.
+Here too:
+
+* Put one item's record together from the rows of several tables.
 """
 
 from __future__ import annotations

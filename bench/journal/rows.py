@@ -1,16 +1,20 @@
 """The rows of a journal as frozen values; what a field means stands under it.
 
+Here too:
+
+* Who may write: one row in the journal names the process, and whether that process still lives.
+
+Example::
+
+    JournaledPhase(key=Key(owner="locomo/bm25", phase=Phase.SEARCH, corpus="conv-26", unit="conv-26-q1"),
+          data={"retrieved": [["D1:3"]], "returned": 10}, payloads={"hits": [...]})
+
 Owners: ``search`` belongs to a lane, ``answer`` to a lane and its answering model, ``evaluate`` to a
 job, so jobs that differ only in a later model share what comes before. An owner is an opaque text.
 
 Everything that two runs of one deterministic plan must agree on goes into ``data`` (and verdicts,
 state, values); everything that is measured goes into ``times_us``, ``calls`` and ``measured``. Merge
-compares the first and never the second::
-
-    JournaledPhase(key=Key(owner="locomo/bm25", phase=Phase.SEARCH, corpus="conv-26", unit="conv-26-q1"),
-          data={"retrieved": [["D1:3"]], "returned": 10}, payloads={"hits": [...]})
-
-Who may write: one row in the journal names the process, and whether that process still lives.
+compares the first and never the second.
 
 A dead holder is taken over at once when it ran on this machine (its pid is gone, is a zombie, belongs
 to another process now, or the machine was booted since). A holder on another machine, or in another

@@ -1,21 +1,22 @@
 """Write a journal: enqueue rows, commit them in groups, know what is durable.
 
-``append`` never waits: one task commits whatever has gathered, at most ``linger_s`` after the first row.
-Rows become durable in the order in which they were appended. The task owns the file from opening to
-closing and holds the one shield of the program: a cancelled run still flushes and closes::
+Here too:
+
+* Who waits for rows to become durable, and for how many of them.
+
+Example::
 
     async with Journal.create(folder, meta) as journal:
         await journal.room()
         journal.append(entry)
-
-A little longer than most modules, because it is all that a running engine asks of its journal.
-
-Who waits for rows to become durable, and for how many of them.
-
-Example::
-
     done = waiting.add(acknowledged + pending)      # then: await done.wait()
     waiting.release(acknowledged)                   # after a commit; True while somebody still waits
+
+``append`` never waits: one task commits whatever has gathered, at most ``linger_s`` after the first row.
+Rows become durable in the order in which they were appended. The task owns the file from opening to
+closing and holds the one shield of the program: a cancelled run still flushes and closes.
+
+A little longer than most modules, because it is all that a running engine asks of its journal.
 """
 
 from __future__ import annotations

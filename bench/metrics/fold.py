@@ -1,17 +1,16 @@
 """Stored values to Measurements: exact, blind to order, a few bytes a row.
 
-Every number is folded from cells, so a million rows cost a million doubles a metric and little else.
+Here too:
+
+* One row's vector of values: computed once, when its evaluate phase ends, and stored.
 
 Example::
 
     found = fold(metrics, rows, by=("question_type",))
     found["accuracy"].n, found["accuracy"].breakdown["question_type"]["temporal"].value
-
-One row's vector of values: computed once, when its evaluate phase ends, and stored.
-
-Example::
-
     values(metrics, row)       # {"hit_at_5": 1.0, "accuracy": None}
+
+Every number is folded from cells, so a million rows cost a million doubles a metric and little else.
 """
 
 from __future__ import annotations

@@ -1,28 +1,23 @@
 """Where the rows of a fold lie: one cell for each set of labels and state, and in it a heap of numbers a cluster.
 
-Rows come one by one or many alike at once; the order in which they come changes nothing.
+Here too:
+
+* The light rows that a fold reads: what is left of an item, a corpus, a job once its values are stored.
+* Repeats of one item become one row before anything is folded.
 
 Example::
 
     pool = Pool(width=3)
     pool.add_alike(labels=labels, state="correct", corpora=["conv-26"] * 4000, columns=[hits, None, ndcg])
     by_label(pool.cells(), "question_type")["temporal"]
-
-The light rows that a fold reads: what is left of an item, a corpus, a job once its values are stored.
-
-Example::
-
     FoldRow("q1", "conv-26", 1, "correct", (("question_type", "temporal"),), (1.0, None), "no_evidence")
+    settled([("correct", "ok"), ("error", "timeout")], epochs=2)      # ("correct", "ok")
+    rows, spread = reduced(rows, metrics_names, "mean", epochs=2)     # spread: mean within-item deviation by metric
 
-Repeats of one item become one row before anything is folded.
+Rows come one by one or many alike at once; the order in which they come changes nothing.
 
 An item is pending until all of its epochs have ended; then it has a value when one of them has, and it is failed when
 all of them failed. What was spent is added up over all epochs, failed ones too: a repeat costs as much as the first.
-
-Example::
-
-    settled([("correct", "ok"), ("error", "timeout")], epochs=2)      # ("correct", "ok")
-    rows, spread = reduced(rows, metrics_names, "mean", epochs=2)     # spread: mean within-item deviation by metric
 """
 
 from __future__ import annotations

@@ -1,20 +1,19 @@
 """Token and cost metrics: what an item, a corpus and a whole job used.
 
-An unknown number is null plus a counter, never 0. Sums include what failed items spent.
+Here too:
+
+* The price of one call, in Decimal US dollars, or None where anything about it is unknown.
 
 Example::
 
     bench.metrics.measure("tokens_context", [{"tokens": 812}, {"tokens": 640}]).value      # 726.0
+    cost(Usage(input_tokens=1000, output_tokens=200), provider="openai", model="gpt-4o",
+         at="2026-11-01T12:00:00Z")                                       # Decimal("0.0045")
 
-The price of one call, in Decimal US dollars, or None where anything about it is unknown.
+An unknown number is null plus a counter, never 0. Sums include what failed items spent.
 
 ``prices`` (USD per million tokens) wins; otherwise the genai-prices table decides, which must know the
 provider and takes the time of the call. ``input_tokens`` includes cache reads and writes.
-
-Example::
-
-    cost(Usage(input_tokens=1000, output_tokens=200), provider="openai", model="gpt-4o",
-         at="2026-11-01T12:00:00Z")                                       # Decimal("0.0045")
 """
 
 from __future__ import annotations

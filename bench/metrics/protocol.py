@@ -1,24 +1,22 @@
 """What a metric is: the face of plug-ins, and the shape that every built-in one has.
 
-A metric turns one ``Row`` into one number or None (not scored) and says how numbers become one.
-A plug-in implements ``Metric``; a built-in one is an ``RegisteredMetric`` in its family's module, from which the
-registry makes a ``Measure``.
+Here too:
 
-Example of a plug-in::
+* Spelling of metric names: one canonical form, the cut at K, near matches.
+
+Example::
 
     class Shouting:
         name, definition, category = "shouting", "shouting/1", "custom"
         unit, lower_is_better, params = None, True, {}
-
         def score(self, row):
             return None if row.prediction is None else float(row.prediction.isupper())
-
-Spelling of metric names: one canonical form, the cut at K, near matches.
-
-Example::
-
     canonical("nDCG@10")                  # "ndcg_at_10"
     split_cut("ndcg_at_10")               # ("ndcg", 10)
+
+A metric turns one ``Row`` into one number or None (not scored) and says how numbers become one.
+A plug-in implements ``Metric``; a built-in one is an ``RegisteredMetric`` in its family's module, from which the
+registry makes a ``Measure``.
 """
 
 from __future__ import annotations

@@ -1,17 +1,16 @@
 """The one table of metric names: built-in entries, installed plug-ins, and how a name becomes a metric.
 
-A name is canonicalised, cut at K, looked up with its aliases, and its parameters are checked. Adding a
-metric means adding an ``RegisteredMetric`` to its family, or an entry point; nothing changes here.
+Here too:
+
+* Somebody else's metric behind our face: a class with ``name``, ``definition`` and ``score``.
 
 Example::
 
     registry().measure("nDCG@10").definition       # "ndcg@10/1"
-
-Somebody else's metric behind our face: a class with ``name``, ``definition`` and ``score``.
-
-Example::
-
     from_plugin(Shouting, {"bonus": 0.5}, label="./mine.py:Shouting")       # a Measure
+
+A name is canonicalised, cut at K, looked up with its aliases, and its parameters are checked. Adding a
+metric means adding an ``RegisteredMetric`` to its family, or an entry point; nothing changes here.
 """
 
 from __future__ import annotations

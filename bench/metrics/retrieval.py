@@ -1,22 +1,21 @@
 """Retrieval metrics: did the expected memories come back, and how high?
 
-Inputs ``retrieved`` (in the provider's order) and ``relevant``. Nothing relevant: not scored.
-Nothing retrieved: 0. To add one, write a function of a ``Ranking`` and K and one ``RegisteredMetric``.
+Here too:
+
+* One ranked list against its expected ids: slots, gains, coverage.
 
 Example::
 
     bench.metrics.score("ndcg_at_10", retrieved=["a", "x"], relevant={"a": 1})       # 1.0
+    ranking = Ranking.of([["x", "a"], "a"], {"a": 1})
+    ranking.gains          # (1.0, 0.0)
 
-One ranked list against its expected ids: slots, gains, coverage.
+Inputs ``retrieved`` (in the provider's order) and ``relevant``. Nothing relevant: not scored.
+Nothing retrieved: 0. To add one, write a function of a ``Ranking`` and K and one ``RegisteredMetric``.
 
 A hit takes one slot, whatever number of ids it stands for. It is relevant when it covers an expected
 id that no earlier hit covered, and its gain is the highest newly covered grade; so a later duplicate
 keeps its slot and gains nothing.
-
-Example::
-
-    ranking = Ranking.of([["x", "a"], "a"], {"a": 1})
-    ranking.gains          # (1.0, 0.0)
 """
 
 from __future__ import annotations

@@ -1,5 +1,16 @@
 """Words of any script, also of those that are written without spaces between words.
 
+Here too:
+
+* Text as the answer metrics read it: values to text, normal forms, tokens, stems.
+
+Example::
+
+    spaced("我住在Berlin")             # " 我  住  在 Berlin"
+    search_words("蓝色花盆")            # ["蓝", "色", "花", "盆", "蓝色", "色花", "花盆"]
+    as_text(2022)                          # "2022"
+    squad_tokens("The cat, a dog")         # ["cat", "dog"]
+
 Three named rules, each of which leaves a text of Latin letters as it was:
 
 * ``spaced`` sets apart each character of a script without spaces, with the marks that follow it. The mixed
@@ -8,18 +19,6 @@ Three named rules, each of which leaves a text of Latin letters as it was:
 * ``comparable`` is a text in one spelling: NFKC, no Unicode punctuation, no optional vowel signs.
 * ``search_words`` gives overlapping pairs of characters beside single ones, as Lucene's CJK filter does with
   ``outputUnigrams``.
-
-Example::
-
-    spaced("我住在Berlin")             # " 我  住  在 Berlin"
-    search_words("蓝色花盆")            # ["蓝", "色", "花", "盆", "蓝色", "色花", "花盆"]
-
-Text as the answer metrics read it: values to text, normal forms, tokens, stems.
-
-Example::
-
-    as_text(2022)                          # "2022"
-    squad_tokens("The cat, a dog")         # ["cat", "dog"]
 """
 
 from __future__ import annotations

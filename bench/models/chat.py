@@ -1,17 +1,19 @@
 """A chat model behind HTTP, in any dialect, as a `bench.model.Model`.
 
-What a model does not take is learnt once a run and left out from then on: a refused temperature or seed, the name of
-the token limit, a schema, a reply that is not streamed. `Completion.ignored` says what was requested and not in force.
-An empty answer that ended with ``stop`` is asked for once more; usage and cost of both count. What a content filter
-refuses is a reply with the finish ``refusal``, whether it came as a status or as a finish.
+Here too:
 
-JSON by schema from a judge: one repair request where its text is not the object that the schema asks for.
+* JSON by schema from a judge: one repair request where its text is not the object that the schema asks for.
 
 Example::
 
     judge = SchemaJudge(model)
     completion = await judge.ask(prompt)                       # prompt.json_schema says what is wanted
     verdict = Schema.of(prompt.json_schema).read(completion.text)  # a mapping, or None: the item is unscored
+
+What a model does not take is learnt once a run and left out from then on: a refused temperature or seed, the name of
+the token limit, a schema, a reply that is not streamed. `Completion.ignored` says what was requested and not in force.
+An empty answer that ended with ``stop`` is asked for once more; usage and cost of both count. What a content filter
+refuses is a reply with the finish ``refusal``, whether it came as a status or as a finish.
 
 Nothing is guessed from keywords: a text that is not exactly one object of the schema is no verdict.
 """

@@ -1,14 +1,16 @@
 """What a dialect is: how one vendor family writes requests and answers. One file each stands beside this one.
 
-A dialect is pure: it builds trees and reads trees, and never sends. What may differ from model to model (is a
-temperature taken, which name has the token limit, is a schema understood) comes in as a `Wish`.
+Here too:
 
-Server-sent events of a chat endpoint, joined into the body that it would have sent whole.
+* Server-sent events of a chat endpoint, joined into the body that it would have sent whole.
 
 Example::
 
     if is_stream(response): events, done = read_events(response.text)
     body = join_openai(events, done=done)        # Unavailable where the stream ended in the middle
+
+A dialect is pure: it builds trees and reads trees, and never sends. What may differ from model to model (is a
+temperature taken, which name has the token limit, is a schema understood) comes in as a `Wish`.
 
 What a stream says after an error, or without an end, is never an answer.
 """

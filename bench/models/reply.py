@@ -1,20 +1,21 @@
 """Tokens with one fixed meaning, whatever the vendor counts.
 
-``input_tokens`` is all input (cache reads and writes inside), ``output_tokens`` all output (reasoning inside),
-``total_tokens`` their sum. Anthropic's buckets are added up, those of OpenAI and Google are parts of a whole::
+Here too:
 
-    normalise("anthropic", {"usage": {"input_tokens": 10, "cache_read_input_tokens": 90, "output_tokens": 5}})
-    # Usage(input_tokens=100, cache_read_tokens=90, output_tokens=5, total_tokens=105)
-
-A body without a usage block is counted as characters / 4, rounded up, and marked ``estimated``; so is one whose block
-holds a count that is not a whole number. ``50.0`` is 50. A usage never costs an answer.
-
-What of a model's reply is its answer: the text without reasoning, and whether there is an answer at all.
+* What of a model's reply is its answer: the text without reasoning, and whether there is an answer at all.
 
 Example::
 
+    normalise("anthropic", {"usage": {"input_tokens": 10, "cache_read_input_tokens": 90, "output_tokens": 5}})
+    # Usage(input_tokens=100, cache_read_tokens=90, output_tokens=5, total_tokens=105)
     cleaned(completion).text          # without reasoning blocks; the raw text stays in `Completion.raw`
     no_answer(completion)             # None, or the error that the reply is
+
+``input_tokens`` is all input (cache reads and writes inside), ``output_tokens`` all output (reasoning inside),
+``total_tokens`` their sum. Anthropic's buckets are added up, those of OpenAI and Google are parts of a whole.
+
+A body without a usage block is counted as characters / 4, rounded up, and marked ``estimated``; so is one whose block
+holds a count that is not a whole number. ``50.0`` is 50. A usage never costs an answer.
 """
 
 from __future__ import annotations

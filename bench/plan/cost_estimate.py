@@ -1,19 +1,18 @@
 """What a run would cost before it is started: calls, tokens, money, and the least time the rate limits allow.
 
+Here too:
+
+* Whose prices a run names: refuse a name that nothing can have, and point out one that nothing of the run has.
+
 Example::
 
     found = estimate(plan)
     found.calls, found.cost_usd, found.least_s          # 5958, Decimal("1.24") or None, 119.2 or None
+    check_prices(catalog, request.prices, files)         # UsageError: "mem1" in prices; did you mean "mem0"?
+    call_prices(request.prices, lane.provider).search    # Decimal, or None
 
 An upper estimate: every item is asked, every context is as full as k memories and the budget allow. A price nobody
 knows makes the whole cost unknown, never 0; so do limits that nobody set the time.
-
-Whose prices a run names: refuse a name that nothing can have, and point out one that nothing of the run has.
-
-Example::
-
-    check_prices(catalog, request.prices, files)         # UsageError: "mem1" in prices; did you mean "mem0"?
-    call_prices(request.prices, lane.provider).search    # Decimal, or None
 """
 
 from __future__ import annotations

@@ -1,17 +1,16 @@
 """The tree under a plan's digest: everything that can change a result, and nothing else.
 
+Here too:
+
+* What must be equal for two runs to measure the same thing: a tree, its digest, and a readable difference.
+
 Example::
 
     tree["benchmarks"]["locomo"]["dataset"]["sha256"], tree["settings"]["k"], tree["jobs"]
-
-Not in it: run id, range, folder, clock, concurrency, rates, time-outs, prices, secrets.
-
-What must be equal for two runs to measure the same thing: a tree, its digest, and a readable difference.
-
-Example::
-
     digest(tree)                         # "9f2c..." over the canonical JSON of the tree
     changes(old, new)                    # [("settings.k", "10", "20")]
+
+Not in it: run id, range, folder, clock, concurrency, rates, time-outs, prices, secrets.
 """
 
 from __future__ import annotations

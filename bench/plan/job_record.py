@@ -1,15 +1,16 @@
 """What a journal must know of each job so that a report needs neither config nor dataset.
 
-``records(plan)`` is written into the journal once, under ``RunMeta.extra["jobs"]``; ``read`` gives it back::
+Here too:
 
-    jobs = read(reader.meta.extra)
-    jobs[0].benchmark, jobs[0].provider, jobs[0].models.answering      # "demo", "bm25", "builtin/extractive"
-
-The jobs of merged runs: equal but for the number of items, which is that of everything selected.
+* The jobs of merged runs: equal but for the number of items, which is that of everything selected.
 
 Example::
 
+    jobs = read(reader.meta.extra)
+    jobs[0].benchmark, jobs[0].provider, jobs[0].models.answering      # "demo", "bm25", "builtin/extractive"
     joined([(ranges_of_a, extra_of_a), (ranges_of_b, extra_of_b)], shared={})    # for RunMeta.extra["jobs"]
+
+``records(plan)`` is written into the journal once, under ``RunMeta.extra["jobs"]``; ``read`` gives it back.
 """
 
 from __future__ import annotations

@@ -1,19 +1,18 @@
 """The prompts of one benchmark, chosen and hashed before anything runs: pack, then config, then command line.
 
+Here too:
+
+* Prompts that ask for what no item has: said once, before a run in which every item would fail on them.
+
 Example::
 
     prompts = Prompts.of(config, pack=None, answer_prompt=None, judge_prompts=(), folder=workspace)
     chosen = prompts.answer("temporal")              # ChosenPrompt(name, template), chosen.sha256
     prompts.judges                                   # what evaluators choose from
-
-Without a prompt of its own a benchmark is asked with the generic ones, the same for every provider.
-
-Prompts that ask for what no item has: said once, before a run in which every item would fail on them.
-
-Example::
-
     unfilled(prompts, dataset, judged=True)
     # [ConfigError('demo.yaml:40:5: the answer prompt "default" needs ${speakerA}, which no item of demo has')]
+
+Without a prompt of its own a benchmark is asked with the generic ones, the same for every provider.
 
 Only the items that get a prompt count for it. Reading stops once each name was met, so a prompt that fits costs the
 first rows of the file and no more.

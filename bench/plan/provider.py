@@ -1,17 +1,18 @@
 """Which providers a run compares: names, variants ``name@label``, ``--set``, and what each needs from outside.
 
+Here too:
+
+* What the environment puts into a provider's config: part of what is measured, told without a secret.
+
 Example::
 
     chosen = choose(catalog, names=("bm25", "chroma@big"), overrides={"chroma@big.ingest.batch.max_items": "200"}, ...)
     chosen[1].label, chosen[1].overrides        # "chroma@big", {"ingest.batch.max_items": 200}
+    from_outside(config, environment)     # {"local.url": "postgresql://me:[redacted]@db:5432/bench"}
 
 Without names: the built-ins that need no key.
 
-What the environment puts into a provider's config: part of what is measured, told without a secret.
-
-A file mentions ``${NAME}``; another value may be another service, another model, another data folder::
-
-    from_outside(config, environment)     # {"local.url": "postgresql://me:[redacted]@db:5432/bench"}
+A file mentions ``${NAME}``; another value may be another service, another model, another data folder.
 
 The base URL and ``vars`` have keys of their own in a plan.
 """

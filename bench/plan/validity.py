@@ -1,14 +1,13 @@
 """What is known of a job's judge: verdicts that it owes, how often it errs, and whether it judges its own kind.
 
+Here too:
+
+* When a job has no headline number: the one rule that the exit code, the report and the receipt share.
+
 Example::
 
     related("openai/gpt-4o", "openai/gpt-4o-mini")      # "the judge is of the same family (gpt) as the answering model"
     calibrations(events, record)[0].useless             # no better than chance
-
-When a job has no headline number: the one rule that the exit code, the report and the receipt share.
-
-Example::
-
     invalid_reasons({State.ERROR: 3, State.CORRECT: 97}, {"timeout": 3}, 100, 0.02, [])
     # ("3 of 100 items failed (error or not_ready): above the allowed 2 %",)
 """

@@ -1,6 +1,10 @@
 """The face of a memory system: what the engine may ask of a provider, and what a provider may rely on.
 
-Built-ins, the declarative interpreter and plug-ins are all the same Protocol, so the engine cannot tell them apart::
+Here too:
+
+* What a provider takes of a question: at most ``max_k`` hits asked for, at most ``max_query_chars`` characters.
+
+Example::
 
     async with open_provider(config, context) as provider:
         ingested = await provider.ingest(space, memories)     # one batch, in order
@@ -8,16 +12,13 @@ Built-ins, the declarative interpreter and plug-ins are all the same Protocol, s
             await anyio.sleep(provider.wait.interval_s)
         found = await provider.search(space, Query(text="Where does Ana live?", k=10))
         await provider.clear(space)
+    query, flags = within_limits(Query(text="Where did Ana go in May?", k=10), Capabilities(max_query_chars=12))
+    query.text, flags                                       # "Where did", ("query_cut",)
+
+Built-ins, the declarative interpreter and plug-ins are all the same Protocol, so the engine cannot tell them apart.
 
 A class is built as ``Class(config, context)`` and used as ``async with``. No value handed in has a gold field.
 Failures are raised as the classes of :mod:`bench.errors`; nothing else tells success from failure.
-
-What a provider takes of a question: at most ``max_k`` hits asked for, at most ``max_query_chars`` characters.
-
-Example::
-
-    query, flags = within_limits(Query(text="Where did Ana go in May?", k=10), Capabilities(max_query_chars=12))
-    query.text, flags                                       # "Where did", ("query_cut",)
 """
 
 from __future__ import annotations

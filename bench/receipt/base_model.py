@@ -1,13 +1,16 @@
 """The closed models of everything this room reads and writes, and how a misfit is told.
 
-``admit`` turns parsed JSON into a frozen model or raises :class:`Misfit` that lists each problem with a stable
-code (``field_missing``, ``field_unknown``, ``field_type``, ``field_value``) and its path::
+Here too:
+
+* Reading the loosely typed JSON of a journal: what is not of the wanted type counts as not there.
+
+Example::
 
     admit(TrustedFile, parse(data))
+    tree(meta.extra.get("operation")).get("concurrency")
 
-Reading the loosely typed JSON of a journal: what is not of the wanted type counts as not there.
-
-tree(meta.extra.get("operation")).get("concurrency")
+``admit`` turns parsed JSON into a frozen model or raises :class:`Misfit` that lists each problem with a stable
+code (``field_missing``, ``field_unknown``, ``field_type``, ``field_value``) and its path.
 """
 
 from __future__ import annotations

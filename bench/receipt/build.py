@@ -1,14 +1,17 @@
 """One job of a report to one unsigned receipt and its items file, or a refusal with its code.
 
+Here too:
+
+* No secret stands in a receipt: what is one, and a last look at the bytes before they are signed.
+
+Example::
+
     draft = await build(reader, job, ReceiptOrder(...))
     draft.body.result_digest, draft.items
-
-Totals are folded from the very rows that the items file holds, by the arithmetic that verification uses.
-
-No secret stands in a receipt: what is one, and a last look at the bytes before they are signed.
-
     learn_secrets(environment, workspace, ["mem0"])
     refuse_secrets(draft)                            # raises Refused secret_in_receipt
+
+Totals are folded from the very rows that the items file holds, by the arithmetic that verification uses.
 
 A secret is what a provider's config names as one, and every variable that is named like one, also in ``.env``.
 """

@@ -1,14 +1,15 @@
 """One function a check: from a receipt to findings. The order and the verdict are ``verify``'s.
 
+Here too:
+
+* What cannot be false in an honest receipt, whatever was measured.
+
 Example::
 
     findings = [*signature_and_trust(document, receipt, store, log_index), *items_and_scores(receipt, path)]
-
-What cannot be false in an honest receipt, whatever was measured.
-
-Each rule is one function from a receipt to findings; none needs the items file::
-
     for rule in RULES: yield from rule(receipt)
+
+Each rule is one function from a receipt to findings; none needs the items file.
 """
 
 from __future__ import annotations

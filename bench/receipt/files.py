@@ -1,12 +1,15 @@
 """Files that are whole or not there, and errors that name them instead of a draft nobody asked for.
 
-write_atomically(Path("keys/trusted.json"), data)
-with naming(path): path.with_name("draft").write_bytes(data)     # OSError: ... 'keys/trusted.json'
+Here too:
 
-What git knows of a folder: a private key must never be committed, a public one must be.
+* What git knows of a folder: a private key must never be committed, a public one must be.
 
-in_work_tree(folder), is_ignored(private, folder)
-changed(workspace, (Path("keys"),))          # what is to be committed
+Example::
+
+    write_atomically(Path("keys/trusted.json"), data)
+    with naming(path): path.with_name("draft").write_bytes(data)     # OSError: ... 'keys/trusted.json'
+    in_work_tree(folder), is_ignored(private, folder)
+    changed(workspace, (Path("keys"),))          # what is to be committed
 """
 
 from __future__ import annotations

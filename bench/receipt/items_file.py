@@ -1,21 +1,24 @@
 """The items file: one canonical JSON line a row, sorted, streamed both ways.
 
-Writing sorts on disk, so that a hundred thousand rows fit into little memory::
+Here too:
+
+* Work over very many rows: the cycle collector stays out of it.
+
+Example::
 
     with ItemsWriter(path) as writer:
         for row in rows:                      # any order
             writer.add(row)
     writer.sealed                             # count, bytes, sha256, both Merkle roots
+    with collecting_rarely():
+        for row in rows: ...
+
+Writing sorts on disk, so that a hundred thousand rows fit into little memory.
 
 Reading yields each line with what is wrong with it, and seals the whole in the same pass.
 
-Work over very many rows: the cycle collector stays out of it.
-
 Rows are made and dropped one by one and hold no cycles, so reference counts alone free them; the collector would only
-walk everything that is alive, again and again, an eighth of the time of signing::
-
-    with collecting_rarely():
-        for row in rows: ...
+walk everything that is alive, again and again, an eighth of the time of signing.
 """
 
 from __future__ import annotations

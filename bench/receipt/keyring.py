@@ -1,20 +1,21 @@
 """Where signing keys come from: flag, environment, or the one active key of the key folder.
 
+Here too:
+
+* Is there a key to sign with? Asked before a run that will be signed, since a run may last days.
+* Work that needs a private key, done in a child process, so that the process which runs providers never reads one.
+
+Example::
+
     ring = Keyring(workspace=Path("."), environ=os.environ)
     key = ring.signing_key(role="receipt", file=None)
+    fingerprint = check_in_child(workspace, "default.key")     # raises with the refusal of ``bench sign``
+    python -m bench.receipt.keyring < question.json           # the child, which alone reads the key
+    answer = ask("bench.receipt.publish", {"runId": "r1", ...})     # in the runner
+    sys.exit(answer_with(function))                                     # in the child: stdin -> function -> stdout
 
 Order: file, ``MEMORYBENCH_SIGNING_KEY_FILE``, ``MEMORYBENCH_SIGNING_KEY``, the only active key in the folder;
 for the log ``MEMORYBENCH_LOG_KEY_FILE`` comes first. None, or several to choose from, is an error with the names.
-
-Is there a key to sign with? Asked before a run that will be signed, since a run may last days.
-
-fingerprint = check_in_child(workspace, "default.key")     # raises with the refusal of ``bench sign``
-python -m bench.receipt.keyring < question.json           # the child, which alone reads the key
-
-Work that needs a private key, done in a child process, so that the process which runs providers never reads one.
-
-    answer = ask("bench.receipt.publish", {"runId": "r1", ...})     # in the runner
-    sys.exit(answer_with(function))                                     # in the child: stdin -> function -> stdout
 
 What the child refuses is raised again in the runner, with the same kind, words and hint.
 """

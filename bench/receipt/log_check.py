@@ -1,15 +1,16 @@
 """Does a log hold? Every line, its root, its signature, its past and the files it names.
 
-    outcome = check_log(read_log(folder), store)
-    outcome.verdict, [finding.code for finding in outcome.findings]
+Here too:
 
-A log's past is what anybody kept: checkpoints/, a checkpoint file (``since``), the log head inside any receipt.
-
-The files that a log names: there, unchanged, and none beside them; and what an entry says of its receipt.
+* The files that a log names: there, unchanged, and none beside them; and what an entry says of its receipt.
 
 Example::
 
+    outcome = check_log(read_log(folder), store)
+    outcome.verdict, [finding.code for finding in outcome.findings]
     findings = list(check_files(view))
+
+A log's past is what anybody kept: checkpoints/, a checkpoint file (``since``), the log head inside any receipt.
 """
 
 from __future__ import annotations

@@ -1,15 +1,18 @@
 """What was known of one job before its first call: run, benchmark, provider, models, prompts, metrics.
 
+Here too:
+
+* Where a run was made: machine and code, as they were journaled before the first call.
+
+Example::
+
     facts = Facts(meta=reader.meta, record=record)
     facts.benchmark().dataset.sha256
+    environment(reader.meta).git.commit
 
 Everything comes from the journal; nothing is read anew from the machine, the configs or git.
 
-Where a run was made: machine and code, as they were journaled before the first call.
-
-    environment(reader.meta).git.commit
-
-Nothing is read anew: whoever signs may sit at another machine, on another commit.
+Whoever signs may sit at another machine, on another commit.
 """
 
 from __future__ import annotations

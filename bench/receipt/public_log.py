@@ -1,15 +1,16 @@
 """Appending to a log: under a lock, onto a history that still holds, under a new checkpoint.
 
-    append(folder, [entry], store, key, at)      # entry, fsync, checkpoint, copy of the checkpoint
+Here too:
 
-``entries.jsonl`` only ever grows; its own lock keeps two writers from giving out one index twice.
-
-A receipt's place in the public log: is it there, unchanged, still standing, and what about its siblings?
+* A receipt's place in the public log: is it there, unchanged, still standing, and what about its siblings?
 
 Example::
 
+    append(folder, [entry], store, key, at)      # entry, fsync, checkpoint, copy of the checkpoint
     place = LogPlace.open(folder, store)
     place.index_of(document, receipt), place.findings(document, receipt)
+
+``entries.jsonl`` only ever grows; its own lock keeps two writers from giving out one index twice.
 """
 
 from __future__ import annotations

@@ -1,14 +1,17 @@
 """Making things public: announce a run, publish its receipt, take it back. Nothing is ever deleted.
 
+Here too:
+
+* Announcing a run before its first call, by a child process, so that the runner never reads the log key.
+
+Example::
+
     published = publish(path, ring, at=stamp(now))
     published.index, published.fresh        # fresh = False: the same receipt was there already
-
-Each writes entries to the workspace's log under a log key and covers them with a new checkpoint.
-
-Announcing a run before its first call, by a child process, so that the runner never reads the log key.
-
     index = announce_in_child(announcement_of(plan, meta))        # what bench run --publishable does
     python -m bench.receipt.publish < announcement.json        # the child
+
+Each writes entries to the workspace's log under a log key and covers them with a new checkpoint.
 
 The config digests are those that the receipts of the run will carry.
 """

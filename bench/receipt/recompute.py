@@ -1,24 +1,23 @@
 """Do the totals follow from the rows? Every score folded anew, every retrieval value computed anew.
 
-    check = Recompute(receipt)
-    for row in rows: check.add(row)
-    findings = check.findings()
+Here too:
 
-Folds must agree to the last bit; a single row's value to 1e-12, since it may come from another machine's log2.
-
-The values of one metric over the rows of a job, and how they fold: the one arithmetic of signing and verifying.
-
-    tally.scored(1.0, [("question_type", "temporal")])
-    tally.fold("mean", pending=0)          # (value, value with failures as zero)
-
-Sums are ``math.fsum`` and so blind to the order of the rows.
-
-Reading metric definition ids: ``NAME[@K]/VERSION``.
+* The values of one metric over the rows of a job, and how they fold: the one arithmetic of signing and verifying.
+* Reading metric definition ids: ``NAME[@K]/VERSION``.
 
 Example::
 
+    check = Recompute(receipt)
+    for row in rows: check.add(row)
+    findings = check.findings()
+    tally.scored(1.0, [("question_type", "temporal")])
+    tally.fold("mean", pending=0)          # (value, value with failures as zero)
     >>> read_definition("recall_any@10/1")
     Definition(base='recall_any', k=10, version='1')
+
+Folds must agree to the last bit; a single row's value to 1e-12, since it may come from another machine's log2.
+
+Sums are ``math.fsum`` and so blind to the order of the rows.
 """
 
 from __future__ import annotations

@@ -1,14 +1,16 @@
 """What a receipt says, field by field: the closed schema ``bench.receipt/1``.
 
+Here too:
+
+* The receipt as a whole: body, signer, signature, and how a document is read into it.
+
+Example::
+
     receipt = read_receipt(parse(data))
     receipt.scores.deterministic["recall_at_10"].value
 
 Field names here are snake_case, outside they are camelCase. ``| None`` = may be null; every field must be there.
 Hex is lower case, times are UTC, durations are microseconds, money is micro-USD.
-
-The receipt as a whole: body, signer, signature, and how a document is read into it.
-
-    receipt = read_receipt(parse(data))
 
 Adding a field is a new schema.
 """

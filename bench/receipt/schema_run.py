@@ -1,19 +1,14 @@
 """The settings of the run, and how it began, was resumed and was cut.
 
+Here too:
+
+* What was measured, with which models, prompts and metrics.
+* Where it was measured: machine, interpreter, packages, code. Image and commit may be self-declared.
+
 Example::
 
     receipt.run.isolation_proof.failed
-
-What was measured, with which models, prompts and metrics.
-
-Example::
-
     receipt.benchmark.dataset.sha256, receipt.provider.version_source
-
-Where it was measured: machine, interpreter, packages, code. Image and commit may be self-declared.
-
-Example::
-
     receipt.environment.git.dirty
 """
 

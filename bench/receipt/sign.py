@@ -1,23 +1,22 @@
 """``bench sign``: one receipt a job of a run, written once, verified with the public half before anybody hears of it.
 
+Here too:
+
+* Whether a receipt that lies there already says the same: then a second sign of an unchanged job makes none.
+* Receipt ids: 48 bits of milliseconds and 80 random bits in Crockford's base 32, so that they sort by time.
+
+Example::
+
     outcome = await sign_run(Path("checkpoints/r1"), key, SigningRequest(output=Path("results/r1/receipts")))
     outcome.receipts, outcome.refused
+    earlier(folder.glob("*.json"), body, key)         # the file of the one that holds, None without one
+    new_ulid(datetime.now(UTC), secrets.token_bytes(10))     # "01JDQ3V5H0..."
 
 A job that the same key has signed as it is keeps its receipt: signing twice makes no second one. Signing is its own
 step, so that the process that runs providers holds no key.
 
-Whether a receipt that lies there already says the same: then a second sign of an unchanged job makes none.
-
-    earlier(folder.glob("*.json"), body, key)         # the file of the one that holds, None without one
-
 Two receipts of one job differ by more than their names only when something in the run has changed: a rescore, a retry,
 or answers put into the items file. What is never the same twice (id, hour, name of the items file) is left out.
-
-Receipt ids: 48 bits of milliseconds and 80 random bits in Crockford's base 32, so that they sort by time.
-
-Example::
-
-    new_ulid(datetime.now(UTC), secrets.token_bytes(10))     # "01JDQ3V5H0..."
 """
 
 from __future__ import annotations

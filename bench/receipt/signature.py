@@ -1,16 +1,19 @@
 """Ed25519 over canonical bytes: what is signed, how a signature is spelled, when it holds.
 
-The signed bytes are the RFC 8785 form of the document without its top-level ``signature``::
+Here too:
+
+* Ed25519 keys as they lie in files: PKCS#8 and SubjectPublicKeyInfo PEM, permissions, fingerprints.
+
+Example::
 
     signed = sign(document, key)                      # adds signer and signature
     verify_document(dumps(signed), public_key_pem)    # returns the parsed document, or raises with .code
-
-Nothing here knows what a receipt means, and the check is made over the document as it came.
-
-Ed25519 keys as they lie in files: PKCS#8 and SubjectPublicKeyInfo PEM, permissions, fingerprints.
-
     key = SigningKey.load(Path("default.key"))
     key.public.fingerprint        # "sha256:..." = openssl pkey -pubin -outform DER | sha256sum
+
+The signed bytes are the RFC 8785 form of the document without its top-level ``signature``.
+
+Nothing here knows what a receipt means, and the check is made over the document as it came.
 
 Every refusal is a :class:`KeyRefused` with a stable ``code``; no message ever holds key text.
 """

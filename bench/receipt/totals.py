@@ -1,15 +1,14 @@
 """What adds up over the rows of a job while its items file is written: states, scores, times, money.
 
+Here too:
+
+* Journal records to rows of the items file: ids, states and numbers; texts only by hash.
+
 Example::
 
     folds = Folds.of(job)
     for row in rows: folds.add(row)
     folds.scores(job, corpora), folds.counts(job.record.n_repeats)
-
-Journal records to rows of the items file: ids, states and numbers; texts only by hash.
-
-Example::
-
     async for row in item_rows(reader, record, deterministic=names): writer.add(row.item)
 
 A row is built as the JSON value it will be: a receipt is verified before anybody hears of it, and that reads every

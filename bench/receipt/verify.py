@@ -1,15 +1,16 @@
 """Is this receipt to be believed? Every check in order, one verdict.
 
-    outcome = verify_file(path, VerificationRequest(trust=TrustStore.load(Path("keys/trusted.json"))))
-    outcome.verdict, [finding.code for finding in outcome.findings]
+Here too:
 
-Offline. A failed parse or schema stops the rest; from there on every finding is told, not only the first.
-
-Three files with which anybody checks a signature without this program.
+* Three files with which anybody checks a signature without this program.
 
 Example::
 
+    outcome = verify_file(path, VerificationRequest(trust=TrustStore.load(Path("keys/trusted.json"))))
+    outcome.verdict, [finding.code for finding in outcome.findings]
     print(export(outcome, store, folder))     # the openssl command
+
+Offline. A failed parse or schema stops the rest; from there on every finding is told, not only the first.
 """
 
 from __future__ import annotations

@@ -1,17 +1,18 @@
 """Two or more jobs over the items they share: like for like or not at all, tested in three families.
 
-The headline rows carry the question and are corrected among themselves (Holm). Every other row is exploratory: those
-paired by item or cluster are corrected by maxT, percentiles and macro means by Holm::
+Here too:
 
-    found = compare_sides([[a, b]], metrics=("ndcg_at_10",))
-    found.comparisons[0].rows[0].verdict         # "A higher"
-
-Two sides item by item: which items pair, one row a metric and label, who won where, who was left out and why.
+* Two sides item by item: which items pair, one row a metric and label, who won where, who was left out and why.
 
 Example::
 
+    found = compare_sides([[a, b]], metrics=("ndcg_at_10",))
+    found.comparisons[0].rows[0].verdict         # "A higher"
     one = compared_pair(a, b, ["accuracy"], like_for_like(a, b, metrics=["accuracy"]), wanted=())
     one.items.paired, one.items.flips["a"]
+
+The headline rows carry the question and are corrected among themselves (Holm). Every other row is exploratory: those
+paired by item or cluster are corrected by maxT, percentiles and macro means by Holm.
 """
 
 from __future__ import annotations

@@ -1,22 +1,17 @@
 """What a comparison is: rows of three families for each pair of sides. Values only; ``compare`` makes them.
 
+Here too:
+
+* A compared row in words: what a reader may conclude, and never more.
+* The gate ``--fail-on-regression METRIC:POINTS``: is a later side worse than the first by more than was allowed.
+
 Example::
 
     found = compare_sides([[a, b]])
     found.comparisons[0].headlines[0].better          # "a", "b" or None
-
-A compared row in words: what a reader may conclude, and never more.
-
-Example::
-
     verdict_of(row)                # "no detectable difference (smallest detectable: 0.05)"
     finding_of(row)                # the same in a table's cell: "none"
     conclusion(comparison)         # one sentence a headline metric: what to conclude, and why
-
-The gate ``--fail-on-regression METRIC:POINTS``: is a later side worse than the first by more than was allowed.
-
-Example::
-
     [one.text for one in gated(found, points=2) if one.missed]
 """
 

@@ -1,24 +1,19 @@
 """One side of a comparison: a job's values as columns, one place an item, read from its journal.
 
+Here too:
+
+* Which jobs a comparison means: ``RUN_ID:PROVIDER[:MODEL]``, or the newest run of each provider by name.
+* Under which load a run took its times: a service that is asked more at once answers later.
+
 Example::
 
     async with Reader.open(folder) as reader:
         side = await load_side(reader, record)
     side.column("ndcg_at_10")[side.place["q17"]]
-
-Which jobs a comparison means: ``RUN_ID:PROVIDER[:MODEL]``, or the newest run of each provider by name.
-
-Example::
-
     groups = await sides_of(
         Path("."), [ComparisonTarget.parse("r1:bm25"), ComparisonTarget.parse("r2:chroma")], benchmark=None
     )
     targets = await newest_targets(Path("."), "locomo", ["bm25", "chroma"])
-
-Under which load a run took its times: a service that is asked more at once answers later.
-
-Example::
-
     load_of(reader.meta, reader.resumes, "chroma")      # {"concurrency": 10, "rate": {"search": "5/s"}}
 """
 

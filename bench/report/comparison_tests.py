@@ -1,16 +1,17 @@
 """One metric of two sides over paired items: which test fits what kind of number it is.
 
-Means of items are compared pair by pair, times by their ratio, percentiles by the ratio of the percentiles,
-macro means label by label. A number that no single item has (a sum, a corpus score) is not paired::
+Here too:
 
-    tested(measure, pairs)          # stats.Comparison, or None where the metric cannot be paired
-
-Which metrics a comparison shows, and which of them carry the question.
+* Which metrics a comparison shows, and which of them carry the question.
 
 Example::
 
+    tested(measure, pairs)          # stats.Comparison, or None where the metric cannot be paired
     shown_metrics(a, b, wanted=["ndcg@10"])       # ["ndcg_at_10"]
     headlines(names, a, b, wanted=())             # the benchmark's first metric with a value on both sides
+
+Means of items are compared pair by pair, times by their ratio, percentiles by the ratio of the percentiles,
+macro means label by label. A number that no single item has (a sum, a corpus score) is not paired.
 """
 
 from __future__ import annotations

@@ -1,16 +1,19 @@
 """A run's rows for other tools: json, jsonl, csv, parquet, and trec files that any TREC tool can score.
 
-Everything streams; memory follows one row::
+Here too:
+
+* One flat record a (job, item): what ``export`` writes and what a page of an item shows.
+
+Example::
 
     await export_rows(reader, "jsonl", sink)
     await export_trec(reader, Path("trec"))
-
-One flat record a (job, item): what ``export`` writes and what a page of an item shows.
-
-Texts (question, hits, answers, raw verdicts) are read from the journal's payloads only where asked for::
-
     async for row in rows_of(reader, run_id, record):
         row["item_id"], row["state"], row["score"]
+
+Everything streams; memory follows one row.
+
+Texts (question, hits, answers, raw verdicts) are read from the journal's payloads only where asked for.
 """
 
 from __future__ import annotations

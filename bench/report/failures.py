@@ -1,19 +1,18 @@
 """Why each lost item was lost: exactly one reason an item, in a fixed order, so that the counts add up.
 
+Here too:
+
+* Lost items as a document and as grids: counts, then what they were lost for, then the items one by one.
+
 Example::
 
     found = await lost_items(reader, kinds=["not_retrieved"])
     found.jobs[0].counts                # {"not_retrieved": 41, "answer_wrong": 7}
     found.jobs[0].reasons[0].text       # what the most items were lost for
-
-The rule is `bench.metrics.failure_reason`; here stands only where its facts lie in the journal.
-
-Lost items as a document and as grids: counts, then what they were lost for, then the items one by one.
-
-Example::
-
     losses_json(found)["jobs"][0]["reasons"][0]     # {"loss": "error", "error": "timeout", "count": 41, ...}
     losses_grids(found, cut=True)                   # long texts are cut, and the grid says so
+
+The rule is `bench.metrics.failure_reason`; here stands only where its facts lie in the journal.
 """
 
 from __future__ import annotations

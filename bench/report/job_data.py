@@ -1,17 +1,18 @@
 """What a fold reads of one job: its metrics opened again, its ended items, what ingesting its corpora took.
 
-A million items never stand in memory as rows::
+Here too:
+
+* Where tokens and money come from: what endpoints said or what was counted here, and whose prices.
+
+Example::
 
     metrics, notes = measures(record)
     counts, rows = await gathered(reader, record, metrics)
     fold(metrics, rows, job=await job_facts(reader, record, spent))
-
-Where tokens and money come from: what endpoints said or what was counted here, and whose prices.
-
-Example::
-
     token_methods(record, spent, ingested)      # {"answer_in": ("usage", False), "context": ("chars/4", True), ...}
     price_methods(meta, resumes, record, spent, ingested)      # {"answer": ("genai-prices 0.2.3",)}
+
+A million items never stand in memory as rows.
 
 The keys are the roles of `bench.metrics.pricing`; a role of which nothing is known is left out.
 """

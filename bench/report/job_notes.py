@@ -1,13 +1,12 @@
 """Notes on how the answers of a job ended: what a reader must know before the number is used.
 
+Here too:
+
+* Scores with and without golds that are known to be doubtful, for a job whose benchmark has an overlay.
+
 Example::
 
     await answer_notes(reader, record, counts.error_kinds)     # ["3 answers refused by the endpoint's filter"]
-
-Scores with and without golds that are known to be doubtful, for a job whose benchmark has an overlay.
-
-Example::
-
     found = await gold_scores(reader, record, metrics)
     found["accuracy"].raw, found["accuracy"].corrected, found["accuracy"].ceiling
 

@@ -1,14 +1,13 @@
 """Grids as Markdown, and a whole report as CSV.
 
+Here too:
+
+* Grids as one self-contained HTML page: no script, no network, dark mode, narrow screens.
+
 Example::
 
     for grid in overview(report):
         print(markdown(grid))
-
-Grids as one self-contained HTML page: no script, no network, dark mode, narrow screens.
-
-Example::
-
     grids_page("Leaderboard", board_grids(board, "benchmark"))
     results_page(report)
 """

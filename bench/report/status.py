@@ -1,14 +1,13 @@
 """How far a run is, read from its journal by a process that does not run it.
 
+Here too:
+
+* The runs of a workspace, each as one row.
+
 Example::
 
     standing_now = await standing(Path("checkpoints/r1"))
     standing_now["completed"], standing_now["state"]
-
-The runs of a workspace, each as one row.
-
-Example::
-
     rows = await list_runs(Path("."))
 """
 

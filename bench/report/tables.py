@@ -1,16 +1,17 @@
 """Reports as tables: neutral grids that the terminal and Markdown (``rendering.py``) show alike.
 
-``overview(report)`` is what a run ends with; ``breakdown`` and ``matrix`` are what ``bench results`` adds::
+Here too:
 
-    for grid in overview(report):
-        print(grid.title, grid.rows)
-
-A grid laid out for a width: in as many parts as it takes, so that no number is ever cut.
+* A grid laid out for a width: in as many parts as it takes, so that no number is ever cut.
 
 Example::
 
+    for grid in overview(report):
+        print(grid.title, grid.rows)
     for part in fitted(grid, 80):
         print(part.title, part.head)
+
+``overview(report)`` is what a run ends with; ``breakdown`` and ``matrix`` are what ``bench results`` adds.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
 """Two sides, item by item: the test and the interval that fit the pairs (metrics.md 9).
 
+Here too:
+
+* Two sides of a macro mean: the labels' paired differences weigh the same, whatever their sizes (metrics.md 8, 9).
+
 Example::
 
     result = compare({"q1": 1, "q2": 0, "q3": 1}, {"q1": 1, "q2": 1, "q3": None})
     result.n, result.excluded, result.test        # 2, 1, "mcnemar_exact"
-
-Two sides of a macro mean: the labels' paired differences weigh the same, whatever their sizes (metrics.md 8, 9).
-
-Example::
-
     compare_macro([([1, 0], [0, 0], None), ([1, 1], [1, 0], None)]).delta        # 0.5
 """
 

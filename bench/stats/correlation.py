@@ -1,13 +1,12 @@
 """Correlations of two columns of equal length; None where a column is constant or shorter than two.
 
+Here too:
+
+* How far several raters agree beyond chance: Cohen's kappa for two, Krippendorff's alpha for more.
+
 Example::
 
     spearman([1, 2, 3], [10, 30, 20])      # 0.5
-
-How far several raters agree beyond chance: Cohen's kappa for two, Krippendorff's alpha for more.
-
-Example::
-
     cohen_kappa([1, 0, 1, 1], [1, 0, 0, 1])                    # 0.5
     krippendorff_alpha([[1, 1, None], [0, 0, 0], [1, 0, 1]])   # a row an item, a column a rater
 """

@@ -1,17 +1,16 @@
 """Confidence intervals of a mean: which one fits, and each by itself.
 
-``interval`` chooses in this order: cluster t, Wilson, t, their degenerate forms, nothing. It clips to
-0..1 where all values lie there and is never of zero width.
+Here too:
+
+* Seeded bootstrap intervals, for statistics that have no formula (percentiles, skewed means).
 
 Example::
 
     interval([1, 1, 0, 1], clusters=["a", "a", "b", "b"]).method     # "cluster_t"
-
-Seeded bootstrap intervals, for statistics that have no formula (percentiles, skewed means).
-
-Example::
-
     percentile_interval([12.0, 15.0, 11.0, 90.0], 95, seed=7)
+
+``interval`` chooses in this order: cluster t, Wilson, t, their degenerate forms, nothing. It clips to
+0..1 where all values lie there and is never of zero width.
 """
 
 from __future__ import annotations

@@ -1,16 +1,17 @@
 """Tests of a paired difference, Holm's correction and the smallest detectable effect.
 
+Here too:
+
+* Westfall and Young's step-down maxT: adjusted p values of many rows over the same conversations or items.
+
 Example::
 
     mcnemar(b=2, c=11)                 # McNemar(p=0.0225, mid_p=0.0129)
     holm([0.01, 0.04, 0.03])           # [0.03, 0.06, 0.06]
-
-Westfall and Young's step-down maxT: adjusted p values of many rows over the same conversations or items.
+    max_t([[0.4, 0.3, 0.5, 0.2, 0.6, 0.1], [0.1, -0.2, 0.0, 0.1, -0.1, 0.1]])        # [0.03125, 0.75]
 
 All rows of a family see the same sign patterns: rows that go together cost little, and few clusters can decide.
-Source: Westfall and Young 1993, algorithm 4.1 (free step-down)::
-
-    max_t([[0.4, 0.3, 0.5, 0.2, 0.6, 0.1], [0.1, -0.2, 0.0, 0.1, -0.1, 0.1]])        # [0.03125, 0.75]
+Source: Westfall and Young 1993, algorithm 4.1 (free step-down).
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
 """The HTTP API under ``/api/v1``: documents as JSON, and orders to the service.
 
+Here too:
+
+* The OpenAPI document of the API, the same in ``explore`` and ``serve``.
+
 Example::
 
     curl -H "Authorization: Bearer $TOKEN" -d '{"benchmarks": ["demo"]}' http://127.0.0.1:3000/api/v1/runs
-
-The OpenAPI document of the API, the same in ``explore`` and ``serve``.
-
-Example::
-
     document()["paths"]["/api/v1/runs"]["post"]["summary"]
 """
 

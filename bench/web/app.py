@@ -1,20 +1,15 @@
 """Open a site: check the address and the token, take the workspace, listen, and close cleanly.
 
+Here too:
+
+* The site as one aiohttp application: guard first, then the API and the pages.
+* What the first visitor would wait for is done when the site opens: imports, templates, the check of every config.
+
 Example::
 
     async with open_site(Settings(workspace=Path("."), runs=True, port=0)) as site:
         print(site.url, site.login)
-
-The site as one aiohttp application: guard first, then the API and the pages.
-
-Example::
-
     app = make_app(Site(workspace=Path("."), ...))
-
-What the first visitor would wait for is done when the site opens: imports, templates, the check of every config.
-
-Example::
-
     tasks.start_soon(warm, workspace)
 """
 

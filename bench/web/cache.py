@@ -1,16 +1,17 @@
 """Documents that take a while to make: kept until what they were made of changes, made anew in the background.
 
-Whoever asks waits a moment at most and then gets the last one that is known, or none yet, so that no page is slow
-however large a run is. Small things are done within that moment::
+Here too:
 
-    shown = await kept.of(("report", "r1"), stamp, make, patience_s=0.08)
-    shown.document, shown.fresh        # None and False while the first one is under way
-
-Work on large runs in a process of its own: a fold of 100,000 items would keep this interpreter from its pages.
+* Work on large runs in a process of its own: a fold of 100,000 items would keep this interpreter from its pages.
 
 Example::
 
+    shown = await kept.of(("report", "r1"), stamp, make, patience_s=0.08)
+    shown.document, shown.fresh        # None and False while the first one is under way
     await apart(document_of, str(workspace), "r1")        # the same as: await document_of(str(workspace), "r1")
+
+Whoever asks waits a moment at most and then gets the last one that is known, or none yet, so that no page is slow
+however large a run is. Small things are done within that moment.
 """
 
 from __future__ import annotations

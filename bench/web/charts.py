@@ -1,39 +1,28 @@
 """Charts as positions: templates draw them as SVG, so they need no script and read well in grey and in the dark.
 
-Everything across is a percent of the width that there is, everything down is in pixels, so text keeps its size on any
-screen. What a chart shows stands in it as text too: names on the left, values on the right::
+Here too:
+
+* A chart of rows on one scale: a name, something drawn, and its value as text.
+* Values with their intervals, a row each, from zero: accuracy by provider, or by question type and provider.
+* How long something took, a histogram a row over one axis in powers of ten, with the median as a line.
+* How a run went: the share of a job's items that had ended, over the time since the run began, a row a job.
+* Points of what is gained against what it takes, with the frontier of those that nothing beats on both.
+
+Example::
 
     intervals([Measured(name="bm25", value=0.31, low=0.24, high=0.38)], title="accuracy").rows[0].dot      # 62.0
-
-A chart of rows on one scale: a name, something drawn, and its value as text.
-
-Example::
-
     RowChart(title="accuracy", rows=(ChartRow(name="bm25", value="0.310", dot=62.0),), ticks=scale.ticks)
-
-Values with their intervals, a row each, from zero: accuracy by provider, or by question type and provider.
-
-Example::
-
     intervals([Measured(name="bm25", value=0.31, low=0.24, high=0.38, group="temporal")], title="accuracy")
-
-How long something took, a histogram a row over one axis in powers of ten, with the median as a line.
-
-Every row is as high as its fullest bin, so that shapes can be compared whatever the number of calls::
-
     latencies([("bm25", {"histogram": [(100, 200, 7)], "p50": {"total": 140}, "n": 7})], title="search")
-
-How a run went: the share of a job's items that had ended, over the time since the run began, a row a job.
-
-A level stretch is time in which nothing ended: a pause, a slow provider, a limit::
-
     pace([("bm25", 160, [(1.5, 40), (3.0, 160)])], title="Progress over time")
-
-Points of what is gained against what it takes, with the frontier of those that nothing beats on both.
-
-Example::
-
     scatter([("bm25", 1.2, 0.31), ("oracle", 40.0, 0.36)], title="accuracy against latency", takes="ms")
+
+Everything across is a percent of the width that there is, everything down is in pixels, so text keeps its size on any
+screen. What a chart shows stands in it as text too: names on the left, values on the right.
+
+Every row is as high as its fullest bin, so that shapes can be compared whatever the number of calls.
+
+A level stretch is time in which nothing ended: a pause, a slow provider, a limit.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
 """The document of a comparison, as ``bench compare --json`` gives it, with the verdict in words beside each pair.
 
+Here too:
+
+* The leaderboard's document: the views of ``bench leaderboard``, filtered, with what a page needs beside each row.
+
 Example::
 
     await compare_document(site, ["r1:bm25", "r1:oracle"])
-
-The leaderboard's document: the views of ``bench leaderboard``, filtered, with what a page needs beside each row.
-
-Example::
-
     await leaderboard_document(site, ComparisonFilter(view="type", benchmark="demo"))
 """
 

@@ -1,13 +1,12 @@
 """Errors as answers: JSON under ``/api``, a page elsewhere; every text redacted, no traceback ever.
 
+Here too:
+
+* Ids in paths: a run id is one safe segment; any item id becomes one.
+
 Example::
 
     raise RequestRefused(404, "not_found", "there is no such item", "see the list of items")
-
-Ids in paths: a run id is one safe segment; any item id becomes one.
-
-Example::
-
     run_id("20261128-4f9c")                # itself; BadId for "..", "C:", "" and the like
     item_of(slug_of("conv-26/q 1"))        # "conv-26/q 1"
 """

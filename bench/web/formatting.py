@@ -1,13 +1,12 @@
 """Text for people: numbers and times as a page shows them.
 
+Here too:
+
+* From values to percents of a width, and round numbers to write below it.
+
 Example::
 
     number(0.23125), share(0.5)   # "0.2313", "50 %"
-
-From values to percents of a width, and round numbers to write below it.
-
-Example::
-
     scale = from_zero(0.38)
     scale.at(0.2), scale.ticks[-1].text        # 50.0, "0.4"
 """

@@ -1,25 +1,16 @@
 """The pages: the documents of the API as HTML, and forms that order what the API orders.
 
+Here too:
+
+* Pages of runs: the list with its forms, one run, its items, one item.
+* Pages over several runs: compare, leaderboard, receipts, configs.
+* The pages that hold nothing of the workspace: login, verification of a file, the icon.
+
 Example::
 
     GET /runs/r1/items?provider=bm25&state=error&q=vault&cursor=...
-
-Pages of runs: the list with its forms, one run, its items, one item.
-
-Example::
-
     GET /?state=paused&sort=progress&q=locomo
-
-Pages over several runs: compare, leaderboard, receipts, configs.
-
-Example::
-
     GET /compare?a=r1:bm25&b=r1:oracle
-
-The pages that hold nothing of the workspace: login, verification of a file, the icon.
-
-Example::
-
     GET /login?token=...          # a cookie, and on to the runs
 """
 

@@ -1,25 +1,23 @@
 """Documents of runs: the list, and one run with its jobs; what the API hands out and the pages show.
 
+Here too:
+
+* The numbers of each run, as ``bench results --json`` gives them, with how time was spent beside each job.
+* How a phase's time was spent, as percentiles and as a histogram of its latency: network and provider, as metrics
+  say.
+
 Example::
 
     document = await run_document(site, "r1")
     document["jobs"][0]["counts"], document["progress"]["ended"]
-
-The numbers of each run, as ``bench results --json`` gives them, with how time was spent beside each job.
-
-A finished run has its numbers in ``results/RUN/report.json``. Where they are missing or older than the journal they
-are folded again, aside::
-
     shown = await report_of(site, "r1", items=160)
     shown.document, shown.fresh        # None and False while the first fold is under way
+    spread([{"total": 1200, "network": 300, "provider": 900}], count=1)["p50"]["latency"]      # 1200
 
-How a phase's time was spent, as percentiles and as a histogram of its latency: network and provider, as metrics say.
+A finished run has its numbers in ``results/RUN/report.json``. Where they are missing or older than the journal they
+are folded again, aside.
 
 ``total`` is the whole attempt, with the waiting of our own queue and limiter.
-
-Example::
-
-    spread([{"total": 1200, "network": 300, "provider": 900}], count=1)["p50"]["latency"]      # 1200
 """
 
 from __future__ import annotations

@@ -1,13 +1,15 @@
 """Who may ask what: Host and Origin, methods, ids in paths, token, cookie, csrf, and the headers of every answer.
 
-The checks run in this order, before any handler; see ``docs/server.md`` for what each is against.
+Here too:
 
-The service's token: where it lies, and what is derived from it for cookies and forms.
+* The service's token: where it lies, and what is derived from it for cookies and forms.
 
 Example::
 
     secret = Secret.at(Path("checkpoints/.token"))      # made on first use
     secret.opens("Bearer ..."), secret.cookie, secret.csrf
+
+The checks run in this order, before any handler; see ``docs/server.md`` for what each is against.
 """
 
 from __future__ import annotations

@@ -1,18 +1,21 @@
 """The running half of ``bench serve``: takes orders, runs at most so many at once, pauses, and goes on after a stop.
 
-Each run is executed by the same engine as on the command line, in a thread with a loop of its own, so that pages stay
-quick. A pause is the run's own pause file; what is still in flight when the patience is up is cancelled::
+Here too:
+
+* What the service was asked to run, durable: one small file a run in ``checkpoints/.service``, and the lock.
+
+Example::
 
     service = Service(workspace, environment, orders, max_runs=1)
     await service.start(admit({"benchmarks": ["demo"]}))
-
-What the service was asked to run, durable: one small file a run in ``checkpoints/.service``, and the lock.
-
-An order stands from the moment a run is accepted until it ended or somebody paused it, so a service that was killed
-knows at its next start what to go on with::
-
     with Orders.open(workspace) as orders:            # Locked when another service has the workspace
         orders.add(RunOrder(run_id="r1", request={"benchmarks": ["demo"]}))
+
+Each run is executed by the same engine as on the command line, in a thread with a loop of its own, so that pages stay
+quick. A pause is the run's own pause file; what is still in flight when the patience is up is cancelled.
+
+An order stands from the moment a run is accepted until it ended or somebody paused it, so a service that was killed
+knows at its next start what to go on with.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
 """The configs of a workspace: each with what is in its file, or with its errors and their places. Never a secret.
 
-Configs name secrets by variable only, so showing a file shows none; what looks like a key is redacted all the same::
+Here too:
 
-    await configs_document(site)
-
-Documents of receipts: each one verified when it or the trust in it changed, and which job has one.
+* Documents of receipts: each one verified when it or the trust in it changed, and which job has one.
 
 Example::
 
+    await configs_document(site)
     (await receipts_document(site))["receipts"][0]["verdict"]
+
+Configs name secrets by variable only, so showing a file shows none; what looks like a key is redacted all the same.
 """
 
 from __future__ import annotations

@@ -1,21 +1,22 @@
 """One SQLite file a namespace: what the built-ins keep, and keep after a restart.
 
+Here too:
+
+* What a built-in's search takes by itself: processor time of its own steps and of its queries.
+
 Example::
 
     async with Stores(run_dir / "bm25", words=True) as stores, stores.open("ns") as store:
         await store.put(memories)
         rows = await store.match('"lisbon"', 10)
-
-Writing an id again replaces it in its place, so repeating a batch of which nobody knows whether it was stored is safe.
-
-What a built-in's search takes by itself: processor time of its own steps and of its queries.
-
-A built-in shares its process with everything else that runs, so a clock on the wall would show that: ``random`` took
-2 ms alone and 33 ms next to nine other searches. Processor time is the same at any concurrency::
-
     with working() as work:
         await provider.search(space, query)
     work.us                  # None: nothing measured itself
+
+Writing an id again replaces it in its place, so repeating a batch of which nobody knows whether it was stored is safe.
+
+A built-in shares its process with everything else that runs, so a clock on the wall would show that: ``random`` took
+2 ms alone and 33 ms next to nine other searches. Processor time is the same at any concurrency.
 """
 
 from __future__ import annotations

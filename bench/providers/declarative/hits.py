@@ -1,14 +1,13 @@
 """From the answer of a search to hits: rows, content, score, date, chunks, and the way back to memory ids.
 
+Here too:
+
+* Asking: one search, or pages of it, cut to k.
+
 Example::
 
     reading = HitReading.of(config.endpoints.search.response, "search.response")
     reading.read(answer, space)            # [Hit(id="m1", content="...", score=0.71, source_ids=("a7",)), ...]
-
-Asking: one search, or pages of it, cut to k.
-
-Example::
-
     found = await Searching.of(wire, config, config.endpoints.search, shape, None).search(space, query)
     found.requested, found.returned, len(found.hits)            # 10, 30, 10
 """

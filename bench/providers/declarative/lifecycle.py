@@ -1,22 +1,20 @@
 """Removing a namespace: clear, wait for it, make sure, then take down what set-up made.
 
-Clearing what does not exist is success: a call that needs something no set-up has captured has nothing to remove.
+Here too:
 
-Setting a namespace up: the calls of ``setup`` in order, each only when what it would make is not there yet.
+* Setting a namespace up: the calls of ``setup`` in order, each only when what it would make is not there yet.
+* When is what was added searchable? One round of the service's own status calls.
 
 Example::
 
     captures = await Preparing.of(wire, config, vectors).prepare(values)         # {"storeId": "vs_1"}
+    watch = Watch.of(wire, config.wait, "wait", gives_ids=True)
+    await watch.look(values, jobs=("job_1", "job_2"), sent=2)       # Readiness(state="pending", detail="1 of 2 ready")
+
+Clearing what does not exist is success: a call that needs something no set-up has captured has nothing to remove.
 
 A process that dies after a set-up call leaves something nobody wrote down; ``existing`` finds it again, so that a
 resumed run neither makes a second one nor fails because of the first.
-
-When is what was added searchable? One round of the service's own status calls.
-
-Example::
-
-    watch = Watch.of(wire, config.wait, "wait", gives_ids=True)
-    await watch.look(values, jobs=("job_1", "job_2"), sent=2)       # Readiness(state="pending", detail="1 of 2 ready")
 """
 
 from __future__ import annotations

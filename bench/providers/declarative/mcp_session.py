@@ -1,19 +1,20 @@
 """One session of the MCP SDK in a task of its own: what goes wrong inside it ends the session, never the run.
 
-The SDK's transports start tasks that may raise anything of their HTTP library, which would cancel whoever holds the
-session. Here that task only holds it; calls of other tasks that wait for an answer then are let go::
+Here too:
 
-    async with McpSession(transport) as session:
-        result = await session.call("search_nodes", {"query": "Lisbon"})     # Gone when the server has ended
-
-What an MCP server prints on stdout beside its messages: skipped, said once in a line, never a traceback a line.
+* What an MCP server prints on stdout beside its messages: skipped, said once in a line, never a traceback a line.
 
 Example::
 
+    async with McpSession(transport) as session:
+        result = await session.call("search_nodes", {"query": "Lisbon"})     # Gone when the server has ended
     noise = Noise()
     with noise.kept_short("engram"):
         ...                              # warning: engram prints "loading model" on stdout, which is no JSON-RPC
     noise.first                          # "loading model"
+
+The SDK's transports start tasks that may raise anything of their HTTP library, which would cancel whoever holds the
+session. Here that task only holds it; calls of other tasks that wait for an answer then are let go.
 """
 
 from __future__ import annotations

@@ -1,12 +1,16 @@
 """Calls as the file describes them, compiled once and sent many times.
 
-``ProviderWire`` is what all calls of a provider share: constants, limits, the channel. ``Wired`` is one call::
+Here too:
+
+* ``endpoints.health``: the first call of a run waits until the service has loaded; 503 means not yet.
+
+Example::
 
     wire = ProviderWire.of(config, context)
     add = wire.call("add", config.endpoints.add, traffic="add")
     answer = await add.send({"runTag": "ns", "content": "Ana lives in Lisbon."})
 
-``endpoints.health``: the first call of a run waits until the service has loaded; 503 means not yet.
+``ProviderWire`` is what all calls of a provider share: constants, limits, the channel. ``Wired`` is one call.
 
 It is asked when something is first needed and not when the provider is opened, so that a service that is down fails
 its own corpora and no other provider's.

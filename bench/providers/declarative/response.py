@@ -1,17 +1,18 @@
 """Reading a provider's answer by path. A path that finds nothing is a MappingError, never "no results".
 
+Here too:
+
+* Errors that hide inside a 2xx answer: the rules of ``errors.error_when``, without them what any reader would see.
+
 Example::
 
     answer = ServiceResponse(response)
     answer.one(Field.at("search.response.results", "$.results"))
     # MappingError: search.response.results "$.results": nothing there; body: {"hits":[{"id":"x1"...
-
-Errors that hide inside a 2xx answer: the rules of ``errors.error_when``, without them what any reader would see.
-
-Runs inside the retry loop of the call, so that a body that says "try again" is treated like the status would be::
-
     BodyErrors.of((ErrorRule(path="$.errno", not_equals=0, message="$.errmsg"),)).read(response)
     # Rejected: POST /blobs -> 200: errors.error_when[0] "$.errno" is 5: quota of blobs reached
+
+Runs inside the retry loop of the call, so that a body that says "try again" is treated like the status would be.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """The namespaces of an examination, and what every question needs: fill one, wait for it, search it.
 
-What an examination found: one answer a question, and whether all of them are good.
+Here too:
+
+* What an examination found: one answer a question, and whether all of them are good.
 """
 
 from __future__ import annotations

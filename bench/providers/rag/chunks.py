@@ -1,17 +1,16 @@
 """Cutting a text into chunks: fixed windows, whole paragraphs, or where the subject changes.
 
+Here too:
+
+* Orders of chunks: by BM25, by two scores weighted, by two ranks fused.
+
 Example::
 
     await chunks(text, Chunking(size=200, overlap=20, strategy="paragraph"), embed)
-
-A token is four characters. No strategy loses text: what is too long for a chunk is cut in fixed windows.
-
-Orders of chunks: by BM25, by two scores weighted, by two ranks fused.
-
-Example::
-
     words = bm25("Where does Ana live?", {"c1": "Ana lives in Lisbon.", "c2": "Bruno runs."})      # {"c1": 1.4}
     fused({"c1": 0.9, "c2": 0.3}, words)                                                        # {"c1": 0.0328, ...}
+
+A token is four characters. No strategy loses text: what is too long for a chunk is cut in fixed windows.
 """
 
 from __future__ import annotations

@@ -1,12 +1,14 @@
 """What the algorithms store, and the face of the places that keep it.
 
+Here too:
+
+* The index in this process: a file of JSON lines a namespace, read once, searched exactly.
+
 Example::
 
     await index.put("ns", [Piece(id="m1#0", memory="m1", text="Ana lives in Lisbon.", vector=(0.6, 0.8))])
     likeness = await index.alike("ns", (1.0, 0.0))
     likeness.chunks["m1#0"]                                     # 0.6
-
-The index in this process: a file of JSON lines a namespace, read once, searched exactly.
 
 A line is a piece, or the memories that were forgotten; the last line of an id counts, so that writing a batch again
 after a crash is harmless. A torn last line is what a crash leaves: it is not read.

@@ -1,23 +1,20 @@
 """The views of the board: which places share a table. Only what can be compared stands under one another.
 
-``benchmark`` a table a setting; ``type`` the same by question type; ``provider`` models fixed, a column a benchmark;
-``model`` provider fixed, answering models under one another; ``overall`` macro over benchmarks, only providers that
-have all::
+Here too:
+
+* What stands on the board: the newest complete valid job of each provider, models and benchmark.
+* What a table says in one sentence: who leads, by how much, and what a rank does not prove.
+
+Example::
 
     tables_of(board, "benchmark")[0].standings[0].first.job.provider        # who is first
-
-What stands on the board: the newest complete valid job of each provider, models and benchmark.
-
-Example::
-
     board = await load_board(Path("."), ["locomo"])
     board[0].headline.value, board[0].task
-
-What a table says in one sentence: who leads, by how much, and what a rank does not prove.
-
-Example::
-
     saying(table)      # ("bm25 leads on accuracy with 0.3563 [0.2566, 0.4559]; vector is next, 0.1250 behind ...",)
+
+``benchmark`` a table a setting; ``type`` the same by question type; ``provider`` models fixed, a column a benchmark;
+``model`` provider fixed, answering models under one another; ``overall`` macro over benchmarks, only providers that
+have all.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
 """A view's tables as JSON and CSV; values are full doubles.
 
+Here too:
+
+* A view's tables as grids for the terminal, Markdown and the static page; each says first what it shows.
+
 Example::
 
     json.dumps(board_json("benchmark", tables))
-
-A view's tables as grids for the terminal, Markdown and the static page; each says first what it shows.
-
-Example::
-
     board_grids(tables_of(board, "overall"), "overall")
 """
 
