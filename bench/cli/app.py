@@ -52,6 +52,7 @@ COMMANDS: tuple[tuple[str, Group, str, str], ...] = (
     ("sign", PROVE, "bench.cli.receipts:sign", "One signed receipt a job."),
     ("verify", PROVE, "bench.cli.verify:verify", "Check receipts offline."),
     ("reproduce", PROVE, "bench.cli.receipts:reproduce", "Run again what a receipt states and compare."),
+    ("sheet", PROVE, "bench.cli.sheet:sheet", "The 19 facts behind a result, and which are missing."),
     ("diff", PROVE, "bench.cli.receipts:diff", "What differs between two receipts."),
     ("publish", PROVE, "bench.cli.publish:publish", "Append a receipt to the public log."),
     ("log", PROVE, "bench.cli.publish:log_app", "Check the public log, or abandon a registered run."),

@@ -1,0 +1,165 @@
+"""The evidence sheet of a receipt: what the signed document and its items file state.
+
+Example::
+
+    receipt_sheet(verify_file(path, question), path, Catalog.load(folder)).missing
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from bench.config.catalog import Catalog
+from bench.errors import UsageError
+from bench.plan.prompt_leaks import KNOWS_ANSWER, KNOWS_TYPE
+from bench.receipt.schema import PromptUse, Receipt, ReceiptScore
+from bench.receipt.schema_results import Times
+from bench.receipt.sheet import EvidenceSheet, context_share, dataset_at_hand, fact, sheet_of
+from bench.receipt.verify import VerificationOutcome
+from bench.report.tables import number
+
+JUDGE_ERROR = "judge calibration, "
+
+
+def receipt_sheet(outcome: VerificationOutcome, path: Path, catalog: Catalog) -> EvidenceSheet:
+    """Return the sheet of one receipt, whatever its verdict; the verdict is part of the signature.
+
+    Raises:
+        UsageError: the file is no receipt of this schema.
+    """
+    receipt = outcome.receipt
+    if receipt is None:
+        raise UsageError(f"{path}: not a receipt of bench.receipt/1", hint=f"bench verify {path} says what is wrong")
+    facts = {
+        **_asked(receipt),
+        **_measured(receipt),
+        **_costs(receipt),
+        "context share": _context(receipt, path, catalog),
+    }
+    signer = f"{outcome.fingerprint}, receipt {receipt.receipt_id}, issued {receipt.issued_at}"
+    facts["signature"] = (f"{outcome.verdict}: key {signer}", "")
+    return sheet_of(f"receipt {receipt.receipt_id}", receipt.benchmark.name, receipt.provider.name, facts)
+
+
+def _asked(receipt: Receipt) -> dict[str, tuple[str, str]]:
+    bench, system = receipt.benchmark, receipt.provider
+    named = [why for why in receipt.reproducibility.reasons if why.startswith((KNOWS_ANSWER, KNOWS_TYPE))]
+    answering = any(model.role == "answering" for model in receipt.models)
+    models = [f"{one.role} {one.requested}" + (f" (returned {one.reported})" if one.reported else "")
+              for one in receipt.models]  # fmt: skip
+    version = f"{system.name} ({system.kind}) {system.version}, reported by {system.version_source}"
+    return {
+        "dataset": (f"{bench.name} {bench.version}, sha256 {bench.dataset.sha256}", ""),
+        "memory system": fact("" if system.version == "unknown" else version, "no version was reported"),
+        "configs": (f"benchmark sha256 {bench.config_sha256}, provider sha256 {system.config_sha256}", ""),
+        "answer prompt": fact(
+            _prompts(receipt.prompts, "answer") if answering else "no answer is asked for", "no digest"
+        ),
+        "judge prompt": fact(
+            _prompts(receipt.prompts, "judge") if receipt.scores.judged else "no judge: scored by rule", "no digest"
+        ),
+        "prompt check": ("; ".join(named) or "the receipt names nothing that a prompt knows", ""),
+        "k": fact(str(receipt.run.k or ""), "the receipt has none"),
+        "models": ("; ".join(models) or "none", ""),
+    }
+
+
+def _prompts(prompts: tuple[PromptUse, ...], role: str) -> str:
+    return ", ".join(f"{one.role} sha256 {one.sha256}" for one in prompts if one.role.startswith(role))
+
+
+def _measured(receipt: Receipt) -> dict[str, tuple[str, str]]:
+    counts, proof = receipt.counts, receipt.run.isolation_proof
+    states = ", ".join(f"{count} {state}" for state, count in counts.by_state.of().items() if count)
+    kinds = ", ".join(f"{count} {kind}" for kind, count in counts.error_kinds.items()) or "none"
+    headline = _headline(receipt)
+    judged = "; ".join(why for why in receipt.reproducibility.reasons if why.startswith(JUDGE_ERROR))
+    zero = None if headline is None else headline.value_failures_as_zero
+    return {
+        "items": (f"{counts.planned} planned, {counts.scored} scored, {counts.pending} pending", ""),
+        "score": fact(_score(headline), "no metric has a value"),
+        "judge error": fact(
+            judged if receipt.scores.judged else "no judge: scored by rule",
+            "the judge was not measured; --judge-calibration",
+        ),
+        "isolation": fact(
+            f"level {receipt.run.isolation}, {proof.passed} of {proof.probed} checks passed" if proof.probed else "",
+            "no namespace was probed; --isolation probe",
+        ),
+        "failures": (f"{states}; errors: {kinds}; score with failures as 0: {number(zero)}", ""),
+        "repeats": fact(
+            f"{receipt.run.epochs} per item" if receipt.run.epochs > 1 else "", "each item ran once; --epochs 3"
+        ),
+    }
+
+
+def _headline(receipt: Receipt) -> ReceiptScore | None:
+    """A judged accuracy first, then any accuracy, then the first metric with a value."""
+    scores: list[ReceiptScore] = [*receipt.scores.judged.values(), *receipt.scores.deterministic.values()]
+    valued = [one for one in scores if one.value is not None]
+    return next((one for one in valued if one.definition.startswith("accuracy/")), valued[0] if valued else None)
+
+
+def _score(score: ReceiptScore | None) -> str:
+    if score is None:
+        return ""
+    found = score.interval
+    shown = "" if found is None else f" [{number(found.low)}, {number(found.high)}]"
+    return f"{score.definition} {number(score.value)}{shown}, n {score.n}"
+
+
+def _costs(receipt: Receipt) -> dict[str, tuple[str, str]]:
+    measured, cost = receipt.scores.measured, receipt.scores.cost
+    money = "price unknown" if cost.usd_micros is None else f"USD {cost.usd_micros / 1e6:.6f}"
+    build, ready, search = (measured.get(f"{name}_us") for name in ("ingest", "ingest_to_searchable", "search"))
+    roles = ", ".join(f"{role} {one.calls} calls" for role, one in sorted(cost.by_role.items())) or "no priced call"
+    return {
+        "cost of build": fact(
+            f"{build.n} corpora, p50 {_ms(build.p50)}, max {_ms(build.max)}; whole run {money} ({roles})"
+            if isinstance(build, Times) and build.n else "",
+            "no corpus was ingested",
+        ),
+        "readiness": fact(
+            f"{ready.n} corpora were found searchable, the slowest after {_ms(ready.max)}; "
+            f"{receipt.counts.by_state.not_ready} items not ready" if isinstance(ready, Times) and ready.n else "",
+            "no time from the last add to searchable was measured",
+        ),
+        "cost per query": fact(
+            f"search p50 {_ms(search.p50)}, p95 {_ms(search.p95)}; whole run {money}"
+            if isinstance(search, Times) and search.n else "",
+            "no search has ended",
+        ),
+    }  # fmt: skip
+
+
+def _ms(us: int | None) -> str:
+    return "-" if us is None else f"{us / 1000:.2f} ms"
+
+
+def _context(receipt: Receipt, path: Path, catalog: Catalog) -> tuple[str, str]:
+    if not any(model.role == "answering" for model in receipt.models):
+        return "no answer is asked for", ""
+    tokens: dict[str, list[int]] = {}
+    for row in _rows(path.parent / receipt.per_query.file):
+        used = row.get("tokens")
+        count = used.get("context") if isinstance(used, Mapping) else None
+        if isinstance(count, int):
+            tokens.setdefault(str(row.get("corpusId")), []).append(count)
+    dataset = dataset_at_hand(catalog, receipt.benchmark.name, receipt.benchmark.dataset.sha256)
+    budget = receipt.run.context_budget_tokens
+    share = context_share(tokens, dataset).text
+    return fact(
+        f"{share}, budget {budget} tokens" if share and budget else share, "the items file is not beside the receipt"
+    )
+
+
+def _rows(items: Path) -> Iterator[Mapping[str, object]]:
+    """The rows of an items file; none where it is absent or broken, which the verdict says."""
+    try:
+        with items.open("rb") as file:
+            for line in file:
+                yield json.loads(line)
+    except (OSError, ValueError):
+        return

@@ -1,0 +1,333 @@
+"""The evidence sheet of a result: the 19 facts that a rival asks for, from a run or from a receipt.
+
+Example::
+
+    for sheet in await run_sheets(reader, Catalog.load(folder)):
+        sheet.known, sheet.missing                   # 16, 3
+    receipt_sheet(verify_file(path, question))
+
+A fact that is unknown is listed as missing, with what would make it known. Nothing is called.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import islice
+from pathlib import Path
+
+from bench.config.catalog import Catalog
+from bench.datasets import Dataset, open_benchmark
+from bench.errors import BenchError
+from bench.journal import Reader
+from bench.journal.paths import report_folder
+from bench.journal.records import Spent
+from bench.model import Phase, State, count_tokens
+from bench.plan.job_record import JobRecord
+from bench.plan.validity import is_judged
+from bench.report.fold import JobReport, fold
+from bench.report.job_data import job_facts
+from bench.report.tables import Grid, models_named, number, with_interval
+
+FACTS = (
+    "dataset", "items", "score", "memory system", "configs", "answer prompt", "prompt check", "judge prompt", "k",
+    "context share", "models", "judge error", "isolation", "readiness", "failures", "cost of build", "cost per query",
+    "repeats", "signature",
+)  # fmt: skip
+MOST_CORPORA = 50
+"""histories that are counted for the context share"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceFact:
+    """One fact: what is known, or what would make it known."""
+
+    name: str
+    value: str = ""
+    missing: str = ""
+
+    def to_json(self) -> dict[str, object]:
+        """Return name, whether it is known, and the text."""
+        known = not self.missing
+        return {"name": self.name, "known": known, "value": self.value or None, "missing": self.missing or None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceSheet:
+    """All facts of one job."""
+
+    source: str
+    benchmark: str
+    provider: str
+    facts: tuple[EvidenceFact, ...]
+
+    @property
+    def known(self) -> int:
+        """How many facts are known."""
+        return sum(not fact.missing for fact in self.facts)
+
+    @property
+    def missing(self) -> int:
+        """How many are not."""
+        return len(self.facts) - self.known
+
+    def to_json(self) -> dict[str, object]:
+        """Return the document of ``bench sheet --json``."""
+        return {
+            "source": self.source,
+            "benchmark": self.benchmark,
+            "provider": self.provider,
+            "n_known": self.known,
+            "n_missing": self.missing,
+            "facts": [fact.to_json() for fact in self.facts],
+        }
+
+    def grid(self) -> Grid:
+        """Return the sheet as a table."""
+        rows = [
+            (str(at), fact.name, f"missing: {fact.missing}" if fact.missing else fact.value)
+            for at, fact in enumerate(self.facts, 1)
+        ]
+        return Grid(
+            title=f"Evidence sheet: {self.benchmark} x {self.provider}, {self.source}",
+            head=("", "fact", "value"),
+            rows=tuple(rows),
+            right=(0,),
+            notes=(f"{self.known} of {len(self.facts)} facts are known, {self.missing} are missing",),
+        )
+
+
+def sheet_of(source: str, benchmark: str, provider: str, facts: Mapping[str, tuple[str, str]]) -> EvidenceSheet:
+    """Return a sheet of (value, what is missing) by name, in the order of FACTS."""
+    listed = tuple(EvidenceFact(name=name, value=facts[name][0], missing=facts[name][1]) for name in FACTS)
+    return EvidenceSheet(source=source, benchmark=benchmark, provider=provider, facts=listed)
+
+
+def fact(value: str | None, missing: str) -> tuple[str, str]:
+    """Return a fact that is known where there is a value."""
+    return (value, "") if value else ("", missing)
+
+
+# ------------------------------------------------------------------------------ context share
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextShare:
+    """How much of its conversation the answering model read of each question, on average."""
+
+    tokens: float | None = None
+    """of context, mean over the items; None where no answer was made here"""
+    share: float | None = None
+    """of the history; None where the dataset is not at hand"""
+    corpora: int = 0
+
+    @property
+    def text(self) -> str:
+        """One phrase, empty where nothing is known."""
+        if self.tokens is None:
+            return ""
+        shown = f"{self.tokens:.0f} tokens of context per question"
+        return shown if self.share is None else f"{self.share:.1%} of the history, {shown} ({self.corpora} histories)"
+
+
+async def context_of(reader: Reader, record: JobRecord) -> dict[str, list[int]]:
+    """Return the context tokens of each answered item, by corpus."""
+    found: dict[str, list[int]] = {}
+    async for item in reader.items(record.chain):
+        answered = item.phases.get(Phase.ANSWER)
+        tokens = None if answered is None or not answered.ok else answered.measured.get("context_tokens")
+        if isinstance(tokens, int) and answered is not None and answered.measured.get("model") != "(given)":
+            found.setdefault(item.corpus, []).append(tokens)
+    return found
+
+
+def context_share(tokens: Mapping[str, Sequence[int]], dataset: Dataset | None) -> ContextShare:
+    """Divide the context of each item by the length of its history; both in tokens by our own count."""
+    every = [one for some in tokens.values() for one in some]
+    if not every:
+        return ContextShare()
+    mean = sum(every) / len(every)
+    if dataset is None:
+        return ContextShare(tokens=mean)
+    shares: list[float] = []
+    counted = list(islice(sorted(tokens), MOST_CORPORA))
+    for corpus in counted:
+        history = sum(count_tokens(turn.text) for one in dataset.corpus(corpus).sessions for turn in one.turns)
+        shares += [min(1.0, one / history) for one in tokens[corpus] if history]
+    return ContextShare(tokens=mean, share=sum(shares) / len(shares) if shares else None, corpora=len(counted))
+
+
+def dataset_at_hand(catalog: Catalog, benchmark: str, sha256: str) -> Dataset | None:
+    """Open a benchmark's data where the workspace has the very file; None else."""
+    try:
+        dataset = open_benchmark(catalog.benchmark(benchmark), catalog.workspace)
+    except BenchError:
+        return None
+    return dataset if dataset.sha256 == sha256 else None
+
+
+# ------------------------------------------------------------------------------ of a run
+
+
+async def run_sheets(
+    reader: Reader, catalog: Catalog, *, benchmark: str | None = None, provider: str | None = None
+) -> list[EvidenceSheet]:
+    """Return a sheet of each job of a run."""
+    report = await fold(reader, benchmark=benchmark)
+    chosen = [job for job in report.jobs if provider in (None, job.record.provider)]
+    return [await _job_sheet(reader, catalog, report.run_id, job) for job in chosen]
+
+
+async def _job_sheet(reader: Reader, catalog: Catalog, run_id: str, job: JobReport) -> EvidenceSheet:
+    record = job.record
+    dataset = dataset_at_hand(catalog, record.benchmark, str(record.dataset.get("sha256")))
+    share = context_share(await context_of(reader, record), dataset)
+    facts = {
+        **_asked(record),
+        **_measured(job),
+        "context share": fact(_share_text(record, share), "no answer was made in this run"),
+        "memory system": await _system(reader, record),
+        **await _costs(reader, job),
+        "signature": fact(_signatures(catalog.workspace, run_id, record), f"bench sign {run_id}"),
+    }
+    return sheet_of(f"run {run_id}", record.benchmark, record.provider, facts)
+
+
+def _asked(record: JobRecord) -> dict[str, tuple[str, str]]:
+    """What the plan fixed."""
+    answering = record.models.answering is not None
+    prompts = {role: _prompts(record, role) for role in ("answer", "judge")}
+    digest = str(record.dataset.get("sha256") or "")
+    data = f"{record.benchmark} {record.benchmark_version}, sha256 {digest}"
+    return {
+        "dataset": fact(data if digest else "", "no digest"),
+        "configs": fact(
+            ", ".join(f"{name} sha256 {value}" for name, value in sorted(record.config_sha256.items())), "no digest"
+        ),
+        "answer prompt": fact(prompts["answer"] if answering else "no answer is asked for", "no digest"),
+        "judge prompt": fact(prompts["judge"] if is_judged(record) else "no judge: scored by rule", "no digest"),
+        "prompt check": ("; ".join(record.prompt_leaks) or "knows neither the answer nor the type", ""),
+        "k": (str(record.k), ""),
+        "models": (models_named(record.models), ""),
+    }  # fmt: skip
+
+
+def _prompts(record: JobRecord, role: str) -> str:
+    found = {name: value for name, value in record.prompts.items() if name.startswith(f"{role}.")}
+    return ", ".join(f"{name.partition('.')[2]} sha256 {value}" for name, value in sorted(found.items()))
+
+
+def _share_text(record: JobRecord, share: ContextShare) -> str:
+    if record.models.answering is None:
+        return "no answer is asked for"
+    budget = "" if record.context_budget is None else f", budget {record.context_budget} tokens"
+    return f"{share.text}{budget}" if share.text else ""
+
+
+def _measured(job: JobReport) -> dict[str, tuple[str, str]]:
+    """What the report says of the outcome."""
+    record, proof, headline = job.record, job.isolation, job.headline
+    states = ", ".join(f"{count} {state}" for state, count in sorted(job.counts.items()))
+    spread = None if headline is None or headline.spread is None else f", spread within an item {headline.spread:.4f}"
+    checks = f"level {proof.level}, {proof.passed} of {proof.probed} checks passed, {proof.sentinels} sentinels found"
+    return {
+        "items": (f"{job.n_planned} planned, {job.n_scored} scored, {job.n_pending} pending", ""),
+        "score": fact(
+            None if headline is None else f"{headline.definition} {with_interval(headline)}, n {headline.n}",
+            "; ".join(job.invalid) or "no metric has a value",
+        ),
+        "judge error": _judge_error(job),
+        "isolation": fact(checks if proof.probed else None, "no namespace was probed; --isolation probe"),
+        "failures": (_failure_text(states, job), ""),
+        "repeats": fact(
+            f"{record.epochs} per item, reduced by {record.epochs_reducer}{spread or ''}" if record.epochs > 1 else "",
+            "each item ran once; --epochs 3",
+        ),
+    }
+
+
+def _failure_text(states: str, job: JobReport) -> str:
+    kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(job.error_kinds.items()))
+    zero = None if job.headline is None else job.headline.value_failures_as_zero
+    return f"{states or 'nothing has ended'}; errors: {kinds or 'none'}; score with failures as 0: {number(zero)}"
+
+
+def _judge_error(job: JobReport) -> tuple[str, str]:
+    if not is_judged(job.record):
+        return "no judge: scored by rule", ""
+    texts = [one.text(str(job.record.models.judge)) for one in job.calibration]
+    return fact("; ".join(texts), "the judge was not measured; --judge-calibration")
+
+
+async def _system(reader: Reader, record: JobRecord) -> tuple[str, str]:
+    versions = [
+        str(event.data["upstream"])
+        for _, event in await reader.events()
+        if event.kind == "provider_version" and event.scope == record.lane and event.data.get("upstream") is not None
+    ]
+    named = " and ".join(dict.fromkeys(versions))
+    kind = f"{record.provider} ({record.provider_type})"
+    return fact(f"{kind} {named}" if named else "", "no version was reported; version in the provider's config")
+
+
+async def _costs(reader: Reader, job: JobReport) -> dict[str, tuple[str, str]]:
+    """What building and asking took, in money and in time."""
+    record = job.record
+    facts = await job_facts(reader, record, {owner: await reader.spent(owner) for owner in record.owners})
+    built = [one for one in facts.corpora if not one.failed]
+    times = sorted(one.times_us.get("ingest", 0) for one in built)
+    ready = sorted(one.times_us["searchable"] for one in built if "searchable" in one.times_us)
+    not_ready = job.counts.get(State.NOT_READY, 0)
+    memories, price = sum(one.memories or 0 for one in built), _money([one.cost_usd for one in built if one.priced])
+    build = f"{len(built)} corpora, {memories} memories, {sum(times) / 1e6:.2f} s in all, {price}"
+    return {
+        "cost of build": fact(build if built else "", "no corpus was ingested"),
+        "readiness": fact(
+            f"{len(ready)} corpora were found searchable, the slowest after {ready[-1] / 1e6:.2f} s; "
+            f"{not_ready} items not ready" if ready else "",
+            "no time from the last add to searchable was measured",
+        ),
+        "cost per query": await _query_cost(reader, job),
+    }  # fmt: skip
+
+
+def _money(costs: Sequence[str | None]) -> str:
+    if not costs:
+        return "no priced call"
+    if None in costs:
+        return "price unknown"
+    return f"USD {sum((Decimal(cost) for cost in costs if cost is not None), Decimal(0))}"
+
+
+async def _query_cost(reader: Reader, job: JobReport) -> tuple[str, str]:
+    times: list[int] = []
+    costs: list[Spent] = []
+    async for item in reader.items(job.record.chain):
+        searched = item.phases.get(Phase.SEARCH)
+        if searched is not None and searched.ok and searched.times_us:
+            times.append(sum(searched.times_us.get(part, 0) for part in ("network", "provider")))
+        costs += [one for role, one in item.spent.items() if role != "judge"]
+    if not times:
+        return "", "no search has ended"
+    times.sort()
+    p50, p95 = (times[min(len(times) - 1, -(-len(times) * p // 100) - 1)] / 1000 for p in (50, 95))
+    unknown = any(one.unknown_costs for one in costs)
+    total = sum((Decimal(one.cost_usd) for one in costs), Decimal(0)) / len(times)
+    price = "price unknown" if unknown else f"USD {total:.6f}" if any(one.calls for one in costs) else "no priced call"
+    return f"search p50 {p50:.2f} ms, p95 {p95:.2f} ms; {price} for search and answer", ""
+
+
+def _signatures(workspace: Path, run_id: str, record: JobRecord) -> str:
+    """Name the receipts of this job and their keys."""
+    found = []
+    for path in sorted((report_folder(workspace / "results", run_id) / "receipts").glob("*.json")):
+        try:
+            receipt = json.loads(path.read_text(encoding="utf-8"))
+            mine = (receipt["benchmark"]["name"], receipt["provider"]["name"]) == (record.benchmark, record.provider)
+            if mine:
+                found.append(f"receipt {receipt['receiptId']} by key {receipt['signer']['publicKeyFingerprint']}")
+        except (ValueError, KeyError, TypeError, OSError):
+            continue
+    return "; ".join(found)

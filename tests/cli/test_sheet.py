@@ -1,0 +1,68 @@
+"""``bench sheet``: 19 facts of a run or a receipt; what is unknown is listed as missing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.receipt.sheet import FACTS
+
+Bench = Callable[..., Any]
+RUN = ("--run-id", "r", "--providers", "bm25", "--limit", "3")
+
+
+def facts(bench: Bench, target: str) -> dict[str, dict[str, Any]]:
+    (sheet,) = json.loads(bench("sheet", target, "--json").stdout)["sheets"]
+    assert [one["name"] for one in sheet["facts"]] == list(FACTS) and len(FACTS) == 19
+    assert sheet["n_known"] + sheet["n_missing"] == 19
+    return {one["name"]: one for one in sheet["facts"]}
+
+
+@pytest.fixture
+def receipt(bench: Bench, ran: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    ran(*RUN, "--answering-model", "builtin/extractive")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    bench("keys", "new", "-q")
+    return str(bench("sign", "r").stdout.split()[-1])
+
+
+def test_the_sheet_of_a_run_lists_what_is_known_and_what_is_missing(bench: Bench, ran: Callable[..., None]) -> None:
+    ran(*RUN, "--answering-model", "builtin/extractive")
+    found = facts(bench, "r")
+    missing = {name for name, one in found.items() if not one["known"]}
+    assert missing == {"repeats", "signature"}
+    assert found["signature"]["missing"] == "bench sign r" and found["signature"]["value"] is None
+    assert found["context share"]["value"].endswith("(1 histories), budget 120000 tokens")
+    assert "3 planned, 3 scored" in found["items"]["value"]
+    assert found["judge error"]["value"] == "no judge: scored by rule"
+    text = bench("sheet", "r").stdout
+    assert "| 18 | repeats | missing: each item ran once; --epochs 3 |" in text
+    assert "- 17 of 19 facts are known, 2 are missing" in text
+
+
+def test_a_signed_run_names_its_receipt_and_the_receipt_has_a_sheet_of_its_own(bench: Bench, receipt: str) -> None:
+    assert facts(bench, "r")["signature"]["value"].startswith("receipt ")
+    found = facts(bench, receipt)
+    assert found["signature"]["value"].startswith("VALID: key sha256:")
+    assert {name for name, one in found.items() if not one["known"]} == {"repeats"}
+    assert found["dataset"]["value"] == facts(bench, "r")["dataset"]["value"]
+    assert found["context share"]["value"] == facts(bench, "r")["context share"]["value"]
+
+
+def test_a_receipt_without_its_items_file_lacks_the_context_share(bench: Bench, receipt: str) -> None:
+    Path(receipt.replace(".json", ".items.jsonl")).unlink()
+    found = facts(bench, receipt)
+    assert found["context share"]["missing"] == "the items file is not beside the receipt"
+
+
+def test_a_sheet_is_one_page_and_says_which_job_is_meant(bench: Bench, ran: Callable[..., None]) -> None:
+    ran(*RUN, "--answering-model", "builtin/extractive")
+    bench("sheet", "r", "--html", "sheet.html")
+    assert "Evidence sheet: demo x bm25, run r" in Path("sheet.html").read_text()
+    assert "has no job of acme" in bench("sheet", "r", "--provider", "acme", check=2).stderr
+    Path("other.json").write_text("{}")
+    assert "not a receipt" in bench("sheet", "other.json", check=2).stderr
