@@ -91,12 +91,14 @@ def ungrouped(arguments: list[str]) -> int:
 
 def dispatch(arguments: list[str]) -> int:
     """Hand the arguments to the command that they name."""
+    if arguments[:1] == ["help"]:
+        arguments = [*arguments[1:2], "--help"]
     if not arguments or arguments[0] in ("-h", "--help"):
         from importlib.resources import files
 
         console.raw(files("bench.cli").joinpath("help.txt").read_text(encoding="utf-8"))
         return 0 if arguments else 2
-    if arguments[0] == "--version":
+    if arguments[0] in ("--version", "version"):
         from bench.version import __version__
 
         console.line(f"bench {__version__}")

@@ -56,9 +56,72 @@ COMMANDS: tuple[tuple[str, Group, str, str], ...] = (
     ("diff", PROVE, "bench.cli.receipts:diff", "What differs between two receipts."),
     ("publish", PROVE, "bench.cli.publish:publish", "Append a receipt to the public log."),
     ("log", PROVE, "bench.cli.publish:log_app", "Check the public log, or abandon a registered run."),
-    ("keys", PROVE, "bench.cli.keys:keys_app", "Make, list, rotate and revoke signing keys."),
+    ("keys", PROVE, "bench.cli.keys:keys_app", "Make, trust, list, rotate and revoke signing keys."),
     ("completion", LOOK, "bench.cli.workspace:completion", "Shell completion for bash, zsh or fish."),
 )
+
+
+OTHER_NAMES = {
+    "show": "results",
+    "report": "results",
+    "view": "explore",
+    "ui": "explore",
+    "watch": "status --watch",
+    "ls": "list",
+    "start": "run",
+    "test": "doctor",
+}
+"""what other tools call a command"""
+POINTERS = {
+    "init": "bench new provider NAME or bench new benchmark NAME writes a config; bench run needs none",
+    "login": "keys of services are environment variables: bench describe PROVIDER names them",
+    "delete": "bench clean RUN_ID deletes a run",
+    "cancel": "bench pause RUN_ID stops a run cleanly",
+}
+
+EXAMPLES: dict[str, tuple[str, str]] = {
+    "list": ("bench list", "bench list runs"),
+    "describe": ("bench describe locomo", "bench describe ndcg_at_10"),
+    "validate": ("bench validate", "bench validate configs/providers/mine.yaml"),
+    "schema": ("bench schema provider", "bench schema run > run.schema.json"),
+    "new": ("bench new provider mine", "bench new benchmark support --from support.json"),
+    "download": ("bench download locomo", "bench download locomo --from locomo10.json"),
+    "doctor": ("bench doctor bm25", "bench doctor mine --json"),
+    "plan": (
+        "bench plan demo bm25",
+        "bench plan --benchmarks locomo --providers mem0 zep --answering-model gpt-4o-mini",
+    ),
+    "run": ("bench run demo bm25", "bench run --benchmarks locomo --providers mem0 zep --sample 200 --max-cost 5"),
+    "eval": ("bench eval demo bm25", "bench eval demo bm25 --limit 20"),
+    "resume": ("bench resume RUN_ID", "bench resume RUN_ID --concurrency 4"),
+    "status": ("bench status", "bench status RUN_ID --watch"),
+    "pause": ("bench pause RUN_ID", "bench pause RUN_ID --json"),
+    "clean": ("bench clean --orphans", "bench clean --older-than 30d"),
+    "retry": ("bench retry RUN_ID", "bench retry RUN_ID --phase answer"),
+    "rescore": ("bench rescore RUN_ID --judge-model gpt-4o", "bench rescore RUN_ID --metrics accuracy token_f1"),
+    "fork": (
+        "bench fork RUN_ID --from answer --model gpt-4o",
+        "bench fork RUN_ID --from evaluate --judge-model gpt-4o",
+    ),
+    "merge": ("bench merge part-1 part-2 --into whole", "bench merge part-1 ../other/journal.sqlite --into whole"),
+    "results": ("bench results", "bench results RUN_ID --by question_type"),
+    "failures": ("bench failures", "bench failures RUN_ID --kind not_retrieved --provider bm25"),
+    "compare": ("bench compare RUN_ID:bm25 RUN_ID:mine", "bench compare OLD_RUN NEW_RUN"),
+    "leaderboard": ("bench leaderboard", "bench leaderboard --view type --benchmark locomo"),
+    "export": ("bench export RUN_ID > rows.jsonl", "bench export RUN_ID --format parquet --output rows.parquet"),
+    "score": ("bench score run.trec --benchmark demo", "bench score answers.jsonl --benchmark demo --json"),
+    "explore": ("bench explore", "bench explore RUN_ID --port 3001"),
+    "serve": ("bench serve", "bench serve --port 3001 --max-runs 2"),
+    "sheet": ("bench sheet RUN_ID", "bench sheet receipt.json"),
+    "sign": ("bench sign RUN_ID", "bench sign RUN_ID --provider bm25 --with-answers"),
+    "verify": ("bench verify results/RUN_ID/receipts", "bench verify receipt.json --pubkey theirs.pub"),
+    "reproduce": ("bench reproduce receipt.json", "bench reproduce receipt.json --sign"),
+    "diff": ("bench diff a.json b.json", "bench diff OLD_RUN NEW_RUN"),
+    "publish": ("bench publish receipt.json", "bench publish receipt.json --supersedes RECEIPT_ID --reason TEXT"),
+    "log": ("bench log verify", "bench log abandon RUN_ID --reason TEXT"),
+    "keys": ("bench keys new", "bench keys trust ../other/keys/default.pub"),
+    "completion": ("bench completion bash", "bench completion zsh > ~/.zfunc/_bench"),
+}
 
 
 def build() -> App:
@@ -70,8 +133,14 @@ def build() -> App:
         suppress_keyboard_interrupt=False,
     )
     for name, group, place, text in COMMANDS:
-        app.command(place, name=name, help=text, group=group)
+        more = {} if place.endswith("_app") else {"help_epilogue": examples(name)}
+        app.command(place, name=name, help=text, group=group, **more)
     return app
+
+
+def examples(name: str) -> str:
+    """Two command lines, as the help of a command ends."""
+    return "\n".join(["Examples:", "", *(f"    {line}" for line in EXAMPLES[name])])
 
 
 def call(arguments: Sequence[str]) -> int:
@@ -80,7 +149,7 @@ def call(arguments: Sequence[str]) -> int:
     Raises:
         UsageError: the command, a flag or a value is unknown or missing.
     """
-    _refuse_unknown(arguments[0])
+    arguments = _as_known(arguments)
     app = build()
     try:
         code = app(
@@ -95,14 +164,19 @@ def call(arguments: Sequence[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _refuse_unknown(command: str) -> None:
+def _as_known(arguments: Sequence[str]) -> Sequence[str]:
+    """The command line with the name of our own in place of another tool's name for the same command."""
     from difflib import get_close_matches
 
+    command, rest = arguments[0], arguments[1:]
     known = [name for name, *_ in COMMANDS]
-    if command not in known:
-        near = get_close_matches(command, known, n=1)
-        hint = f'did you mean "bench {near[0]}"?' if near else "bench --help lists the commands"
-        raise UsageError(f'there is no command "{command}"', hint=hint)
+    if command in known:
+        return arguments
+    if command in OTHER_NAMES:
+        return [*OTHER_NAMES[command].split(), *rest]
+    near = get_close_matches(command, known, n=1)
+    hint = f'did you mean "bench {near[0]}"?' if near else "bench --help lists the commands"
+    raise UsageError(f'there is no command "{command}"', hint=POINTERS.get(command, hint))
 
 
 def _text(problem: CycloptsError) -> str:

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
-from cyclopts import Parameter, Token
+from cyclopts import Group, Parameter, Token
 
+from bench.cli import console
+from bench.cli.global_flags import current
 from bench.errors import UsageError
 
 Many = Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())]
@@ -35,31 +37,39 @@ Whole = Annotated[int | None, Parameter(converter=whole_number)]
 Switch = Annotated[bool | None, Parameter(negative=())]
 
 
-@Parameter(name="*")
+ITEMS = Group("Which items", sort_key=2)
+WHAT = Group("What to measure", sort_key=1)
+MODELS = Group("Models and prompts", sort_key=3)
+METHOD = Group("Method", sort_key=4)
+LIMITS = Group("Speed and limits", sort_key=5)
+ABOUT = Group("The run and its output", sort_key=6)
+
+
+@Parameter(name="*", group=ITEMS)
 @dataclass(frozen=True, kw_only=True)
 class SelectionFlags:
     """Which items; filters apply after the range, then the sample, then the limit."""
 
     limit: Whole = None
-    """the first N items that are left"""
+    """at most N items, the first ones of what the other flags select (default: all)"""
     sample: Whole = None
-    """N items, seeded and stratified by type"""
+    """N items, drawn with --seed in equal shares of the question types"""
     per_type: Switch = None
-    """with --sample: N of each type"""
+    """with --sample: N of each question type"""
     start: Whole = None
-    """first position of the range, 1-based"""
+    """first position of the range, counted from 1"""
     end: Whole = None
     """last position of the range, inclusive"""
     shard: Maybe = None
     """i/n: the i-th of n equal ranges"""
-    items: Many = None
+    items: Annotated[Many, Parameter(name=["--items", "--item"])] = None
     """item ids"""
     items_of: Many = None
-    """corpus ids: all items of them"""
-    question_type: Many = None
-    """question types"""
+    """corpus ids: all items of these corpora"""
+    question_type: Annotated[Many, Parameter(name=["--question-type", "--question-types"])] = None
+    """only items of these question types"""
     seed: Whole = None
-    """seed of samples, random baselines and models"""
+    """seed of samples, random baselines and models (default: 0)"""
 
 
 @Parameter(name="*")
@@ -67,100 +77,99 @@ class SelectionFlags:
 class RunFlags(SelectionFlags):
     """Everything ``bench run`` takes."""
 
-    benchmarks: Many = None
-    """names; none = the embedded demo"""
-    providers: Many = None
-    """names, or variants NAME@LABEL; none = the key-less built-ins"""
-    config: Annotated[Path | None, Parameter(name=["--config", "-c"])] = None
-    """run file with any of these flags, also prices: and metrics:"""
-    set_: Annotated[list[str] | None, Parameter(name="--set", consume_multiple=True, negative=())] = None
-    """PROVIDER.path=VALUE: one config value"""
-    concurrency: Maybe = None
-    """requests in flight over all endpoints, or auto"""
-    ingest_concurrency: Whole = None
-    """corpora ingested at once"""
-    rate: Many = None
-    """NAME[.add|.search]=R/s or R/m"""
-    answering_model: Annotated[
-        list[str] | None,
-        Parameter(name=["--answering-model", "--answering-models"], consume_multiple=True, negative=()),
-    ] = None
-    """models, none, or builtin/extractive"""
-    judge_model: Annotated[
-        list[str] | None, Parameter(name=["--judge-model", "--judge-models"], consume_multiple=True, negative=())
-    ] = None
-    """models, or none"""
-    embedding_model: Maybe = None
-    """for providers that take vectors"""
-    max_answer_tokens: Whole = None
-    """tokens of an answer, reasoning included"""
-    max_judge_tokens: Whole = None
-    """tokens of a verdict, reasoning included"""
-    answer_prompt: Maybe = None
-    """file or text"""
-    judge_prompt: Many = None
-    """file or text; TYPE=FILE for one question type"""
-    k: Annotated[int | None, Parameter(name=["-k", "--k"], converter=whole_number)] = None
-    """hits asked for"""
-    context_budget: Whole = None
-    """tokens of context in an answer prompt"""
-    epochs: Whole = None
-    """repeats of each item"""
-    metrics: Many = None
-    """replace the benchmark's list"""
-    phases: Many = None
-    """stop after: ingest,index,search,answer,evaluate"""
-    track: Maybe = None
-    """uniform or vendor"""
-    isolation: Maybe = None
-    """off, probe or full"""
-    cleanup: Maybe = None
-    """corpus, run or never"""
-    no_circuit_breaker: Switch = None
-    """go on when the first 20 items find nothing"""
-    max_error_rate: float | None = None
-    """above it a job is INVALID (0.02)"""
-    max_cost: float | None = None
-    """USD that the run may cost over all its resumes; stops cleanly, exit 3"""
-    max_time: Maybe = None
-    """for example 6h, of this process; stops cleanly, exit 3"""
-    timeout: Maybe = None
-    """seconds, one attempt of one call"""
-    item_timeout: Maybe = None
-    """seconds, one item's phases together"""
-    run_id: Maybe = None
-    """name of the new run"""
-    resume: Maybe = None
-    """run id, journal file or run folder to go on with"""
-    label: Many = None
-    """K=V, kept with the run"""
-    note: Maybe = None
-    """text, kept with the run"""
-    sign: Switch = None
-    """sign receipts when the report is durable"""
-    key: Maybe = None
-    """signing key for --sign"""
-    on_end: Maybe = None
-    """command started when the run has ended"""
-    download: Switch = None
+    benchmarks: Annotated[Many, Parameter(name=["--benchmarks", "--benchmark"], group=WHAT)] = None
+    """names (default: the embedded demo)"""
+    providers: Annotated[Many, Parameter(name=["--providers", "--provider"], group=WHAT)] = None
+    """names, or variants NAME@LABEL (default: the built-in ones that need no key)"""
+    config: Annotated[Path | None, Parameter(name=["--config", "-c"], group=WHAT)] = None
+    """run file with any of these flags, and prices: and metrics:"""
+    set_: Annotated[Many, Parameter(name="--set", group=WHAT)] = None
+    """PROVIDER.path=VALUE: one value of a provider's config"""
+    dry_run: Annotated[Switch, Parameter(group=WHAT)] = None
+    """show the plan (items, calls, tokens, cost, time) and call nothing, as bench plan does"""
+    download: Annotated[Switch, Parameter(group=WHAT)] = None
     """fetch missing datasets first"""
-    publishable: Switch = None
-    """register the run in the public log first"""
-    judge_calibration: Switch = None
+    answering_model: Annotated[
+        Many, Parameter(name=["--answering-model", "--answering-models", "--model"], group=MODELS)
+    ] = None
+    """models, none, or builtin/extractive (default: the benchmark's)"""
+    judge_model: Annotated[Many, Parameter(name=["--judge-model", "--judge-models"], group=MODELS)] = None
+    """models, or none (default: the benchmark's)"""
+    embedding_model: Annotated[Maybe, Parameter(group=MODELS)] = None
+    """for providers that take vectors, for example ollama/nomic-embed-text (default: the provider's)"""
+    max_answer_tokens: Annotated[Whole, Parameter(group=MODELS)] = None
+    """tokens of an answer, reasoning included"""
+    max_judge_tokens: Annotated[Whole, Parameter(group=MODELS)] = None
+    """tokens of a verdict, reasoning included"""
+    answer_prompt: Annotated[Maybe, Parameter(group=MODELS)] = None
+    """file or text"""
+    judge_prompt: Annotated[Many, Parameter(group=MODELS)] = None
+    """file or text; TYPE=FILE for one question type"""
+    judge_calibration: Annotated[Switch, Parameter(group=MODELS)] = None
     """measure the judge's own errors first"""
-    allow_code_execution: Switch = None
+    k: Annotated[int | None, Parameter(name=["-k", "--k"], converter=whole_number, group=METHOD)] = None
+    """memories that a search returns (default: the benchmark's)"""
+    context_budget: Annotated[Whole, Parameter(group=METHOD)] = None
+    """tokens of context in an answer prompt (default: the benchmark's)"""
+    epochs: Annotated[Whole, Parameter(group=METHOD)] = None
+    """repeats of each item (default: 1)"""
+    metrics: Annotated[Many, Parameter(name=["--metrics", "--metric"], group=METHOD)] = None
+    """metrics instead of the benchmark's list"""
+    phases: Annotated[Many, Parameter(name=["--phases", "--phase"], group=METHOD)] = None
+    """run only these: ingest, index, search, answer, evaluate (default: all)"""
+    track: Annotated[Literal["uniform", "vendor"] | None, Parameter(group=METHOD)] = None
+    """vendor: the answer prompt is the provider's own (default: uniform)"""
+    isolation: Annotated[Literal["off", "probe", "full"] | None, Parameter(group=METHOD)] = None
+    """how thoroughly to check that no corpus sees the memories of another one (default: probe)"""
+    cleanup: Annotated[Literal["corpus", "run", "never"] | None, Parameter(group=METHOD)] = None
+    """clear memories after each corpus, after the run, or never (default: corpus)"""
+    allow_code_execution: Annotated[Switch, Parameter(group=METHOD)] = None
     """let code-correctness run answers"""
-    output: Maybe = None
-    """folder for reports instead of results/"""
-    cluster: Maybe = None
+    concurrency: Annotated[Maybe, Parameter(group=LIMITS)] = None
+    """requests in flight over all endpoints, or auto (default: 10)"""
+    ingest_concurrency: Annotated[Whole, Parameter(group=LIMITS)] = None
+    """corpora ingested at once (default: --concurrency)"""
+    rate: Annotated[Many, Parameter(group=LIMITS)] = None
+    """NAME[.add|.search]=R/s or R/m"""
+    max_cost: Annotated[float | None, Parameter(group=LIMITS)] = None
+    """USD that the run may cost over all its resumes; stops cleanly, exit 3"""
+    max_time: Annotated[Maybe, Parameter(group=LIMITS)] = None
+    """for example 6h, of this process; stops cleanly, exit 3"""
+    max_error_rate: Annotated[float | None, Parameter(group=LIMITS)] = None
+    """a job with a larger share of failed items is INVALID (default: 0.02)"""
+    timeout: Annotated[Maybe, Parameter(group=LIMITS)] = None
+    """seconds, one attempt of one call"""
+    item_timeout: Annotated[Maybe, Parameter(group=LIMITS)] = None
+    """seconds, all phases of one item"""
+    no_circuit_breaker: Annotated[Switch, Parameter(group=LIMITS)] = None
+    """continue when the first 20 searches find nothing"""
+    cluster: Annotated[Maybe, Parameter(group=LIMITS)] = None
     """dask scheduler address, or local:N"""
-    shards: Whole = None
+    shards: Annotated[Whole, Parameter(group=LIMITS)] = None
     """tasks for --cluster"""
-    min_score: Many = None
+    run_id: Annotated[Maybe, Parameter(group=ABOUT)] = None
+    """name of the new run"""
+    resume: Annotated[Maybe, Parameter(group=ABOUT)] = None
+    """run id, journal file or run folder to continue"""
+    label: Annotated[Many, Parameter(name=["--label", "--labels"], group=ABOUT)] = None
+    """K=V, stored with the run"""
+    note: Annotated[Maybe, Parameter(group=ABOUT)] = None
+    """text, stored with the run"""
+    output: Annotated[Maybe, Parameter(group=ABOUT)] = None
+    """folder for reports (default: results/)"""
+    min_score: Annotated[Many, Parameter(group=ABOUT)] = None
     """METRIC=V: exit 4 below it"""
+    on_end: Annotated[Maybe, Parameter(group=ABOUT)] = None
+    """command started when the run has ended"""
+    sign: Annotated[Switch, Parameter(group=ABOUT)] = None
+    """sign receipts when the report is durable"""
+    key: Annotated[Maybe, Parameter(group=ABOUT)] = None
+    """signing key for --sign"""
+    publishable: Annotated[Switch, Parameter(group=ABOUT)] = None
+    """register the run in the public log first"""
 
 
-NOT_IN_REQUEST = frozenset({"config", "resume", "set_", "no_circuit_breaker"})
+NOT_IN_REQUEST = frozenset({"config", "resume", "set_", "no_circuit_breaker", "dry_run"})
 
 
 def given(flags: SelectionFlags) -> dict[str, object]:
@@ -191,3 +200,20 @@ def _whole(text: str, flag: str) -> int:
         return int(text)
     except ValueError:
         raise UsageError(f"{flag} {text}: a whole number or auto") from None
+
+
+def run_or_newest(run_id: str | None) -> str:
+    """Return the run that was named; without a name the newest one of the workspace, which is noted.
+
+    Raises:
+        UsageError: no name, and the workspace has no run.
+    """
+    from bench.journal.paths import run_ids
+
+    if run_id:
+        return run_id
+    newest = next(iter(run_ids(current.get().workspace)), None)
+    if newest is None:
+        raise UsageError("this workspace has no run yet", hint="bench run starts one")
+    console.note(f"run {newest} (the newest; bench list runs shows all)")
+    return newest

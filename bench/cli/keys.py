@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import App, Parameter
 
 from bench.cli import console
+from bench.cli.app import examples
 from bench.cli.flags import whole_number
 from bench.cli.global_flags import current
 from bench.cli.receipts import Many, keyring, now
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 ROLES = ("receipt", "log")
 
-keys_app = App(name="keys", help="Make, list, rotate and revoke signing keys.")
+keys_app = App(name="keys", help="Make, trust, list, rotate and revoke signing keys.", help_epilogue=examples("keys"))
 
 
 @keys_app.command(name="new")
@@ -34,7 +35,8 @@ def keys_new(
     Parameters
     ----------
     name
-        Name of the key and its files.
+        Name of the key and its files. A private key of this name in the key folder is used again: its public half is
+        put into this workspace.
     roles
         receipt, log, or both (default).
     key_dir
@@ -43,7 +45,27 @@ def keys_new(
     from bench.receipt.keys import new_key
 
     change = new_key(keyring(key_dir), name, read_roles(roles))
-    show_change(change, f"made {change.key.name}")
+    show_change(change, f"{'made' if change.made else 'kept the private key of'} {change.key.name}")
+    return 0
+
+
+@keys_app.command(name="trust")
+def keys_trust(file: Path, /, *, name: str | None = None, roles: Annotated[list[str] | None, Many] = None) -> int:
+    """Trust a public key of another workspace or person: it is copied into keys/ and trusted from now on.
+
+    Parameters
+    ----------
+    file
+        A public key (PEM), for example keys/NAME.pub of the other workspace.
+    name
+        Its name here. Default: the file's name.
+    roles
+        receipt, log, or both (default).
+    """
+    from bench.receipt.keys import trust_key
+
+    change = trust_key(keyring(), file, name or file.stem, read_roles(roles))
+    show_change(change, f"trusted {change.key.name}")
     return 0
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from cyclopts import App
 
 from bench.cli import console
+from bench.cli.app import examples
 from bench.cli.global_flags import current
 from bench.cli.receipts import keyring, now
 from bench.cli.verify import show_log
@@ -51,7 +52,7 @@ def publish(
     return show_place(done)
 
 
-log_app = App(name="log", help="Check the public log, or abandon a registered run.")
+log_app = App(name="log", help="Check the public log, or abandon a registered run.", help_epilogue=examples("log"))
 
 
 @log_app.command(name="verify")

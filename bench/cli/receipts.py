@@ -14,6 +14,7 @@ import anyio
 from cyclopts import Parameter
 
 from bench.cli import console
+from bench.cli.flags import run_or_newest
 from bench.cli.global_flags import current
 from bench.errors import UsageError
 
@@ -31,7 +32,7 @@ Many = Parameter(consume_multiple=True, negative=())
 
 
 def sign(
-    run_id: str,
+    run_id: str = "",
     *,
     key: Path | None = None,
     benchmark: str | None = None,
@@ -45,7 +46,7 @@ def sign(
     Parameters
     ----------
     run_id
-        A run of this workspace, or a path to its journal.
+        A run of this workspace, or a path to its journal; without it the newest run.
     key
         Private key file; else the environment, else the only active key of the key folder.
     benchmark
@@ -65,7 +66,7 @@ def sign(
 
     ring = keyring()
     signing_key = ring.signing_key("receipt", key)
-    run = find_run(ring.workspace, run_id)
+    run = find_run(ring.workspace, run_or_newest(run_id))
     name = run.name if run.is_dir() else run.parent.name
     request = SigningRequest(
         output=output or report_folder(ring.workspace / "results", name) / "receipts",
@@ -147,15 +148,22 @@ def reproduce(
 
 
 def diff(a: Path, b: Path) -> int:
-    """What differs between two receipts. Exit 0 for equal result digests, else 8.
+    """What differs between two receipts. Exit 0 for equal result digests, else 8. Two runs are compared as by compare.
 
     Parameters
     ----------
     a
-        One receipt file.
+        One receipt file, or a run.
     b
         Another one.
     """
+    from bench.journal.paths import run_ids
+
+    if {str(a), str(b)} <= set(run_ids(current.get().workspace)) and not (a.is_file() or b.is_file()):
+        from bench.cli.results import compare as compare_runs
+
+        console.note(f"bench compare {a} {b}")
+        return compare_runs(str(a), str(b))
     from bench.receipt.diff import SHOWN
     from bench.receipt.diff import diff as compare
 

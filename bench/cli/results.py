@@ -16,7 +16,7 @@ import anyio
 from cyclopts import Parameter
 
 from bench.cli import console
-from bench.cli.flags import Many, spread
+from bench.cli.flags import Many, run_or_newest, spread
 from bench.cli.global_flags import current
 from bench.errors import UsageError
 from bench.journal import Reader
@@ -50,7 +50,7 @@ def results(
     Parameters
     ----------
     run_id
-        A run of this workspace, or a path to a journal.
+        A run of this workspace, or a path to a journal; without it the newest run.
     by
         Dimensions to break the headline down by: question_type, group, or a metadata key.
     markdown
@@ -143,15 +143,13 @@ def show_grids(grids: list[Grid]) -> None:
 
 
 def read_run(run_id: str, act: Callable[[Reader], Awaitable[T]]) -> T:
-    """Open the journal of a run read-only and do something with it.
+    """Open the journal of a run, or of the newest one, read-only and do something with it.
 
     Raises:
-        UsageError: no such run.
+        UsageError: no such run, or none at all.
         JournalError: the file cannot be read.
     """
-    if not run_id:
-        raise UsageError("which run?", hint="bench list runs shows the runs of this workspace")
-    path = find_run(current.get().workspace, run_id)
+    path = find_run(current.get().workspace, run_or_newest(run_id))
 
     async def opened() -> T:
         async with Reader.open(path) as reader:
@@ -173,7 +171,7 @@ def failures(
     Parameters
     ----------
     run_id
-        A run of this workspace, or a path to a journal.
+        A run of this workspace, or a path to a journal; without it the newest run.
     kind
         Only these causes, for example not_retrieved.
     benchmark, provider
@@ -202,7 +200,7 @@ def export(
     Parameters
     ----------
     run_id
-        A run of this workspace, or a path to a journal.
+        A run of this workspace, or a path to a journal; without it the newest run.
     format
         json, jsonl, csv, parquet, or trec (a folder of .run and .qrels files).
     output
@@ -212,6 +210,7 @@ def export(
 
     if format in ("parquet", "trec") and output == "-":
         raise UsageError(f"--format {format} writes files", hint="name a place with --output")
+    run_id = run_or_newest(run_id)
     if format == "trec":
         several = read_run(run_id, lambda reader: export_trec(reader, Path(output)))
         for stem, count in several.items():
@@ -258,8 +257,8 @@ Switch = Annotated[bool, Parameter(negative=())]
 def compare(
     *pairs: str,
     benchmark: str | None = None,
-    providers: Many = None,
-    metric: Many = None,
+    providers: Annotated[Many, Parameter(name=["--providers", "--provider"])] = None,
+    metric: Annotated[Many, Parameter(name=["--metric", "--metrics"])] = None,
     markdown: Switch = False,
     fail_on_regression: Many = None,
     force: Switch = False,
@@ -270,6 +269,8 @@ def compare(
     ----------
     pairs
         RUN_ID:PROVIDER, two or more; RUN_ID:PROVIDER:MODEL where a run has several answering models.
+        RUN_ID RUN_ID compares each provider of the first run with the same one of the others; one RUN_ID compares its
+        providers with each other, and so does no argument at all with the newest run.
     benchmark
         Only this benchmark; with --providers: the newest complete valid run of each.
     providers
@@ -288,6 +289,8 @@ def compare(
 
     console.one_form({"--markdown": markdown})
     gates = [_gate(text) for text in spread(fail_on_regression)]
+    if not pairs and not providers and benchmark is None:
+        pairs = (run_or_newest(None),)
     groups = anyio.run(_loaded, current.get().workspace, pairs, benchmark, spread(providers))
     found = compare_sides(groups, metrics=spread(metric), force=force)
     checked = [one for gate in gates for one in _checked(groups, gate, force=force)]
@@ -324,8 +327,10 @@ async def _loaded(
     workspace: Path, pairs: tuple[str, ...], benchmark: str | None, providers: list[str]
 ) -> list[list[Side]]:
     """Read the sides; say which run a provider's name stands for."""
-    from bench.report.comparison_data import chosen_targets, sides_of
+    from bench.report.comparison_data import are_runs, chosen_targets, sides_of, sides_of_runs
 
+    if are_runs(pairs, providers):
+        return await sides_of_runs(workspace, pairs, benchmark=benchmark)
     chosen = await chosen_targets(workspace, pairs, benchmark=benchmark, providers=providers)
     for target, job in chosen:
         if job is not None:
@@ -345,7 +350,7 @@ def _checked(groups: list[list[Side]], gate: tuple[str, float], *, force: bool) 
 def leaderboard(
     *,
     view: Literal["overall", "benchmark", "type", "provider", "model"] = "benchmark",
-    benchmark: Many = None,
+    benchmark: Annotated[Many, Parameter(name=["--benchmark", "--benchmarks"])] = None,
     markdown: Switch = False,
     csv: Switch = False,
     html: Path | None = None,

@@ -157,11 +157,21 @@ def missed_gates(plan: Plan, report: Report) -> list[str]:
 GATE_FAILED = 4
 
 
-def run(*, flags: RunFlags | None = None) -> int:
-    """Measure providers on benchmarks; with no flag the embedded demo with the key-less built-ins."""
-    flags = flags or RunFlags()
+def run(*names: str, flags: RunFlags | None = None) -> int:
+    """Measure providers on benchmarks; without flags the embedded demo with the built-ins that need no key.
+
+    Parameters
+    ----------
+    names
+        BENCHMARK PROVIDER ...: the same as --benchmarks and --providers.
+    """
+    flags = _named(flags or RunFlags(), names)
     if flags.resume is not None:
+        if names:
+            raise UsageError(f"--resume takes no {names[0]}", hint="a run is resumed with what it was started with")
         return resume(flags.resume, flags=flags)
+    if flags.dry_run:
+        return plan(flags=flags)
     from bench.plan import make_plan
 
     catalog, environment = surroundings()
@@ -172,9 +182,15 @@ def run(*, flags: RunFlags | None = None) -> int:
     return carry_out(planned, environment, resume=None)
 
 
-def eval_(benchmark: str | None = None, provider: str | None = None, /, *, flags: RunFlags | None = None) -> int:
-    """The same as run; BENCHMARK and PROVIDER may stand without a flag."""
-    return run(flags=_named(flags or RunFlags(), benchmark, provider))
+def eval_(*names: str, flags: RunFlags | None = None) -> int:
+    """The same as run.
+
+    Parameters
+    ----------
+    names
+        BENCHMARK PROVIDER ...: the same as --benchmarks and --providers.
+    """
+    return run(*names, flags=flags)
 
 
 def resume(run_id: str, /, *, flags: RunFlags | None = None) -> int:
@@ -183,6 +199,8 @@ def resume(run_id: str, /, *, flags: RunFlags | None = None) -> int:
     from bench.journal import Reader
     from bench.journal.paths import find_run
 
+    if flags is not None and flags.dry_run:
+        raise UsageError("a resume has no dry run", hint=f"bench status {run_id} shows what is left")
     catalog, environment = surroundings()
     found = asked(catalog, flags or RunFlags())
 
@@ -196,14 +214,20 @@ def resume(run_id: str, /, *, flags: RunFlags | None = None) -> int:
     return carry_out(plan, environment, resume=folder)
 
 
-def plan(benchmark: str | None = None, provider: str | None = None, /, *, flags: RunFlags | None = None) -> int:
-    """What a run would do: items, calls, tokens, cost, least possible time. Calls nothing."""
+def plan(*names: str, flags: RunFlags | None = None) -> int:
+    """What a run would do: items, calls, tokens, cost, least possible time. Calls nothing.
+
+    Parameters
+    ----------
+    names
+        BENCHMARK PROVIDER ...: the same as --benchmarks and --providers.
+    """
     from bench.cli.plan import show_plan
     from bench.plan import make_plan
     from bench.providers.facts import needs
     from bench.settings import Rehearsal
 
-    flags = _named(flags or RunFlags(), benchmark, provider)
+    flags = _named(flags or RunFlags(), names)
     catalog, environment = surroundings()
     ahead = Rehearsal(values=environment.values, dotenv=environment.dotenv)
     made = make_plan(catalog, _request(catalog, flags), ahead)
@@ -231,13 +255,14 @@ def surroundings() -> tuple[Catalog, Environment]:
     return Catalog.load(flags.workspace), environment
 
 
-def _named(flags: RunFlags, benchmark: str | None, provider: str | None) -> RunFlags:
-    """BENCHMARK and PROVIDER without a flag stand for the flags of their names, which cannot be given too."""
-    if benchmark is None:
+def _named(flags: RunFlags, names: Sequence[str]) -> RunFlags:
+    """Names without a flag, first the benchmark and then providers, mean the flags, which cannot be given too."""
+    if not names:
         return flags
-    if flags.benchmarks is not None or (provider and flags.providers is not None):
+    benchmark, *providers = names
+    if flags.benchmarks is not None or (providers and flags.providers is not None):
         raise UsageError(f"{benchmark} and --benchmarks or --providers say the same thing", hint="give one of them")
-    return replace(flags, benchmarks=[benchmark], providers=[provider] if provider else flags.providers)
+    return replace(flags, benchmarks=[benchmark], providers=providers or flags.providers)
 
 
 def _for_planning(environment: Environment, cluster: object) -> Environment:

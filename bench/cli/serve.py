@@ -21,6 +21,7 @@ Whole = Annotated[int, Parameter(converter=whole_number)]
 
 
 def explore(
+    run_id: str = "",
     *,
     run: str | None = None,
     host: str = "127.0.0.1",
@@ -31,8 +32,10 @@ def explore(
 
     Parameters
     ----------
+    run_id
+        Open this run first; without it the newest run.
     run
-        Open this run first.
+        The same as RUN_ID.
     host
         Address to listen on; any but this machine's own needs --token-file.
     port
@@ -40,10 +43,11 @@ def explore(
     token_file
         File that holds the token; made when it is absent.
     """
-    from bench.journal.paths import find_run
+    from bench.journal.paths import find_run, run_ids
     from bench.web.app import Settings
 
     workspace, environment = _surroundings()
+    run = run_id or run or next(iter(run_ids(workspace)), None)
     if run is not None:
         find_run(workspace, run)
     return _serve(

@@ -11,10 +11,11 @@ import anyio
 from cyclopts import Parameter
 
 from bench.cli import console
+from bench.cli.flags import run_or_newest
 from bench.cli.global_flags import command, current
 from bench.errors import UsageError
 from bench.journal import Reader
-from bench.journal.paths import CHECKPOINTS, find_run, run_ids
+from bench.journal.paths import CHECKPOINTS, find_run
 
 WATCH_EVERY_S = 1.0
 ENDED = frozenset({"complete", "partial", "failed", "stopped", "paused", "interrupted"})
@@ -31,10 +32,7 @@ def status(run_id: str | None = None, *, watch: Annotated[bool, Parameter(negati
         Show it again each second until it ends.
     """
     workspace = current.get().workspace
-    name = run_id or next(iter(run_ids(workspace)), None)
-    if name is None:
-        raise UsageError("this workspace has no run yet", hint="bench run starts one")
-    folder = find_run(workspace, name)
+    folder = find_run(workspace, run_or_newest(run_id))
     while True:
         found = anyio.run(_standing, folder)
         if current.get().json:

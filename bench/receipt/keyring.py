@@ -33,7 +33,7 @@ from typing import cast
 
 from bench.errors import BenchError, UsageError
 from bench.receipt.log_store import has_log
-from bench.receipt.signature import KeyRefused, SigningKey
+from bench.receipt.signature import KeyRefused, PublicKey, SigningKey
 from bench.receipt.trust_store import FILE, Role, TrustStore
 
 KEY_FILE = "MEMORYBENCH_SIGNING_KEY_FILE"
@@ -108,6 +108,10 @@ class Keyring:
             told = f"the private key {name} is not the one in trusted.json"
             raise KeyRefused("key_fingerprint", told, where=str(path))
         return key
+
+    def public_half(self, private: Path) -> PublicKey:
+        """The public half of a private key file; asks for its passphrase."""
+        return SigningKey.load(private, self._passphrase).public
 
     def _file_named_in_environment(self, role: Role) -> Path | None:
         names = (LOG_KEY_FILE, KEY_FILE) if role == "log" else (KEY_FILE,)

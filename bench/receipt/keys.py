@@ -25,7 +25,7 @@ from bench.receipt.files import changed, in_work_tree, is_ignored, write_atomica
 from bench.receipt.keyring import PUBLISHED, Keyring
 from bench.receipt.log_store import AnyEntry, KeyAdded, KeyRetired, KeyRevoked, read_log
 from bench.receipt.public_log import append, refuse_altered
-from bench.receipt.signature import ALGORITHM, KeyRefused, SigningKey, encode
+from bench.receipt.signature import ALGORITHM, KeyRefused, PublicKey, SigningKey, encode
 from bench.receipt.trust_store import Role, TrustedKey, TrustStore
 
 PUBLIC = (Path("keys"), PUBLISHED)
@@ -38,6 +38,8 @@ class KeyChange:
 
     key: TrustedKey
     files: tuple[Path, ...] = ()
+    made: bool = True
+    """the private key is new"""
     logged: bool = False
     """there is a log, and it got an entry"""
     log_pending: bool = False
@@ -55,10 +57,45 @@ def list_keys(ring: Keyring) -> list[dict[str, object]]:
 
 
 def new_key(ring: Keyring, name: str, roles: Sequence[Role]) -> KeyChange:
-    """Make a key pair, publish its public half in the workspace, trust it; write no log entry."""
+    """Make a key pair, publish its public half in the workspace, trust it; write no log entry.
+
+    A private key of this name that another workspace made is kept, and its public half is published here too.
+    """
     store = ring.trusted()
+    private = ring.key_folder / f"{name}.key"
+    if re.fullmatch(SEGMENT, name) and private.is_file() and all(key.name != name for key in store.keys):
+        return _publish(ring, ring.public_half(private), name, roles, own=private)
     _, change = _make(ring, store, name, roles, _log_size(ring))
     return replace(change, to_commit=changed(ring.workspace, PUBLIC))
+
+
+def trust_key(ring: Keyring, file: Path, name: str, roles: Sequence[Role]) -> KeyChange:
+    """Copy a public key into the workspace and trust it; write no log entry.
+
+    Raises:
+        KeyRefused, UsageError: the file holds no public key, or its name or its key is known here already.
+    """
+    return _publish(ring, PublicKey.load(file), name, roles)
+
+
+def _publish(ring: Keyring, key: PublicKey, name: str, roles: Sequence[Role], own: Path | None = None) -> KeyChange:
+    store = ring.trusted()
+    known = store.find(key.fingerprint)
+    if known is not None:
+        raise UsageError(
+            f"{known.name} is this key, and trusted.json has it already ({known.status})",
+            hint="bench keys list shows every key",
+        )
+    public = ring.workspace / "keys" / f"{name}.pub"
+    _refuse_name(store, name)
+    if public.is_file() and PublicKey.load(public).fingerprint != key.fingerprint:
+        raise UsageError(f"{public} is another key", hint="choose another name, no key is overwritten")
+    entry = TrustedKey.of(key, name, roles, _log_size(ring))
+    public.parent.mkdir(parents=True, exist_ok=True)
+    public.write_text(key.pem, encoding="ascii")
+    store.with_key(entry).save(ring.trusted_path)
+    files = (*([own] if own else []), public, ring.trusted_path)
+    return KeyChange(key=entry, files=files, made=False, to_commit=changed(ring.workspace, PUBLIC))
 
 
 def _make(
@@ -89,7 +126,7 @@ def all_or_nothing(*files: Path) -> Iterator[None]:
         raise
 
 
-def _refuse_taken(store: TrustStore, name: str, private: Path, public: Path) -> None:
+def _refuse_name(store: TrustStore, name: str) -> None:
     if not re.fullmatch(SEGMENT, name):
         raise UsageError(f"{name!r} is no key name", hint="letters, digits, dot, dash and underscore, no leading dot")
     try:
@@ -98,6 +135,10 @@ def _refuse_taken(store: TrustStore, name: str, private: Path, public: Path) -> 
         raise UsageError(str(error), hint="choose another name") from error
     if any(key.name == name for key in store.keys):
         raise UsageError(f"trusted.json already has a key {name}", hint="choose another name; no key is overwritten")
+
+
+def _refuse_taken(store: TrustStore, name: str, private: Path, public: Path) -> None:
+    _refuse_name(store, name)
     for path in (private, public):
         if path.exists():
             use = f", or sign with it: bench sign RUN_ID --key {path}" if path == private else ""

@@ -235,11 +235,12 @@ def _refuse(pairs: Sequence[tuple[Side, Side]], checks: Sequence[LikeForLike]) -
     told = []
     for (a, b), check in zip(pairs, checks, strict=True):
         if not check.ok:
-            who = f"A = {a.name}, B = {b.name}"
-            told.append(f"{who}: " + "; ".join(one.text for one in check.differences))
+            texts = [one.text for one in check.differences]
+            differences = f": {texts[0]}" if len(texts) == 1 else "".join(f"\n  {text}" for text in texts)
+            told.append(f"A = {a.name}, B = {b.name}{differences}")
     if told:
         raise UsageError(
-            "not like for like: " + " | ".join(told), hint="--force compares all the same and marks the output"
+            "not like for like: " + "\n".join(told), hint="--force compares all the same and marks the output"
         )
 
 

@@ -23,7 +23,7 @@ import json
 import math
 from array import array
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -40,6 +40,7 @@ from bench.metrics.fold_input import NO_LABEL, Ended, FoldRow, Labels, all_label
 from bench.metrics.protocol import Measure
 from bench.model import DATES_MISSING
 from bench.plan.job_record import JobRecord, read
+from bench.providers.names import is_bound
 from bench.report.fold import repeats_of, whether_invalid
 from bench.report.job_data import OutcomeCounts, fold_rows, measures
 from bench.report.summary import FILE
@@ -264,6 +265,96 @@ async def sides_of(workspace: Path, targets: Sequence[ComparisonTarget], *, benc
     if common:
         return [[one[name] for one in found] for name in common]
     return [[next(iter(one.values())) for one in found]]
+
+
+def are_runs(pairs: Sequence[str], providers: Sequence[str]) -> bool:
+    """Whether whole runs were named: no provider stands beside or behind any of them."""
+    return bool(pairs) and not providers and not any(":" in text for text in pairs)
+
+
+async def sides_of_runs(workspace: Path, runs: Sequence[str], *, benchmark: str | None) -> list[list[Side]]:
+    """Load whole runs: of several the same job of each, a group per job; of one its providers, a group per benchmark.
+
+    Raises:
+        UsageError: no job that all runs have, or a run with one provider only.
+    """
+    jobs = {run: await _jobs_of(workspace, run, benchmark) for run in dict.fromkeys(runs)}
+    if len(jobs) > 1:
+        shared = _in_all(list(jobs.values()))
+        if shared:
+            targets = [_exactly(zip(jobs, each, strict=True)) for each in shared]
+            return [group for some in targets for group in await sides_of(workspace, some, benchmark=benchmark)]
+        have = "; ".join(f"{run} has {_named(records)}" for run, records in jobs.items())
+        raise UsageError(
+            f"these runs have no provider in common: {have}",
+            hint=f"name both sides: {' '.join(f'{run}:{records[0].provider}' for run, records in jobs.items())}",
+        )
+    ((run, records),) = jobs.items()
+    groups = [
+        [one for one in records if one.benchmark == name] for name in dict.fromkeys(one.benchmark for one in records)
+    ]
+    several = [_ranked(group) for group in groups if len(group) > 1]
+    if not several:
+        raise UsageError(
+            f"run {run} has one provider only: {_named(records)}", hint=f"name a second run: bench compare {run} RUN_ID"
+        )
+    return [
+        sides
+        for group in several
+        for sides in await sides_of(workspace, _exactly((run, one) for one in group), benchmark=group[0].benchmark)
+    ]
+
+
+async def _jobs_of(workspace: Path, run: str, benchmark: str | None) -> list[JobRecord]:
+    async with Reader.open(find_run(workspace, run)) as reader:
+        records = read(reader.meta.extra)
+    found = [one for one in records if not one.skipped and benchmark in (None, one.benchmark)]
+    if not found:
+        known = ", ".join(dict.fromkeys(one.benchmark for one in records)) or "none"
+        raise UsageError(f"run {run} has no job of {benchmark}", hint=f"its benchmarks: {known}")
+    return found
+
+
+def _in_all(runs: Sequence[Sequence[JobRecord]]) -> list[list[JobRecord]]:
+    """The jobs that every run has: of the same models, or else the only one of its benchmark and provider."""
+    found = []
+    for first in runs[0]:
+        each = [_same_job(first, records, only=_alike(first, runs[0]) == [first]) for records in runs]
+        if all(each):
+            found.append([one for one in each if one is not None])
+    return found
+
+
+def _alike(job: JobRecord, records: Sequence[JobRecord]) -> list[JobRecord]:
+    return [one for one in records if (one.benchmark, one.provider) == (job.benchmark, job.provider)]
+
+
+def _same_job(job: JobRecord, records: Sequence[JobRecord], *, only: bool) -> JobRecord | None:
+    alike = _alike(job, records)
+    same = next((one for one in alike if one.key == job.key), None)
+    return same or (alike[0] if only and len(alike) == 1 else None)
+
+
+def _ranked(records: list[JobRecord]) -> list[JobRecord]:
+    """The jobs without the controls, as long as that leaves two to compare."""
+    real = [one for one in records if not is_bound(one.provider)]
+    return real if len(real) > 1 else records
+
+
+def _exactly(jobs: Iterable[tuple[str, JobRecord]]) -> list[ComparisonTarget]:
+    """Each job as a target that fits no other one; models are named where they differ."""
+    found = list(jobs)
+    differ = len({record.models.answering for _, record in found}) > 1
+    return [
+        ComparisonTarget(
+            run=run, provider=record.provider, model=record.models.answering if differ else None, job=record.key
+        )
+        for run, record in found
+    ]
+
+
+def _named(records: Sequence[JobRecord]) -> str:
+    return ", ".join(dict.fromkeys(one.provider for one in records))
 
 
 async def _benchmarks_of(workspace: Path, target: ComparisonTarget, benchmark: str | None) -> Mapping[str, Side]:

@@ -11,7 +11,7 @@ from typing import Literal, Union, get_args, get_origin
 from cyclopts import App, Argument
 
 from bench.cli import app as helptext
-from bench.cli.app import COMMANDS, LOOK, PROVE, READ, RUN, build
+from bench.cli.app import COMMANDS, EXAMPLES, LOOK, PROVE, READ, RUN, build
 from docs.site.markdown import code, page, prose, table
 
 LEAD = """\
@@ -44,6 +44,8 @@ def _command(app: App, title: str) -> Iterator[str]:
     places = [_place(one) for one in own if one.index is not None]
     yield code(" ".join([title, *places, *(["[flags]"] if len(arguments) > len(places) else [])]))
     yield from _described(inspect.getdoc(app.default_command) or "")
+    if title.removeprefix("bench ") in EXAMPLES:
+        yield f"Examples: {' and '.join(map(code, EXAMPLES[title.removeprefix('bench ')]))}"
     if own:
         yield table(["flag", "value", "default", "meaning"], map(_row, own))
     if len(own) < len(arguments):
