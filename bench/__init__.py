@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 from bench.version import __version__
 
 if TYPE_CHECKING:
-    from bench.api import compare, resume, run
+    from bench.api import compare, frames, resume, run
 
-__all__ = ["__version__", "compare", "plan", "report", "resume", "run"]
+__all__ = ["__version__", "compare", "frames", "plan", "report", "resume", "run"]
 
 _ROOMS = ("plan", "report")
 """rooms whose name is also a function"""
@@ -27,6 +27,6 @@ _ROOMS = ("plan", "report")
 def __getattr__(name: str) -> object:
     if name in _ROOMS:
         return import_module(f"bench.{name}")
-    if name in ("compare", "resume", "run"):
+    if name in ("compare", "frames", "resume", "run"):
         return getattr(import_module("bench.api"), name)
     raise AttributeError(f"module 'bench' has no attribute {name!r}")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from bench.plan import Plan
     from bench.report import Report
     from bench.report.comparison import Comparisons
+    from bench.report.frames import Frames
 
 T = TypeVar("T")
 
@@ -89,6 +90,23 @@ def report(run_id: str, *, workspace: Path | str = ".") -> Report:
     async def read() -> Report:
         async with Reader.open(find_run(Path(workspace), run_id)) as reader:
             return await fold(reader)
+
+    return _awaited(read)
+
+
+def frames(run_id: str, *, workspace: Path | str = ".") -> Frames:
+    """Return a run as pandas frames: ``items``, ``hits``, ``verdicts``, ``calls``; needs the extra [pandas].
+
+    Raises:
+        UsageError: no such run, or pandas is not installed.
+    """
+    from bench.journal import Reader
+    from bench.journal.paths import find_run
+    from bench.report.frames import load_frames
+
+    async def read() -> Frames:
+        async with Reader.open(find_run(Path(workspace), run_id)) as reader:
+            return await load_frames(reader)
 
     return _awaited(read)
 

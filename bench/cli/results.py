@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TextIO, TypeVar
 
 import anyio
 from cyclopts import Parameter
@@ -41,11 +41,12 @@ def results(
     markdown: Annotated[bool, Parameter(negative=())] = False,
     csv: Annotated[bool, Parameter(negative=())] = False,
     html: Path | None = None,
+    junit: Path | None = None,
     compare: Many = None,
     benchmark: str | None = None,
     rebuild: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
-    """The numbers of a run: tables, or --json, --markdown, --csv, --html FILE.
+    """The numbers of a run: tables, or --json, --markdown, --csv, --html FILE, --junit FILE.
 
     Parameters
     ----------
@@ -59,6 +60,8 @@ def results(
         A line a metric and label, unrounded.
     html
         One self-contained page.
+    junit
+        JUnit XML for CI: one suite per job, one case per item.
     compare
         Two or more providers of RUN_ID; without RUN_ID, as bench compare: the newest run of each.
     benchmark
@@ -68,7 +71,9 @@ def results(
     """
     if rebuild:
         return _rebuilt()
-    console.one_form({"--markdown": markdown, "--csv": csv, "--html": html is not None})
+    console.one_form({"--markdown": markdown, "--csv": csv, "--html": html is not None, "--junit": junit is not None})
+    if junit is not None:
+        return _exported(run_id, "junit", str(junit), rows=_to_file(run_id, "junit", junit))
     if compare:
         if csv or html is not None:
             raise UsageError("--compare is shown as tables, --json or --markdown", hint="leave --csv and --html out")
@@ -85,14 +90,18 @@ def results(
     elif csv:
         console.raw(csv_text(report))
     elif html is not None:
-        from bench.report.publish import replace_text
-        from bench.report.rendering import results_page
-
-        replace_text(html, results_page(report))
-        console.line(str(html))
+        _write_page(report, html)
     else:
         show_grids(result_grids(report, dimensions))
     return 0
+
+
+def _write_page(report: Report, path: Path) -> None:
+    from bench.report.publish import replace_text
+    from bench.report.rendering import results_page
+
+    replace_text(path, results_page(report))
+    console.line(str(path))
 
 
 def result_grids(report: Report, dimensions: Sequence[str] = ()) -> list[Grid]:
@@ -192,7 +201,7 @@ def failures(
 def export(
     run_id: str = "",
     *,
-    format: Literal["json", "jsonl", "csv", "parquet", "trec"] = "jsonl",  # noqa: A002  the flag's name
+    format: Literal["json", "jsonl", "csv", "parquet", "trec", "otlp-json"] = "jsonl",  # noqa: A002  the flag's name
     output: Annotated[str, Parameter(allow_leading_hyphen=True)] = "-",
 ) -> int:
     """A run's rows for other tools; streams. Durations are whole microseconds, also those of metrics.
@@ -202,11 +211,11 @@ def export(
     run_id
         A run of this workspace, or a path to a journal; without it the newest run.
     format
-        json, jsonl, csv, parquet, or trec (a folder of .run and .qrels files).
+        json, jsonl, csv, parquet, trec (a folder of .run and .qrels files), or otlp-json (OpenTelemetry traces).
     output
         A file, a folder for trec, or - for stdout.
     """
-    from bench.report.export import export_parquet, export_rows, export_trec
+    from bench.report.export import export_parquet, export_trec
 
     if format in ("parquet", "trec") and output == "-":
         raise UsageError(f"--format {format} writes files", hint="name a place with --output")
@@ -221,10 +230,10 @@ def export(
     if format == "parquet":
         count = read_run(run_id, lambda reader: export_parquet(reader, Path(output)))
     elif output == "-":
-        count = read_run(run_id, lambda reader: export_rows(reader, format, sys.stdout))
+        count = read_run(run_id, lambda reader: _writer(format)(reader, sys.stdout))
     else:
         count = _to_file(run_id, format, Path(output))
-    console.note(f"{count} rows")
+    console.note(f"{count} {'traces' if format == 'otlp-json' else 'rows'}")
     return 0 if output == "-" else _exported(run_id, format, output, rows=count)
 
 
@@ -235,13 +244,27 @@ def _exported(run_id: str, form: str, output: str, **what: object) -> int:
     return 0
 
 
-def _to_file(run_id: str, form: str, path: Path) -> int:
+def _writer(form: str) -> Callable[[Reader, TextIO], Awaitable[int]]:
+    """Return what writes a run in this form to an open file."""
+    if form == "otlp-json":
+        from bench.report.trace import export_otlp
+
+        return export_otlp
+    if form == "junit":
+        from bench.report.junit import export_junit
+
+        return export_junit
     from bench.report.export import export_rows
 
+    return lambda reader, sink: export_rows(reader, form, sink)
+
+
+def _to_file(run_id: str, form: str, path: Path) -> int:
+    write = _writer(form)
     part = path.with_name(path.name + ".part")
     try:
         with part.open("w", encoding="utf-8", errors="backslashreplace", newline="") as sink:
-            count = read_run(run_id, lambda reader: export_rows(reader, form, sink))
+            count = read_run(run_id, lambda reader: write(reader, sink))
         part.replace(path)
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror}") from error

@@ -22,7 +22,7 @@ async def two_runs(workspace: Path) -> None:
 
 
 def test_every_function_is_found_in_the_package_itself() -> None:
-    for name in ("plan", "run", "resume", "report", "compare"):
+    for name in ("plan", "run", "resume", "report", "compare", "frames"):
         assert name in bench.__all__
         assert callable(getattr(bench, name))
 

@@ -1,0 +1,117 @@
+"""A run in the forms of other tools: JUnit XML, OpenTelemetry traces, pandas frames."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import bench
+from bench.journal import Reader
+from bench.model import Phase, State, Verdict
+from bench.report.junit import export_junit
+from bench.report.trace import export_otlp
+from tests.small_journal import measuring, record
+from tests.told_journal import Told, call, told
+
+RECORD = record("bm25", **measuring("accuracy", "hit_at_5"))
+RIGHT = Verdict(evaluator="exact-match", value=1.0, correct=True)
+WRONG = Verdict(evaluator="exact-match", value=0.0, correct=False, reason="another <city> & date\x1b[31m")
+ITEMS = (
+    Told(item="q1", verdicts=(RIGHT,), state=State.CORRECT, values={"accuracy": 1.0, "hit_at_5": 1.0}),
+    Told(
+        item="q2",
+        verdicts=(WRONG,),
+        state=State.INCORRECT,
+        values={"accuracy": 0.0, "hit_at_5": None},
+        calls={Phase.ANSWER: (call("answering", cost="0.002", tokens=40),), Phase.SEARCH: (call("provider"),)},
+    ),
+    Told(item="q3", state=State.ERROR, outcome="timeout", message="took longer than 5 s"),
+    Told(item="q4", state=State.UNSCORED, verdicts=(), values={}),
+)
+
+
+async def folder_of(workspace: Path) -> Path:
+    return await told(workspace, "r1", [(RECORD, ITEMS)])
+
+
+async def test_junit_has_a_case_per_item_and_counts_what_failed(tmp_path: Path) -> None:
+    sink = io.StringIO()
+    async with Reader.open(await folder_of(tmp_path)) as reader:
+        assert await export_junit(reader, sink) == 4
+    (suite,) = ElementTree.fromstring(sink.getvalue())
+    counts = {name: suite.get(name) for name in ("tests", "failures", "errors", "skipped")}
+    assert counts == {"tests": "4", "failures": "1", "errors": "1", "skipped": "1"}
+    kinds = {case.get("name"): [(one.tag, one.get("type")) for one in case] for case in suite}
+    assert kinds == {
+        "q1": [],
+        "q2": [("failure", "incorrect")],
+        "q3": [("error", "timeout")],
+        "q4": [("skipped", None)],
+    }
+    assert suite[1][0].get("message") == "another <city> & date\\x1b[31m"
+
+
+async def traces(workspace: Path) -> list[dict[str, Any]]:
+    sink = io.StringIO()
+    async with Reader.open(await folder_of(workspace)) as reader:
+        assert await export_otlp(reader, sink) == 4
+    lines = [json.loads(line) for line in sink.getvalue().splitlines()]
+    return [span for line in lines for span in line["resourceSpans"][0]["scopeSpans"][0]["spans"]]
+
+
+def attributes(span: dict[str, Any]) -> dict[str, Any]:
+    return {one["key"]: next(iter(one["value"].values())) for one in span["attributes"]}
+
+
+async def test_a_trace_holds_the_phases_of_one_item_under_one_span(tmp_path: Path) -> None:
+    spans = await traces(tmp_path)
+    roots = {attributes(span)["memorybench.item.id"]: span for span in spans if "parentSpanId" not in span}
+    assert set(roots) == {"q1", "q2", "q3", "q4"}
+    assert len({span["traceId"] for span in spans}) == 4
+    assert len({span["spanId"] for span in spans}) == len(spans)
+    ids = {span["spanId"] for span in roots.values()}
+    assert all(span["parentSpanId"] in ids for span in spans if "parentSpanId" in span)
+    children = [span for span in spans if span.get("parentSpanId") == roots["q2"]["spanId"]]
+    named = {attributes(span)["gen_ai.operation.name"]: span for span in children}
+    assert set(named) == {"search_memory", "chat", "evaluate"}
+    assert attributes(named["chat"])["gen_ai.usage.input_tokens"] == "40"
+    (event,) = named["evaluate"]["events"]
+    assert attributes(event)["gen_ai.evaluation.score.label"] == "incorrect"
+    assert roots["q3"]["status"] == {"code": 2, "message": "took longer than 5 s"}
+    assert all(int(span["startTimeUnixNano"]) <= int(span["endTimeUnixNano"]) for span in spans)
+
+
+async def test_a_second_export_gives_the_same_spans(tmp_path: Path) -> None:
+    folder = await folder_of(tmp_path)
+    texts = []
+    for _ in range(2):
+        sink = io.StringIO()
+        async with Reader.open(folder) as reader:
+            await export_otlp(reader, sink)
+        texts.append(sink.getvalue())
+    assert texts[0] == texts[1]
+
+
+async def test_frames_are_typed_and_join_on_job_item_and_epoch(tmp_path: Path) -> None:
+    await folder_of(tmp_path)
+    frames = bench.frames("r1", workspace=tmp_path)
+    assert list(frames.items["item_id"]) == ["q1", "q2", "q3", "q4"]
+    assert frames.items["accuracy"].sum() == 1.0
+    assert str(frames.items["score"].dtype) == "Float64"
+    assert frames.items["score"].isna().sum() == 2
+    joined = frames.verdicts.merge(frames.items, on=["job", "item_id", "epoch"])
+    assert list(joined["item_id"]) == ["q1", "q2"]
+    assert set(frames.hits["rank"]) >= {1}
+    assert str(frames.calls["started_at"].dtype).startswith("datetime64")
+    assert frames.calls["cost_usd"].sum() == 0.002
+    assert frames.calls["input_tokens"].sum() == 40
+
+
+async def test_a_run_without_ended_items_gives_empty_frames_with_their_columns(tmp_path: Path) -> None:
+    await told(tmp_path, "r1", [(RECORD, ())])
+    frames = bench.frames("r1", workspace=tmp_path)
+    assert len(frames.items) == len(frames.hits) == 0
+    assert {"item_id", "rank", "content"} <= set(frames.hits.columns)
