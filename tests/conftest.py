@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bench import events
-from tests import laws
+from tests import forked, laws
 from tests.small_world import World
 
 laws.register()
@@ -52,7 +52,7 @@ def fault_server(shared: Path) -> Iterator[Callable[..., str]]:
         faults = [part for argument in arguments if ":" in argument for part in ("--fault", argument)]
         flags = [argument for argument in arguments if ":" not in argument]
         command = [sys.executable, str(shared / "tools" / "fault_server.py"), "--parent-watch", *faults, *flags]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        process = forked.Popen(command, stdout=subprocess.PIPE, text=True)
         processes.append(process)
         assert process.stdout is not None
         return str(json.loads(process.stdout.readline())["url"])

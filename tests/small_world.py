@@ -26,6 +26,7 @@ from bench.config.run import RunRequest
 from bench.engine import Observer, Outcome, execute, resumed_plan
 from bench.plan import Plan, make_plan
 from bench.settings import Environment
+from tests import forked
 
 BENCHMARK = """
 name: facts
@@ -156,7 +157,7 @@ class World:
         given = flags if resume else {"benchmarks": "facts", **flags}
         command = [sys.executable, "-c", DRIVER, str(self.workspace), json.dumps(given), *([resume] if resume else [])]
         variables = {"PATH": "/usr/bin:/bin", "PYTHONUNBUFFERED": "1", **self.variables}
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables)
+        return forked.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables)
 
     # ---- what the server saw
 

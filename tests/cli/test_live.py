@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from bench.cli.display import bar
+from tests import forked
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
@@ -23,7 +24,7 @@ def on_a_terminal(workspace: Path, columns: int, **variables: str) -> str:
     quiet = {name: value for name, value in os.environ.items() if name not in ("CI", "NO_COLOR")}
     environment = {**quiet, "TERM": "xterm", "COLUMNS": str(columns), "LINES": "40", **variables}
     command = [sys.executable, "-m", "bench", "run", "--providers", "bm25", "no-memory", "--limit", "40"]
-    process = subprocess.Popen(command, cwd=workspace, env=environment, stderr=child, stdout=subprocess.DEVNULL)
+    process = forked.Popen(command, cwd=workspace, env=environment, stderr=child, stdout=subprocess.DEVNULL)
     os.close(child)
     written = b""
     while select.select([parent], [], [], 60)[0]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests import forked
 
 Bench = Callable[..., Any]
 
@@ -87,11 +88,10 @@ def test_no_number_is_cut_on_a_terminal_that_is_too_narrow(bench: Bench, monkeyp
 
 def test_what_child_processes_print_stays_out_of_the_event_stream(tmp_path: Path, environment: dict[str, str]) -> None:
     words = ["run", "--providers", "no-memory", "--limit", "2", "--json", "--on-end", "echo that was it"]
-    done = subprocess.run(
+    done = forked.run(
         [sys.executable, "-m", "bench", *words],
         cwd=tmp_path,
         env=environment,
-        capture_output=True,
         text=True,
         check=True,
     )

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests import forked
+
 Bench = Callable[..., Any]
 Ran = Callable[..., None]
 Results = Callable[[str], dict[str, Any]]
@@ -128,7 +130,7 @@ def test_resume_with_another_setting_is_refused_with_a_diff(bench: Bench) -> Non
 
 
 def start(tmp_path: Path, environment: dict[str, str], *arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+    return forked.Popen(
         [sys.executable, "-m", "bench", *arguments],
         cwd=tmp_path,
         env=environment,
@@ -193,7 +195,7 @@ def test_a_signal_outside_of_the_run_s_own_watch_says_what_it_found(number: int,
         f"    os.kill(os.getpid(), {int(number)})\n"
         "import bench.cli.app; bench.cli.app.call = call; sys.exit(run(['run']))"
     )
-    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=False)
+    done = forked.run([sys.executable, "-c", source], text=True)
     name = signal.Signals(number).name
     assert (done.returncode, done.stdout) == (code, "")
     assert done.stderr == f"error: ended by {name}; nothing was called yet\nhint: give it again\n"

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import forked
+
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small file system")
 
 
@@ -26,7 +28,7 @@ def small(tmp_path: Path) -> Iterator[Path]:
 
 def bench(*words: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "bench", *words]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    return forked.run(command, env=environment, text=True)
 
 
 def test_a_run_on_a_full_disk_ends_with_exit_3_and_resumes_when_there_is_room(

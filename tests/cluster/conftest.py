@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import forked
 from tests.small_world import World, wait_for
 
 
@@ -46,12 +47,11 @@ class Machines:
         return process
 
     def _process(self, words: list[str], variables: dict[str, str]) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-W", "ignore", "-m", f"distributed.cli.{words[0]}", *words[1:]]
+        command = [sys.executable, "-m", f"distributed.cli.{words[0]}", *words[1:]]
+        environment = {**os.environ, "PYTHONWARNINGS": "ignore", **variables}
         log = (self.folder / "log.txt").open("ab")
         with log:
-            return subprocess.Popen(
-                command, cwd=self.folder, env={**os.environ, **variables}, stdout=log, stderr=subprocess.STDOUT
-            )
+            return forked.Popen(command, cwd=self.folder, env=environment, stdout=log, stderr=subprocess.STDOUT)
 
     def known(self) -> int:
         """How many workers the scheduler knows; -1 while it does not answer."""

@@ -23,6 +23,7 @@ from bench.journal import Reader
 from bench.plan import Plan
 from bench.report import fold
 from bench.report.results_document import report_json
+from tests import forked
 from tests.small_world import World
 
 FLAGS: dict[str, Any] = {"providers": "faulty", "answering_model": "builtin/extractive", "concurrency": 1}
@@ -109,7 +110,8 @@ def command(address: str) -> list[str]:
 
 def bench(cwd: Path, *arguments: str, **variables: str) -> subprocess.Popen[str]:
     """The command line in a process group of its own, as a terminal starts it."""
-    return subprocess.Popen(
+    start = subprocess.Popen if "PYTHONPATH" in variables else forked.Popen  # where other modules are the claim
+    return start(
         [sys.executable, "-m", "bench", *arguments],
         cwd=cwd,
         env={**os.environ, **variables},

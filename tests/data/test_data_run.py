@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests import forked
 
 PROVIDERS = ("oracle", "bm25", "random", "no-memory", "full-context")
 BENCHMARKS = ("demo", "demo-deletion", "rag-template", "legal-rag", "financial-rag", "code-rag")
@@ -20,10 +21,9 @@ def jobs(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Jobs:
     workspace = tmp_path_factory.mktemp("workspace")
     chosen = ["--benchmarks", ",".join(BENCHMARKS), "--providers", ",".join(PROVIDERS)]
     command = [sys.executable, "-m", "bench", "--workspace", str(workspace), "run", *chosen]
-    done = subprocess.run(
+    done = forked.run(
         [*command, "--answering-model", "builtin/extractive", "--allow-code-execution"],
         cwd=root,
-        capture_output=True,
         text=True,
         timeout=150,
     )

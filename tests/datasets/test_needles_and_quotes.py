@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from bench.config.catalog import Catalog
 from bench.datasets import Dataset, open_benchmark
 from bench.datasets.data_file import cache_path
 from bench.errors import DataError
+from tests import forked
 
 Row = dict[str, object]
 
@@ -103,12 +103,8 @@ def test_both_run_from_end_to_end_once_the_user_has_the_files(root: Path, tmp_pa
     opened(root, tmp_path, "convomem", [convomem_row()])
     opened(root, tmp_path, "nolima", [nolima_row(0), nolima_row(100)], lines=True)
     command = [sys.executable, "-m", "bench", "--workspace", str(tmp_path), "run", "--benchmarks", "convomem,nolima"]
-    done = subprocess.run(
-        [*command, "--providers", "oracle,bm25", "--answering-model", "builtin/extractive"],
-        cwd=root,
-        capture_output=True,
-        text=True,
-        timeout=120,
+    done = forked.run(
+        [*command, "--providers", "oracle,bm25", "--answering-model", "builtin/extractive"], cwd=root, text=True
     )
     assert done.returncode == 0, done.stderr
     (report,) = tmp_path.glob("results/*/report.json")
@@ -125,7 +121,7 @@ def test_both_run_from_end_to_end_once_the_user_has_the_files(root: Path, tmp_pa
 @pytest.mark.parametrize("name", ["convomem", "nolima"])
 def test_without_the_files_the_licence_and_the_way_to_them_are_told(root: Path, tmp_path: Path, name: str) -> None:
     command = [sys.executable, "-m", "bench", "--workspace", str(tmp_path), "run", "--benchmarks", name]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=60)
+    done = forked.run(command, cwd=root, text=True)
     assert done.returncode == 2
     assert f"hint: bench download {name}" in done.stderr
     assert "--from FILE" in done.stderr

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.fork_server import fork_server
+from tests import forked
 from tests.docs.model_server import model_server
 from tests.docs.pages import Block, agrees, blocks, steps
 from tests.docs.shell import Shell
@@ -50,14 +50,8 @@ def models() -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    with fork_server(tmp_path_factory.mktemp("bench")) as folder:
-        yield folder
-
-
 @pytest.fixture
-def environment(tmp_path: Path, models: str, program: Path) -> dict[str, str]:
+def environment(tmp_path: Path, models: str) -> dict[str, str]:
     """What a reader has who followed the page: bench on the PATH, keys of models, a home."""
     kept = {name: value for name, value in os.environ.items() if not name.endswith(("_API_KEY", "_BASE_URL"))}
     home = tmp_path / "home"
@@ -69,7 +63,7 @@ def environment(tmp_path: Path, models: str, program: Path) -> dict[str, str]:
         **author,
         **committer,
         "COLUMNS": "100",
-        "PATH": f"{program}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PATH": f"{forked.program()}:{Path(sys.executable).parent}:{os.environ['PATH']}",
         "HOME": str(home),
         "XDG_CONFIG_HOME": str(home / ".config"),
         "PYTHONWARNINGS": "error",

@@ -26,6 +26,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Self
 
+from tests import forked
+
 
 @dataclass
 class Mortal:
@@ -67,7 +69,7 @@ class Mortal:
 def start(file: Path, port: int, dies_at: int, stored: bool) -> tuple[subprocess.Popen[str], str]:
     """Start the process and read its address."""
     command = [sys.executable, __file__, str(file), str(port), str(dies_at), str(int(stored))]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    process = forked.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     return process, process.stdout.readline().strip()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from bench.config.catalog import Catalog
 from bench.config.provider import load_provider
 from bench.providers.facts import listed, listing
+from tests import forked
 from tests.fleet.fleet import CONFIGS, FAKES
 
 LEVELS = {
@@ -69,9 +69,8 @@ def test_shipped_file_is_clean(path: Path) -> None:
 
 
 def test_the_command_lists_them_as_json(tmp_path: Path) -> None:
-    done = subprocess.run(
+    done = forked.run(
         [sys.executable, "-m", "bench", "list", "providers", "--json"],
-        capture_output=True,
         text=True,
         cwd=tmp_path,
         env={**os.environ, "NO_COLOR": "1"},
@@ -90,9 +89,8 @@ def test_aliases_lead_to_their_system(alias: str, name: str, root: Path) -> None
 
 
 def test_the_folder_of_shipped_files_is_valid_without_a_key(root: Path) -> None:
-    done = subprocess.run(
+    done = forked.run(
         [sys.executable, "-m", "bench", "validate", "configs/providers", "--json"],
-        capture_output=True,
         text=True,
         cwd=root,
         env={name: value for name, value in os.environ.items() if not name.endswith(("_KEY", "_URL"))},

@@ -23,6 +23,7 @@ from bench.config.file import Source
 from bench.config.provider import ProviderConfig, load_provider
 from bench.errors import ConfigError
 from bench.providers.docker import ours, service
+from tests import forked
 from tests.contract.running import context_for, opened
 from tests.contract.servers import free_port
 from tests.fakes.recorder import recorder
@@ -207,14 +208,14 @@ def test_a_resumed_run_stops_what_its_killed_process_started(tmp_path: Path) -> 
         environment = {**os.environ, **made.variables, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
         command = [sys.executable, "-m", "bench", "run", "-q"]
         first = [*command, "--providers", "boxed", "--limit", "2", "--run-id", "r"]
-        process = subprocess.Popen(first, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL)
+        process = forked.Popen(first, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL)
         wait_for(lambda: _noted(tmp_path / "checkpoints" / "r" / "journal.sqlite", "docker_started"))
         process.kill()
         process.wait(timeout=120)
         assert (tmp_path / "pid").exists(), "nobody stopped it"
         (folder / "boxed.yaml").write_text(text.replace("maxRetries: 9", "maxRetries: 0"), encoding="utf-8")
         resumed = [*command, "--resume", "r"]
-        subprocess.run(resumed, cwd=tmp_path, env=environment, capture_output=True, timeout=120, check=False)
+        forked.run(resumed, cwd=tmp_path, env=environment)
     assert [call[5] for call in made.calls()] == ["up", "ps", "stop"]
 
 

@@ -16,6 +16,7 @@ import pytest
 from bench.cli import run as command_line
 from bench.journal import merge
 from bench.receipt.diff import load
+from tests import forked
 
 ASKED = (
     "--benchmarks",
@@ -47,7 +48,7 @@ def killed_run(workspace: Path, run_id: str) -> None:
     journal = workspace / "checkpoints" / run_id / "journal.sqlite"
     command = [sys.executable, "-m", "bench", "run", *ASKED, "--run-id", run_id]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    process = subprocess.Popen(
+    process = forked.Popen(
         command, cwd=workspace, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:

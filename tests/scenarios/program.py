@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests import forked
+
 PEAK = """
 import re, sys
 from pathlib import Path
@@ -24,7 +26,7 @@ ru_maxrss, which begins with the size of the process that started it"""
 def bench(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[bytes]:
     """Run a command to its end."""
     command = [sys.executable, "-m", "bench", *arguments]
-    return subprocess.run(command, cwd=folder, env=clean(**variables), capture_output=True, check=False, timeout=300)
+    return forked.run(command, cwd=folder, env=clean(**variables))
 
 
 def told(said: bytes) -> tuple[int, int]:
@@ -37,7 +39,7 @@ def started(folder: Path, *arguments: str, **variables: str) -> subprocess.Popen
     """Start a command."""
     command = [sys.executable, "-m", "bench", *arguments]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(command, cwd=folder, env=clean(**variables), text=True, **pipes)  # type: ignore[call-overload,no-any-return]
+    return forked.Popen(command, cwd=folder, env=clean(**variables), text=True, **pipes)
 
 
 def clean(**variables: str) -> dict[str, str]:

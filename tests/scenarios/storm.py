@@ -19,6 +19,7 @@ from bench.config.run import RunRequest
 from bench.engine import Silent, execute, resumed_plan
 from bench.plan import make_plan
 from bench.settings import Environment
+from tests import forked
 
 if TYPE_CHECKING:
     from bench.engine import Progress
@@ -57,7 +58,7 @@ async def storm(workspace: Path, run_id: str) -> int:
 
 def killed_after(workspace: Path, run_id: str, phases: int) -> int:
     """Start one and kill it when it told of that many durable phases; gives how many it had told of by then."""
-    process = subprocess.Popen([sys.executable, __file__, str(workspace), run_id], stdout=subprocess.PIPE, text=True)
+    process = forked.Popen([sys.executable, __file__, str(workspace), run_id], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     while (told := int(process.stdout.readline())) < phases:
         pass

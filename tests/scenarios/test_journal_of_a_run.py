@@ -17,6 +17,7 @@ import pytest
 from bench.errors import JournalError
 from bench.journal import RunState
 from bench.model import State
+from tests import forked
 from tests.scenarios.left import durable, results_of
 from tests.scenarios.program import clean
 from tests.scenarios.storm import killed_after
@@ -88,9 +89,9 @@ def test_J3_two_runs_and_a_watcher_in_one_workspace_lock_nobody_out(world_of: Wo
     surroundings = {"cwd": world.workspace, "env": clean(**world.variables), "text": True}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     flags = ["--benchmarks", "facts", "--providers", "faulty", "--concurrency", "2"]
-    runs = [subprocess.Popen([*command, "run", *flags, "--run-id", name], **surroundings, **pipes) for name in "ab"]
+    runs = [forked.Popen([*command, "run", *flags, "--run-id", name], **surroundings, **pipes) for name in "ab"]
     wait_for(lambda: (world.workspace / "checkpoints/a/journal.sqlite").exists(), seconds=180)
-    watcher = subprocess.Popen([*command, "status", "a", "--watch", "--json"], **surroundings, **pipes)
+    watcher = forked.Popen([*command, "status", "a", "--watch", "--json"], **surroundings, **pipes)
     for process in (*runs, watcher):
         out, said = process.communicate(timeout=120)
         assert process.returncode == 0, said

@@ -22,6 +22,7 @@ from bench.engine import Progress, Silent, execute
 from bench.errors import BenchError
 from bench.journal import RunState
 from bench.model import State
+from tests import forked
 from tests.scenarios.program import bench, clean
 from tests.small_world import BENCHMARK, PROVIDER, World
 
@@ -176,16 +177,16 @@ async def test_I6_a_killed_export_or_signing_leaves_no_half_file_under_its_name(
     world = world_of(corpora=2, items=60)
     outcome = await world.run(providers="faulty", answering_model="builtin/extractive", run_id="i6")
     variables = clean(HOME=str(world.workspace / "home"), **world.variables)
-    subprocess.run([sys.executable, "-m", "bench", "keys", "new"], cwd=world.workspace, env=variables, check=True)
+    forked.run([sys.executable, "-m", "bench", "keys", "new"], cwd=world.workspace, env=variables, check=True)
     out, receipts = world.workspace / "items.json", outcome.folder.parents[1] / "results/i6/receipts"
     export = ["export", "i6", "--format", "json", "--output", str(out)]
     for command in (export, ["sign", "i6"]):
         began = time.monotonic()
-        subprocess.run([sys.executable, "-m", "bench", *command], cwd=world.workspace, env=variables, check=True)
+        forked.run([sys.executable, "-m", "bench", *command], cwd=world.workspace, env=variables, check=True)
         whole_s = time.monotonic() - began
         for part in parts:
             out.unlink(missing_ok=True)
-            process = subprocess.Popen([sys.executable, "-m", "bench", *command], cwd=world.workspace, env=variables)
+            process = forked.Popen([sys.executable, "-m", "bench", *command], cwd=world.workspace, env=variables)
             time.sleep(part * whole_s)
             process.send_signal(signal.SIGKILL)
             process.communicate()
@@ -246,7 +247,7 @@ async def test_T1_a_run_whose_stderr_is_a_file_writes_a_plain_line_each_ten_seco
     said = world.workspace / "said.txt"
     with said.open("wb") as file:
         command = [sys.executable, "-m", "bench", *flags]
-        process = subprocess.Popen(
+        process = forked.Popen(
             command, cwd=world.workspace, env=clean(**world.variables), stdout=subprocess.PIPE, stderr=file
         )
         lengths, grew = [0], [time.monotonic()]
@@ -274,7 +275,7 @@ def test_T1_a_terminal_that_takes_no_codes_gets_none(tmp_path: Path, variables: 
     parent, child = pty.openpty()
     environment = clean(**{"TERM": "xterm", **variables})
     command = [sys.executable, "-m", "bench", "run", "--limit", "2", "--providers", "no-memory"]
-    process = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=child, stdout=child)
+    process = forked.Popen(command, cwd=tmp_path, env=environment, stderr=child, stdout=child)
     os.close(child)
     written = b""
     with suppress(OSError):  # the other end is closed
@@ -298,6 +299,6 @@ def test_T1_tables_keep_to_a_width_of_40_and_no_color_has_no_codes(tmp_path: Pat
 
 def test_K4_the_demo_needs_no_network(tmp_path: Path) -> None:
     command = [sys.executable, "-c", NO_NETWORK, "run", "--limit", "5", "--answering-model", "builtin/extractive"]
-    done = subprocess.run(command, cwd=tmp_path, env=clean(), capture_output=True, check=False, timeout=120)
+    done = forked.run(command, cwd=tmp_path, env=clean())
     assert done.returncode == 0, done.stderr.decode()
     assert any((tmp_path / "results").iterdir())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 
 from bench.errors import Locked
 from bench.web.service import Orders, RunOrder
+from tests import forked
 from tests.small_world import World
 from tests.web.workspaces import ServiceProcess, run_demo, visiting
 
@@ -120,7 +120,7 @@ def test_two_services_on_one_workspace_exit_6(tmp_path: Path) -> None:
     service = ServiceProcess(tmp_path)
     try:
         command = [sys.executable, "-m", "bench", "--workspace", str(tmp_path), "serve", "--port", "0"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+        done = forked.run(command, text=True)
         assert done.returncode == 6 and f"pid {service.process.pid}" in done.stderr
     finally:
         service.end()

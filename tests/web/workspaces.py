@@ -27,6 +27,7 @@ from yarl import URL
 
 from bench.settings import Environment
 from bench.web.app import OpenSite, Settings, open_site
+from tests import forked
 
 
 @dataclass
@@ -73,7 +74,7 @@ async def visiting(workspace: Path, *, variables: dict[str, str] | None = None, 
 def bench(workspace: Path, *arguments: str) -> None:
     """A command of bench that ends well."""
     command = [sys.executable, "-m", "bench", "--workspace", str(workspace), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    done = forked.run(command, text=True)
     assert done.returncode == 0, done.stderr
 
 
@@ -87,7 +88,7 @@ class ServiceProcess:
 
     def __init__(self, workspace: Path, *more: str, command: str = "serve", variables: dict[str, str] | None = None):
         arguments = [sys.executable, "-m", "bench", "--workspace", str(workspace), command, "--port", "0", *more]
-        self.process = subprocess.Popen(
+        self.process = forked.Popen(
             arguments,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -1,0 +1,279 @@
+"""Processes that begin as a fork of an interpreter that has imported bench: nearly a second of CPU less each.
+
+``forked.Popen`` and ``forked.run`` are those of :mod:`subprocess` for a command of this interpreter. The process has
+the pid, signals, pipes, folder, environment and exit code that it would have, and a session of its own; it is killed
+when its starter is gone. What an interpreter reads as it starts (locale, hash seed, switches such as ``-W``) and which
+``bench`` it imports are those of the tests: where such a thing is the claim, use :mod:`subprocess`.
+
+Example::
+
+    process = forked.Popen([sys.executable, "-m", "bench", "run"], cwd=folder, stdout=subprocess.PIPE, text=True)
+
+A server for each process of pytest forks on demand. It forks a watcher, the watcher forks the command and reports
+its pid and its end to the starter over a socket; the end of the socket is the end of the starter.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import json
+import os
+import runpy
+import select
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from pkgutil import walk_packages
+from typing import Any, NoReturn
+
+import bench
+
+PRELOADED = ("aiohttp.web", "anyio._backends._asyncio", "cyclopts.help", "ijson.backends.yajl2_c", "rich.table")
+SIZE = struct.Struct("!q")
+CLIENT = """\
+#!{python} -IS
+import json, os, signal, socket, struct, sys
+link = socket.socket(socket.AF_UNIX)
+link.connect({address!r})
+asked = json.dumps({{"argv": ["-m", "bench", *sys.argv[1:]], "cwd": os.getcwd(), "env": dict(os.environ)}}).encode()
+socket.send_fds(link, [struct.pack("!q", len(asked))], [0, 1, 2])
+link.sendall(asked)
+pid = struct.unpack("!q", link.recv(8, socket.MSG_WAITALL) or bytes(8))[0]
+if not pid:
+    sys.exit(255)  # the server is gone; to signal 0 would end everything in this process group
+for number in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, lambda number, frame: os.kill(pid, number))
+code = link.recv(8, socket.MSG_WAITALL)
+sys.exit(struct.unpack("!q", code)[0] & 255 if code else 255)
+"""
+
+
+class Popen(subprocess.Popen[Any]):
+    """``subprocess.Popen`` of a command that begins with this interpreter."""
+
+    _link = -1
+
+    def _execute_child(
+        self,
+        args: Sequence[str | Path],
+        executable: object,
+        preexec_fn: object,
+        close_fds: object,
+        pass_fds: object,
+        cwd: str | Path | None,
+        env: Mapping[str, str] | None,
+        startupinfo: object,
+        creationflags: object,
+        shell: object,
+        *ends: int,
+    ) -> None:
+        """Have the server fork; ``ends`` begins with the two of stdin, of stdout and of stderr, -1 where none is."""
+        assert str(args[0]) == sys.executable and not (shell or preexec_fn or pass_fds), "use subprocess"
+        asked = {
+            "argv": [str(argument) for argument in args[1:]],
+            "cwd": str(cwd or Path.cwd()),
+            "env": dict(os.environ if env is None else env),
+        }
+        raw = json.dumps(asked).encode()
+        here, there = (ends[1], ends[2], ends[4]), (ends[0], ends[3], ends[5])
+        with socket.socket(socket.AF_UNIX) as link:
+            link.connect(address())
+            socket.send_fds(link, [SIZE.pack(len(raw))], [n if end == -1 else end for n, end in enumerate(there)])
+            link.sendall(raw)
+            self._link = link.detach()
+        self.pid = self._told("start")
+        self._child_created = True
+        for end in {theirs for ours, theirs in zip(here, there, strict=True) if ours != -1}:
+            os.close(end)
+        if getattr(self, "_devnull", None) is not None:
+            os.close(self._devnull)  # type: ignore[attr-defined]
+
+    def _told(self, what: str) -> int:
+        """Read a number of the watcher."""
+        raw = os.read(self._link, SIZE.size)
+        if not raw:
+            raise ChildProcessError(f"the server of forked processes did not tell the {what} of {self.args!r}")
+        return int(SIZE.unpack(raw)[0])
+
+    def _internal_poll(self, *_: object, **__: object) -> int | None:
+        """Look whether it has ended."""
+        return self._ended(0)
+
+    def _wait(self, timeout: float | None) -> int:
+        """Wait until it has ended."""
+        code = self._ended(timeout)
+        if code is None:
+            assert timeout is not None
+            raise subprocess.TimeoutExpired(self.args, timeout)
+        return code
+
+    def _ended(self, timeout: float | None) -> int | None:
+        if self.returncode is None and select.select([self._link], [], [], timeout)[0]:
+            with self._waitpid_lock:  # type: ignore[attr-defined]
+                if self.returncode is None:
+                    self.returncode = self._told("end")
+        return self.returncode
+
+    def __del__(self) -> None:
+        super().__del__()  # type: ignore[misc]
+        if self._link != -1:
+            os.close(self._link)
+
+
+def run(
+    command: Sequence[str | Path], *, check: bool = False, timeout: float = 300, **more: Any
+) -> subprocess.CompletedProcess[Any]:
+    """Run a command to its end and keep what it prints: ``subprocess.run(command, capture_output=True)``."""
+    with Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more) as process:
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except BaseException:
+            process.kill()
+            raise
+    done = subprocess.CompletedProcess(command, process.returncode, out, err)
+    if check:
+        done.check_returncode()
+    return done
+
+
+def program() -> Path:
+    """Give the folder that holds ``bench`` for the PATH of a shell."""
+    folder = Path(address()).parent
+    (folder / "bench").write_text(CLIENT.format(python=sys.executable, address=address()))
+    (folder / "bench").chmod(0o755)
+    return folder
+
+
+@cache
+def address() -> str:
+    """Start the server of this process; it ends when its stdin does."""
+    folder = tempfile.mkdtemp(prefix="forked")
+    place = f"{folder}/socket"
+    root = Path(__file__).parents[1]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    server = subprocess.Popen([sys.executable, __file__, place], **pipes, start_new_session=True, cwd=root)  # type: ignore[call-overload]
+    assert server.stdout.readline() == b"ready\n", "bench cannot be imported: the traceback is above"
+
+    @atexit.register
+    def stop() -> None:
+        server.communicate()
+        shutil.rmtree(folder, ignore_errors=True)
+
+    return place
+
+
+def serve(place: str) -> None:
+    """Fork a watcher for each client until stdin ends."""
+    for name in (*PRELOADED, *(module.name for module in walk_packages(bench.__path__, "bench."))):
+        if not name.endswith("__main__"):
+            with suppress(ImportError):  # of an extra that is not installed
+                import_module(name)
+    gc.freeze()
+    del sys.path[0]
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(place)
+        listener.listen(16)
+        print("ready", flush=True)
+        while listener in select.select([listener, 0], [], [])[0]:
+            link, _ = listener.accept()
+            if os.fork() == 0:
+                listener.close()
+                watch(link)
+            link.close()
+
+
+def watch(link: socket.socket) -> NoReturn:
+    """Fork the command, tell its pid and its end, and kill it when the starter is gone."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    head, streams, _, _ = socket.recv_fds(link, SIZE.size, 3)
+    asked = json.loads(link.recv(SIZE.unpack(head)[0], socket.MSG_WAITALL))
+    os.setsid()
+    pid = os.fork()
+    if pid == 0:
+        link.close()
+        become(streams=streams, **asked)
+    link.sendall(SIZE.pack(pid))
+    for stream in (*streams, 0, 1):
+        os.close(stream)
+    ended = os.pidfd_open(pid)
+    if ended not in select.select([ended, link], [], [])[0]:
+        os.kill(pid, signal.SIGKILL)
+    _, status = os.waitpid(pid, 0)
+    with suppress(OSError):
+        link.sendall(SIZE.pack(os.waitstatus_to_exitcode(status)))
+    os._exit(0)
+
+
+def become(argv: list[str], cwd: str, env: dict[str, str], streams: list[int]) -> NoReturn:
+    """Be the interpreter with these arguments."""
+    os.setsid()
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    opened = [open(0, closefd=False)]  # noqa: SIM115
+    for number, errors in ((1, "strict"), (2, "backslashreplace")):
+        whole_lines = number == 2 or os.isatty(number) or "PYTHONUNBUFFERED" in env
+        opened.append(open(number, "w", 1 if whole_lines else -1, errors=errors, closefd=False))  # noqa: SIM115
+    sys.stdin, sys.stdout, sys.stderr = opened
+    os.chdir(cwd)
+    os.environ.clear()
+    os.environ.update(env)
+    time.tzset()
+    sys.path[:0] = [part for part in env.get("PYTHONPATH", "").split(os.pathsep) if part]
+    if action := env.get("PYTHONWARNINGS"):
+        warnings.simplefilter(action)  # type: ignore[arg-type]
+    code = 0
+    try:
+        interpret(argv)
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+        if isinstance(end.code, str):
+            print(end.code, file=sys.stderr)
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+        code = 1
+    leave(code)
+
+
+def interpret(argv: list[str]) -> None:
+    """``-m MODULE``, ``-c CODE`` or a file, and its arguments."""
+    first, name = argv[0], argv[1] if argv[0] in ("-m", "-c") else argv[0]
+    sys.argv = argv[1:] if first == "-m" else ["-c", *argv[2:]] if first == "-c" else argv
+    sys.path.insert(0, str(Path(name).resolve().parent if name == first else Path.cwd()))
+    if first == "-m":
+        runpy.run_module(name, run_name="__main__", alter_sys=True)
+    elif first == "-c":
+        exec(compile(name, "<string>", "exec"), {"__name__": "__main__"})
+    else:
+        runpy.run_path(name, run_name="__main__")
+
+
+def leave(code: int) -> NoReturn:
+    """End as an interpreter does: what waits for the end runs, what is buffered is written."""
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            code = code or 120
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1])
