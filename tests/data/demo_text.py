@@ -7,10 +7,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
-
-from nltk.stem import PorterStemmer
 
 STOP_WORDS = frozenset(re.findall(r"\w+", """
 a an the and or but of to in on at by for from with as is are was were be been do does did done have has had i me my
@@ -20,7 +18,6 @@ must am s t re ve ll d m about into out up down over by before after one any som
 most other own same such again once because while during
 """))  # fmt: skip
 DATES = ("%Y-%m-%dT%H:%M", "%Y/%m/%d (%a) %H:%M", "%I:%M %p on %d %B, %Y")
-_STEMMER = PorterStemmer()
 
 
 @dataclass(frozen=True)
@@ -106,7 +103,14 @@ def said(turn: Mapping[str, str]) -> str:
 
 def content_words(text: str) -> set[str]:
     """Porter stems of the words that carry meaning."""
-    return {_STEMMER.stem(word) for word in words(text) if word not in STOP_WORDS and len(word) > 1}
+    return {stem(word) for word in words(text) if word not in STOP_WORDS and len(word) > 1}
+
+
+@cache
+def stem(word: str) -> str:
+    from nltk.stem import PorterStemmer  # takes seconds
+
+    return str(PorterStemmer().stem(word))
 
 
 def words(text: str) -> Iterator[str]:

@@ -9,7 +9,6 @@ import pytest
 import sacrebleu
 from hypothesis import given
 from hypothesis import strategies as st
-from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 
 from bench import metrics
 from bench.metrics.citation import citations
@@ -371,6 +370,8 @@ PLAIN = st.lists(st.sampled_from(["red", "blue", "car", "house", "stands", "ther
 
 @given(a=PLAIN, b=PLAIN)
 def test_bleu_is_that_of_nltk_and_sacrebleu(a: list[str], b: list[str]) -> None:
+    from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu  # takes seconds
+
     left, right = " ".join(a), " ".join(b)
     smooth = SmoothingFunction().method1
     assert score("bleu_1", left, right) == pytest.approx(sentence_bleu([b], a, (1, 0, 0, 0), smooth))
