@@ -100,6 +100,7 @@ FROM (
     FROM stage s))
 WHERE copy = 1;
 CREATE UNIQUE INDEX temp.chosen_by_source ON chosen (source, old_entry);
+CREATE INDEX temp.chosen_by_key ON chosen (owner, phase, corpus, unit, epoch, generation, attempt) WHERE scoring IS NOT NULL;
 CREATE TEMP TABLE chosen_step AS
 SELECT source, old_id, origin, (SELECT coalesce(max(entry), 0) FROM chosen)
   + row_number() OVER (ORDER BY lane, corpus, origin, attempt, seq) AS id

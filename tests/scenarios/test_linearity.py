@@ -1,0 +1,88 @@
+"""What reads or writes every item of a run takes CPU in proportion to the items."""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from bench.journal import Journal, Reader, merge
+from bench.model import Phase
+from bench.receipt.sign import SigningRequest, sign_run
+from bench.receipt.signature import SigningKey
+from bench.receipt.trust_store import TrustStore
+from bench.receipt.verify import VerificationRequest, verify
+from bench.report import fold
+from bench.report.export import export_rows
+from bench.settings import Environment
+from tests.small_journal import Job, made, record
+
+RECORD = record("p", config_sha256={"benchmark": "b" * 64, "provider": "a" * 64}, prompts={"answer.default": "c" * 64})
+RUN_ID = "d" * 64
+MARGIN = 1.8
+"""over proportion; four times the items would take sixteen times the CPU if it were quadratic"""
+
+
+async def cpu_seconds(workspace: Path, items: int) -> dict[str, float]:
+    """CPU that each operation takes on a run of this many items, after checking that it handled all of them."""
+    names = {f"q{number:06d}": number for number in range(items)}
+    job = Job(
+        record=RECORD,
+        values={name: float(number % 3 == 0) for name, number in names.items()},
+        corpora={name: f"c{number % 50}" for name, number in names.items()},
+    )
+    run, merged, receipts = await made(workspace, RUN_ID, [job]), workspace / "checkpoints/merged", workspace / "signed"
+
+    async def merging() -> int:
+        return (await merge([run], merged, run_id="merged")).phases
+
+    async def resuming() -> int:
+        async with Journal.resume(run) as journal:
+            return len(await journal.finished(RECORD.key, Phase.EVALUATE))
+
+    async def reporting() -> int:
+        async with Reader.open(run) as reader:
+            return (await fold(reader)).jobs[0].n_ended
+
+    async def exporting() -> int:
+        async with Reader.open(run) as reader:
+            return await export_rows(reader, "jsonl", io.StringIO())
+
+    async def signing() -> int:
+        key = SigningKey.from_raw(bytes(range(32)))
+        outcome = await sign_run(run, key, SigningRequest(output=receipts, environment=Environment()))
+        return len(outcome.receipts) * items
+
+    async def verifying() -> int:
+        found = verify([receipts], VerificationRequest(trust=TrustStore(origin=None, keys=())))
+        (receipt,) = found.outcomes
+        assert receipt.receipt is not None
+        return int(receipt.receipt.per_query.count)
+
+    return {
+        act.__name__: await taken(act, items) for act in (merging, resuming, reporting, exporting, signing, verifying)
+    }
+
+
+async def taken(act: Callable[[], Awaitable[int]], items: int) -> float:
+    before = time.process_time()
+    assert await act() == items
+    return time.process_time() - before
+
+
+@pytest.mark.parametrize(("few", "many"), [(1000, 4000), pytest.param(10_000, 100_000, marks=pytest.mark.long)])
+async def test_merge_resume_report_export_sign_and_verify_take_cpu_in_proportion_to_the_items(
+    tmp_path: Path, few: int, many: int
+) -> None:
+    await cpu_seconds(tmp_path / "warm", 20)
+    over: dict[str, float] = {}
+    for attempt in range(3):
+        small, large = [await cpu_seconds(tmp_path / f"{attempt}-{items}", items) for items in (few, many)]
+        ratios = {name: large[name] / small[name] for name in small}
+        over = {name: ratio for name, ratio in ratios.items() if ratio > MARGIN * many / few}
+        if not over:
+            break
+    assert not over
