@@ -30,6 +30,9 @@ _UNTICKED = re.compile(r"(?:\[ {0,3}\]|\( {1,3}\)|☐)[^\n\[☐☑☒✅]*")
 
 Check = Callable[[object], bool]
 
+_LAST: list[tuple[str, dict[str, object] | None]] = [("", None)]
+"""the text that was read last, and its object"""
+
 
 class RepeatedKey(ValueError):
     """An object holds one key twice, in whatever case."""
@@ -64,7 +67,18 @@ class ReplySchema(dict[str, object]):
 
 
 def one_object(text: str) -> dict[str, object] | None:
-    """Return the one JSON object that a text is; None for any other text and for an object with a repeated key."""
+    """Return the one JSON object that a text is; None for any other text and for an object with a repeated key.
+
+    The object is shared: a judge's text is read once for its repair and once for its verdict, and parsed once.
+    """
+    read, tree = _LAST[0]
+    if read is not text:
+        tree = _parsed(text)
+        _LAST[0] = (text, tree)
+    return tree
+
+
+def _parsed(text: str) -> dict[str, object] | None:
     bare = unfenced(text)
     try:
         tree, end = _DECODER.raw_decode(bare)

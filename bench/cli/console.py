@@ -1,14 +1,5 @@
 """The one place that prints: results on stdout, everything else on stderr.
 
-Here too:
-
-* Something said again and again while a block runs.
-
-Example::
-
-    async with ticking(10.0, lambda: console.note("still at it")):
-        await what_takes_long()
-
 Commands call :func:`table`, :func:`json_value` or :func:`line` for results and :func:`note` for the rest, and
 never touch ``print`` or ``sys`` themselves. Hidden characters of text from outside are shown.
 """
@@ -21,14 +12,10 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, TextIO
 
-import anyio
-
 from bench.cli.global_flags import current
-from bench.engine.run import inmost
 from bench.errors import BenchError, UsageError
 from bench.visible import in_json, visible
 
@@ -157,21 +144,3 @@ def table(
     screen = max(width(), least)
     Console(file=page, width=screen, no_color=not color, color_system=system, force_terminal=color).print(grid)
     raw(page.getvalue())
-
-
-@asynccontextmanager
-async def ticking(every_s: float, tick: Callable[[], None]) -> AsyncIterator[None]:
-    """Call ``tick`` every ``every_s`` seconds inside the block; an error of the block leaves as itself."""
-
-    async def on_and_on() -> None:
-        while True:
-            await anyio.sleep(every_s)
-            tick()
-
-    try:
-        async with anyio.create_task_group() as ticker:
-            ticker.start_soon(on_and_on)
-            yield
-            ticker.cancel_scope.cancel()
-    except BaseExceptionGroup as group:
-        raise inmost(group) from group

@@ -3,6 +3,7 @@
 Here too:
 
 * The table of jobs that moves in place on a terminal: phase bars, running score, rates, cost.
+* :func:`ticking`, which says something again and again while a block runs.
 
 Example::
 
@@ -18,15 +19,17 @@ What is the same for every job stands in the launch lines and takes no column; b
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
+import anyio
+
 from bench.cli import console
-from bench.cli.console import ticking
 from bench.cli.global_flags import Globals
 from bench.engine.progress import JobProgress, Progress
+from bench.engine.run import inmost
 from bench.model import Phase
 from bench.visible import visible
 
@@ -340,3 +343,21 @@ def bar(done: int, total: int, cells: int = BAR_CELLS) -> str:
         return "-"
     full = min(cells, cells * done // total)
     return f"{'█' * full}{'░' * (cells - full)} {done}/{total}".lstrip()
+
+
+@asynccontextmanager
+async def ticking(every_s: float, tick: Callable[[], None]) -> AsyncIterator[None]:
+    """Call ``tick`` every ``every_s`` seconds inside the block; an error of the block leaves as itself."""
+
+    async def on_and_on() -> None:
+        while True:
+            await anyio.sleep(every_s)
+            tick()
+
+    try:
+        async with anyio.create_task_group() as ticker:
+            ticker.start_soon(on_and_on)
+            yield
+            ticker.cancel_scope.cancel()
+    except BaseExceptionGroup as group:
+        raise inmost(group) from group

@@ -98,7 +98,7 @@ class DoctorSteps:
 
 async def _examined(name: str, embedding_model: str | None, keep: bool, timeout_s: float | None) -> DoctorReport:
     from bench import events
-    from bench.cli.console import ticking
+    from bench.cli.display import ticking
     from bench.config.catalog import Catalog
     from bench.engine.models import embedding_options
     from bench.http import Http

@@ -45,9 +45,13 @@ class Path:
     steps: tuple[Step, ...]
     single: bool = field(init=False)
     """it can only give one value"""
+    name: str | None = field(init=False, repr=False, compare=False)
+    """the one field that it names, as most paths of a hit do; None for any other path"""
 
     def __post_init__(self) -> None:
+        first = self.steps[0] if len(self.steps) == 1 else None
         object.__setattr__(self, "single", EVERY not in self.steps)
+        object.__setattr__(self, "name", first if isinstance(first, str) else None)
 
     @property
     def root(self) -> str | None:
@@ -64,6 +68,8 @@ class Path:
 
     def get(self, value: object) -> object | None:
         """Give the one value, or None where it is missing or null."""
+        if self.name is not None and type(value) is dict:
+            return value.get(self.name)
         if not self.single:
             several = self.all(value)
             return several[0] if len(several) == 1 else None
@@ -72,6 +78,8 @@ class Path:
 
     def first(self, value: object) -> object | None:
         """Give the first value of several, or None where there is none."""
+        if self.name is not None and type(value) is dict:
+            return value.get(self.name)
         if not self.single:
             return next(iter(self.all(value)), None)
         found = self._walk(value)

@@ -239,7 +239,11 @@ class Template:
         return "".join([part if isinstance(part, str) else self._fill(part, values) for part in self.parts])
 
     def _fill(self, slot: _Slot, values: Mapping[str, object]) -> str:
-        value = slot.fill(values.get(slot.name))
+        value = values.get(slot.name)
+        if slot.filters:
+            value = slot.fill(value)
+        if isinstance(value, str):
+            return value
         if value is None:
             raise ConfigError(
                 f"no value for ${{{slot.name}}}", where=self.where, hint=f"write ${{{slot.name}|default:''}}"

@@ -37,7 +37,10 @@ class IdTable:
         return len(self._ends) - 1
 
     def __getitem__(self, index: int) -> str:
-        return self._raw(index).decode()
+        ends = self._ends
+        if not 0 <= index < len(ends) - 1:
+            raise IndexError(index)
+        return self._buffer[ends[index] : ends[index + 1]].decode()
 
     def __iter__(self) -> Iterator[str]:
         return (self[index] for index in range(len(self)))

@@ -115,7 +115,7 @@ class OnceJudge:
         )
 
     async def ask(self, prompt: Prompt) -> Completion:
-        if self.max_tokens is not None:
+        if self.max_tokens is not None and self.max_tokens != prompt.max_tokens:
             prompt = replace(prompt, max_tokens=self.max_tokens)
         known = next((said for judge, asked, said in self.memo if judge == self.name and asked == prompt), None)
         if known is None:

@@ -74,12 +74,14 @@ def fill(hits: Sequence[Hit], *, budget_tokens: int | None, dated: bool) -> Answ
     texts: list[str] = []
     room = None if budget_tokens is None else budget_tokens * CHARS_PER_TOKEN
     for hit in hits:
-        text = _shown(hit, dated=dated)
+        text = _shown(hit, dated=dated) if hit.chunks or hit.when is not None else hit.content
         if room is not None:
-            if len(text) > room and texts:
-                break
-            text = text[:room]
-            room -= len(text) + len(SEPARATOR)
+            size = len(text)
+            if size > room:
+                if texts:
+                    break
+                text, size = text[:room], room
+            room -= size + len(SEPARATOR)
         texts.append(text)
         if room is not None and room <= 0:
             break
@@ -297,7 +299,8 @@ class ItemEpoch:
             return None
         with bind(phase=phase):
             timed = act if self.deadline is None else self._in_time(act)
-            return await self.lane.live.attempt(timed, Ledger(owner, self.item.corpus, self.ready.space.attempt))
+            ledger = Ledger(owner, self.item.corpus, self.ready.space.attempt)
+            return await self.lane.live.attempt(timed, ledger, measures_work=phase is Phase.SEARCH)
 
     def _in_time(self, act: Callable[[], Awaitable[T]]) -> Callable[[], Awaitable[T]]:
         assert self.deadline is not None

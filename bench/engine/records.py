@@ -287,7 +287,7 @@ def row_of(
         adversarial=item.question_type == ADVERSARIAL,
         abstained=any(verdict.abstained for verdict in verdicts),
         retrieved=found.retrieved,
-        returned_scores=tuple(hit.score for hit in found.hits[: lane.benchmark.k]),
+        returned_scores=tuple([hit.score for hit in found.hits[: lane.benchmark.k]]),
         relevant=relevant,
         prediction=None if said is None else said.text,
         references=item.answers,

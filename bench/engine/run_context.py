@@ -214,15 +214,23 @@ class Live:
         self.keep(done.calls, ledger)
         return done
 
-    async def attempt(self, act: Callable[[], Awaitable[T]], ledger: Ledger) -> Attempt[T]:
+    async def attempt(
+        self, act: Callable[[], Awaitable[T]], ledger: Ledger, *, measures_work: bool = True
+    ) -> Attempt[T]:
         """Act once and return the outcome; the caller's row holds the calls, or ``ledger`` when it is cut off.
 
-        The only broad ``except`` of the program.
+        ``measures_work``: False where no provider is called, whose own processor time would count. The only broad
+        ``except`` of the program.
         """
         value, failure, began, ended = None, None, monotonic_us(), False
-        with recording() as calls, working() as work:
+        work = working() if measures_work else None
+        with recording() as calls:
             try:
-                value = await act()
+                if work is None:
+                    value = await act()
+                else:
+                    with work:
+                        value = await act()
                 ended = True
             except JournalError:
                 ended = True
@@ -238,7 +246,7 @@ class Live:
                 self.budget.spend(calls)
                 if not ended:
                     self.keep(calls, ledger)
-        times_us = _times(calls, monotonic_us() - began, work.us)
+        times_us = _times(calls, monotonic_us() - began, None if work is None else work.us)
         return Attempt(value=value, failure=failure, times_us=times_us, calls=tuple(calls))
 
     def keep(self, calls: Sequence[Call], ledger: Ledger) -> None:

@@ -91,7 +91,7 @@ class Trip:
         stamps = self.stamps
         ended = stamps.ended or time.perf_counter()
         whole_us = round((ended - self.since) * 1e6)
-        limiter_us = round(self.limiter_s * 1e6)
+        limiter_us = round(self.limiter_s * 1e6) if self.limiter_s else 0
         provider_us = round(stamps.provider_s() * 1e6)
         wire_us = round((ended - stamps.begun) * 1e6) if stamps.begun else 0
         return Timings(
@@ -179,8 +179,9 @@ class recording:  # noqa: N801 - used as the statement `with recording()`
 
     def __exit__(self, *_exc: object) -> None:
         _calls.reset(self._token)
-        for call in self._calls:
-            record(call)
+        outer = _calls.get()
+        if outer is not None:
+            outer.extend(self._calls)
 
 
 def record(call: Call) -> None:

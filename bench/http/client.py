@@ -194,33 +194,26 @@ class Http:
 
     async def _send(self, trip: Trip) -> HttpResponse:
         """Enter the gate, send once, leave."""
+        assert self._transport is not None, "Http is used inside `async with`"
         try:
             await trip.gate.enter(trip)
-            return await self._transmit(trip)
+            trip.dispatch()
+            self._flying[trip] = None
+            try:
+                return await self._transport.send(
+                    trip.request,
+                    trip.body,
+                    trip.stamps,
+                    timing=_timing(trip.attempt_s(self.attempt_s), trip.endpoint.timeouts.connect_s),
+                    max_bytes=trip.endpoint.max_response_bytes,
+                )
+            finally:
+                del self._flying[trip]
+                trip.gate.leave(trip)
         except (ClosedTooLong, NotSent, Lost, TooLarge) as signal:
             failed = classify.of_silence(trip.endpoint, trip.label, signal, repeatable=trip.request.repeatable)
             failed.repeat = failed.repeat and (self._repeats_timeouts or failed.error.kind != "timeout")
             raise failed from signal.__cause__
-
-    async def _transmit(self, trip: Trip) -> HttpResponse:
-        from bench.http.transport import Parcel
-
-        assert self._transport is not None, "Http is used inside `async with`"
-        trip.dispatch()
-        self._flying[trip] = None
-        try:
-            return await self._transport.send(
-                Parcel(
-                    request=trip.request,
-                    body=trip.body,
-                    stamps=trip.stamps,
-                    timing=_timing(trip.attempt_s(self.attempt_s), trip.endpoint.timeouts.connect_s),
-                    max_bytes=trip.endpoint.max_response_bytes,
-                )
-            )
-        finally:
-            del self._flying[trip]
-            trip.gate.leave(trip)
 
     def _note_push_back(self, trip: Trip, failed: AttemptFailed) -> None:
         if failed.wait_s is not None:

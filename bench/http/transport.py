@@ -100,6 +100,8 @@ NO_TLS = frozenset(
 DNS_CACHE_S = 300
 
 
+JSON_HEADERS: Mapping[str, str] = {"Content-Type": "application/json"}
+
 _stamps: ContextVar[Stamps] = ContextVar("stamps")
 
 
@@ -158,18 +160,22 @@ class Transport:
         if self._session is not None:
             await self._session.close()
 
-    async def send(self, parcel: Parcel) -> HttpResponse:
+    async def send(
+        self, request: Request, body: bytes | None, stamps: Stamps, *, timing: aiohttp.ClientTimeout, max_bytes: int
+    ) -> HttpResponse:
         """Send once and read the answer to its end.
 
         Raises:
             NotSent, Lost: no whole answer.
-            TooLarge: more than the parcel allows.
+            TooLarge: an answer of more than ``max_bytes``.
         """
-        stamps = parcel.stamps
+        parcel = Parcel(request, body, stamps, timing, max_bytes)
         _stamps.set(stamps)
         stamps.begun = time.perf_counter()
         try:
-            return await self._follow(parcel)
+            url = _url(request)
+            answer = await self._exchange(parcel, url)
+            return answer if answer.status not in REDIRECTS else await self._follow(parcel, url, answer)
         except aiohttp.InvalidURL as error:
             raise NotSent(_reason(error), hopeless=True, every_call=True) from error
         except aiohttp.ClientHttpProxyError as error:
@@ -199,9 +205,7 @@ class Transport:
         unknown = isinstance(error, aiohttp.ClientConnectorDNSError) and error.os_error.errno == socket.EAI_NONAME
         return NotSent(_reason(error), every_call=unknown and URL(parcel.request.url).host not in self._reached)
 
-    async def _follow(self, parcel: Parcel) -> HttpResponse:
-        url = _url(parcel.request)
-        answer = await self._exchange(parcel, url)
+    async def _follow(self, parcel: Parcel, url: URL, answer: HttpResponse) -> HttpResponse:
         for _ in range(MAX_REDIRECTS):
             target = _redirect(parcel.request, url, answer)
             if target is None:
@@ -258,6 +262,8 @@ async def _read(response: aiohttp.ClientResponse, *, max_bytes: int) -> bytes:
         response.close()
         raise TooLarge
     first = await response.content.readany()
+    if response.content.at_eof():
+        return first
     chunks, size = [first], len(first)
     while chunk := await response.content.readany():
         chunks.append(chunk)
@@ -276,6 +282,8 @@ def _url(request: Request) -> URL:
 
 
 def _headers(request: Request) -> Mapping[str, str]:
+    if request.json is not None and not request.headers:
+        return JSON_HEADERS
     if request.json is None or any(name.lower() == "content-type" for name in request.headers):
         return request.headers
     return {"Content-Type": "application/json", **request.headers}

@@ -305,8 +305,9 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 
 def is_stream(response: Response) -> bool:
     """Say whether a body is a stream of events, whatever was requested."""
-    kind = response.headers.get("Content-Type", "")
-    return "text/event-stream" in kind.lower() or response.body.lstrip().startswith((b"data:", b"event:"))
+    if "text/event-stream" in response.headers.get("Content-Type", "").lower():
+        return True
+    return response.body[:1] != b"{" and response.body.lstrip().startswith((b"data:", b"event:"))
 
 
 def read_events(text: str) -> tuple[list[object], bool]:

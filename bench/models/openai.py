@@ -116,13 +116,16 @@ class Azure(OpenAI):
 
 
 def _reply(tree: Mapping[str, object], message: Mapping[str, object], native: str) -> Reply:
-    refusal = text_or_none(message.get("refusal")) or _refusal_part(message.get("content"))
+    content, refused = message.get("content"), message.get("refusal")
+    refusal = text_or_none(refused) if refused else None
+    if refusal is None and isinstance(content, list):
+        refusal = _refusal_part(content)
     finish = "refusal" if refusal else finish_of(native)
     calls = bool(message.get("tool_calls") or message.get("function_call"))
     if calls or native in (TOOL_CALL, "function_call"):
         finish, native = "other", TOOL_CALL
     return Reply(
-        text="" if native == TOOL_CALL else said_in(message.get("content"), "chat answer, content") or refusal or "",
+        text="" if native == TOOL_CALL else said_in(content, "chat answer, content") or refusal or "",
         model=text_or_none(tree.get("model")),
         finish=finish,
         fingerprint=text_or_none(tree.get("system_fingerprint")),
@@ -138,8 +141,8 @@ def _reasoning(message: Mapping[str, object]) -> str:
     return ""
 
 
-def _refusal_part(content: object) -> str | None:
-    for part in content if isinstance(content, list) else ():
+def _refusal_part(content: Sequence[object]) -> str | None:
+    for part in content:
         if isinstance(part, Mapping) and (text := text_or_none(part.get("refusal"))):
             return text
     return None

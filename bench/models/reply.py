@@ -93,13 +93,14 @@ def add(first: Usage, second: Usage) -> Usage:
 
 
 def _openai(block: Mapping[str, object]) -> Usage:
-    details = _child(block, "prompt_tokens_details")
+    sent, received = _count(block, "prompt_tokens"), _count(block, "completion_tokens")
+    read, written = _child(block, "prompt_tokens_details"), _child(block, "completion_tokens_details")
     return _usage(
-        sent=_count(block, "prompt_tokens"),
-        received=_count(block, "completion_tokens"),
-        cache_read=_count(details, "cached_tokens"),
-        cache_write=_count(details, "cache_write_tokens"),
-        reasoning=_count(_child(block, "completion_tokens_details"), "reasoning_tokens"),
+        sent=sent,
+        received=received,
+        cache_read=_count(read, "cached_tokens") if read else 0,
+        cache_write=_count(read, "cache_write_tokens") if read else 0,
+        reasoning=_count(written, "reasoning_tokens") if written else 0,
     )
 
 

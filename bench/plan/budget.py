@@ -27,8 +27,10 @@ def require_prices(plan: Plan) -> None:
     Raises:
         UsageError: ``--max-cost`` is set and no price of what the run calls is known.
     """
+    if plan.request.max_cost is None:
+        return
     priced, unpriced = _by_price(plan.running, plan.request)
-    if plan.request.max_cost is not None and unpriced and not priced:
+    if unpriced and not priced:
         raise UsageError(
             f"--max-cost {plan.request.max_cost:g} cannot stop this run: no price of {', '.join(unpriced)} is known",
             hint=f"set prices in the run file: {_example(unpriced[0])}, or leave --max-cost out",
@@ -37,8 +39,10 @@ def require_prices(plan: Plan) -> None:
 
 def budget_note(lanes: Sequence[Lane], request: RunRequest) -> str | None:
     """Name what a budget does not count; None where it counts everything or there is none."""
+    if request.max_cost is None:  # the price table takes a tenth of a start to load
+        return None
     _, unpriced = _by_price(lanes, request)
-    if request.max_cost is None or not unpriced:
+    if not unpriced:
         return None
     whose = ", ".join(unpriced)
     return (

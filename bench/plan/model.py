@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 
@@ -174,7 +175,7 @@ class ProviderPlan:
     """full name of the language model that writes about what is stored, None = none does"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Job:
     """What one line of a results table is about."""
 
@@ -182,12 +183,12 @@ class Job:
     answering: str
     judge: str
 
-    @property
+    @cached_property
     def answer_owner(self) -> str:
         """Who owns its answer rows: the lane and the answering model."""
         return f"{self.lane}|{self.answering}"
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Who owns its evaluate rows."""
         return f"{self.lane}|{self.answering}|{self.judge}"

@@ -14,7 +14,7 @@ from bench.cli import console, global_flags
 from bench.errors import UsageError
 from bench.visible import visible
 
-HEAVY = ("aiohttp", "jinja2", "distributed", "genai_prices", "nltk")
+HEAVY = ("aiohttp", "anyio", "asyncio", "bench.engine", "distributed", "genai_prices", "jinja2", "nltk", "rich")
 
 
 def bench(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:

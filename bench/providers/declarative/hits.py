@@ -164,11 +164,11 @@ class HitReading:
 
     def _hit(self, answer: ServiceResponse, row: object, rank: int, known: Sent) -> Hit:
         content = self._content(answer, row)
-        own = as_ids(self.id.path.first(row))
+        own = self.id.path.first(row)
         metadata = row.get("metadata") if isinstance(row, dict) else None
         sources = self.sources.of_row(row, content, known)
         return Hit(
-            id=own[0] if own else str(rank),
+            id=own if isinstance(own, str) else next(iter(as_ids(own)), str(rank)),
             content=content,
             score=None if self.score is None or self.kind == "rank" else self._score(answer, self.score, row),
             source_ids=sources,
@@ -185,6 +185,9 @@ class HitReading:
         """The first path that has text; present and empty is empty, absent everywhere is an error."""
         present = False
         for field in self.contents:
+            text = field.path.first(row) if field.path.single else None
+            if isinstance(text, str) and text:
+                return text
             found = field.path.all(row)
             if len(found) == 1 and isinstance(found[0], str) and found[0]:
                 return found[0]
@@ -298,7 +301,7 @@ class Searching:
         values = of_space(space, self.constants, threaded=self.shape.threaded)
         values |= self.shape.query(sent, embedding=embedding)
         hits, unreadable = await self._pages(space, values, sent.k)
-        unmapped = sum(not hit.source_ids for hit in hits)
+        unmapped = [hit.source_ids for hit in hits].count(())
         return Found(
             hits=tuple(hits[: query.k]),
             requested=sent.k,

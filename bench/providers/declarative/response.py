@@ -163,6 +163,8 @@ INCOMPLETE = frozenset({202, 206, 207})
 """a search that answers so has not found everything"""
 CUT_SHORT = ("timed_out", "partial", "is_partial", "partial_results", "incomplete", "incomplete_results")
 ENVELOPES = ("data", "result", "response")
+LOOKED_AT = TELLING.union(CUT_SHORT, ("_shards",), ERROR_KEYS, ENVELOPES)
+"""all that a search is looked at for"""
 HINT = "if it is none, say so: a rule under errors.error_when has the last word"
 
 Judged = Literal["add", "search", "other"]
@@ -276,6 +278,8 @@ def _incomplete(tree: object, status: int) -> str:
     """What a search says where it has not looked everywhere, with hits or without."""
     if status in INCOMPLETE:
         return f"{status} says that the answer is not whole"
+    if isinstance(tree, dict) and LOOKED_AT.isdisjoint(tree):
+        return ""
     return _first(_failure, tree) or _first(_cut_short, tree) or _error_beside_result(tree)
 
 

@@ -111,7 +111,9 @@ class Sources:
         """Ids of the memories a row stands for, in order, without repeats; empty = unmapped."""
         for form in self.forms:
             found = form(row, content, known)
-            if not found:
+            if len(found) == 1:
+                if found[0] in known.ids:
+                    return (found[0],)
                 continue
             ours = [one for one in found if one in known.ids]
             if ours:
@@ -148,8 +150,7 @@ class Marks:
 
 def _form(form: IdForm, compiler: Compiler) -> Form:
     if form.metadata is not None:
-        key = form.metadata
-        return lambda row, _content, _known: as_ids(_metadata(row).get(key))
+        return _by_metadata(form.metadata)
     if form.content_hash:
         return lambda _row, content, known: as_ids(_map(known, HASHES).get(content_hash(content)))
     assert form.field is not None
@@ -170,8 +171,20 @@ def _form(form: IdForm, compiler: Compiler) -> Form:
     return lambda row, _content, _known: _ids(path, row)
 
 
-def _ids(path: Path, row: object) -> list[str]:
-    return as_ids(path.first(row)) if path.single else [one for value in path.all(row) for one in as_ids(value)]
+def _by_metadata(key: str) -> Form:
+    def ids(row: object, _content: str, _known: Sent) -> Sequence[str]:
+        inside = row.get("metadata") if isinstance(row, dict) else None
+        value = inside.get(key) if isinstance(inside, dict) else None
+        return () if value is None else (value,) if isinstance(value, str) else as_ids(value)
+
+    return ids
+
+
+def _ids(path: Path, row: object) -> Sequence[str]:
+    if not path.single:
+        return [one for value in path.all(row) for one in as_ids(value)]
+    value = path.first(row)
+    return (value,) if isinstance(value, str) else as_ids(value)
 
 
 def _metadata(row: object) -> Mapping[str, object]:

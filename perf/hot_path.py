@@ -1,0 +1,146 @@
+"""The budget of an item: how many calls each part of the program makes for it, counted, not timed.
+
+``python perf/hot_path.py [--items 400] [--json]`` runs the item of ``perf/workspace.py`` (four durable calls: search,
+answer, two verdicts) under cProfile at two sizes; what an item costs is the difference, so start and end are left out.
+Calls of Python and C functions are counted alike, in the event loop's thread. Counts are the same under any load, where
+times are not. Exit 1 when a part exceeds its budget.
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import json
+import pstats
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+import anyio
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from stub import stub
+from workspace import FLAGS, write
+
+from bench.config.catalog import Catalog
+from bench.config.run import RunRequest
+from bench.engine import execute
+from bench.plan import make_plan
+from bench.settings import Environment
+
+CONCURRENCY = 10
+Place = tuple[str, int, str]
+"""file, line and name of a function, as pstats has it; ``~`` is the file of what is written in C"""
+PARTS: Mapping[str, tuple[tuple[str, ...], int]] = {
+    "HTTP client": (
+        ("aiohttp", "yarl", "multidict", "anyio", "asyncio", "selectors", "_weakrefset", "bench/http/client",
+         "bench/http/transport", "bench/http/errors", "bench/http/retry", "urllib"), 1415),
+    "limiter and slots": (("bench/http/rate_limiter", "bench/http/adaptive_concurrency"), 34),
+    "request encoding": (
+        ("json/encoder", "bench/config/template", "bench/config/provider_body", "bench/config/model",
+         "bench/providers/declarative/request", "bench/providers/declarative/variables",
+         "bench/providers/declarative/http_channel", "bench/models/chat", "bench/evaluators/prompts"), 226),
+    "response decoding": (
+        ("json/decoder", "json/__init__", "json/scanner", "bench/http/message", "bench/config/jsonpath",
+         "bench/scalars", "bench/providers", "bench/models", "bench/reasoning", "bench/redaction",
+         "bench/visible"), 615),
+    "verdicts and metrics": (
+        ("bench/evaluators", "bench/structured", "bench/metrics", "bench/stats", "bench/engine/evaluate"), 190),
+    "progress": (("bench/engine/progress", "bench/engine/work_queue", "bench/engine/stopping"), 78),
+    "journal hand-over": (("bench/journal",), 70),
+    "phase records": (
+        ("bench/engine", "bench/http/call_log", "bench/events", "bench/model", "bench/datasets", "bench/plan",
+         "dataclasses", "functools", "<string>"), 630),
+}  # fmt: skip
+"""part -> where its modules lie (the first that fits counts), and the calls that it may make for an item"""
+REST = "the rest"
+REST_BUDGET = 40
+
+
+def profiled(items: int, url: str) -> dict[Place, tuple[int, Mapping[Place, int]]]:
+    """Run that many items; of each function how often it was called, and by whom."""
+    with tempfile.TemporaryDirectory(prefix="bench-perf-") as folder:
+        workspace = Path(folder)
+        write(workspace, items=items, url=url)
+        environment = Environment.load(workspace)
+        request = RunRequest.combine(None, {**FLAGS, "concurrency": CONCURRENCY})
+        plan = make_plan(Catalog.load(workspace), request, environment)
+        profile = cProfile.Profile()
+
+        async def run() -> None:
+            profile.enable()
+            outcome = await execute(plan, environment=environment)
+            profile.disable()
+            assert outcome.exit_code == 0, outcome
+
+        anyio.run(run)
+    stats = pstats.Stats(profile).stats  # type: ignore[attr-defined]
+    return {
+        place: (calls, {caller: found[1] for caller, found in callers.items()})
+        for place, (_, calls, _, _, callers) in stats.items()
+    }
+
+
+def part_of(place: Place) -> str:
+    """The part of the program that a function belongs to."""
+    path = place[0].replace("\\", "/")
+    return next((name for name, (files, _) in PARTS.items() if any(f"/{file}" in f"/{path}" for file in files)), REST)
+
+
+def calls_by_part(items: int, url: str) -> Counter[str]:
+    """Calls of one run by part; what is written in C counts for the function that calls it."""
+    found: Counter[str] = Counter()
+    for place, (calls, callers) in profiled(items, url).items():
+        if place[0] != "~":
+            found[part_of(place)] += calls
+        for caller, made in callers.items() if place[0] == "~" else ():
+            found[part_of(caller)] += made
+    return found
+
+
+def per_item(few: int, many: int) -> dict[str, float]:
+    """Calls of an item by part."""
+    with stub() as url:
+        calls_by_part(2 * CONCURRENCY, url)  # what is imported and remembered at the first use
+        small, large = calls_by_part(few, url), calls_by_part(many, url)
+    return {name: (large[name] - small[name]) / (many - few) for name in (*PARTS, REST)}
+
+
+def budget_of(part: str) -> int:
+    """The calls that a part may make for an item."""
+    return PARTS[part][1] if part in PARTS else REST_BUDGET
+
+
+def over_budget(found: Mapping[str, float]) -> dict[str, float]:
+    """The parts that make more calls than they may, and how many they make."""
+    return {part: calls for part, calls in found.items() if calls > budget_of(part)}
+
+
+def table(found: Mapping[str, float]) -> str:
+    """The budget as lines of text."""
+    lines = [f"{'part':<24}{'calls per item':>16}{'budget':>10}"]
+    for part, calls in found.items():
+        mark = "  EXCEEDED" if calls > budget_of(part) else ""
+        lines.append(f"{part:<24}{calls:>16.1f}{budget_of(part):>10}{mark}")
+    total, allowed = sum(found.values()), sum(map(budget_of, found))
+    return "\n".join([*lines, f"{'all':<24}{total:>16.1f}{allowed:>10}"])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--items", type=int, default=400)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    given = parser.parse_args()
+    found = per_item(given.items // 4, given.items)
+    over = over_budget(found)
+    if given.json:
+        print(json.dumps({"calls_per_item": found, "over": over}))
+    else:
+        print(table(found))
+    return 1 if over else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
