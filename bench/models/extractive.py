@@ -7,7 +7,8 @@ understands nothing: it is a fixed reader, so that a difference between two prov
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 
 from bench.metrics.text_normalization import search_words
 from bench.model import Completion, Prompt
@@ -35,16 +36,19 @@ def best_sentence(question: str, context: Sequence[str]) -> str:
     """The sentence with the highest number of distinct words of the question."""
     wanted = _words(question)
     best, most = NOTHING, 0
-    for sentence in _sentences(context):
-        shared = len(wanted & _words(sentence))
-        if shared > most:
-            best, most = sentence, shared
+    for memory in context:
+        for sentence, own in _sentences(memory):
+            shared = len(wanted & own)
+            if shared > most:
+                best, most = sentence, shared
     return best
 
 
-def _sentences(context: Sequence[str]) -> Iterator[str]:
-    for memory in context:
-        yield from (sentence.strip() for sentence in SENTENCE_END.split(memory) if sentence.strip())
+@lru_cache(maxsize=1024)
+def _sentences(memory: str) -> tuple[tuple[str, frozenset[str]], ...]:
+    """Each sentence with its words; many questions are asked of the same memories."""
+    found = (sentence.strip() for sentence in SENTENCE_END.split(memory))
+    return tuple((sentence, frozenset(_words(sentence))) for sentence in found if sentence)
 
 
 def _words(text: str) -> set[str]:

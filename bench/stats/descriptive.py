@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from itertools import chain, groupby, repeat
 from typing import Literal
 
@@ -102,4 +103,11 @@ def percentile(
 
 def nearest_rank(n: int, p: float) -> int:
     """The 1-based rank ceil(p*n/100), at least 1."""
-    return max(1, math.ceil(Fraction(str(p)) * n / 100))
+    above, below = _share(p)
+    return max(1, -(-above * n // below))
+
+
+@lru_cache(maxsize=64)
+def _share(p: float) -> tuple[int, int]:
+    """Give ``p`` percent as the two integers of a fraction."""
+    return (Fraction(str(p)) / 100).as_integer_ratio()

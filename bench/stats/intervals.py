@@ -18,8 +18,10 @@ from __future__ import annotations
 import math
 import random
 from bisect import bisect_left, bisect_right
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
+from operator import mul
 from typing import Literal
 
 from bench.model import Interval
@@ -169,6 +171,7 @@ def clip(found: Interval, low: float, high: float) -> Interval:
 
 
 RESAMPLES = 2_000
+KEPT_CLUSTERS = 20
 ORDER_STATISTIC_FROM = 5_000
 """above this n a percentile's interval comes from the ranks themselves"""
 
@@ -265,15 +268,30 @@ def _cluster_percentiles(
     sizes = [0] * len(names)
     for _, code in pairs:
         sizes[code] += 1
-    rng, codes = random.Random(seed), range(len(names))
     draws = []
-    for _ in range(resamples):
-        weight = [0] * len(names)
-        for code in rng.choices(codes, k=len(names)):
-            weight[code] += 1
-        total = sum(w * s for w, s in zip(weight, sizes, strict=True))
+    for weight in cluster_draws(len(names), resamples, seed):
+        total = sum(map(mul, weight, sizes))
         draws.append(_weighted_rank(pairs, weight, total, nearest_rank(total, p)))
     return draws
+
+
+def cluster_draws(count: int, resamples: int, seed: int) -> Iterable[list[int]]:
+    """How often each resample draws each cluster; few are kept, since every metric of a run draws the same."""
+    return _kept_draws(count, resamples, seed) if count <= KEPT_CLUSTERS else _cluster_draws(count, resamples, seed)
+
+
+@lru_cache(maxsize=4)
+def _kept_draws(count: int, resamples: int, seed: int) -> list[list[int]]:
+    return list(_cluster_draws(count, resamples, seed))
+
+
+def _cluster_draws(count: int, resamples: int, seed: int) -> Iterator[list[int]]:
+    rng, places = random.Random(seed), range(count)
+    for _ in range(resamples):
+        weight = [0] * count
+        for place in rng.choices(places, k=count):
+            weight[place] += 1
+        yield weight
 
 
 def _weighted_rank(pairs: list[tuple[float, int]], weight: list[int], total: int, rank: int) -> float:

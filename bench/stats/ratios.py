@@ -11,18 +11,17 @@ sides, and the pairs of one cluster, go together::
 from __future__ import annotations
 
 import math
-import random
 from bisect import bisect_right
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from operator import gt, lt, sub
+from operator import gt, lt, mul, sub
 
 from bench.model import Interval
 from bench.stats.comparison import Comparison, ratio, ratio_interval
 from bench.stats.correlation import pearson
 from bench.stats.descriptive import DEGENERATE, nearest_rank, percentile, stderr, stderr_clustered
 from bench.stats.distributions import normal_quantile, t_quantile, t_two_sided
-from bench.stats.intervals import RESAMPLES, percentile_interval
+from bench.stats.intervals import RESAMPLES, cluster_draws, percentile_interval
 from bench.stats.significance import mde
 
 FEW = 20
@@ -122,13 +121,10 @@ def _drawn(
 ) -> Comparison:
     order = sorted(set(groups), key=str)
     sides = _sorted(left, groups, order), _sorted(right, groups, order)
-    rng, places = random.Random(seed), range(len(order))
+    sizes = list(map(len, sides[0].clusters))
     logs = []
-    for _ in range(RESAMPLES):
-        weight = [0] * len(order)
-        for place in rng.choices(places, k=len(order)):
-            weight[place] += 1
-        rank = nearest_rank(sum(w * len(own) for w, own in zip(weight, sides[0].clusters, strict=True)), p)
+    for weight in cluster_draws(len(order), RESAMPLES, seed):
+        rank = nearest_rank(sum(map(mul, weight, sizes)), p)
         drawn = sides[0].at(weight, rank), sides[1].at(weight, rank)
         if min(drawn) <= 0:
             return replace(base, note="not testable: a time is not above 0")

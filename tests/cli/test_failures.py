@@ -14,6 +14,7 @@ from tests.small_world import write_codes
 
 READ = ("--answering-model", "builtin/extractive")
 Bench = Callable[..., Any]
+Ran = Callable[..., None]
 Results = Callable[[str], dict[str, Any]]
 
 
@@ -22,8 +23,13 @@ def losses(bench: Bench, *flags: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_counts_add_up_to_the_items_that_are_not_correct(bench: Bench, results: Results) -> None:
-    bench("run", "--run-id", "r", "--providers", "bm25", "no-memory", "full-context", "--limit", "40")
+@pytest.fixture
+def four(ran: Ran) -> None:
+    """A run ``r`` of four providers."""
+    ran("--run-id", "r", "--providers", "bm25", "no-memory", "oracle", "full-context", "--limit", "40")
+
+
+def test_counts_add_up_to_the_items_that_are_not_correct(bench: Bench, four: None, results: Results) -> None:
     states = {job["provider"]: job["counts"] for job in results("r")["jobs"]}
     for job in losses(bench):
         counts = states[job["provider"]]
@@ -32,8 +38,7 @@ def test_counts_add_up_to_the_items_that_are_not_correct(bench: Bench, results: 
         assert sum(job["counts"].values()) == job["n_lost"] > 0
 
 
-def test_what_was_found_or_not_decides_the_reason(bench: Bench) -> None:
-    bench("run", "--run-id", "r", "--providers", "bm25", "no-memory", "oracle", "--limit", "40")
+def test_what_was_found_or_not_decides_the_reason(bench: Bench, four: None) -> None:
     jobs = {job["provider"]: job for job in losses(bench)}
     assert set(jobs["no-memory"]["counts"]) <= {"not_retrieved", "no_evidence_known"}
     assert not {"not_retrieved", "below_cut"} & set(jobs["oracle"]["counts"])
@@ -59,8 +64,7 @@ def test_a_retrieval_only_run_loses_what_was_not_retrieved(bench: Bench) -> None
     assert {item["state"] for item in job["items"]} == {"measured"}
 
 
-def test_kinds_and_jobs_can_be_chosen_and_the_counts_stay_whole(bench: Bench) -> None:
-    bench("run", "--run-id", "r", "--providers", "bm25", "no-memory", "--limit", "40")
+def test_kinds_and_jobs_can_be_chosen_and_the_counts_stay_whole(bench: Bench, four: None) -> None:
     (whole,) = losses(bench, "--provider", "bm25")
     (part,) = losses(bench, "--provider", "bm25", "--kind", "answer_wrong")
     assert part["counts"] == whole["counts"]
@@ -73,8 +77,9 @@ def test_kinds_and_jobs_can_be_chosen_and_the_counts_stay_whole(bench: Bench) ->
     ("flags", "text"),
     [(("--kind", "unlucky"), "not_retrieved"), (("--provider", "mem0"), "bm25"), (("--benchmark", "locomo"), "demo")],
 )
-def test_an_unknown_kind_or_job_is_refused_with_what_there_is(bench: Bench, flags: tuple[str, ...], text: str) -> None:
-    bench("run", "--run-id", "r", "--providers", "bm25", "--limit", "4")
+def test_an_unknown_kind_or_job_is_refused_with_what_there_is(
+    bench: Bench, four: None, flags: tuple[str, ...], text: str
+) -> None:
     done = bench("failures", "r", *flags, check=2)
     assert text in done.stderr and len(done.stderr.splitlines()) == 2
 

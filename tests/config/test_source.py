@@ -104,10 +104,10 @@ def test_what_a_lenient_reader_swallows_is_refused(text: str, name: str, expecte
 def test_w5_an_alias_bomb_is_refused_within_a_second() -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 11)]
-    started = time.monotonic()
+    started = time.process_time()
     with pytest.raises(ConfigError, match="10000 nodes"):
         Source.parse("\n".join(lines), Path("x.yaml"))
-    assert time.monotonic() - started < 1
+    assert time.process_time() - started < 1
 
 
 @pytest.mark.parametrize(("text", "name"), [("[" * 600, "x.yaml"), ('{"a":' * 5000, "x.json")])

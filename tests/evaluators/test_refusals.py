@@ -60,6 +60,6 @@ def test_a_benchmark_adds_phrases_of_its_own() -> None:
     "text", ["В " * 400, "的" * 4_000_000, "की " * 400, "in the context of a " * 500, "会話の" * 500]
 )
 def test_a_long_answer_is_read_in_no_time(text: str) -> None:
-    begun = time.perf_counter()
+    begun = time.process_time()
     is_refusal(text)
-    assert time.perf_counter() - begun < 0.5
+    assert time.process_time() - begun < 0.5

@@ -76,14 +76,14 @@ async def test_l1_eight_requests_in_flight_are_used_and_never_exceeded(fault_ser
 
 
 async def test_an_endpoint_has_its_own_cap_and_holds_no_slot_of_others(fault_server: Starter, seen: Seen) -> None:
-    url = fault_server("add:latency:ms=300", "search:latency:ms=10")
+    url = fault_server("add:hang")
     add = Request("POST", f"{url}/v1/add", json={"content": "x", "namespace": "n"})
     async with Http(concurrency=4) as http, anyio.create_task_group() as tasks:
         tasks.start_soon(many, http, endpoint("p.add", concurrency=2), add, 6, 6)
-        await anyio.sleep(0.05)
-        started = time.perf_counter()
+        while seen(url, "add").get("in_flight") != 2:
+            await anyio.sleep(0.01)
         await many(http, endpoint(), search(url), 20, 2)
-        assert time.perf_counter() - started < 0.6
+        tasks.cancel_scope.cancel()
     assert seen(url, "add")["max_in_flight"] == 2
 
 
@@ -125,7 +125,7 @@ async def test_waiting_for_a_limiter_holds_no_global_slot(fault_server: Starter)
         await anyio.sleep(0.1)
         started = time.perf_counter()
         await many(http, endpoint("fast.search"), search(url, "/p/fast/v1/search"), 50, 2)
-        assert time.perf_counter() - started < 1.0
+        assert time.perf_counter() - started < 10, "as long as the slow ones take: 29 s"
         tasks.cancel_scope.cancel()
 
 

@@ -381,10 +381,10 @@ def test_a_damaged_log_makes_no_receipt_valid(ring: Keyring, folder: Path, desk:
 def test_ten_thousand_entries_are_checked_in_two_seconds(ring: Keyring, folder: Path) -> None:
     drafts = [RunAbandoned(index=0, at=AT, run_id=f"run-{n}", reason="x") for n in range(10_000)]
     append(folder, drafts, ring.trusted(), ring.signing_key("log"), AT)
-    began = time.perf_counter()
+    began = time.process_time()
     outcome = check_log(read_log(folder), ring.trusted())
     assert outcome.verdict is ReceiptVerdict.VALID
-    assert time.perf_counter() - began < 2 * 3  # with room for a busy machine
+    assert time.process_time() - began < 2 * 3  # with room for a busy machine
 
 
 def test_two_writers_never_give_out_one_index_twice(ring: Keyring, folder: Path) -> None:
