@@ -18,6 +18,7 @@ from tests import forked
 from tests.docs.model_server import model_server
 from tests.docs.pages import Block, agrees, blocks, steps
 from tests.docs.shell import Shell
+from tests.small_world import wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "keys/ROTATION.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -124,6 +125,7 @@ def with_run(command: str, workspace: Path) -> str:
     """``RUN_ID`` is the newest run."""
     if "RUN_ID" not in command:
         return command
+    wait_for(lambda: any((workspace / "checkpoints").glob("[!.]*")))
     runs = sorted((workspace / "checkpoints").glob("[!.]*"), key=lambda path: path.stat().st_mtime)
     return command.replace("RUN_ID", runs[-1].name)
 
