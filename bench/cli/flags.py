@@ -107,8 +107,8 @@ class RunFlags(SelectionFlags):
     """file or text; TYPE=FILE for one question type"""
     judge_calibration: Annotated[Switch, Parameter(group=MODELS)] = None
     """measure the judge's own errors first"""
-    k: Annotated[int | None, Parameter(name=["-k", "--k"], converter=whole_number, group=METHOD)] = None
-    """memories that a search returns (default: the benchmark's)"""
+    k: Annotated[Many, Parameter(name=["-k", "--k"], group=METHOD)] = None
+    """memories that a search returns; several: one job per value, over one ingest (default: the benchmark's)"""
     context_budget: Annotated[Whole, Parameter(group=METHOD)] = None
     """tokens of context in an answer prompt (default: the benchmark's)"""
     epochs: Annotated[Whole, Parameter(group=METHOD)] = None

@@ -24,6 +24,7 @@ def show_plan(plan: Plan, flags: RunFlags, *, unset: Sequence[str] = ()) -> None
     _settings(plan, flags)
     least = "" if found.least_s is None else f", at least {_seconds(found.least_s)}"
     console.line(f"items {found.items}, calls {found.calls}{least}")
+    console.line(f"builds {found.builds} (ingests), searches {found.searches}")
     console.line(_cost_text(found))
     console.line(f"plan digest {plan.digest}")
     for text in plan.notes:
@@ -53,13 +54,22 @@ def _jobs(plan: Plan) -> None:
             job.judge,
             lane.provider.embedded_by or "-",
             str(lane.benchmark.n_selected),
-            lane.skipped or f"k={lane.benchmark.k}, one memory a {lane.unit}{_batch_text(lane)}{_in_turn(lane)}",
+            lane.skipped or _how(lane),
         )
         for lane in plan.lanes
         for job in lane.jobs
     ]
     head = ("benchmark", "provider", "answering", "judge", "embedding", "items", "how")
     console.table(head, rows, title="jobs", right=(5,))
+
+
+def _how(lane: Lane) -> str:
+    batch = f"{_batch_text(lane)}{_in_turn(lane)}"
+    return f"k={lane.benchmark.k}, one memory a {lane.unit}{batch}{_shared_text(lane)}"
+
+
+def _shared_text(lane: Lane) -> str:
+    return f", searches the ingest of {lane.shares}" if lane.shares else ""
 
 
 def _batch_text(lane: Lane) -> str:
@@ -113,6 +123,8 @@ def _json(plan: Plan, found: Estimate, flags: RunFlags, unset: Sequence[str]) ->
         "plan_digest": plan.digest,
         "items": found.items,
         "corpora": found.corpora,
+        "builds": found.builds,
+        "searches": found.searches,
         "calls": found.calls,
         "cost_usd": None if found.cost_usd is None else str(found.cost_usd),
         "least_s": found.least_s,
@@ -127,6 +139,7 @@ def _json(plan: Plan, found: Estimate, flags: RunFlags, unset: Sequence[str]) ->
                 },
                 "n_planned": lane.benchmark.n_selected,
                 "k": lane.benchmark.k,
+                "build": lane.build,
                 "batch": None if lane.provider.built_in is not None else batch_of(lane),
                 "skipped": lane.skipped,
             }

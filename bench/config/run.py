@@ -29,6 +29,8 @@ from pydantic import (
     BeforeValidator,
     Field,
     ValidationError,
+    WithJsonSchema,
+    field_serializer,
     field_validator,
     model_validator,
 )
@@ -85,6 +87,14 @@ def _seconds(value: object) -> object:
     return float(found[1]) * _UNITS[found[2]]
 
 
+def _cutoffs(value: object) -> object:
+    """One number or several; a text may hold several, as the other lists do."""
+    if value is None:
+        return ()
+    parts = _words(value) if isinstance(value, str | list | tuple) else (value,)
+    return tuple(dict.fromkeys(parts)) if isinstance(parts, tuple) else parts
+
+
 Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
 Texts = Annotated[tuple[str, ...], BeforeValidator(_texts)]
 Pairs = Annotated[Mapping[str, object], BeforeValidator(_pairs)]
@@ -98,6 +108,13 @@ LONGEST_SHARD = 19
 Seconds = Annotated[float, BeforeValidator(_seconds), Field(gt=0, le=LONGEST_WAIT_S)]
 Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Epochs = Annotated[int, Field(ge=1, le=MOST_EPOCHS)]
+Cutoff = Annotated[int, Field(ge=1, le=MOST_HITS)]
+CUTOFF_SCHEMA = {"type": "integer", "minimum": 1, "maximum": MOST_HITS}
+Cutoffs = Annotated[
+    tuple[Cutoff, ...],
+    BeforeValidator(_cutoffs),
+    WithJsonSchema({"anyOf": [CUTOFF_SCHEMA, {"type": "array", "items": CUTOFF_SCHEMA}], "default": []}),
+]
 InFlight = Annotated[int, Field(ge=1, le=MOST_IN_FLIGHT)]
 
 
@@ -156,7 +173,8 @@ class Experiment(ConfigModel):
     """text, ``@file`` or the name of an existing file"""
     judge_prompt: Texts = ()
     """as above; ``TYPE=FILE`` for one question type"""
-    k: Annotated[int, Field(ge=1, le=MOST_HITS)] | None = None
+    k: Cutoffs = ()
+    """hits asked for; several = one job each, over one ingest; empty = the benchmark's own choice"""
     context_budget: Count | None = None
     """tokens of retrieved context that an answer prompt may hold"""
     epochs: Epochs = 1
@@ -176,6 +194,10 @@ class Experiment(ConfigModel):
     def token_prices(self) -> dict[str, dict[str, Decimal]]:
         """USD per million tokens by model."""
         return {name: one.known for name, one in self.prices.items() if isinstance(one, TokenPrices)}
+
+    @field_serializer("k")
+    def _one_number(self, value: tuple[int, ...]) -> int | list[int]:
+        return value[0] if len(value) == 1 else list(value)
 
     @field_validator("metrics", mode="before")
     @classmethod

@@ -100,7 +100,7 @@ def space_of(lane: Lane, *, journal: str, run_id: str, corpus: str, history: Cor
         journal="" if history.began else journal,
         run_id=run_id,
         benchmark=lane.benchmark.name,
-        lane=lane.key,
+        lane=lane.build,
         corpus=hidden,
         attempt=history.attempt,
     )

@@ -33,7 +33,7 @@ from bench.model import Embedder, Space
 from bench.plan import Lane, Plan, make_plan
 from bench.plan.identity import changes
 from bench.plan.leftover import Leftover, leftovers
-from bench.plan.provider import load_named
+from bench.plan.provider import at_cutoff, load_named
 from bench.providers import ProviderContext, open_provider
 from bench.settings import Environment
 
@@ -77,7 +77,7 @@ async def sweep(
                 context = ProviderContext(
                     http=http,
                     environment=known,
-                    run_dir=folder / "stores" / opaque("l", lane.key),
+                    run_dir=folder / "stores" / opaque("l", lane.build),
                     embedder=_embedder(lane, http, known, plan.model_files),
                 )
                 with _told_for_clean(_again(folder, orphans=orphans), lane, refused):
@@ -156,7 +156,7 @@ async def _left_in(folder: Path) -> list[Leftover]:
 
 def _narrowed(catalog: Catalog, request: RunRequest, labels: Collection[str]) -> RunRequest:
     """The same run with these providers alone: one that is gone, or left nothing, need not be there any more."""
-    ours = tuple(given for given in request.providers if _label(catalog, given) in labels)
+    ours = tuple(given for given in request.providers if _labels(catalog, request, given) & set(labels))
     others = tuple(f"{given}." for given in request.providers if given not in ours)
     if not others:
         return request
@@ -164,13 +164,14 @@ def _narrowed(catalog: Catalog, request: RunRequest, labels: Collection[str]) ->
     return request.model_copy(update={"providers": ours or tuple(sorted(labels)), "set": sets, "rate": {}})
 
 
-def _label(catalog: Catalog, given: str) -> str:
+def _labels(catalog: Catalog, request: RunRequest, given: str) -> set[str]:
     """What a provider that a run names, perhaps by an alias, is called in its results; as given when it is gone."""
     name, at, variant = given.partition("@")
     try:
-        return f"{load_named(catalog, name).name}{at}{variant}"
+        label = f"{load_named(catalog, name).name}{at}{variant}"
     except (UsageError, ConfigError):
-        return given
+        label = given
+    return {label, *(at_cutoff(label, k) for k in request.k)}
 
 
 def _unmoved(meta: RunMeta, plan: Plan, lanes: Sequence[Lane], moved: Collection[str]) -> Mapping[str, object]:

@@ -178,7 +178,7 @@ class Ready:
 async def prepare(lane: OpenLane, corpus_id: str) -> Ready | Failure | None:
     """Do what is missing until the corpus is ready, or ingested where the run stops after that."""
     history = CorpusState.of(await lane.live.journal.corpus(lane.key, corpus_id))
-    if lane.asks and corpus_id not in lane.todo.unsearched:
+    if lane.asks and not lane.is_unsearched(corpus_id):
         space = lane.space(corpus_id, history)
         return Ready(lane=lane, corpus_id=corpus_id, space=space, held=history.held, prepared=False)
     corpus = lane.corpus(corpus_id)
@@ -193,7 +193,7 @@ async def prepare(lane: OpenLane, corpus_id: str) -> Ready | Failure | None:
             return None
         lane.ownership.register_given(lane.place(ingest.space, corpus_id), ingest.collected.ids)
         failure = await work.indexed(ingest)
-        if failure is not None or lane.halted:
+        if failure is not None or lane.build_halted:
             return failure
         space = ingest.space
     else:
@@ -239,7 +239,7 @@ class Preparation:
         return failure
 
     async def _ingest(self, history: CorpusState, step: Step) -> IngestPass | Failure | None:
-        while not self.lane.halted:
+        while not self.lane.build_halted:
             if step is Step.RESET:
                 history, step = await self._reset(history), Step.BEGIN
             ingest = IngestPass.after(history, self.lane, self.corpus.id, self.veil)

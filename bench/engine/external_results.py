@@ -35,7 +35,7 @@ from bench.engine.corpus_state import CorpusState
 from bench.engine.evaluate import evaluate
 from bench.engine.external_rows import ForeignRow, Hits
 from bench.engine.lane import OpenLane
-from bench.engine.lane_setup import open_lane
+from bench.engine.lane_setup import open_lanes
 from bench.engine.models import open_readers
 from bench.engine.progress import Progress
 from bench.engine.records import AnswerResult, SearchResult, failed_row
@@ -201,7 +201,8 @@ async def score_foreign(plan: Plan, rows: Sequence[ForeignRow], folder: Path, *,
         quiet = replace(lane, jobs=tuple(replace(job, answering=NONE) for job in lane.jobs))
         readers = open_readers(replace(live, plan=replace(plan, lanes=(quiet,))))
         width = request.concurrency if isinstance(request.concurrency, int) else 1
-        foreign = Foreign(lane=await open_lane(stack, live, lane, readers, width), rows=rows)
+        (open_one,) = await open_lanes(stack, live, readers, width)
+        foreign = Foreign(lane=open_one, rows=rows)
         await foreign.run()
         if foreign.strange:
             journal.append(Event(kind="unknown_ids", scope=lane.key, message=foreign.told_of_strange))

@@ -125,7 +125,7 @@ class IngestPass:
         await self._send_all(todo)
         if self.failure is not None:
             return Ending(failure=self.failure)
-        if self.lane.halted:
+        if self.lane.build_halted:
             self._row(CorpusKind.CLEAN_STOP)
             return Ending()
         finished = await self.lane.live.attempt(self._finish, self.ledger)
@@ -214,7 +214,7 @@ class IngestPass:
 
     async def _send_some(self, todo: Iterator[Batch], delay_s: float = 0) -> None:
         for position, memories in todo:
-            if self.failure is not None or self.lane.halted:
+            if self.failure is not None or self.lane.build_halted:
                 return
             if self.done and delay_s:
                 await self.lane.live.stopping.pause_for(delay_s)
@@ -360,7 +360,7 @@ class IndexWait:
     async def _loop(self, began: int, sentinel: Sentinel) -> Failure | bool | None:
         rule = self.lane.provider.wait
         interval_s = rule.interval_s
-        while not self.lane.halted:
+        while not self.lane.build_halted:
             looked = await self.lane.live.aside(lambda: self._look(sentinel), self._ledger)
             if looked.failure is not None or looked.value:
                 return looked.failure or True
@@ -398,7 +398,7 @@ class IndexWait:
         patient = rule.by == "sentinel"
         until = began + rule.timeout_s * 1e6 if patient else monotonic_us() + min(rule.timeout_s, PATIENCE_S) * 1e6
         pause_s = min(rule.interval_s, rule.timeout_s)
-        while missing and not self.lane.halted:
+        while missing and not self.lane.build_halted:
             await self.lane.live.stopping.pause_for(pause_s)
             if await reread(partial(sentinel.finds, missing[0])):
                 missing.pop(0)
@@ -408,7 +408,7 @@ class IndexWait:
             else:
                 pause_s = min(pause_s * GROWTH, rule.max_interval_s, rule.timeout_s)
         looked = sentinel.decided
-        return {} if missing and self.lane.halted else {"looked": looked, "found": looked - len(missing)}
+        return {} if missing and self.lane.build_halted else {"looked": looked, "found": looked - len(missing)}
 
     @property
     def _ledger(self) -> Ledger:

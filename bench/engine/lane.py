@@ -1,9 +1,12 @@
-"""One lane at work: a pool that prepares corpora, workers that ask their items, and what both share.
+"""One build at work: a pool that prepares corpora, workers that ask their items, and what both share.
 
 Example::
 
     async with open_lane(live, lane, todo) as open_lane:
         await open_lane.run()
+
+The lane that ingests works for those that search the same build too: a corpus is prepared once, then each of its items
+is run for every one of these lanes. What concerns the corpus is written once, under the key of the lane that ingests.
 
 A corpus worker holds an ingest slot only while it ingests; waiting for an index, it holds none. An item worker pulls
 from the handover, so there is a task a worker and never one an item. A refusal stops only the jobs that it concerns.
@@ -72,6 +75,8 @@ class OpenLane:
     """set once the corpus that is asked has left a service with one namespace"""
     told: set[str] = field(default_factory=set)
     """kinds of events that were told once"""
+    followers: list[OpenLane] = field(default_factory=list)
+    """the lanes that search what this one ingests"""
     loses: bool = False
     """a memory that the service acknowledged was waited for in vain"""
     _samples: deque[tuple[str, tuple[Memory, ...]]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
@@ -80,23 +85,23 @@ class OpenLane:
 
     async def run(self) -> None:
         """Prepare every corpus that has items to ask, and ask them."""
-        if not self.todo.count:
+        if not self._open_items:
             return
         with bind(job=self.key):
             if not self.single:
-                await self._run(self.todo.corpora())
+                await self._run(iter(self._corpora))
                 return
             async with self.live.turns.setdefault(self.plan.provider.config.name, anyio.Lock()):
                 await self._run(iter(await self._one_by_one()))
 
     async def _run(self, corpora: Iterator[str]) -> None:
-        if self.todo.unsearched:
+        if any(one.todo.unsearched for one in self.members):
             await self._record_version()
-        handover: Handover[Ready, ItemRef] = Handover(bound=self.ingest_width)
+        handover: Handover[Ready, LaneItem] = Handover(bound=self.ingest_width)
         done, leaving = anyio.create_memory_object_stream[Ready](math.inf)
         async with anyio.create_task_group() as workers:
             workers.start_soon(self._prepare_all, corpora, handover)
-            for _ in range(min(self.width, self.todo.count)):
+            for _ in range(min(self.width, self._open_items)):
                 workers.start_soon(self._ask_all, handover, done.clone())
             for _ in range(min(CLEARERS, self.ingest_width)):
                 workers.start_soon(self._leave_all, leaving.clone())
@@ -108,7 +113,7 @@ class OpenLane:
     async def _one_by_one(self) -> list[str]:
         """Order the corpora for a service with one namespace: first the one that an earlier process left in it."""
         held = {name: history async for name, history in self._histories() if history.held}
-        wanted = list(self.todo.corpora())
+        wanted = self._corpora
         first = next(iter(held), None)
         if len(held) == 1 and first in wanted:
             return [first, *(name for name in wanted if name != first)]
@@ -136,24 +141,24 @@ class OpenLane:
         }
         self.live.journal.append(Event(kind="provider_version", scope=self.key, data=data))
 
-    async def _prepare_all(self, corpora: Iterator[str], handover: Handover[Ready, ItemRef]) -> None:
+    async def _prepare_all(self, corpora: Iterator[str], handover: Handover[Ready, LaneItem]) -> None:
         async with anyio.create_task_group() as workers:
-            for _ in range(min(self._under_way, self.todo.corpus_count)):
+            for _ in range(min(self._under_way, len(self._corpora))):
                 workers.start_soon(self._prepare_some, corpora, handover)
         handover.close()
 
-    async def _prepare_some(self, corpora: Iterator[str], handover: Handover[Ready, ItemRef]) -> None:
+    async def _prepare_some(self, corpora: Iterator[str], handover: Handover[Ready, LaneItem]) -> None:
         for corpus_id in corpora:
-            if self.halted:
+            if self.build_halted:
                 return
             with bind(corpus=corpus_id):
                 outcome = await prepare(self, corpus_id)
                 self._tell(outcome)
             if isinstance(outcome, Ready) and self.asks:
-                outcome.open_items = self.todo.count_of(corpus_id)
+                outcome.open_items = sum(one.todo.count_of(corpus_id) for one in self.members)
                 self.vacant = anyio.Event()
-                await handover.put(outcome, self.todo.items(corpus_id))
-                if self.single and not self.halted:
+                await handover.put(outcome, self._items(corpus_id))
+                if self.single and not self.build_halted:
                     await self.vacant.wait()
             elif isinstance(outcome, Failure):
                 self.unfinished.add(corpus_id)
@@ -167,31 +172,32 @@ class OpenLane:
 
     async def _corpus_failed(self, corpus_id: str, failure: Failure) -> None:
         """Every item of a corpus that could not be prepared ends with its failure."""
-        for ref in self.todo.items(corpus_id) if failure.kind != OCCUPIED else ():
+        for lane, ref in self._items(corpus_id) if failure.kind != OCCUPIED else ():
             if self.live.stopping.asked:
                 break
-            await end_failed(self, ref, failure)
+            await end_failed(lane, ref, failure)
         if failure.stops_lane:
-            self.halts.stop(self.plan.jobs, failure)
+            for lane in self.members:
+                lane.halts.stop(lane.plan.jobs, failure)
         elif self.single and not self.live.stopping.asked:
             await self.live.journal.flush()
             history = CorpusState.of(await self.live.journal.corpus(self.key, corpus_id))
             if history.held:
                 await self.clear(corpus_id, self.space(corpus_id, history))
 
-    async def _ask_all(self, handover: Handover[Ready, ItemRef], done: MemoryObjectSendStream[Ready]) -> None:
+    async def _ask_all(self, handover: Handover[Ready, LaneItem], done: MemoryObjectSendStream[Ready]) -> None:
         async with done:
-            while not self.halted and (work := await handover.take()) is not None:
-                ready, ref = work
+            while not self.build_halted and (work := await handover.take()) is not None:
+                ready, (lane, ref) = work
                 await self.live.journal.room()
-                good = await ask(self, ready, ref)
+                good = await ask(lane, ready, ref)
                 ready.all_good = ready.all_good and good
                 ready.open_items -= 1
                 if not ready.all_good:
                     self.unfinished.add(ready.corpus_id)
                 if not ready.open_items and (ready.all_good or self.single):
                     done.send_nowait(ready.closed())
-            if self.halted:
+            if self.build_halted:
                 self.vacant.set()
                 # nobody will take what waits, so nobody may wait for it to be taken
                 handover.drop()
@@ -201,7 +207,7 @@ class OpenLane:
         wanted = (self.live.plan.request.cleanup == "corpus" or self.single) and not self.live.errand.rescores
         async with leaving:
             async for ready in leaving:
-                if wanted and ready.held and not self.halted:
+                if wanted and ready.held and not self.build_halted:
                     # a crash after the clear must find every result: nobody may ask an empty namespace again
                     await self.live.journal.flush()
                     await self.clear(ready.corpus_id, ready.space)
@@ -212,7 +218,7 @@ class OpenLane:
         rule = self.live.plan.request.cleanup
         if (
             rule == "never"
-            or self.halted
+            or self.build_halted
             or not (rule == "run" or self.live.resumed)
             or self.last is not Phase.EVALUATE
         ):
@@ -231,6 +237,11 @@ class OpenLane:
         """Start nothing new in this lane."""
         return self.halts.every or self.live.stopping.asked
 
+    @property
+    def build_halted(self) -> bool:
+        """Prepare nothing more: none of the lanes that search the build takes any more work."""
+        return self.live.stopping.asked or (self.halts.every and all(one.halts.every for one in self.followers))
+
     def count_search(self, *, empty: bool) -> None:
         """Tell the circuit breaker; a provider that keeps nothing finds nothing."""
         if self.provider.keeps_store:
@@ -246,6 +257,37 @@ class OpenLane:
     @property
     def key(self) -> str:
         return self.plan.key
+
+    @property
+    def members(self) -> tuple[OpenLane, ...]:
+        """The lanes of the build, itself first."""
+        return (self, *self.followers)
+
+    def is_unsearched(self, corpus_id: str) -> bool:
+        """Some lane of the build has an item of the corpus still to search."""
+        return any(corpus_id in one.todo.unsearched for one in self.members)
+
+    @property
+    def _open_items(self) -> int:
+        return sum(one.todo.count for one in self.members)
+
+    @property
+    def _corpora(self) -> list[str]:
+        """The corpora with an item to ask in some lane of the build."""
+        return list(dict.fromkeys(name for one in self.members for name in one.todo.corpora()))
+
+    def _items(self, corpus_id: str) -> Iterator[LaneItem]:
+        """The open items of a corpus in file order, each for every lane of the build that has it to do."""
+        if not self.followers:
+            return ((self, ref) for ref in self.todo.items(corpus_id))
+        wanted = [(one, set(one.todo.open_positions.get(corpus_id, ()))) for one in self.members]
+        dataset = self.plan.benchmark.dataset
+        return (
+            (lane, dataset.ref(position))
+            for position in sorted(set[int]().union(*(positions for _, positions in wanted)))
+            for lane, positions in wanted
+            if position in positions
+        )
 
     @property
     def isolated(self) -> bool:
@@ -309,7 +351,7 @@ class OpenLane:
             self.leaking.add(space.namespace)
             data = {"namespace": space.namespace, **found}
             probe = ProbeRow(
-                lane=self.key, corpus=corpus_id, attempt=space.attempt, kind="leak", passed=False, data=data
+                lane=self.plan.build, corpus=corpus_id, attempt=space.attempt, kind="leak", passed=False, data=data
             )
             self.live.journal.append(probe)
             self.live.progress.events.append(f"{self.key}: {in_words(probe)}")
@@ -362,3 +404,7 @@ class OpenLane:
                 calls=cleared.calls,
             )
         )
+
+
+LaneItem = tuple[OpenLane, ItemRef]
+"""an item, and the lane that it is run for"""

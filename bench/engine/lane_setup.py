@@ -1,9 +1,10 @@
-"""Open one lane: its provider, what is still to do, what is known of it; or write down that it is skipped.
+"""Open the lanes of a run, each with its provider and what is still to do, or write down that one is skipped.
 
 Example::
 
-    open_one = await open_lane(stack, live, lane, readers, width)
-    await open_one.run()
+    for one in await open_lanes(stack, live, readers, width):
+        if not one.plan.shares:
+            await one.run()
 """
 
 from __future__ import annotations
@@ -31,19 +32,52 @@ from bench.providers.docker import ours
 MS = 1000
 
 
-async def open_lane(stack: AsyncExitStack, live: Live, lane: Lane, readers: Readers, width: int) -> OpenLane:
-    """Open a lane; its provider stays open as long as the stack.
+async def open_lanes(stack: AsyncExitStack, live: Live, readers: Readers, width: int) -> list[OpenLane]:
+    """Open every lane that runs; those that share a build are known to the one that ingests.
+
+    Raises:
+        ConfigError: a provider cannot be opened.
+    """
+    last, running = last_phase(live.plan.request.phases), live.plan.running
+    todos = {
+        lane.key: await Todo.of(live.journal, lane, last=last, errand=live.errand, stopping=live.stopping)
+        for lane in running
+    }
+    unsearched = {lane.build for lane in running if todos[lane.key].unsearched}
+    opened: dict[str, OpenLane] = {}
+    for lane in running:
+        # stored results need no memory system: none is opened, no key asked for, no container started
+        stored = live.errand.first is not None and lane.build not in unsearched
+        builder = opened.get(lane.shares)
+        one = await open_lane(stack, live, lane, readers, width, todo=todos[lane.key], stored=stored, builder=builder)
+        opened[lane.key] = one
+        if builder is not None:
+            builder.followers.append(one)
+    return list(opened.values())
+
+
+async def open_lane(
+    stack: AsyncExitStack,
+    live: Live,
+    lane: Lane,
+    readers: Readers,
+    width: int,
+    *,
+    todo: Todo,
+    stored: bool,
+    builder: OpenLane | None,
+) -> OpenLane:
+    """Open a lane; its provider stays open as long as the stack. ``builder`` = the lane whose ingest it searches.
 
     Raises:
         ConfigError: the provider cannot be opened.
     """
     request = live.plan.request
-    last = last_phase(request.phases)
-    todo = await Todo.of(live.journal, lane, last=last, errand=live.errand, stopping=live.stopping)
-    # stored results need no memory system: none is opened, no key asked for, no container started
-    stored = live.errand.first is not None and not todo.unsearched
     events = await _events(live)
-    provider = await stack.enter_async_context(Oracle() if stored else _provider(live, lane, readers, events))
+    if builder is not None and builder.plan.provider.config is lane.provider.config:
+        provider = builder.provider  # one store, also where it lies in this process
+    else:
+        provider = await stack.enter_async_context(Oracle() if stored else _provider(live, lane, readers, events))
     return OpenLane(
         live=live,
         halts=Halts(live=live, lane=lane),
@@ -51,10 +85,13 @@ async def open_lane(stack: AsyncExitStack, live: Live, lane: Lane, readers: Read
         provider=provider,
         readers=readers,
         todo=todo,
-        last=last,
+        last=last_phase(request.phases),
         ingest_slots=anyio.CapacityLimiter(request.ingest_concurrency or width),
         width=width,
-        ownership=live.ownerships.setdefault(lane.provider.label, Ownership()),
+        ownership=live.ownerships.setdefault(lane.provider.label, Ownership())
+        if builder is None
+        else builder.ownership,
+        leaking=set() if builder is None else builder.leaking,
         search_price=_search_price(live, lane),
         deletions_begun=begun(events, lane.key) if lane.benchmark.config.deletion is not None else set(),
     )
@@ -98,12 +135,12 @@ def _provider(
     context = ProviderContext(
         http=live.http,
         environment=live.environment,
-        run_dir=live.folder / "stores" / opaque("l", lane.key),
+        run_dir=live.folder / "stores" / opaque("l", lane.build),
         seed=live.plan.request.seed,
         embedder=readers.embedders.get(lane.key),
         open_model=reader,
         note=lambda kind, data: live.journal.append(Event(kind=kind, scope=lane.key, data=data)),
-        services=ours((event.kind, event.data) for _, event in events if event.scope == lane.key),
+        services=ours((event.kind, event.data) for _, event in events if event.scope in (lane.key, lane.build)),
     )
     return open_provider(config, context)
 

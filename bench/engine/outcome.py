@@ -89,7 +89,7 @@ async def job_outcomes(plan: Plan, folder: Path, stopped: Mapping[str, Failure])
         events = [event for _, event in await reader.events()]
         sizes = {key: record.n_selected for key, record in records.items()}  # a merged run's are those of all ranges
         for lane in plan.lanes:
-            probes = await reader.probes(lane.key)
+            probes = await reader.probes(lane.build)
             for job in lane.jobs:
                 states = await reader.item_states(job.key, lane.benchmark.epochs)
                 planned = lane.benchmark.n_selected

@@ -33,7 +33,7 @@ import anyio.to_thread
 from bench.config.run import new_run_id
 from bench.engine.evaluate import calibrate_judges
 from bench.engine.lane import OpenLane
-from bench.engine.lane_setup import open_lane, skip_lane
+from bench.engine.lane_setup import open_lanes, skip_lane
 from bench.engine.models import open_readers
 from bench.engine.outcome import Outcome, exit_code_of, job_outcomes, status_of
 from bench.engine.progress import Observer, Progress, Silent
@@ -255,7 +255,7 @@ class Execution:
         live.journal.on_commit = counting
         live.journal.oldest_s = live.http.oldest_s
         readers = open_readers(live)
-        lanes = [await open_lane(stack, live, lane, readers, slots_of(live.plan)) for lane in live.plan.running]
+        lanes = await open_lanes(stack, live, readers, slots_of(live.plan))
         counting.expect({lane.key: lane.todo for lane in lanes}, anew=anew)
         return lanes
 
@@ -276,7 +276,8 @@ class Execution:
                 await calibrate_judges(live, lanes[0].readers)
             async with anyio.create_task_group() as workers:
                 for open_one in lanes:
-                    workers.start_soon(open_one.run)
+                    if not open_one.plan.shares:
+                        workers.start_soon(open_one.run)
 
     async def _ended(self, live: Live, lanes: list[OpenLane]) -> Outcome:
         """Make everything durable, then read from the journal how the run stands."""

@@ -315,7 +315,7 @@ async def still_there(lane: OpenLane, ready: Ready) -> None:
     text = f"nothing of {ready.corpus_id} is found any more at {lane.provider.name}: it was lost since it was ingested"
     lane.live.journal.append(
         CorpusRow(
-            lane=lane.key,
+            lane=lane.plan.build,
             corpus=ready.corpus_id,
             attempt=ready.space.attempt,
             kind=CorpusKind.FAILED,

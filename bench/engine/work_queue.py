@@ -114,12 +114,12 @@ class Todo:
         return iter(self.open_positions)
 
     def count_of(self, corpus: str) -> int:
-        return len(self.open_positions[corpus])
+        return len(self.open_positions.get(corpus, ()))
 
     def items(self, corpus: str) -> Iterator[ItemRef]:
         """The open items of one corpus in file order."""
         dataset = self.lane.benchmark.dataset
-        return (dataset.ref(position) for position in self.open_positions[corpus])
+        return (dataset.ref(position) for position in self.open_positions.get(corpus, ()))
 
 
 ReadyT = TypeVar("ReadyT")
@@ -216,7 +216,10 @@ class Counting:
             for job in todo.lane.jobs if anew else ():
                 self.progress.jobs[job.key].planned = todo.count
             phases, epochs = self.progress.lanes[key].phases, todo.lane.benchmark.epochs
-            phases[Phase.INGEST].total = phases[Phase.INDEX].total = todo.corpus_count
+            if not todo.lane.shares:
+                sharing = [one for one in todos.values() if one.lane.build == key]
+                corpora = {corpus for one in sharing for corpus in one.open_positions}
+                phases[Phase.INGEST].total = phases[Phase.INDEX].total = len(corpora)
             widths = {Phase.SEARCH: 1, Phase.ANSWER: self._readers(todo), Phase.EVALUATE: len(todo.lane.jobs)}
             for phase, width in widths.items():
                 phases[phase].total = todo.count * epochs * width

@@ -38,7 +38,7 @@ def plan_benchmark(dataset: Dataset, request: RunRequest, *, ranges: Ranges, fol
         ConfigError: a metric, evaluator, prompt or pack that cannot be used.
     """
     config = dataset.config
-    k = request.k or config.search.default_limit
+    k = request.k[0] if request.k else config.search.default_limit
     pack = pack_of(config, folder)
     prompts = Prompts.of(
         config,
@@ -77,6 +77,14 @@ def plan_benchmark(dataset: Dataset, request: RunRequest, *, ranges: Ranges, fol
         overlay=overlay_of(config, dataset),
         leaks=leaks(prompts, dataset),
     )
+
+
+def at_cutoff(planned: BenchmarkPlan, request: RunRequest, k: int) -> BenchmarkPlan:
+    """Return the same benchmark with another number of hits; metrics without a cut of their own take it as theirs."""
+    if k == planned.k:
+        return planned
+    scoring = Scoring.of(planned.config, request, k=k, prompts=planned.prompts, pack=planned.pack)
+    return replace(planned, k=k, scoring=scoring)
 
 
 def scoring_problems(config: BenchmarkConfig, folder: Path) -> list[ConfigError]:

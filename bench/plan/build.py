@@ -13,6 +13,7 @@ from __future__ import annotations
 import platform
 from array import array
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from importlib.metadata import version
 
@@ -23,14 +24,16 @@ from bench.datasets import Gap, evidence_level, open_benchmark, require_coverage
 from bench.errors import UsageError
 from bench.model import Phase
 from bench.models import check_model, resolve_name
-from bench.plan.benchmark import plan_benchmark
+from bench.plan.benchmark import at_cutoff, plan_benchmark
 from bench.plan.budget import budget_note
 from bench.plan.cost_estimate import check_prices, unused_prices
 from bench.plan.identity import digest, identity_of
 from bench.plan.model import NONE, BenchmarkPlan, Job, Lane, Plan, ProviderPlan
 from bench.plan.plugins import Installed, refuse_doubles
+from bench.plan.provider import at_cutoff as label_at_cutoff
 from bench.plan.provider import choose
 from bench.plan.ranges import Ranges, ranges_of
+from bench.plan.shared_builds import with_shared_builds
 from bench.plan.validity import related
 from bench.settings import Environment
 from bench.version import __version__
@@ -57,7 +60,14 @@ def make_plan(catalog: Catalog, request: RunRequest, environment: Environment, *
     )
     settings = {resolve_name(name): own for name, own in request.models.items()}
     files, installed = with_settings(model_files(catalog), settings), Installed.read()
-    lanes = tuple(_lane(benchmark, provider, request) for benchmark in benchmarks for provider in providers)
+    lanes = with_shared_builds(
+        [
+            _lane(at_k, provider_at_k, request)
+            for benchmark in benchmarks
+            for provider in providers
+            for at_k, provider_at_k in _cutoffs(benchmark, provider, request)
+        ]
+    )
     refuse_doubles(lanes, files, installed)
     _check_models(lanes, environment, files)
     _check_rates(lanes, request)
@@ -79,6 +89,17 @@ def make_plan(catalog: Catalog, request: RunRequest, environment: Environment, *
         model_files=files,
         notes=tuple(dict.fromkeys([*_notes(lanes), *_without_effect(lanes, request)])),
     )
+
+
+def _cutoffs(
+    benchmark: BenchmarkPlan, provider: ProviderPlan, request: RunRequest
+) -> Iterator[tuple[BenchmarkPlan, ProviderPlan]]:
+    """Yield benchmark and provider at each k of the run; several put theirs into the provider's label."""
+    if len(request.k) < 2:
+        yield benchmark, provider
+        return
+    for k in request.k:
+        yield at_cutoff(benchmark, request, k), replace(provider, label=label_at_cutoff(provider.label, k))
 
 
 def model_files(catalog: Catalog) -> dict[str, ModelFile]:

@@ -40,7 +40,7 @@ from bench.providers.endpoints import endpoint_of
 def call_prices(prices: Prices, provider: ProviderPlan) -> CallPrices:
     """Return what a provider's calls cost: what the run names wins, for the variant before all of its name."""
     found = provider.config.prices
-    for name in (*provider.config.aliases, provider.config.name, provider.label):
+    for name in (*provider.config.aliases, provider.config.name, provider.variant or provider.label):
         own = prices.get(name)
         if isinstance(own, CallPrices):
             found = found.model_copy(update=own.model_dump(exclude_none=True))
@@ -78,7 +78,7 @@ def unused_prices(prices: Prices, lanes: Sequence[Lane]) -> Iterator[str]:
     """Yield a note for each price of something that the run does not call."""
     models = {name for lane in lanes for name in lane.models}
     chosen = [lane.provider for lane in lanes]
-    providers = {name for one in chosen for name in (one.label, one.config.name, *one.config.aliases)}
+    providers = {name for one in chosen for name in (one.variant or one.label, one.config.name, *one.config.aliases)}
     for name in prices:
         if name not in models | providers:
             yield f'the price of "{name}" has no effect: nothing in this run has that name'
@@ -150,6 +150,10 @@ class Estimate:
 
     items: int
     corpora: int
+    builds: int
+    """ingests of a benchmark; jobs that differ in how they search share one"""
+    searches: int
+    """questions that are searched for, over all jobs"""
     endpoints: tuple[EndpointEstimate, ...]
 
     @property
@@ -193,13 +197,19 @@ def estimate(plan: Plan) -> Estimate:
     corpora = 0
     for lane in plan.running:
         size = _size(lane)
-        corpora += size.corpora
+        corpora += 0 if lane.shares else size.corpora
         for one in _of_lane(plan, lane, size):
             endpoints[one.endpoint] = endpoints[one.endpoint] + one if one.endpoint in endpoints else one
     for one in _calibrations(plan):
         endpoints[one.endpoint] = endpoints[one.endpoint] + one
     items = sum(lane.benchmark.n_selected * len(lane.jobs) for lane in plan.running)
-    return Estimate(items=items, corpora=corpora, endpoints=tuple(endpoints.values()))
+    return Estimate(
+        items=items,
+        corpora=corpora,
+        builds=len(plan.building),
+        searches=sum(lane.benchmark.n_selected * lane.benchmark.epochs for lane in plan.running),
+        endpoints=tuple(endpoints.values()),
+    )
 
 
 def _of_lane(plan: Plan, lane: Lane, size: _Size) -> Iterator[EndpointEstimate]:
@@ -223,15 +233,17 @@ def _stored(plan: Plan, lane: Lane, size: _Size, asked: int) -> Iterator[Endpoin
     provider = lane.provider
     batch, searches = AT_ONCE, asked
     if provider.built_in is None:
-        batch, searches = batch_of(lane), asked + size.corpora * _looks(plan, lane)
-        yield _provider(plan, lane, "add", size.batches(batch))
+        batch, searches = batch_of(lane), asked + (0 if lane.shares else size.corpora * _looks(plan, lane))
+        if not lane.shares:
+            yield _provider(plan, lane, "add", size.batches(batch))
         yield _provider(plan, lane, "search", searches)
     rule = provider.config.client_embeddings
     if provider.embedding is not None and rule is not None:
         texts = max(1, min(batch, rule.batch, math.ceil(size.per_corpus)))
+        asked_for = _model(plan, provider.embedding, "embedding", searches, QUESTION_TOKENS, 0)
         stored = _model(plan, provider.embedding, "embedding", size.batches(texts), texts * size.memory_tokens, 0)
-        yield stored + _model(plan, provider.embedding, "embedding", searches, QUESTION_TOKENS, 0)
-    if provider.enriched_by is not None:
+        yield asked_for if lane.shares else stored + asked_for
+    if provider.enriched_by is not None and not lane.shares:
         from bench.providers.facts import enriching
 
         local = enriching(provider.config)

@@ -42,13 +42,16 @@ def identity_of(
     installed: Installed,
 ) -> dict[str, object]:
     """Build the tree."""
-    benchmarks = {lane.benchmark.name: lane.benchmark for lane in lanes}
+    benchmarks = {lane.benchmark.name: lane.benchmark for lane in reversed(lanes)}
     running = [lane for lane in lanes if lane.skipped is None]  # of what is skipped nothing need be set or known
     providers = {lane.provider.label: lane.provider for lane in running}
     models = {name for lane in running for name in lane.models}
     return {
         "schema": SCHEMA,
-        "benchmarks": {name: _benchmark(one, installed) for name, one in benchmarks.items()},
+        "benchmarks": {
+            name: {**_benchmark(one, installed), **({"k": list(request.k)} if len(request.k) > 1 else {})}
+            for name, one in benchmarks.items()
+        },
         "providers": {label: _provider(one, environment, installed) for label, one in providers.items()},
         "models": {name: _model(name, environment, files, installed) for name in sorted(models)},
         "jobs": {job.key: _job(lane, job.answering, job.judge) for lane in lanes for job in lane.jobs},
@@ -154,6 +157,7 @@ def _job(lane: Lane, answering: str, judge: str) -> dict[str, object]:
         "unit": lane.unit,
         "level": lane.level,
         "skipped": lane.skipped,
+        **({"build": lane.shares} if lane.shares else {}),
     }
 
 

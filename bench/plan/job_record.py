@@ -126,6 +126,15 @@ class JobRecord:
     """role -> temperature, token limit and seed of what its model is asked"""
     prompt_leaks: tuple[str, ...] = ()
     """what its answer prompt knows that only the scoring may know"""
+    shares: str = ""
+    """the lane whose ingest it searches, empty = its own lane ingests"""
+    n_sharing: int = 1
+    """lanes that search the same ingest, its own among them"""
+
+    @property
+    def build(self) -> str:
+        """The lane that owns the rows of its corpora."""
+        return self.shares or self.lane
 
     @property
     def owners(self) -> tuple[str, str, str]:
@@ -150,10 +159,11 @@ class JobRecord:
 
 def records(plan: Plan) -> tuple[JobRecord, ...]:
     """Every job of a plan, skipped ones too."""
-    return tuple(_record(plan, lane, job) for lane in plan.lanes for job in lane.jobs)
+    sizes = Counter(lane.build for lane in plan.lanes)
+    return tuple(_record(plan, lane, job, sizes[lane.build]) for lane in plan.lanes for job in lane.jobs)
 
 
-def _record(plan: Plan, lane: Lane, job: Job) -> JobRecord:
+def _record(plan: Plan, lane: Lane, job: Job, n_sharing: int) -> JobRecord:
     from bench.plan.model_settings import asked_with  # it knows the evaluators, and who reads a journal needs none
 
     benchmark, config = lane.benchmark, lane.benchmark.config
@@ -197,6 +207,8 @@ def _record(plan: Plan, lane: Lane, job: Job) -> JobRecord:
         whole_types=benchmark.whole_types,
         asked_with=asked_with(plan, lane, job),
         prompt_leaks=benchmark.leaks if _named(job.answering) else (),
+        shares=lane.shares,
+        n_sharing=n_sharing,
     )
 
 

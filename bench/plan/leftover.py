@@ -51,7 +51,7 @@ class Leftover:
 async def leftovers(reader: Reader) -> list[Leftover]:
     """The lanes that left something, in the order of their keys."""
     forgotten = await _forgotten(reader)
-    lanes = {job.lane: job.provider for job in read(reader.meta.extra)}
+    lanes = {job.build: job.provider for job in reversed(read(reader.meta.extra))}  # the first job names the build
     found = []
     for lane, provider in sorted(lanes.items()):
         if provider.partition("@")[0] in BUILT_IN:

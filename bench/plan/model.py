@@ -1,7 +1,8 @@
 """The plan as a value: lanes, jobs, prompts, what is skipped, and the identity everything hangs on.
 
-A lane is benchmark x provider (variant) x embedding model; a job is a lane x answering model x judge model. Ingest,
-index and search rows belong to the lane, answers to the lane and its answering model, verdicts to the job::
+A lane is benchmark x provider (variant) x embedding model x k; a job is a lane x answering model x judge model. Search
+rows belong to the lane, answers to the lane and its answering model, verdicts to the job. Ingest and index rows belong
+to the build: the first of the lanes that differ in how they search alone::
 
     for lane in plan.lanes:
         for job in lane.jobs:
@@ -171,6 +172,8 @@ class ProviderPlan:
     """full name of the client-side embedding model"""
     embedded_by: str | None = None
     """the embedding model as plan, results and receipts name it, whoever embeds: see ``providers.embedded_by``"""
+    variant: str = ""
+    """the label without the k that several values of k put into it: how prices and flags name it"""
     enriched_by: str | None = None
     """full name of the language model that writes about what is stored, None = none does"""
 
@@ -196,7 +199,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
-    """Work that shares one memory: ingested once, searched once an item."""
+    """Work that shares one search of each item."""
 
     benchmark: BenchmarkPlan
     provider: ProviderPlan
@@ -210,6 +213,13 @@ class Lane:
     """evidence level of retrieval metrics"""
     skipped: str | None = None
     """why nothing of it is run (capabilities), None for a lane that runs"""
+    shares: str = ""
+    """key of the lane whose ingest it searches, empty = it ingests itself"""
+
+    @property
+    def build(self) -> str:
+        """Key of the lane that ingests: who owns the rows of its corpora."""
+        return self.shares or self.key
 
     @property
     def answering_models(self) -> tuple[str, ...]:
@@ -270,3 +280,8 @@ class Plan:
     def running(self) -> tuple[Lane, ...]:
         """The lanes that are not skipped."""
         return tuple(lane for lane in self.lanes if lane.skipped is None)
+
+    @property
+    def building(self) -> tuple[Lane, ...]:
+        """The running lanes that ingest: one per build."""
+        return tuple(lane for lane in self.running if not lane.shares)

@@ -158,6 +158,7 @@ def _planned(
     enriched, shown = enriching(config), embedded_by(config, environment, own=embedding)
     return ProviderPlan(
         label=chosen.label,
+        variant=chosen.label,
         config=config,
         built_in=built_in,
         overrides=sets,
@@ -165,6 +166,11 @@ def _planned(
         embedded_by=shown,
         enriched_by=None if enriched is None else resolve_name(enriched.enhancement.model),
     )
+
+
+def at_cutoff(label: str, k: int) -> str:
+    """The label of a provider in a run of several values of k: ``chroma@k5``, ``chroma@big-k5``."""
+    return f"{label}{'-' if '@' in label else '@'}k{k}"
 
 
 def _by_label(chosen: Sequence[_Chosen], overrides: Mapping[str, object]) -> dict[str, dict[str, object]]:

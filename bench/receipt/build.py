@@ -178,7 +178,7 @@ async def _corpora(reader: Reader, record: JobRecord) -> Corpora:
     ingest, searchable, memories = [], [], 0
     starts: list[datetime] = []
     ends: list[datetime] = []
-    async for one in reader.corpora(record.lane):
+    async for one in reader.corpora(record.build):
         spent, ingested = one.times_us, one.row(CorpusKind.INGESTED)
         if ingested is None or one.started_at is None:
             continue
@@ -198,7 +198,7 @@ async def _span(reader: Reader, record: JobRecord) -> tuple[str | None, str | No
     """When the first call of a job was made, and when its last phase ended."""
     began: list[datetime] = []
     ended: list[datetime] = []
-    async for corpus in reader.corpora(record.lane):
+    async for corpus in reader.corpora(record.build):
         if corpus.started_at is not None:
             began.append(corpus.started_at)
             ended.append(corpus.last[-1].at)
@@ -215,7 +215,7 @@ async def _told(reader: Reader, record: JobRecord) -> Upstream:
     version: str | None = None
     upstream: str | None = None
     for _, event in await reader.events():
-        if event.kind == "provider_version" and event.scope == record.lane:
+        if event.kind == "provider_version" and event.scope == record.build:
             told, above = event.data.get("version"), event.data.get("upstream")
             version = told if isinstance(told, str) else version
             upstream = above if isinstance(above, str) else upstream

@@ -186,7 +186,7 @@ async def load_side(reader: Reader, record: JobRecord, *, named_model: bool = Fa
     reducer = cast("Literal['mean', 'mode', 'max']", record.epochs_reducer)
     for row in reduced(rows, names, reducer, epochs=record.epochs)[0]:
         filling.take_row(row)
-    counts, probes = OutcomeCounts.of(ended), await reader.probes(record.lane)
+    counts, probes = OutcomeCounts.of(ended), await reader.probes(record.build)
     reasons = await whether_invalid(reader, record, counts, probes, await repeats_of(reader, record, counts))
     return Side(
         run_id=reader.meta.run_id,

@@ -159,9 +159,9 @@ async def fold(reader: Reader, *, by: Sequence[str] = (), benchmark: str | None 
     standing = await still_true(reader, events)
     jobs = []
     for record in _records(reader, benchmark):
-        scoped = (event.message for event in standing if event.scope in (record.lane, record.key))
+        scoped = (event.message for event in standing if event.scope in (record.build, record.lane, record.key))
         told = (*dict.fromkeys(filter(None, scoped)), *version_notes(events, record))
-        uncleared = sum(event.kind == NOT_CLEARED for event in events if event.scope == record.lane)
+        uncleared = sum(event.kind == NOT_CLEARED for event in events if event.scope == record.build)
         jobs.append(await _fold_job(reader, record, by=by, told=told, uncleared=uncleared))
     _refuse_unknown_dimension(jobs, by)
     return Report(
@@ -189,7 +189,7 @@ async def _fold_job(
     metrics, notes = measures(record)
     counts, rows = await gathered(reader, record, metrics)
     spent = {owner: await reader.spent(owner) for owner in record.owners}
-    probes, facts = await reader.probes(record.lane), await job_facts(reader, record, spent)
+    probes, facts = await reader.probes(record.build), await job_facts(reader, record, spent)
     hits = await reader.hit_counts(record.lane)
     proof = isolation(reader, hits, probes, uncleared)
     measured = fold_metrics(
@@ -221,6 +221,7 @@ async def _fold_job(
         notes=(
             *told,
             *record.prompt_leaks,
+            *_build_notes(record),
             *unmapped_notes(proof.hits, proof.unmapped_hits),
             *partly_found(probes),
             *order_notes(hits),
@@ -234,6 +235,15 @@ async def _fold_job(
             *gold_notes(gold),
             *([record.skipped] if record.skipped else []),
         ),
+    )
+
+
+def _build_notes(record: JobRecord) -> tuple[str, ...]:
+    if record.n_sharing == 1:
+        return ()
+    return (
+        f"build {record.build} (shared): one ingest serves {record.n_sharing} searches; it was paid once, and "
+        "cost_ingest and cost_total of each of them count all of it",
     )
 
 

@@ -87,7 +87,8 @@ def price_methods(
 ) -> dict[str, tuple[str, ...]]:
     """Whose prices the calls of each role were counted at; ``ingested`` is what the corpora took, by ledger role."""
     pricing = _Pricing.of(meta, resumes, record)
-    searched = {role: _less(one, ingested.get(role, NOTHING)) for role, one in spent[record.lane].items()}
+    own = {} if record.shares else ingested  # of a shared build the owner's lane has the calls
+    searched = {role: _less(one, own.get(role, NOTHING)) for role, one in spent[record.lane].items()}
     found = {
         "ingest": pricing.of_lane(ingested),
         "search": pricing.of_lane(searched),
@@ -292,7 +293,7 @@ async def job_facts(reader: Reader, record: JobRecord, spent: Owners) -> JobFact
     """What belongs to a job as a whole: what ingesting its corpora took, how its tokens and money were counted."""
     corpora, starts, ends = [], [], []
     took: dict[str, Spent] = {}
-    async for one in reader.corpora(record.lane):
+    async for one in reader.corpora(record.build):
         corpora.append(_corpus_facts(one))
         for role, part in one.spent.items():
             took[role] = took.get(role, Spent()) + part
@@ -335,7 +336,7 @@ def version_notes(events: Sequence[Event], record: JobRecord) -> tuple[str, ...]
     answered = [
         event.data.get("upstream")
         for event in events
-        if event.kind == "provider_version" and event.scope == record.lane
+        if event.kind == "provider_version" and event.scope == record.build
     ]
     versions = list(dict.fromkeys(str(version) for version in answered if version is not None))
     if len(versions) < 2:

@@ -96,6 +96,7 @@ def _job(job: JobReport, names: list[str]) -> dict[str, object]:
         **_ended(job),
         "track": record.track,
         "k": record.k,
+        **({"build": {"lane": record.build, "searches": record.n_sharing}} if record.n_sharing > 1 else {}),
         "selection": dict(record.selection),
         "invalid": list(job.invalid),
         "skipped": record.skipped,

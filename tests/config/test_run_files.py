@@ -32,7 +32,7 @@ def refused(text: str) -> list[tuple[str, str]]:
 def test_nothing_asked_is_the_demo_with_the_defaults() -> None:
     request = RunRequest()
     assert (request.benchmarks, request.providers, request.answering_model, request.metrics) == ((), (), (), ())
-    assert (request.k, request.limit, request.sample, request.seed, request.epochs) == (None, None, None, 0, 1)
+    assert (request.k, request.limit, request.sample, request.seed, request.epochs) == ((), None, None, 0, 1)
     assert (request.concurrency, request.max_error_rate, request.track) == (10, 0.02, "uniform")
     assert (request.isolation, request.cleanup, request.circuit_breaker) == ("probe", "corpus", True)
     assert request.phases == tuple(Phase)

@@ -1,0 +1,73 @@
+"""Which lanes search one ingest: those that differ in nothing but how they search.
+
+Example::
+
+    lanes = with_shared_builds(lanes)
+    lanes[1].shares          # "locomo/chroma@k5": the lane that ingests; empty where the lane ingests itself
+
+Of a declarative provider ``endpoints.search``, the limits of a search and the variables that only the search mentions
+count as how it searches. Of code nobody can tell what a setting changes: its lanes share where k alone differs.
+A benchmark that deletes memories and a service whose searches change it share nothing: a job would find what another
+one left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import cast
+
+from bench import canonical
+from bench.config.provider import ProviderConfig, identity
+from bench.plan.model import Lane
+
+SEARCH_LIMITS = ("max_k", "max_query_chars", "max_tokens")
+
+
+def with_shared_builds(lanes: Sequence[Lane]) -> tuple[Lane, ...]:
+    """Let every lane name the first one that ingests the same."""
+    first: dict[bytes, str] = {}
+    found = []
+    for lane in lanes:
+        owner = first.setdefault(canonical.dumps(_ingested(lane)), lane.key) if _can_share(lane) else lane.key
+        found.append(lane if owner == lane.key else replace(lane, shares=owner))
+    return tuple(found)
+
+
+def _can_share(lane: Lane) -> bool:
+    config = lane.provider.config
+    return lane.skipped is None and lane.benchmark.config.deletion is None and config.determinism != "search_mutates"
+
+
+def _ingested(lane: Lane) -> dict[str, object]:
+    provider = lane.provider
+    return {
+        "benchmark": lane.benchmark.name,
+        "unit": lane.unit,
+        "text": lane.text,
+        "provider": ingest_identity(provider.config),
+        "embedding": provider.embedding,
+        "enriched_by": provider.enriched_by,
+    }
+
+
+def ingest_identity(config: ProviderConfig) -> dict[str, object]:
+    """Return what of a provider's config affects what is stored, as a JSON tree.
+
+    A command over stdio is started for each variant, so its variants cannot see one store.
+    """
+    tree = identity(config)
+    if config.adapter is not None or config.endpoints is None or (config.mcp is not None and config.mcp.command):
+        return tree
+    endpoints = {name: call for name, call in _map(tree, "endpoints").items() if name != "search"}
+    limits = {name: value for name, value in _map(tree, "capabilities").items() if name not in SEARCH_LIMITS}
+    variables = _map(tree, "vars")
+    kept = {**tree, "endpoints": endpoints, "capabilities": limits}
+    kept.pop("vars", None)
+    told = canonical.dumps(kept).decode()
+    used = {name: value for name, value in variables.items() if f"${{{name}}}" in told or f"$.{name}" in told}
+    return {**kept, "vars": used}
+
+
+def _map(tree: Mapping[str, object], key: str) -> Mapping[str, object]:
+    return cast("Mapping[str, object]", tree.get(key, {}))

@@ -1,0 +1,166 @@
+"""Jobs that differ in how they search alone share one ingest: it is sent, paid for and cleared once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from bench.model import State
+from tests.cli.conftest import Bench
+from tests.reality.conftest import WorldOn
+from tests.reality.memory_stub import MemoryStub
+from tests.small_world import PROVIDER, World
+
+SEARCH = 'body: {query: "$.query", namespace: "$.runTag", limit: "$.k"}'
+FLOOR = 'body: {query: "$.query", namespace: "$.runTag", limit: "$.k", floor: "${floor}"}'
+FLOORS = {"providers": ("faulty@low", "faulty@high"), "set": {"faulty@high.vars.floor": '"0.9"'}}
+
+
+def with_floor(world: World, **replaced: str) -> None:
+    """A threshold that only the search mentions."""
+    base = PROVIDER.replace(SEARCH, FLOOR) + 'vars: {floor: "0.1"}\n'
+    world.provider("faulty", base=base, **replaced)
+
+
+def labels(world: World, **flags: object) -> list[tuple[str, bool]]:
+    return [(lane.provider.label, bool(lane.shares)) for lane in world.plan(**flags).lanes]
+
+
+async def test_five_k_and_two_thresholds_send_as_many_adds_as_one_job(world_on: WorldOn) -> None:
+    stub = MemoryStub()
+    world = await world_on(stub, corpora=2, items=3, sessions=2)
+    with_floor(world)
+    outcome = await world.run(**FLOORS, k=(1, 2, 3, 4, 5))
+    assert (outcome.exit_code, len(outcome.jobs)) == (0, 10)
+    assert {sum(job.states.values()) for job in outcome.jobs} == {6}
+    assert stub.calls("add") == 4, "two sessions of two corpora"
+    asked = {(body["limit"], body.get("floor")) for body in stub.seen["search"] if str(body["query"]).endswith("?")}
+    assert asked >= {(k, floor) for k in (1, 2, 3, 4, 5) for floor in ("0.1", "0.9")}
+    assert len(stub.cleared) == 2 and not any(stub.spaces.values()), "each namespace is cleared once, after all jobs"
+
+
+async def test_every_job_of_a_build_has_the_results_that_it_has_alone(world_on: WorldOn) -> None:
+    world = await world_on(MemoryStub(), corpora=2, items=4)
+    with_floor(world)
+    together = await world.run(providers="faulty", k=(1, 4), run_id="together")
+    for k in (1, 4):
+        alone = await world.run(providers="faulty", k=k, run_id=f"alone{k}")
+        shared = next(job for job in together.jobs if job.provider == f"faulty@k{k}")
+        assert (shared.states, shared.valid) == (alone.jobs[0].states, alone.jobs[0].valid)
+
+
+@pytest.mark.parametrize(
+    ("flags", "shared"),
+    [
+        ({"set": {"faulty@b.vars.floor": '"0.9"'}}, True),
+        ({"set": {"faulty@b.endpoints.search.path": "/v1/other/search"}}, True),
+        ({"set": {"faulty@b.capabilities.max_k": "3"}}, True),
+        ({"set": {"faulty@b.ingest.unit": "turn"}}, False),
+        ({"set": {"faulty@b.ingest.text": "dated"}}, False),
+        ({"set": {"faulty@b.connection.baseUrl": "http://127.0.0.1:9"}}, False),
+        ({"set": {"faulty@b.endpoints.add.path": "/v1/other/add"}}, False),
+        ({"set": {"faulty@b.scoping.runIdFormat": "other-${runId}"}}, False),
+    ],
+)
+def test_a_build_is_shared_where_the_search_alone_differs(
+    flags: dict[str, object], shared: bool, tmp_path: Path
+) -> None:
+    world = World.make(tmp_path, "http://127.0.0.1:8")
+    with_floor(world)
+    assert labels(world, providers=("faulty@a", "faulty@b"), **flags) == [("faulty@a", False), ("faulty@b", shared)]
+
+
+def test_a_service_that_its_searches_change_shares_nothing(tmp_path: Path) -> None:
+    world = World.make(tmp_path, "http://127.0.0.1:8")
+    world.provider("faulty", extra="determinism: search_mutates\n")
+    assert labels(world, providers="faulty", k=(1, 2)) == [("faulty@k1", False), ("faulty@k2", False)]
+
+
+def test_a_variable_that_an_add_mentions_is_part_of_the_build(tmp_path: Path) -> None:
+    world = World.make(tmp_path, "http://127.0.0.1:8")
+    with_floor(world, **{"path: /v1/add": 'path: "/v1/${floor}/add"'})
+    assert not any(shared for _, shared in labels(world, **FLOORS))
+
+
+async def test_built_ins_that_keep_data_in_this_process_share_it_over_k(tmp_path: Path) -> None:
+    world = World.make(tmp_path, corpora=2, items=3)
+    outcome = await world.run(providers=("bm25", "full-context", "random", "oracle", "no-memory"), k=(1, 3))
+    assert (outcome.exit_code, len(outcome.jobs)) == (0, 10)
+    assert {sum(job.states.values()) for job in outcome.jobs} == {6}
+    rows = world.query(outcome.run_id, "SELECT count(*) FROM corpus_row WHERE kind = 'ingested'")
+    assert rows == [(10,)], "two corpora of five providers"
+
+
+async def test_a_corpus_that_cannot_be_ingested_is_an_error_of_every_job(world_on: WorldOn) -> None:
+    def refuse(number: int, request: web.Request, body: dict[str, object]) -> web.Response | None:
+        return web.json_response({"error": "no"}, status=400) if number == 1 else None
+
+    world = await world_on(MemoryStub(answers={"add": refuse}), corpora=2, items=3)
+    outcome = await world.run(providers="faulty", k=(1, 2), ingest_concurrency=1)
+    assert [job.states[State.ERROR] for job in outcome.jobs] == [3, 3]
+    assert all(not job.valid for job in outcome.jobs)
+
+
+async def test_a_namespace_that_was_not_empty_makes_every_job_invalid(world_on: WorldOn) -> None:
+    def held(number: int, request: web.Request, body: dict[str, object]) -> web.Response | None:
+        return web.json_response({"count": 7}) if number <= 1 else None
+
+    world = await world_on(MemoryStub(answers={"count": held}), corpora=2, items=3)
+    outcome = await world.run(providers="faulty", k=(1, 2), ingest_concurrency=1)
+    assert ["namespace" in str(job.invalid) for job in outcome.jobs] == [True, True], outcome.jobs
+
+
+async def test_a_job_that_is_refused_stops_alone_and_a_resume_sends_no_add_again(world_on: WorldOn) -> None:
+    refusing = True
+
+    def refuse(number: int, request: web.Request, body: dict[str, object]) -> web.Response | None:
+        return web.json_response({}, status=401) if refusing and body["limit"] == 2 else None
+
+    stub = MemoryStub(answers={"search": refuse})
+    world = await world_on(stub, corpora=2, items=3)
+    first = await world.run(providers="faulty", k=(1, 2), isolation="off")
+    done = {job.provider: job.states.get(State.MEASURED, 0) for job in first.jobs}
+    assert first.exit_code == 3
+    assert (done["faulty@k1"], done["faulty@k2"]) == (6, 0), first.jobs
+    assert not stub.cleared, "the other job still needs them"
+    adds, refusing = stub.calls("add"), False
+    second = await world.resume(first.run_id)
+    assert second.exit_code == 0
+    assert {sum(job.states.values()) for job in second.jobs} == {6}
+    assert stub.calls("add") == adds
+    assert not any(stub.spaces.values())
+
+
+async def test_results_show_the_build_and_count_its_calls_once(world_on: WorldOn, bench: Bench) -> None:
+    world = await world_on(MemoryStub(), corpora=2, items=3, sessions=2)
+    outcome = await world.run(providers="faulty", k=(1, 2), prices={"faulty": {"add": "1", "search": "0"}})
+    assert outcome.cost_usd == "4"
+    found = json.loads(bench("results", outcome.run_id, "--json").stdout)
+    assert [(job["provider"], job["k"]) for job in found["jobs"]] == [("faulty@k1", 1), ("faulty@k2", 2)]
+    assert {json.dumps(job["build"], sort_keys=True) for job in found["jobs"]} == {
+        '{"lane": "facts/faulty@k1", "searches": 2}'
+    }
+    paid = [float(job["usage"]["provider"]["cost_usd"]) for job in found["jobs"]]
+    assert paid == [4.0, 0.0]
+    assert "(shared)" in bench("results", outcome.run_id).stdout
+
+
+def test_the_plan_counts_builds_and_searches(tmp_path: Path) -> None:
+    from bench.plan.cost_estimate import estimate
+
+    world = World.make(tmp_path, "http://127.0.0.1:9", corpora=2, items=5)
+    with_floor(world)
+    found = estimate(world.plan(**FLOORS, k=(5, 10, 20)))
+    (adds,) = [one.calls for one in found.endpoints if one.endpoint == "faulty.add"]
+    (alone,) = [one.calls for one in estimate(world.plan(providers="faulty")).endpoints if one.endpoint == "faulty.add"]
+    assert (found.builds, found.searches, found.corpora, adds) == (1, 60, 2, alone)
+
+
+def test_one_k_leaves_labels_and_the_stored_request_as_they_are(tmp_path: Path) -> None:
+    world = World.make(tmp_path, "http://127.0.0.1:9")
+    plan = world.plan(providers="faulty", k="3")
+    assert [lane.provider.label for lane in plan.lanes] == ["faulty"]
+    assert plan.request.model_dump(mode="json", exclude_unset=True)["k"] == 3
