@@ -265,7 +265,7 @@ async def _system(reader: Reader, record: JobRecord) -> tuple[str, str]:
     versions = [
         str(event.data["upstream"])
         for _, event in await reader.events()
-        if event.kind == "provider_version" and event.scope == record.lane and event.data.get("upstream") is not None
+        if event.kind == "provider_version" and event.scope == record.build and event.data.get("upstream") is not None
     ]
     named = " and ".join(dict.fromkeys(versions))
     kind = f"{record.provider} ({record.provider_type})"
