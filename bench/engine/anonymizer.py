@@ -21,6 +21,7 @@ by a version whose namespaces had no random part.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -69,6 +70,16 @@ class Veil:
     def holds_all(self, memory_ids: Collection[str]) -> bool:
         """Say whether each of these is a memory of this corpus."""
         return self._rendered.keys() >= set(map(whole_id, memory_ids))
+
+    @property
+    def sha256(self) -> str:
+        """Digest of every memory in order, as the provider sees it."""
+        hashed = sha256()
+        for one in self.memories:
+            turns = [[turn.role, turn.content, turn.speaker, turn.when] for turn in one.messages]
+            parts = (one.id, one.content, one.when, one.role, one.speaker, one.session_id, turns, dict(one.metadata))
+            hashed.update(json.dumps(parts, default=str, sort_keys=True).encode() + b"\n")
+        return hashed.hexdigest()
 
     @cached_property
     def is_dated(self) -> bool:

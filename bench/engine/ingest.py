@@ -138,7 +138,7 @@ class IngestPass:
         last = finished.value or Ingested()
         self._take(last)
         times = {"ingest": monotonic_us() - began}
-        data = {**returned(last), "memories": len(self.veil.memories)}
+        data = {**returned(last), "memories": len(self.veil.memories), "sha256": self.veil.sha256}
         self._row(CorpusKind.INGESTED, data=data, times=times, calls=finished.calls)
         return Ending(complete=True)
 

@@ -35,6 +35,7 @@ from bench.events import bind, log
 from bench.journal import CorpusKind, CorpusRow, Event, ProbeRow
 from bench.model import Corpus, Hit, Memory, Phase, Space
 from bench.plan import Lane
+from bench.plan.shared_builds import BUILD, build_identity
 from bench.plan.validity import in_words
 from bench.providers import Batching, Provider, Versioned
 from bench.providers.batching import cut_as
@@ -140,6 +141,9 @@ class OpenLane:
             "keeps_store": self.provider.keeps_store,
         }
         self.live.journal.append(Event(kind="provider_version", scope=self.key, data=data))
+        made_with = {"made_with": build_identity(self.plan, self.live.environment)}
+        versions = {"version": self.provider.version, "upstream": upstream}
+        self.live.journal.append(Event(kind=BUILD, scope=self.key, data={**made_with, **versions}))
 
     async def _prepare_all(self, corpora: Iterator[str], handover: Handover[Ready, LaneItem]) -> None:
         async with anyio.create_task_group() as workers:

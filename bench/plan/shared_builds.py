@@ -20,7 +20,11 @@ from typing import cast
 from bench import canonical
 from bench.config.provider import ProviderConfig, identity
 from bench.plan.model import Lane
+from bench.plan.provider import filled, from_outside, told
+from bench.settings import Environment
 
+BUILD = "build"
+"""kind of the event that says what a build was made with"""
 SEARCH_LIMITS = ("max_k", "max_query_chars", "max_tokens")
 
 
@@ -67,6 +71,23 @@ def ingest_identity(config: ProviderConfig) -> dict[str, object]:
     told = canonical.dumps(kept).decode()
     used = {name: value for name, value in variables.items() if f"${{{name}}}" in told or f"$.{name}" in told}
     return {**kept, "vars": used}
+
+
+def build_identity(lane: Lane, environment: Environment) -> dict[str, object]:
+    """Return what a build is made with, but for texts and versions; variables are filled in, secrets are not shown."""
+    from bench.plan.cost_estimate import batch_of
+
+    config = lane.provider.config
+    ingested = _ingested(lane)
+    used = _map(cast("Mapping[str, object]", ingested["provider"]), "vars")
+    outside = from_outside(config, environment)
+    return {
+        **ingested,
+        "batch": batch_of(lane),
+        "base_url": None if config.base_url is None else filled(config.base_url, environment),
+        "vars": {name: value for name, value in told(config.vars, environment).items() if name in used},
+        "environment": {name: value for name, value in outside.items() if not name.startswith("endpoints.search")},
+    }
 
 
 def _map(tree: Mapping[str, object], key: str) -> Mapping[str, object]:

@@ -1,0 +1,97 @@
+"""``bench builds``: a build has an identity, a cost, and a provider that holds it or not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import anyio.to_thread
+import pytest
+
+from tests.cli.conftest import Bench, Done
+from tests.reality.conftest import WorldOn, world_on
+from tests.reality.memory_stub import MemoryStub
+from tests.small_world import World
+
+__all__ = ["world_on"]
+
+
+async def in_thread(bench: Bench, *arguments: str) -> Done:
+    """The stub answers on this loop while the command runs on another."""
+    return await anyio.to_thread.run_sync(lambda: bench(*arguments))
+
+
+def builds(bench: Bench, *arguments: str) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = json.loads(bench("builds", *arguments, "--json").stdout)["builds"]
+    return found
+
+
+async def fingerprint(world: World, **flags: object) -> str:
+    from bench.journal import Reader
+    from bench.report.builds import builds_of
+
+    outcome = await world.run(answering_model="none", **{"providers": "bm25", **flags})
+    async with Reader.open(outcome.folder) as reader:
+        (build,) = await builds_of(reader)
+    assert build.fingerprint is not None
+    return build.fingerprint
+
+
+async def test_a_build_names_its_searches_its_calls_and_its_cost(world_on: WorldOn, bench: Bench) -> None:
+    world = await world_on(MemoryStub(), corpora=2, items=3, sessions=2)
+    await world.run(providers="faulty", k=(1, 2), run_id="r1", cleanup="never", prices={"faulty": {"add": "1"}})
+    (build,) = builds(bench, "list")
+    assert (build["run_id"], build["build"], build["searched_by"]) == (
+        "r1", "facts/faulty@k1", ["faulty@k1", "faulty@k2"],
+    )  # fmt: skip
+    assert (build["n_corpora"], build["n_memories"], build["n_held"]) == (2, 4, 2)
+    assert build["cost_usd"] == "4"
+    assert len(str(build["fingerprint"])) == 64
+    assert builds(bench, "show", "r1") == builds(bench, "show", str(build["fingerprint"])[:8]) == [build]
+
+
+async def test_rm_clears_what_is_held_and_keeps_the_run(
+    world_on: WorldOn, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stub = MemoryStub()
+    world = await world_on(stub, corpora=2, items=2)
+    monkeypatch.setenv("FAULT_URL", str(world.url))
+    await world.run(providers="faulty", k=(1, 2), run_id="r1", cleanup="never")
+    assert "add --yes" in (await in_thread(bench, "builds", "rm", "r1")).stderr
+    assert sum(map(bool, stub.spaces.values())) == 2
+    await in_thread(bench, "builds", "rm", "r1", "--yes")
+    assert not any(stub.spaces.values())
+    (build,) = builds(bench, "show", "r1")
+    assert build["n_held"] == 0
+
+
+def test_a_workspace_without_runs_says_so(bench: Bench) -> None:
+    assert "no run of this workspace" in bench("builds").stderr
+    assert bench("builds", "show", "nothing", check=2).stderr.startswith("error: ")
+
+
+async def test_equal_runs_have_one_fingerprint_whatever_they_search(tmp_path: Path) -> None:
+    world = World.make(tmp_path)
+    same = await fingerprint(world)
+    assert await fingerprint(world, k=3) == same
+    assert await fingerprint(world, k=(2, 5)) == same
+    assert await fingerprint(world, seed=7) == same
+
+
+@pytest.mark.parametrize("what", ["text", "order", "unit", "selection"])
+async def test_another_text_order_or_setting_is_another_build(what: str, tmp_path: Path) -> None:
+    world = World.make(tmp_path)
+    before = await fingerprint(world)
+    flags: dict[str, object] = {}
+    path = world.workspace / "datasets" / "facts.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    if what == "text":
+        rows[0]["sessions"][0][-1]["content"] += " Really."
+    elif what == "order":
+        rows[0]["dates"] = rows[0]["dates"][::-1]
+    elif what == "unit":
+        flags["set"] = {"bm25.ingest.unit": "turn"}
+    else:
+        flags["items_of"] = (rows[0]["id"],)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert await fingerprint(world, **flags) != before
