@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -20,8 +22,11 @@ from bench.model import Phase
 if TYPE_CHECKING:
     from bench.engine.run_context import Errand
     from bench.plan import Plan
+    from bench.report.panel import Panel
 
 
+FINISHED_BADLY = 4
+"""the exit code of a run that finished, with a job that is not valid"""
 FOR_ANSWERS = ("answering_model", "answer_prompt", "context_budget", "max_answer_tokens")
 """flags that make other answers"""
 
@@ -97,9 +102,9 @@ def rescore(
     Parameters
     ----------
     judge_model
-        Another judge.
+        Other judges; with two or more verdicts per answer their agreement is shown.
     judge_prompt
-        File or text; TYPE=FILE for one question type.
+        File or text; TYPE=FILE for one question type. Several prompts are asked in turn, the last one counts.
     evaluators
         Evaluators instead of the benchmark's own.
     metrics
@@ -110,12 +115,66 @@ def rescore(
     catalog, environment = surroundings()
     named = {"judge_model": judge_model, "judge_prompt": judge_prompt, "evaluators": evaluators, "metrics": metrics}
     flags = {name: value for name, value in named.items() if value is not None}
+    generations: dict[int, str] = {}
+    for name, prompts in _scorings(judge_prompt, catalog.workspace):
+        if prompts:
+            flags["judge_prompt"] = prompts
 
-    async def planned() -> tuple[Path, Plan, Errand]:
-        return await rescored_plan(run_id, catalog=catalog, flags=flags, environment=environment)
+        async def planned(prompt: str = name) -> tuple[Path, Plan, Errand]:
+            return await rescored_plan(run_id, catalog=catalog, flags=flags, environment=environment, prompt=prompt)
 
-    folder, plan, errand = anyio.run(planned)
-    return carry_out(plan, environment, resume=folder, errand=errand)
+        folder, plan, errand = anyio.run(planned)
+        code = carry_out(plan, environment, resume=folder, errand=errand)
+        generations[errand.generation] = name
+        if code not in (0, FINISHED_BADLY):
+            return code
+    _show_panels(folder, generations)
+    return code
+
+
+def _scorings(entries: Sequence[str] | None, workspace: Path) -> list[tuple[str, tuple[str, ...]]]:
+    """Return one scoring per default prompt, each with its name and all prompts of single types."""
+    defaults, by_type = [], []
+    for entry in entries or ():
+        kind, equals, _ = entry.partition("=")
+        of_type = (
+            equals and kind != "default" and re.fullmatch(r"@?[\w .-]+", kind) and not (workspace / entry).is_file()
+        )
+        (by_type if of_type else defaults).append(entry)
+    names = prompt_names(defaults)
+    if not defaults:
+        return [("(own)", tuple(by_type))]
+    return [(name, (entry, *by_type)) for name, entry in zip(names, defaults, strict=True)]
+
+
+def prompt_names(entries: Sequence[str]) -> list[str]:
+    """Return a short name for each prompt: its file's, or its place; never the same twice."""
+    names: list[str] = []
+    for at, entry in enumerate(entries, 1):
+        text = entry.removeprefix("default=").removeprefix("@")
+        stem = Path(text).stem if len(text) < 200 and not set(text) & set("\n${") else ""
+        names.append(stem if stem and stem not in names else f"prompt {at}")
+    return names
+
+
+def _show_panels(folder: Path, generations: Mapping[int, str]) -> None:
+    """Show how far several judges or prompts agree."""
+    from bench.cli.results import show_grids
+    from bench.journal import Reader
+    from bench.report.panel import panel_grids, read_panels
+
+    async def panels() -> list[Panel]:
+        async with Reader.open(folder) as reader:
+            return await read_panels(reader, generations)
+
+    several = [panel for panel in anyio.run(panels) if len(panel.cells) > 1]
+    if current.get().json:
+        if several:
+            console.json_line({"event": "judges", "panels": [panel.to_json() for panel in several]})
+        return
+    for panel in several:
+        console.line()
+        show_grids(panel_grids(panel))
 
 
 def fork(

@@ -125,9 +125,11 @@ async def stored_items(path: Path, start: Phase) -> frozenset[str]:
 
 
 async def rescored_plan(
-    target: str, *, catalog: Catalog, flags: Mapping[str, object], environment: Environment
+    target: str, *, catalog: Catalog, flags: Mapping[str, object], environment: Environment, prompt: str = ""
 ) -> tuple[Path, Plan, Errand]:
     """Plan new verdicts and values over what a run has stored; they join it as its newest generation.
+
+    ``prompt`` is a name for its judge prompt, for tables.
 
     Raises:
         Locked: another live process holds the run.
@@ -143,7 +145,7 @@ async def rescored_plan(
     check_stored(meta.identity, plan, Phase.EVALUATE)
 
     async def announce(journal: Journal) -> None:
-        journal.append(Event(kind=RESCORED, data={"generation": before + 1}))
+        journal.append(Event(kind=RESCORED, data={"generation": before + 1, "prompt": prompt}))
         await _keep_failures(path, plan, journal)
         await journal.amend(**{EXTRA_KEY: dump(_of_as_many(records(plan), read(meta.extra)))})
 

@@ -25,7 +25,7 @@ from typing import Any, cast
 import aiosqlite
 
 from bench.errors import Locked
-from bench.journal.codec import PHASE_OF, PHASES, clean, decode, instant, micros, pack, to_json
+from bench.journal.codec import PHASE_OF, PHASES, clean, decode, from_json, instant, micros, pack, to_json
 from bench.journal.file import locate, open_reading, reported
 from bench.journal.lease import OLDEST_SENT
 from bench.journal.queries import (
@@ -58,6 +58,7 @@ from bench.journal.records import (
     HitCounts,
     ItemRecord,
     JournalOrigin,
+    JudgedItem,
     Spent,
     Status,
     Unscored,
@@ -207,6 +208,13 @@ class Reader:
         """Why judges gave no verdict on items of a job, the commonest reason first."""
         rows = await self._all("unscored_for", clean(job))
         return [Unscored(evaluator=str(name), reason=str(reason), count=int(count)) for name, reason, count in rows]
+
+    async def judged(self, job: str, generation: int) -> list[JudgedItem]:
+        """Return the verdict of the judge on each item of a job in one scoring generation."""
+        return [
+            JudgedItem(corpus, item, epoch, from_json(labels), value, None if right is None else bool(right), *rest)
+            for corpus, item, epoch, labels, value, right, *rest in await self._all("judged", clean(job), generation)
+        ]
 
     async def owners(self) -> dict[str, set[Phase]]:
         """Name every lane, answering owner and job with rows, and which phases it has."""

@@ -128,6 +128,22 @@ class FailedFor:
     count: int
 
 
+class JudgedItem(NamedTuple):
+    """What a judge decided on one item in one scoring generation."""
+
+    corpus: str
+    item: str
+    epoch: int
+    labels: Mapping[str, str]
+    value: float | None
+    correct: bool | None
+    """None = no verdict, and ``reason`` says why"""
+    reason: str
+    model: str | None
+    prompt_name: str | None
+    prompt_sha256: str | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flagged:
     """What was noted of some items of a phase."""

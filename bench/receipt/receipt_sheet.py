@@ -20,7 +20,7 @@ from bench.receipt.sheet import EvidenceSheet, context_share, dataset_at_hand, f
 from bench.receipt.verify import VerificationOutcome
 from bench.report.tables import number
 
-JUDGE_ERROR = "judge calibration, "
+JUDGE_ERROR = ("judge calibration, ", "human review, ")
 
 
 def receipt_sheet(outcome: VerificationOutcome, path: Path, catalog: Catalog) -> EvidenceSheet:
@@ -142,7 +142,7 @@ def _context(receipt: Receipt, path: Path, catalog: Catalog) -> tuple[str, str]:
     if not any(model.role == "answering" for model in receipt.models):
         return "no answer is asked for", ""
     tokens: dict[str, list[int]] = {}
-    for row in _rows(path.parent / receipt.per_query.file):
+    for row in receipt_rows(path.parent / receipt.per_query.file):
         used = row.get("tokens")
         count = used.get("context") if isinstance(used, Mapping) else None
         if isinstance(count, int):
@@ -155,7 +155,7 @@ def _context(receipt: Receipt, path: Path, catalog: Catalog) -> tuple[str, str]:
     )
 
 
-def _rows(items: Path) -> Iterator[Mapping[str, object]]:
+def receipt_rows(items: Path) -> Iterator[Mapping[str, object]]:
     """The rows of an items file; none where it is absent or broken, which the verdict says."""
     try:
         with items.open("rb") as file:

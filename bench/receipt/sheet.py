@@ -258,7 +258,8 @@ def _judge_error(job: JobReport) -> tuple[str, str]:
     if not is_judged(job.record):
         return "no judge: scored by rule", ""
     texts = [one.text(str(job.record.models.judge)) for one in job.calibration]
-    return fact("; ".join(texts), "the judge was not measured; --judge-calibration")
+    texts += [note for note in job.notes if note.startswith("human review, ")]
+    return fact("; ".join(texts), "the judge was not measured; --judge-calibration, bench review RUN --n 50")
 
 
 async def _system(reader: Reader, record: JobRecord) -> tuple[str, str]:

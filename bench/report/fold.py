@@ -36,6 +36,7 @@ from bench.plan.validity import (
 from bench.report.job_data import OutcomeCounts, gathered, job_facts, measures, size_notes, version_notes
 from bench.report.job_notes import answer_notes, gold_notes, gold_scores
 from bench.report.replies import reply_notes
+from bench.report.review import review_of
 from bench.report.searches import order_notes, partly_found, unmapped_notes
 
 ALWAYS = ("question_type", "group")
@@ -276,8 +277,9 @@ async def judge_notes(reader: Reader, record: JobRecord, repeats: Mapping[State,
         return []
     events = [event for _, event in await reader.events()]
     missing = missing_verdicts(await reader.unscored_for(record.key), repeats, record.n_repeats)
-    same = related(record.models.answering, judge)
-    return [*filter(None, (same, missing)), *(one.text(str(judge)) for one in calibrations(events, record))]
+    same, reviewed = related(record.models.answering, judge), review_of(events, record)
+    measured = [one.text(str(judge)) for one in calibrations(events, record)]
+    return [*filter(None, (same, missing)), *measured, *([reviewed.text] if reviewed is not None else [])]
 
 
 def _cluster_notes(measured: Iterable[Measurement]) -> list[str]:

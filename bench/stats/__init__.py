@@ -18,6 +18,7 @@ from bench.rooms import front
 
 if TYPE_CHECKING:
     from bench.stats.comparison import Comparison, as_ratio, compare, compare_columns, compare_macro, compare_times
+    from bench.stats.corrected import CorrectedShare, Stratum, allocation, corrected_share
     from bench.stats.correlation import cohen_kappa, kendall_tau_b, krippendorff_alpha, pearson, spearman
     from bench.stats.descriptive import by_cluster, mean, percentile, stderr, stderr_clustered
     from bench.stats.intervals import (
@@ -52,13 +53,16 @@ __all__ = [
     "EXACT_UP_TO",
     "ORDER_STATISTIC_FROM",
     "Comparison",
+    "CorrectedShare",
     "Heap",
     "McNemar",
     "PairedT",
     "SignFlip",
+    "Stratum",
     "Strays",
     "Sums",
     "Tally",
+    "allocation",
     "as_ratio",
     "bootstrap_interval",
     "by_cluster",
@@ -67,6 +71,7 @@ __all__ = [
     "compare_columns",
     "compare_macro",
     "compare_times",
+    "corrected_share",
     "exact",
     "exact_sum",
     "holm",
@@ -99,6 +104,7 @@ __all__ = [
 __getattr__ = front(
     __name__,
     comparison="Comparison as_ratio compare compare_columns compare_macro compare_times",
+    corrected="CorrectedShare Stratum allocation corrected_share",
     correlation="cohen_kappa kendall_tau_b krippendorff_alpha pearson spearman",
     descriptive="by_cluster mean percentile stderr stderr_clustered",
     intervals=(

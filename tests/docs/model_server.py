@@ -60,7 +60,10 @@ def said(prompt: str) -> str:
     """A verdict for a judge's prompt, else a sentence of the prompt."""
     if "<response>" in prompt:
         expected = _between(prompt, "expected_answer").lower()
-        right = expected in _between(prompt, "response").lower() if expected else False
+        response = _between(prompt, "response").lower()
+        right = expected in response if expected else False
+        if "generous" in prompt:
+            right = right or any(word in response for word in expected.split() if len(word) > 3)
         return json.dumps({"correctness": float(right), "faithfulness": 1.0, "reasoning": "compared as text"})
     *context, question = [line for line in re.split(r"[\n.]+", prompt) if line.strip()] or [""]
     words = set(question.lower().split())

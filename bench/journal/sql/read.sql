@@ -254,3 +254,12 @@ FROM probe p WHERE p.lane = ?1 ORDER BY p.id;
 
 -- name: events
 SELECT id, kind, scope, message, at_us, data FROM event WHERE id > ?1 ORDER BY id;
+
+-- name: judged
+-- the first verdict of a model on each item of a job in one scoring generation
+SELECT s.corpus, s.unit, s.epoch, l.data, v.value, v.correct, v.reason, v.model, v.prompt_name, v.prompt_sha256
+FROM score s JOIN labels l ON l.id = s.labels
+JOIN verdict v ON v.entry = s.entry
+  AND v.seq = (SELECT min(w.seq) FROM verdict w WHERE w.entry = s.entry AND w.judged)
+WHERE s.owner = (SELECT id FROM owner WHERE name = ?1) AND s.generation = ?2
+ORDER BY s.corpus, s.unit, s.epoch;

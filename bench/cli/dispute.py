@@ -1,0 +1,325 @@
+"""``bench dispute``: runs, receipts and answer files under the same judges and judge prompts. No provider is called."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import anyio
+from cyclopts import Parameter
+
+from bench.cli import console
+from bench.cli.flags import Many, spread
+from bench.cli.global_flags import current
+from bench.cli.rescore import prompt_names
+from bench.errors import UsageError
+
+if TYPE_CHECKING:
+    from bench.canonical import JSON
+    from bench.config.catalog import Catalog
+    from bench.datasets import Dataset
+    from bench.engine.external_rows import ForeignRow
+    from bench.journal import Reader
+    from bench.plan.job_record import JobRecord
+    from bench.receipt.schema import Receipt
+    from bench.report.dispute import Dispute
+    from bench.report.panel import Cell, Panel
+    from bench.report.review import AnswerKey
+    from bench.settings import Environment
+
+FOLDER = "disputes"
+"""of the workspace: the verdicts that were paid for"""
+LEAST = 2
+Switch = Annotated[bool, Parameter(negative=())]
+RECEIPT = "bench.receipt/1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """One set of answers before it is judged."""
+
+    name: str
+    rows: Sequence[ForeignRow]
+    source: str
+    context: str = "unknown"
+    leaks: str = "unknown"
+
+
+def dispute(
+    *targets: str,
+    judge_model: Many = None,
+    judge_prompt: Many = None,
+    benchmark: str | None = None,
+    markdown: Switch = False,
+    html: Path | None = None,
+) -> int:
+    """Judge the same answers with two or more judges and judge prompts, and show what decides the value.
+
+    Parameters
+    ----------
+    targets
+        RUN or RUN:PROVIDER, a receipt signed --with-answers, JSON lines {"item": ID, "answer": TEXT}, or a result file
+        of mem0, zep, memorybench, AMB or EverMemOS.
+    judge_model
+        Two or more judges.
+    judge_prompt
+        Two or more files or texts.
+    benchmark
+        The benchmark of answer files.
+    markdown
+        The tables as Markdown.
+    html
+        One self-contained page.
+    """
+    from bench.cli.results import show_grids
+    from bench.cli.run_command import surroundings
+    from bench.report.dispute import dispute_grids
+    from bench.report.rendering import grids_page
+    from bench.report.rendering import markdown as as_markdown
+
+    console.one_form({"--markdown": markdown, "--html": html is not None})
+    judges, prompts = spread(judge_model), list(judge_prompt or ())
+    for flag, given in (("--judge-model", judges), ("--judge-prompt", prompts)):
+        if len(given) < LEAST:
+            raise UsageError(f"{flag}: {len(given)} given, a dispute needs two or more", hint=f"repeat {flag}")
+    if not targets:
+        raise UsageError("no answers were named", hint="bench dispute RUN, a receipt or an answer file")
+    catalog, environment = surroundings()
+    found = anyio.run(_judged, catalog, environment, targets, benchmark, (judges, prompts))
+    grids = dispute_grids(found)
+    if current.get().json:
+        console.json_value(found.to_json())
+    elif markdown:
+        console.raw("\n".join(map(as_markdown, grids)))
+    elif html is not None:
+        from bench.report.publish import replace_text
+
+        replace_text(html, grids_page(f"Dispute: {found.benchmark}", grids))
+        console.line(str(html))
+    else:
+        show_grids(grids)
+    return 0
+
+
+async def _judged(
+    catalog: Catalog,
+    environment: Environment,
+    targets: Sequence[str],
+    benchmark: str | None,
+    cells: tuple[list[str], list[str]],
+) -> Dispute:
+    from bench.datasets import open_benchmark
+    from bench.report.dispute import Dispute, DisputeSide
+
+    name = benchmark or await _benchmark_of(catalog.workspace, targets)
+    dataset = open_benchmark(catalog.benchmark(name), catalog.workspace)
+    sides = [side for target in targets for side in await _answers(catalog, target, dataset)]
+    if not sides:
+        raise UsageError(f"no answers to {name} in {', '.join(targets)}", hint="bench results shows a run's jobs")
+    if len({side.name for side in sides}) < len(sides):
+        raise UsageError("two sides have one name", hint="name each run, receipt or file once")
+    panels = [await _panel(catalog, environment, dataset, side, cells) for side in sides]
+    return Dispute(
+        benchmark=dataset.name,
+        sides=tuple(
+            DisputeSide(panel=panel, source=side.source, context=side.context, leaks=side.leaks)
+            for panel, side in zip(panels, sides, strict=True)
+        ),
+    )
+
+
+async def _benchmark_of(workspace: Path, targets: Sequence[str]) -> str:
+    from bench.journal import Reader
+    from bench.journal.paths import find_run
+    from bench.plan.job_record import read
+
+    for target in targets:
+        if (receipt := _receipt(target)) is not None:
+            return receipt.benchmark.name
+        if not Path(target).is_file():
+            async with Reader.open(find_run(workspace, target.partition(":")[0])) as reader:
+                return read(reader.meta.extra)[0].benchmark
+    raise UsageError("answer files do not name their benchmark", hint="add --benchmark NAME")
+
+
+async def _answers(catalog: Catalog, target: str, dataset: Dataset) -> list[Answers]:
+    if (receipt := _receipt(target)) is not None:
+        return [_of_receipt(Path(target), receipt, dataset)]
+    if Path(target).is_file():
+        return [_of_file(Path(target), dataset)]
+    return await _of_run(catalog, target, dataset)
+
+
+def _receipt(target: str) -> Receipt | None:
+    """The receipt, where the file is one.
+
+    Raises:
+        UsageError: a receipt that cannot be read.
+    """
+    from bench.receipt.base_model import Misfit
+    from bench.receipt.schema import read_receipt
+
+    path = Path(target)
+    if path.suffix != ".json" or not path.is_file():
+        return None
+    try:
+        tree: JSON = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        return None
+    if not isinstance(tree, dict) or tree.get("schema") != RECEIPT:
+        return None
+    try:
+        return read_receipt(tree)
+    except Misfit as misfit:
+        raise UsageError(f"{path}: {misfit}", hint=f"bench verify {path} says what is wrong") from misfit
+
+
+def _of_file(path: Path, dataset: Dataset) -> Answers:
+    from bench.engine.external_rows import read_foreign
+    from bench.engine.vendor_results import read_vendor
+
+    if path.suffix == ".json":
+        found = read_vendor(path, dataset)
+        return Answers(name=path.stem, rows=found.rows, source=found.text)
+    rows = [row for row in read_foreign(path) if row.answer is not None]
+    mapped = [row for row in rows if dataset.index_of(row.item) is not None]
+    text = f"{len(mapped)} of {len(rows)} rows mapped, {len(rows) - len(mapped)} not"
+    return Answers(name=path.stem, rows=mapped, source=f"answers: {text}")
+
+
+def _of_receipt(path: Path, receipt: Receipt, dataset: Dataset) -> Answers:
+    from bench.engine.external_rows import ForeignRow
+    from bench.plan.prompt_leaks import KNOWS_ANSWER, KNOWS_TYPE
+    from bench.receipt.receipt_sheet import receipt_rows
+    from bench.receipt.sheet import context_share
+
+    items = path.parent / receipt.per_query.file
+    every = [row for row in receipt_rows(items) if row.get("epoch") == 1]
+    rows = [
+        ForeignRow(item=str(row["itemId"]), where=f"{items.name}", answer=str(row["answer"]))
+        for row in every
+        if row.get("answer") and dataset.index_of(str(row["itemId"])) is not None
+    ]
+    if not rows:
+        raise UsageError(f"{path}: its items file has no answers", hint="bench sign --with-answers puts them there")
+    named = [why for why in receipt.reproducibility.reasons if why.startswith((KNOWS_ANSWER, KNOWS_TYPE))]
+    tokens: dict[str, list[int]] = {}
+    for row in every:
+        used = row.get("tokens")
+        context = used.get("context") if isinstance(used, Mapping) else None
+        if isinstance(context, int):
+            tokens.setdefault(str(row["corpusId"]), []).append(context)
+    same = dataset if dataset.sha256 == receipt.benchmark.dataset.sha256 else None
+    return Answers(
+        name=receipt.receipt_id,
+        rows=rows,
+        source=f"receipt of {receipt.provider.name}, {len(rows)} answers; bench verify checks it",
+        context=context_share(tokens, same).text or "unknown",
+        leaks="; ".join(named) or "the receipt names nothing",
+    )
+
+
+async def _of_run(catalog: Catalog, target: str, dataset: Dataset) -> list[Answers]:
+    from bench.journal import Reader
+    from bench.journal.paths import find_run
+    from bench.plan.job_record import read
+
+    run, _, provider = target.partition(":")
+    found = []
+    async with Reader.open(find_run(catalog.workspace, run)) as reader:
+        every = {one.answer_owner: one for one in read(reader.meta.extra) if one.models.answering is not None}
+        for record in every.values():
+            if record.benchmark == dataset.name and provider in ("", record.provider):
+                found.append(await _of_job(reader, record, dataset))
+    return found
+
+
+async def _of_job(reader: Reader, record: JobRecord, dataset: Dataset) -> Answers:
+    from bench.engine.external_rows import ForeignRow
+    from bench.model import Phase
+    from bench.receipt.sheet import context_of, context_share
+
+    rows = []
+    async for item in reader.items(record.chain):
+        answered = item.phases.get(Phase.ANSWER)
+        if item.epoch == 1 and answered is not None and answered.ok:
+            rows.append(ForeignRow(item=item.item, where=reader.meta.run_id, answer=str(answered.data.get("answer"))))
+    return Answers(
+        name=f"{reader.meta.run_id}:{record.provider}:{record.models.answering}",
+        rows=rows,
+        source=f"run {reader.meta.run_id}, {len(rows)} answers",
+        context=context_share(await context_of(reader, record), dataset).text or "unknown",
+        leaks="; ".join(record.prompt_leaks) or "knows neither the answer nor the type",
+    )
+
+
+# ------------------------------------------------------------------------------ judging
+
+
+async def _panel(
+    catalog: Catalog, environment: Environment, dataset: Dataset, side: Answers, cells: tuple[list[str], list[str]]
+) -> Panel:
+    """Judge one side with every prompt; a prompt that all judges have answered before costs nothing."""
+    from bench.journal import Reader
+    from bench.plan.job_record import read
+    from bench.report.panel import Panel, read_cell, with_texts
+
+    judges, prompts = cells
+    found: list[Cell] = []
+    types: dict[AnswerKey, str] = {}
+    for name, prompt in zip(prompt_names(prompts), prompts, strict=True):
+        folder = await _scored(catalog, environment, dataset, side, (judges, prompt))
+        async with Reader.open(folder) as reader:
+            records = [one for one in read(reader.meta.extra) if one.models.judge is not None]
+            for record in records:
+                cell, kinds = await read_cell(reader, record, 0, name)
+                found.append(cell)
+                types.update(kinds)
+    panel = Panel(side=side.name, benchmark=dataset.name, cells=tuple(found), types=types)
+    async with Reader.open(folder) as reader:
+        texts = (await with_texts(reader, records[0], panel)).texts
+    return Panel(side=side.name, benchmark=dataset.name, cells=tuple(found), types=types, texts=texts)
+
+
+async def _scored(
+    catalog: Catalog, environment: Environment, dataset: Dataset, side: Answers, cell: tuple[list[str], str]
+) -> Path:
+    """The journal of one side under one prompt; it is made where there is no finished one."""
+    from bench.config.run import RunRequest
+    from bench.engine.external_results import foreign_plan, score_foreign
+
+    judges, prompt = cell
+    flags = {
+        "benchmarks": (dataset.name,),
+        "judge_model": judges,
+        "judge_prompt": (prompt,),
+        "evaluators": ("llm-judge",),
+        "metrics": ("accuracy",),
+    }
+    plan, rows = foreign_plan(
+        catalog, RunRequest.combine(None, flags), list(side.rows), label="answers", environment=environment
+    )
+    named = json.dumps([plan.digest, [[row.item, row.answer] for row in rows]], ensure_ascii=True)
+    folder = catalog.workspace / FOLDER / sha256(named.encode()).hexdigest()[:20]
+    if folder.is_dir() and not await _finished(folder):
+        shutil.rmtree(folder)
+    if not folder.is_dir():
+        console.note(f"judging {len(rows)} answers of {side.name} with {', '.join(judges)}")
+        await score_foreign(plan, rows, folder, environment=environment)
+    return folder
+
+
+async def _finished(folder: Path) -> bool:
+    from bench.errors import JournalError
+    from bench.journal import Reader, RunState
+
+    try:
+        async with Reader.open(folder) as reader:
+            return (await reader.status()).state in (RunState.COMPLETE, RunState.PARTIAL)
+    except JournalError:
+        return False

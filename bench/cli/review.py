@@ -1,0 +1,198 @@
+"""``bench review``: people label a sample of a judge's verdicts in a TSV file; the score is corrected by the labels."""
+
+from __future__ import annotations
+
+import csv
+import io
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import anyio
+from cyclopts import Parameter
+
+from bench.cli import console
+from bench.cli.flags import whole_number
+from bench.cli.global_flags import current
+from bench.errors import DataError, UsageError
+from bench.journal import Event, Journal, Reader
+from bench.journal.paths import find_run
+from bench.plan.job_record import JobRecord, read
+from bench.report.review import LABEL, Review, ReviewSample, review_of, sample_of
+from bench.report.review_sampling import draw
+from bench.report.tables import Grid
+
+if TYPE_CHECKING:
+    from bench.journal.records import ItemRecord
+    from bench.report.review import AnswerKey
+
+HEAD = ("id", "question_type", "question", "expected", "answer", "label")
+RIGHT = frozenset({"1", "r", "right", "correct", "y", "yes", "true"})
+WRONG = frozenset({"0", "w", "wrong", "incorrect", "n", "no", "false"})
+
+
+def review(
+    run_id: str,
+    /,
+    *,
+    n: Annotated[int | None, Parameter(converter=whole_number)] = None,
+    output: Path = Path("review.tsv"),
+    labels: Path | None = None,
+    provider: str | None = None,
+    seed: int = 0,
+) -> int:
+    """Draw answers for people to label (--n), read the labels back (--labels), and show the corrected score.
+
+    Parameters
+    ----------
+    run_id
+        A run of this workspace with verdicts of a judge.
+    n
+        Answers of each job to draw, more of them where the judge is in doubt.
+    output
+        The TSV file to write; it names no provider and no verdict.
+    labels
+        The file with its last column filled in: right or wrong; an empty cell is left out.
+    provider
+        Only this provider's jobs.
+    seed
+        Of the draw.
+    """
+    folder = find_run(current.get().workspace, run_id)
+    if n is not None and labels is not None:
+        raise UsageError("--n draws and --labels reads", hint="give one of them")
+    if n is not None:
+        count = anyio.run(_draw, folder, n, seed, provider, output)
+        console.line(str(output))
+        console.note(f"{count} answers; fill in the column label with right or wrong, then")
+        console.note(f"bench review {run_id} --labels {output}")
+        return 0
+    if labels is not None:
+        count = anyio.run(_read_labels, folder, labels)
+        console.note(f"{count} labels are in the journal of run {run_id}")
+    found = anyio.run(_reviews, folder, provider)
+    if not found:
+        raise UsageError(f"run {run_id} has no labels", hint=f"bench review {run_id} --n 50 draws answers to label")
+    if current.get().json:
+        jobs = [{"benchmark": one.benchmark, "provider": one.provider, **each.to_json()} for one, each in found]
+        console.json_value({"kind": "human_review", "version": 1, "jobs": jobs})
+    else:
+        from bench.cli.results import show_grids
+
+        show_grids([_grid(one, each) for one, each in found])
+    return 0
+
+
+async def _jobs(reader: Reader, provider: str | None) -> list[JobRecord]:
+    jobs = [one for one in read(reader.meta.extra) if one.models.judge is not None]
+    found = [one for one in jobs if provider in (None, one.provider)]
+    if not found:
+        whose = "" if provider is None else f" of {provider}"
+        raise UsageError(f"run {reader.meta.run_id} has no judged job{whose}", hint="bench results shows its jobs")
+    return found
+
+
+async def _draw(folder: Path, n: int, seed: int, provider: str | None, output: Path) -> int:
+    async with Reader.open(folder) as reader:
+        await reader.refuse_held()
+        events = [event for _, event in await reader.events()]
+        jobs = await _jobs(reader, provider)
+        samples = [await draw(reader, record, n=n, seed=seed) for record in jobs]
+        drawn = [row for one, record in zip(samples, jobs, strict=True) for row in await _rows(reader, record, one)]
+        fresh = [one for one, record in zip(samples, jobs, strict=True) if sample_of(events, record) != one]
+    rows = list({row[0]: row for row in drawn}.values())  # judges share answers
+    if not rows:
+        raise UsageError(f"run {folder.name} has no verdict of a judge", hint="bench rescore --judge-model M")
+    random.Random(seed).shuffle(rows)
+    sink = io.StringIO()
+    writer = csv.writer(sink, delimiter="\t", lineterminator="\n")
+    writer.writerows([HEAD, *rows])
+    from bench.report.publish import replace_text
+
+    replace_text(output, sink.getvalue())
+    if fresh:
+        async with Journal.resume(folder) as journal:
+            for one in fresh:
+                await journal.put(one.to_event())
+    return len(rows)
+
+
+async def _rows(reader: Reader, record: JobRecord, sample: ReviewSample) -> list[tuple[str, ...]]:
+    from bench.report.panel import words_of
+
+    found = []
+    for one in sample.drawn:
+        item = await _item(reader, record, one.key)
+        words = await words_of(reader, item)
+        texts = (" ".join(words[name].split()) for name in ("question", "expected", "answer"))
+        found.append((sample.id_of(one.key), one.question_type, *texts, ""))
+    return found
+
+
+async def _item(reader: Reader, record: JobRecord, key: AnswerKey) -> ItemRecord:
+    every = await reader.item(record.chain, key.item, corpus=key.corpus)
+    return next(one for one in every if one.epoch == key.epoch)
+
+
+async def _read_labels(folder: Path, path: Path) -> int:
+    """Journal every label of the file.
+
+    Raises:
+        DataError: not the file's head, an unknown id, or a label that is neither right nor wrong, with its line.
+    """
+    try:
+        lines = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8-sig")), delimiter="\t"))
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}", hint="name the filled-in file") from error
+    async with Reader.open(folder) as reader:
+        await reader.refuse_held()
+        events = [event for _, event in await reader.events()]
+        samples = [sample_of(events, record) for record in await _jobs(reader, None)]
+    known = {one.id_of(row.key) for one in samples if one is not None for row in one.drawn}
+    if not lines or tuple(lines[0]) != HEAD:
+        raise DataError(f"the head must be {' '.join(HEAD)}", where=f"{path}:1", hint="fill in the file of --n")
+    found = [_label(row, known, f"{path}:{at}") for at, row in enumerate(lines[1:], 2) if any(row)]
+    given = [one for one in found if one is not None]
+    async with Journal.resume(folder) as journal:
+        for one in given:
+            await journal.put(one)
+    return len(given)
+
+
+def _label(row: Sequence[str], known: set[str], where: str) -> Event | None:
+    if len(row) != len(HEAD):
+        raise DataError(f"{len(row)} cells, expected {len(HEAD)}", where=where, hint="keep the columns of the file")
+    name, given = row[0], row[-1].strip().lower()
+    if name not in known:
+        raise DataError(f'"{name}" was not drawn from this run', where=where, hint="bench review RUN --n 50 draws anew")
+    if not given:
+        return None
+    if given not in RIGHT | WRONG:
+        raise DataError(f'"{row[-1]}" is neither right nor wrong', where=where, hint="write right, wrong, 1 or 0")
+    return Event(kind=LABEL, data={"id": name, "right": given in RIGHT})
+
+
+async def _reviews(folder: Path, provider: str | None) -> list[tuple[JobRecord, Review]]:
+    async with Reader.open(folder) as reader:
+        events = [event for _, event in await reader.events()]
+        every = [(record, review_of(events, record)) for record in await _jobs(reader, provider)]
+    return [(record, found) for record, found in every if found is not None]
+
+
+def _grid(record: JobRecord, found: Review) -> Grid:
+    rows = [(name, str(size), str(labelled), str(right)) for name, size, labelled, right in found.strata]
+    wrong, right = found.accepted_wrong, found.refused_right
+    kinds = ", ".join(f"{kind} {'-' if one is None else f'{one:.2f}'}" for kind, one in found.kappa_by_type.items())
+    return Grid(
+        title=f"Human review: {record.benchmark} x {record.provider}",
+        head=("stratum", "answers", "labelled", "right"),
+        rows=tuple(rows),
+        right=(1, 2, 3),
+        notes=(
+            found.text,
+            f"of {wrong[1]} labelled answers that the judge calls right {wrong[0]} are wrong; "
+            f"of {right[1]} that it calls wrong {right[0]} are right",
+            f"kappa by question type: {kinds}",
+        ),
+    )

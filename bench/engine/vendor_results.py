@@ -1,0 +1,171 @@
+"""Answers in the result files that vendors publish, mapped to the item ids of a benchmark.
+
+Example::
+
+    found = read_vendor(Path("mem0_results.json"), dataset)
+    found.shape, len(found.rows), found.unmapped           # "mem0", 1539, ("...",)
+
+A row maps by its id where the benchmark has that id, else by its question; of questions that several items ask, the
+expected answer decides. Rows that map to no item, or to one that is taken, are counted, never guessed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.datasets import Dataset
+from bench.engine.external_rows import ForeignRow
+from bench.errors import DataError, UsageError
+from bench.model import Item
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VendorShape:
+    """The fields of one vendor's rows."""
+
+    name: str
+    question: str
+    answer: tuple[str, ...]
+    """the first that a row has"""
+    expected: str
+    id: str | None = None
+
+    def fits(self, row: Mapping[str, object]) -> bool:
+        """Whether a row has the fields of this shape."""
+        needed = (self.question, self.expected, *((self.id,) if self.id else ()))
+        return all(name in row for name in needed) and self.answered(row) is not None
+
+    def answered(self, row: Mapping[str, object]) -> str | None:
+        """The answer of a row."""
+        found = next((row[name] for name in self.answer if name in row), None)
+        return found if isinstance(found, str) else None
+
+
+SHAPES = (
+    VendorShape(
+        name="memorybench", id="questionId", question="question", answer=("hypothesis",), expected="groundTruth"
+    ),
+    VendorShape(name="amb", id="query_id", question="query", answer=("answer",), expected="gold_answers"),
+    VendorShape(
+        name="evermemos", id="question_id", question="question", answer=("generated_answer", "answer"),
+        expected="golden_answer",
+    ),
+    VendorShape(name="zep", question="question", answer=("answer", "hypothesis"), expected="golden_answer"),
+    VendorShape(name="zep", question="question", answer=("response", "answer"), expected="gold_answer"),
+    VendorShape(name="mem0", question="question", answer=("response",), expected="answer"),
+)  # fmt: skip
+HINT = 'shapes: mem0, zep, memorybench, amb, evermemos; or JSON lines {"item": ID, "answer": TEXT}'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VendorAnswers:
+    """What a file holds, as rows of the benchmark."""
+
+    shape: str
+    rows: tuple[ForeignRow, ...]
+    n: int
+    """rows of the file"""
+    unmapped: tuple[str, ...]
+    """id or question of each row that maps to no item"""
+    repeated: int = 0
+    """rows whose item had one already"""
+
+    @property
+    def text(self) -> str:
+        """One phrase: what did not map, with the first."""
+        first = f', first "{self.unmapped[0][:80]}"' if self.unmapped else ""
+        again = f", {self.repeated} of an item that had one" if self.repeated else ""
+        return f"{self.shape}: {len(self.rows)} of {self.n} rows mapped, {len(self.unmapped)} not{first}{again}"
+
+
+def read_vendor(path: Path, dataset: Dataset) -> VendorAnswers:
+    """Read a vendor's file and map its rows.
+
+    Raises:
+        UsageError: the file cannot be read.
+        DataError: no JSON, rows of no known shape, or no row that maps.
+    """
+    try:
+        tree: object = json.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}", hint="name an existing file") from error
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"this is not JSON: {error}", where=str(path), hint=HINT) from error
+    shape, found = _rows(tree)
+    if shape is None:
+        raise DataError("no row has the fields of a known result file", where=str(path), hint=HINT)
+    known = _Known.of(dataset)
+    rows: dict[str, ForeignRow] = {}
+    unmapped: list[str] = []
+    repeated = 0
+    for at, row in enumerate(found, 1):
+        item, answer = known.item(shape, row), shape.answered(row)
+        if item is None or answer is None:
+            unmapped.append(str(row.get(shape.id or shape.question)))
+        elif item in rows:
+            repeated += 1
+        else:
+            rows[item] = ForeignRow(item=item, where=f"{path}, row {at}", answer=answer)
+    if not rows:
+        hint = f"check that these are answers to {dataset.name}"
+        raise DataError(f"none of {len(found)} rows maps to an item of {dataset.name}", where=str(path), hint=hint)
+    return VendorAnswers(
+        shape=shape.name, rows=tuple(rows.values()), n=len(found), unmapped=tuple(unmapped), repeated=repeated
+    )
+
+
+def _rows(tree: object) -> tuple[VendorShape | None, list[Mapping[str, object]]]:
+    """The rows of the first shape that fits any, wherever in the tree they are."""
+    every = list(_objects(tree))
+    for shape in SHAPES:
+        found = [row for row in every if shape.fits(row)]
+        if found:
+            return shape, found
+    return None, []
+
+
+def _objects(tree: object) -> Iterator[Mapping[str, object]]:
+    """Every object of a tree, in order."""
+    pending = [tree]
+    while pending:
+        one = pending.pop()
+        if isinstance(one, dict):
+            yield one
+            pending += reversed(list(one.values()))
+        elif isinstance(one, list):
+            pending += reversed(one)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The benchmark's items by id and by question."""
+
+    dataset: Dataset
+    by_question: Mapping[str, Sequence[Item]]
+
+    @classmethod
+    def of(cls, dataset: Dataset) -> _Known:
+        found: dict[str, list[Item]] = {}
+        for ref in dataset.items():
+            item = dataset.item(ref)
+            found.setdefault(_plain(item.question), []).append(item)
+        return cls(dataset, found)
+
+    def item(self, shape: VendorShape, row: Mapping[str, object]) -> str | None:
+        named = row.get(shape.id) if shape.id else None
+        if isinstance(named, str) and self.dataset.index_of(named) is not None:
+            return named
+        asked = self.by_question.get(_plain(row.get(shape.question)), ())
+        if len(asked) < 2:
+            return asked[0].id if asked else None
+        expected = row.get(shape.expected)
+        wanted = {_plain(one) for one in (expected if isinstance(expected, list) else [expected])}
+        fitting = [item for item in asked if wanted & {_plain(answer) for answer in item.answers}]
+        return fitting[0].id if len(fitting) == 1 else None
+
+
+def _plain(value: object) -> str:
+    return " ".join(str(value).split()).lower()

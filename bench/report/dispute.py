@@ -1,0 +1,130 @@
+"""Several sets of answers under the same judges and judge prompts: one table that shows what decides.
+
+Example::
+
+    found = Dispute(benchmark="locomo", sides=(DisputeSide(panel=panel, context="3.1% of the history", ...), ...))
+    found.leaders()                       # who is ahead in each cell
+    dispute_grids(found)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bench.report.panel import DIGEST, Cell, Panel, agreement_grid, differing_grid, least_kappa, shown
+from bench.report.tables import Grid, number
+
+UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DisputeSide:
+    """One set of answers."""
+
+    panel: Panel
+    source: str
+    """run, receipt or file, and what of it did not map"""
+    context: str = UNKNOWN
+    """share of the history that the answering model read"""
+    leaks: str = UNKNOWN
+    """what its answer prompt knows"""
+
+    @property
+    def name(self) -> str:
+        """The side's name."""
+        return self.panel.side
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dispute:
+    """All sides under all cells, in one order."""
+
+    benchmark: str
+    sides: tuple[DisputeSide, ...]
+
+    def leaders(self) -> list[tuple[str, str | None]]:
+        """Return the side with the highest value in each cell; None where two have it."""
+        found: list[tuple[str, str | None]] = []
+        for at, cell in enumerate(self.sides[0].panel.cells):
+            values = {side.name: side.panel.cells[at].value or 0.0 for side in self.sides}
+            best = [name for name, value in values.items() if value == max(values.values())]
+            found.append((cell.name, best[0] if len(best) == 1 else None))
+        return found
+
+    def conclusions(self) -> list[str]:
+        """Say how far the value hangs on judge and prompt, and whether the order does."""
+        found = []
+        for side in self.sides:
+            cells = side.panel.cells
+            low, high = min(cells, key=_value), max(cells, key=_value)
+            found.append(
+                f"{side.name}: {number(low.value)} ({low.name}) to {number(high.value)} ({high.name}), "
+                f"{len(side.panel.differing())} of {len(side.panel.types)} answers decide"
+            )
+        if len(self.sides) > 1:
+            ahead = {name for _, name in self.leaders()}
+            same = len(ahead) == 1 and None not in ahead
+            found.append(
+                f"{ahead.pop()} is ahead in every cell" if same else "which side is ahead hangs on judge and prompt"
+            )
+        return found
+
+    def to_json(self) -> dict[str, object]:
+        """Return the document of ``bench dispute --json``."""
+        return {
+            "kind": "dispute",
+            "version": 1,
+            "benchmark": self.benchmark,
+            "conclusions": self.conclusions(),
+            "leaders": [{"cell": cell, "side": side} for cell, side in self.leaders()],
+            "sides": [
+                {**side.panel.to_json(), "source": side.source, "context_share": side.context, "leak_check": side.leaks}
+                for side in self.sides
+            ],
+        }
+
+
+def _value(cell: Cell) -> float:
+    return cell.value or 0.0
+
+
+def dispute_grids(found: Dispute) -> list[Grid]:
+    """Return the one table, then agreement and deciding items of each side."""
+    details = [grid(side.panel) for side in found.sides for grid in (agreement_grid, differing_grid)]
+    return [_table(found), *details]
+
+
+def _table(found: Dispute) -> Grid:
+    rows = [row for side in found.sides for row in _rows(side)]
+    sources = [
+        f"{side.name}: {side.source}; context {side.context}; prompt check: {side.leaks}" for side in found.sides
+    ]
+    return Grid(
+        title=f"Dispute: {found.benchmark}",
+        head=("side", "judge", "prompt", "sha256", "class", "accuracy", "n", "flips", "kappa"),
+        rows=tuple(rows),
+        right=(5, 6, 7, 8),
+        notes=(*found.conclusions(), *sources, "flips and kappa compare with the first row of the side"),
+    )
+
+
+def _rows(side: DisputeSide) -> Sequence[tuple[str, ...]]:
+    pairs = {pair.b: pair for pair in side.panel.agreement().pairs if pair.a == 0}
+    least = least_kappa(side.panel.agreement())
+    value, interval, n, _ = side.panel.majority()
+    rows = [
+        (
+            side.name,
+            cell.judge,
+            cell.prompt,
+            cell.sha256[0][:DIGEST] if cell.sha256 else "-",
+            "judged",
+            shown(cell.value, cell.interval),
+            str(len(cell.decided)),
+            str(pairs[at].flips) if at in pairs else "-",
+            number(pairs[at].kappa) if at in pairs else "-",
+        )
+        for at, cell in enumerate(side.panel.cells)
+    ]
+    return [*rows, (side.name, "(majority)", "", "", "judged", shown(value, interval), str(n), "-", number(least))]

@@ -1,0 +1,332 @@
+"""Several judges and judge prompts over the same answers: values, agreement, majority, and the items that differ.
+
+Example::
+
+    panel = Panel(side="run r: bm25", cells=(Cell(judge="openai/a", prompt="strict", ...), ...), types=types)
+    panel.agreement().alpha, panel.majority(), panel.differing()[:10]
+
+A cell is one judge with one prompt. Items that a cell has no verdict on are left out of its value and of each pair.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import NamedTuple
+
+from bench.journal import Reader
+from bench.journal.records import ItemRecord
+from bench.model import Interval, Phase
+from bench.plan.job_record import JobRecord, read
+from bench.report.export import ITEM_PAYLOAD, payload
+from bench.report.results_document import interval_json
+from bench.report.review import NO_TYPE, AnswerKey
+from bench.report.tables import Grid, number
+from bench.stats import cohen_kappa, interval, krippendorff_alpha
+
+SHOWN = 20
+"""items that differ in a table; the JSON has all"""
+DIGEST = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One judge with one judge prompt over the answers of one side."""
+
+    judge: str
+    prompt: str
+    sha256: tuple[str, ...]
+    """of the prompts that the items got, most frequent first"""
+    verdicts: Mapping[AnswerKey, bool | None]
+
+    @property
+    def name(self) -> str:
+        """Judge and prompt, as tables show them."""
+        return f"{self.judge}, {self.prompt}"
+
+    @property
+    def decided(self) -> list[float]:
+        """Verdicts as 0 and 1, in order."""
+        return [float(one) for _, one in sorted(self.verdicts.items()) if one is not None]
+
+    @property
+    def value(self) -> float | None:
+        """The share of answers that it calls right."""
+        found = self.decided
+        return sum(found) / len(found) if found else None
+
+    @property
+    def interval(self) -> Interval | None:
+        """Over questions like these; the judge's own error is not in it."""
+        return interval(self.decided)
+
+    def to_json(self) -> dict[str, object]:
+        """Return the cell without its verdicts."""
+        return {
+            "judge": self.judge,
+            "prompt": self.prompt,
+            "prompt_sha256": list(self.sha256),
+            "class": "judged",
+            "value": self.value,
+            "interval": interval_json(self.interval),
+            "n": len(self.decided),
+            "n_without_verdict": len(self.verdicts) - len(self.decided),
+        }
+
+
+class Pair(NamedTuple):
+    """Two cells over the answers on which both have a verdict."""
+
+    a: int
+    b: int
+    n: int
+    flips: int
+    kappa: float | None
+
+
+class Agreement(NamedTuple):
+    """How far all cells agree over some answers."""
+
+    n: int
+    unanimous: int
+    alpha: float | None
+    pairs: tuple[Pair, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """All cells over the answers of one side."""
+
+    side: str
+    benchmark: str
+    cells: tuple[Cell, ...]
+    types: Mapping[AnswerKey, str]
+    texts: Mapping[AnswerKey, Mapping[str, str]] = field(default_factory=dict)
+    """question, expected and answer of the answers that differ, where known"""
+
+    def agreement(self, only: Collection[AnswerKey] | None = None) -> Agreement:
+        """Return kappa of each pair and Krippendorff's alpha of all, over all answers or some."""
+        keys = sorted(self.types if only is None else only)
+        rows = [[cell.verdicts.get(key) for cell in self.cells] for key in keys]
+        whole = [row for row in rows if None not in row]
+        return Agreement(
+            n=len(whole),
+            unanimous=sum(len(set(row)) == 1 for row in whole),
+            alpha=krippendorff_alpha(rows),
+            pairs=tuple(_pair(rows, a, b) for a, b in combinations(range(len(self.cells)), 2)),
+        )
+
+    def by_type(self) -> dict[str, Agreement]:
+        """Return the agreement of each question type."""
+        kinds = sorted(set(self.types.values()))
+        return {kind: self.agreement([key for key, one in self.types.items() if one == kind]) for kind in kinds}
+
+    def votes(self, key: AnswerKey) -> tuple[int, int]:
+        """Return how many cells call an answer right, and how many wrong."""
+        given = [cell.verdicts.get(key) for cell in self.cells]
+        return sum(one is True for one in given), sum(one is False for one in given)
+
+    def majority(self) -> tuple[float | None, Interval | None, int, int]:
+        """Return the value of the majority verdict with its interval, how many it decides, and how many are tied."""
+        votes = [self.votes(key) for key in sorted(self.types)]
+        decided = [float(right > wrong) for right, wrong in votes if right != wrong]
+        ties = sum(right == wrong and right > 0 for right, wrong in votes)
+        return (sum(decided) / len(decided) if decided else None), interval(decided), len(decided), ties
+
+    def differing(self) -> list[AnswerKey]:
+        """Return the answers on which cells differ, the most divided first."""
+        votes = {key: self.votes(key) for key in sorted(self.types)}
+        return sorted((key for key, vote in votes.items() if min(vote)), key=lambda key: (-min(votes[key]), key))
+
+    def to_json(self) -> dict[str, object]:
+        """Return the whole panel."""
+        value, found, n, ties = self.majority()
+        return {
+            "side": self.side,
+            "benchmark": self.benchmark,
+            "cells": [cell.to_json() for cell in self.cells],
+            "agreement": self._agreement_json(self.agreement()),
+            "agreement_by_question_type": {kind: self._agreement_json(one) for kind, one in self.by_type().items()},
+            "majority": {"value": value, "interval": interval_json(found), "n": n, "ties": ties},
+            "differ": [
+                {
+                    "item": key.item,
+                    "corpus": key.corpus,
+                    "epoch": key.epoch,
+                    "question_type": self.types[key],
+                    "verdicts": [cell.verdicts.get(key) for cell in self.cells],
+                    **self.texts.get(key, {}),
+                }
+                for key in self.differing()
+            ],
+        }
+
+    def _agreement_json(self, one: Agreement) -> dict[str, object]:
+        pairs = [
+            {"a": self.cells[p.a].name, "b": self.cells[p.b].name, "n": p.n, "flips": p.flips, "kappa": p.kappa}
+            for p in one.pairs
+        ]
+        return {"n": one.n, "unanimous": one.unanimous, "krippendorff_alpha": one.alpha, "cohen_kappa": pairs}
+
+
+def _pair(rows: Sequence[Sequence[bool | None]], a: int, b: int) -> Pair:
+    both = [(row[a], row[b]) for row in rows if row[a] is not None and row[b] is not None]
+    left, right = [x for x, _ in both], [y for _, y in both]
+    return Pair(a, b, len(both), sum(x != y for x, y in both), cohen_kappa(left, right))
+
+
+# --------------------------------------------------------------------------------- reading
+
+
+async def read_panels(reader: Reader, generations: Mapping[int, str]) -> list[Panel]:
+    """Read the verdicts of scoring generations (number -> name of the prompt), one panel per set of answers."""
+    groups: dict[str, list[JobRecord]] = {}
+    for record in read(reader.meta.extra):
+        if record.models.judge is not None:
+            groups.setdefault(record.answer_owner, []).append(record)
+    panels = [await _panel(reader, jobs, generations) for jobs in groups.values()]
+    return [await with_texts(reader, jobs[0], panel) for jobs, panel in zip(groups.values(), panels, strict=True)]
+
+
+async def _panel(reader: Reader, jobs: Sequence[JobRecord], generations: Mapping[int, str]) -> Panel:
+    cells: list[Cell] = []
+    types: dict[AnswerKey, str] = {}
+    for number_, prompt in generations.items():
+        for record in jobs:
+            cell, kinds = await read_cell(reader, record, number_, prompt)
+            types.update(kinds)
+            cells.append(cell)
+    first = jobs[0]
+    side = f"{first.provider}, answers of {first.models.answering}"
+    return Panel(side=side, benchmark=first.benchmark, cells=tuple(cells), types=types)
+
+
+async def read_cell(
+    reader: Reader, record: JobRecord, generation: int, prompt: str
+) -> tuple[Cell, dict[AnswerKey, str]]:
+    """Read one judge's verdicts of one generation, and the question types of the items."""
+    found = await reader.judged(record.key, generation)
+    digests = Counter(one.prompt_sha256 for one in found if one.prompt_sha256)
+    keys = [AnswerKey(one.corpus, one.item, one.epoch) for one in found]
+    cell = Cell(
+        judge=str(record.models.judge),
+        prompt=prompt,
+        sha256=tuple(name for name, _ in digests.most_common()),
+        verdicts={key: one.correct for key, one in zip(keys, found, strict=True)},
+    )
+    return cell, {key: one.labels.get("question_type", NO_TYPE) for key, one in zip(keys, found, strict=True)}
+
+
+async def with_texts(reader: Reader, record: JobRecord, panel: Panel) -> Panel:
+    """Return the panel with question, expected and answer of the first items that differ."""
+    texts = {}
+    for key in panel.differing()[:SHOWN]:
+        for item in await reader.item(record.chain, key.item, corpus=key.corpus):
+            if item.epoch == key.epoch:
+                texts[key] = await words_of(reader, item)
+    return replace(panel, texts=texts)
+
+
+async def words_of(reader: Reader, item: ItemRecord) -> dict[str, str]:
+    """Return question, expected answers and answer of an item."""
+    about = await payload(reader, item.phases.get(Phase.EVALUATE), ITEM_PAYLOAD)
+    known = about if isinstance(about, Mapping) else {}
+    answered = item.phases.get(Phase.ANSWER)
+    return {
+        "question": _text(known.get("question")),
+        "expected": _text(known.get("answers")),
+        "answer": _text(answered.data.get("answer") if answered else None),
+    }
+
+
+def _text(value: object) -> str:
+    return " | ".join(map(str, value)) if isinstance(value, list | tuple) else "" if value is None else str(value)
+
+
+# ---------------------------------------------------------------------------------- tables
+
+
+def panel_grids(panel: Panel) -> list[Grid]:
+    """Return the tables of a panel: cells, agreement by type, items that differ."""
+    return [cell_grid(panel), agreement_grid(panel), differing_grid(panel)]
+
+
+def cell_grid(panel: Panel) -> Grid:
+    """Return one row per cell, and the majority."""
+    pairs = {pair.b: pair for pair in panel.agreement().pairs if pair.a == 0}
+    rows = [
+        (
+            cell.judge,
+            cell.prompt,
+            cell.sha256[0][:DIGEST] if cell.sha256 else "-",
+            "judged",
+            shown(cell.value, cell.interval),
+            str(len(cell.decided)),
+            str(pairs[at].flips) if at in pairs else "-",
+            number(pairs[at].kappa) if at in pairs else "-",
+        )
+        for at, cell in enumerate(panel.cells)
+    ]
+    value, found, n, ties = panel.majority()
+    rows.append(("(majority)", "", "", "judged", shown(value, found), str(n), "-", "-"))
+    return Grid(
+        title=f"Judges: {panel.benchmark} x {panel.side}",
+        head=("judge", "prompt", "sha256", "class", "accuracy", "n", "flips", "kappa"),
+        rows=tuple(rows),
+        right=(4, 5, 6, 7),
+        notes=(
+            "flips and kappa compare with the first row",
+            *([f"{ties} answers have as many votes for right as for wrong: in no majority"] if ties else []),
+        ),
+    )
+
+
+def agreement_grid(panel: Panel) -> Grid:
+    """Return the agreement over all answers and by question type."""
+    every = {"(all)": panel.agreement(), **panel.by_type()}
+    return Grid(
+        title=f"Agreement of the judges: {panel.benchmark} x {panel.side}",
+        head=("question type", "n", "unanimous", "Krippendorff alpha", "least kappa"),
+        rows=tuple(
+            (kind, str(one.n), str(one.unanimous), number(one.alpha), number(least_kappa(one)))
+            for kind, one in every.items()
+        ),
+        right=(1, 2, 3, 4),
+        notes=("class judged; alpha and kappa are - where every verdict is the same",),
+    )
+
+
+def least_kappa(one: Agreement) -> float | None:
+    """Return the smallest kappa of all pairs."""
+    return min((pair.kappa for pair in one.pairs if pair.kappa is not None), default=None)
+
+
+def differing_grid(panel: Panel) -> Grid:
+    """Return the items on which the cells differ, the most divided first."""
+    every = panel.differing()
+    rows = []
+    for key in every[:SHOWN]:
+        right, wrong = panel.votes(key)
+        texts = panel.texts.get(key, {})
+        given = "".join({True: "1", False: "0", None: "-"}[cell.verdicts.get(key)] for cell in panel.cells)
+        words = (_cut(texts.get(name, "")) for name in ("expected", "answer"))
+        rows.append((key.item, panel.types[key], f"{right}:{wrong}", given, *words))
+    return Grid(
+        title=f"Items on which the judges differ: {panel.benchmark} x {panel.side}",
+        head=("item", "question type", "right:wrong", "verdicts", "expected", "answer"),
+        rows=tuple(rows),
+        notes=(f"{len(every)} of {len(panel.types)} answers; verdicts in the order of the judges, class judged",),
+    )
+
+
+def _cut(text: str, most: int = 60) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def shown(value: float | None, found: Interval | None) -> str:
+    """Return a value with its interval."""
+    if value is None or found is None:
+        return number(value)
+    return f"{number(value)} [{number(found.low)}, {number(found.high)}]"

@@ -1,0 +1,298 @@
+"""Several judges and judge prompts over the same answers: agreement, majority, what differs, and ``bench dispute``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.report.panel import AnswerKey, Cell, Panel
+from tests.reality.chat_stub import Stub, completion, serving
+
+Bench = Callable[..., Any]
+STRICT = "STRICT json: question ${question} expected ${answer} response ${response}"
+LENIENT = "LENIENT json: question ${question} expected ${answer} response ${response}"
+RIGHT = {"correctness": 1, "faithfulness": 1, "reasoning": ""}
+
+
+def judged(body: dict[str, Any]) -> dict[str, Any]:
+    """Lenient takes all; the strict prompt takes even numbers; the judge "hard" takes only what 4 divides."""
+    text = body["messages"][-1]["content"]
+    number = int(text.rpartition("response")[2].split()[-1].strip("."))
+    right = "LENIENT" in text or number % (4 if body["model"] == "hard" else 2) == 0
+    return completion(json.dumps({**RIGHT, "correctness": int(right)}))
+
+
+@pytest.fixture
+def stub(monkeypatch: pytest.MonkeyPatch, bench: Bench) -> Iterator[Stub]:
+    with serving(judged) as found:
+        monkeypatch.setenv("OPENAI_BASE_URL", found.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "k")
+        yield found
+
+
+@pytest.fixture
+def answered(tmp_path: Path, stub: Stub, bench: Bench) -> Stub:
+    """A run of eight answers "The code is N." in two question types."""
+    folder = tmp_path / "configs/benchmarks"
+    folder.mkdir(parents=True)
+    rows = [
+        {
+            "id": f"c{n}",
+            "content": f"The code is {n}.",
+            "q": f"Code {n}?",
+            "a": str(n),
+            "kind": "low" if n < 4 else "high",
+        }
+        for n in range(8)
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "codes.yaml").write_text(
+        "name: codes\nversion: '1'\ndata: {type: local, path: ./rows.jsonl, format: jsonl}\n"
+        "schema: {itemId: id, question: q, answer: a, context: {field: content, type: string}, "
+        "metadata: {questionType: kind}}\nquestionTypes: [{name: low}, {name: high}]\n"
+        "evaluation: {method: llm-judge}\nmetrics: [accuracy]\n"
+    )
+    (tmp_path / "strict.txt").write_text(STRICT)
+    (tmp_path / "lenient.txt").write_text(LENIENT)
+    flags = ("--answering-model", "builtin/extractive", "--judge-model", "openai/soft", "--judge-prompt", "lenient.txt")
+    bench("run", "-q", "--run-id", "r", "--benchmarks", "codes", "--providers", "bm25", *flags)
+    return stub
+
+
+TWO = ("--judge-model", "openai/soft", "openai/hard", "--judge-prompt", "lenient.txt", "--judge-prompt", "strict.txt")
+
+
+def test_two_judges_and_two_prompts_are_one_command_and_nothing_is_answered_again(answered: Stub, bench: Bench) -> None:
+    before = len(answered.asked)
+    lines = [json.loads(line) for line in bench("rescore", "r", *TWO, "--json").stdout.splitlines()]
+    assert len(answered.asked) == before + 24, "soft has judged all with the lenient prompt before"
+    (panel,) = next(line for line in lines if line["event"] == "judges")["panels"]
+    cells = {(cell["judge"], cell["prompt"]): cell for cell in panel["cells"]}
+    assert {name: cell["value"] for name, cell in cells.items()} == {
+        ("openai/soft", "lenient"): 1.0, ("openai/hard", "lenient"): 1.0,
+        ("openai/soft", "strict"): 0.5, ("openai/hard", "strict"): 0.25,
+    }  # fmt: skip
+    assert all(cell["class"] == "judged" and len(cell["prompt_sha256"][0]) == 64 for cell in cells.values())
+    assert panel["agreement"]["n"] == 8 and panel["agreement"]["unanimous"] == 2
+    assert set(panel["agreement_by_question_type"]) == {"low", "high"}
+    kappa = {(one["a"], one["b"]): one for one in panel["agreement"]["cohen_kappa"]}
+    strict = kappa["openai/soft, strict", "openai/hard, strict"]
+    assert (strict["flips"], strict["kappa"]) == (2, pytest.approx(0.5))  # (6/8 - 1/2) / (1 - 1/2)
+    assert panel["majority"] == {
+        "value": pytest.approx(1.0), "interval": panel["majority"]["interval"], "n": 4, "ties": 4,
+    }  # fmt: skip
+    assert [one["item"] for one in panel["differ"]][:4] == ["c1", "c3", "c5", "c7"]
+    assert panel["differ"][0]["expected"] == "1"
+
+
+def test_the_tables_name_class_and_digest_and_a_single_judge_has_none(answered: Stub, bench: Bench) -> None:
+    text = bench("rescore", "r", *TWO).stdout
+    assert "Agreement of the judges: codes x bm25" in text and "Krippendorff alpha" in text
+    assert "class" in text and "(majority)" in text and "Items on which the judges differ" in text
+    alone = bench("rescore", "r", "--judge-model", "openai/soft", "--judge-prompt", "strict.txt").stdout
+    assert "Agreement" not in alone
+
+
+def panel(*columns: str) -> Panel:
+    keys = [AnswerKey("c", f"{n:02}", 1) for n in range(len(columns[0]))]
+    cells = [
+        Cell(judge=f"j{at}", prompt="p", sha256=(), verdicts={
+            key: {"1": True, "0": False, "-": None}[sign] for key, sign in zip(keys, column, strict=True)
+        })
+        for at, column in enumerate(columns)
+    ]  # fmt: skip
+    return Panel(side="s", benchmark="b", cells=tuple(cells), types=dict.fromkeys(keys, "t"))
+
+
+def test_alpha_and_kappa_are_those_of_a_worked_example() -> None:
+    """Two coders, ten units, binary: alpha = 0.095, as in Krippendorff's introduction of binary data."""
+    found = panel("0100000000", "1110010010").agreement()
+    assert found.alpha == pytest.approx(0.095, abs=5e-4)
+    assert found.pairs[0].flips == 4
+    assert found.pairs[0].kappa == pytest.approx(0.2)  # by hand: chance is 0.9 * 0.5 + 0.1 * 0.5
+
+
+def test_a_missing_verdict_counts_in_no_pair_and_a_tie_in_no_majority() -> None:
+    found = panel("11-0", "10-1", "1--0")
+    agreement = found.agreement()
+    assert [(pair.n, pair.flips) for pair in agreement.pairs] == [(3, 2), (2, 0), (2, 1)]
+    assert agreement.n == 2 and agreement.unanimous == 1
+    value, _, n, ties = found.majority()
+    assert (value, n, ties) == (0.5, 2, 1)
+    assert [key.item for key in found.differing()] == ["01", "03"]
+
+
+# ------------------------------------------------------------------------ bench dispute
+
+
+def told(bench: Bench, *targets: str, flags: tuple[str, ...] = TWO) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(bench("dispute", *targets, *flags, "--json").stdout)
+    return found
+
+
+def test_a_run_is_disputed_in_one_table_and_no_verdict_is_paid_twice(answered: Stub, bench: Bench) -> None:
+    found = told(bench, "r")
+    asked = len(answered.asked)
+    assert told(bench, "r") == found and len(answered.asked) == asked
+    (side,) = found["sides"]
+    assert [(cell["judge"], cell["prompt"], cell["value"]) for cell in side["cells"]] == [
+        ("openai/soft", "lenient", 1.0), ("openai/hard", "lenient", 1.0),
+        ("openai/soft", "strict", 0.5), ("openai/hard", "strict", 0.25),
+    ]  # fmt: skip
+    assert side["leak_check"].startswith("knows neither") and "of the history" in side["context_share"]
+    assert (
+        "1.0000 (openai/soft, lenient)" in found["conclusions"][0]
+        and "6 of 8 answers decide" in found["conclusions"][0]
+    )
+    text = bench("dispute", "r", *TWO).stdout
+    assert "Dispute: codes" in text and "(majority)" in text and "flips" in text
+    assert bench("dispute", "r", *TWO, "--markdown").stdout.startswith("### Dispute: codes")
+    bench("dispute", "r", *TWO, "--html", "d.html")
+    assert "Items on which the judges differ" in Path("d.html").read_text()
+
+
+def row(n: int, **names: str) -> dict[str, Any]:
+    return {names["question"]: f"Code {n}?", names["answer"]: f"The code is {n}.", names["gold"]: str(n)}
+
+
+SHAPES: dict[str, Callable[[int], dict[str, Any]]] = {
+    "mem0": lambda n: {**row(n, question="question", answer="response", gold="answer"), "category": 1},
+    "zep": lambda n: row(n, question="question", answer="answer", gold="golden_answer"),
+    "memorybench": lambda n: {
+        "questionId": f"c{n}", **row(n, question="question", answer="hypothesis", gold="groundTruth"), "score": 1,
+    },
+    "amb": lambda n: {
+        "query_id": f"x{n}", "query": f"Code {n}?", "answer": f"The code is {n}.", "gold_answers": [str(n)],
+    },
+    "evermemos": lambda n: {
+        "question_id": f"locomo_{n}", **row(n, question="question", answer="answer", gold="golden_answer"),
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_published_file_is_mapped_and_what_does_not_map_is_counted(
+    answered: Stub,
+    bench: Bench,
+    shape: str,
+) -> None:
+    rows = [SHAPES[shape](n) for n in range(3)]
+    Path("theirs.json").write_text(json.dumps({"0": rows, "1": [SHAPES[shape](99), SHAPES[shape](0)]}))
+    found = told(bench, "theirs.json", flags=(*TWO, "--benchmark", "codes"))
+    (side,) = found["sides"]
+    assert side["source"].startswith(f"{shape}: 3 of 5 rows mapped, 1 not")
+    assert side["source"].endswith("1 of an item that had one")
+    assert [cell["value"] for cell in side["cells"]][2:] == [pytest.approx(2 / 3), pytest.approx(1 / 3)]
+    assert side["leak_check"] == side["context_share"] == "unknown"
+
+
+def test_two_sides_say_who_is_ahead_and_a_receipt_is_a_side(
+    answered: Stub,
+    bench: Bench,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    bench("keys", "new", "-q")
+    receipt = bench("sign", "r", "--with-answers").stdout.split()[-1]
+    Path("even.jsonl").write_text(
+        "".join(json.dumps({"item": f"c{n}", "answer": f"It is {n}."}) + "\n" for n in (0, 2, 4))
+    )
+    found = told(bench, receipt, "even.jsonl")
+    assert [side["source"].split(",")[0] for side in found["sides"]] == [
+        "receipt of bm25", "answers: 3 of 3 rows mapped",
+    ]  # fmt: skip
+    assert found["leaders"][0]["side"] is None and found["leaders"][2]["side"] == "even"
+    assert found["conclusions"][-1] == "which side is ahead hangs on judge and prompt"
+    assert found["sides"][0]["context_share"] != "unknown"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("r", "--judge-model", "openai/soft", "--judge-prompt", "a.txt", "b.txt"), "--judge-model: 1 given"),
+        (("r", *TWO[:3]), "--judge-prompt: 0 given"),
+        (TWO, "no answers were named"),
+        (("x.json", *TWO), "do not name their benchmark"),
+        (("x.json", *TWO, "--benchmark", "demo"), "no row has the fields of a known result file"),
+    ],
+)
+def test_what_a_dispute_lacks_is_named(bench: Bench, arguments: tuple[str, ...], text: str) -> None:
+    Path("x.json").write_text('{"rows": [{"a": 1}]}')
+    assert text in bench("dispute", *arguments, check=2).stderr
+
+
+# ------------------------------------------------------------------------- bench review
+
+
+def filled(right: Callable[[int], bool], *, only: int = 99) -> None:
+    """Label the drawn answers as a person would who knows which codes are right."""
+    head, *rows = Path("review.tsv").read_text().splitlines()
+    done = []
+    for at, cells in enumerate(line.split("\t") for line in rows):
+        label = ("right" if right(int(cells[3])) else "wrong") if at < only else ""
+        done.append("\t".join([*cells[:-1], label]))
+    Path("review.tsv").write_text("\n".join([head, *done]) + "\n")
+
+
+def test_labels_of_people_correct_the_score_and_measure_the_judge(answered: Stub, bench: Bench) -> None:
+    asked = len(answered.asked)
+    bench("review", "r", "--n", "8")
+    text = Path("review.tsv").read_text()
+    assert "bm25" not in text and "lenient" not in text and text.count("\n") == 9
+    filled(lambda n: n % 2 == 0)
+    (job,) = json.loads(bench("review", "r", "--labels", "review.tsv", "--json").stdout)["jobs"]
+    assert job["corrected"]["value"] == 0.5 and job["corrected"]["interval"]["method"] == "ppi_stratified_mover"
+    assert job["corrected"]["interval"]["low"] == job["corrected"]["interval"]["high"] == 0.5
+    assert job["judge_error"]["value"] == 0.5 and job["accepted_wrong"] == {"count": 4, "n": 8}
+    assert set(job["kappa_by_question_type"]) == {"low", "high"}
+    (results,) = json.loads(bench("results", "r", "--json").stdout)["jobs"]
+    assert any(note.startswith("human review, openai/soft: corrected accuracy 0.5000") for note in results["notes"])
+    assert "human review" in bench("sheet", "r").stdout
+    assert "Human review: codes x bm25" in bench("review", "r").stdout
+    assert len(answered.asked) == asked, "no judge is asked"
+
+
+def test_an_answer_that_two_judges_saw_is_labelled_once(answered: Stub, bench: Bench) -> None:
+    bench("rescore", "r", *TWO)
+    bench("review", "r", "--n", "8")
+    assert len(Path("review.tsv").read_text().splitlines()) == 9
+    filled(lambda n: n % 2 == 0)
+    soft, hard = json.loads(bench("review", "r", "--labels", "review.tsv", "--json").stdout)["jobs"]
+    assert (soft["judge"], soft["judge_error"]["value"]) == ("openai/soft", 0.0)
+    assert (hard["judge"], hard["judge_error"]["value"]) == ("openai/hard", 0.25)
+    assert soft["corrected"]["value"] == hard["corrected"]["value"] == 0.5
+
+
+def test_a_part_of_the_labels_has_an_interval_and_another_scoring_is_said(answered: Stub, bench: Bench) -> None:
+    bench("review", "r", "--n", "4")
+    before = Path("review.tsv").read_text()
+    bench("review", "r", "--n", "4")
+    assert Path("review.tsv").read_text() == before, "the same draw again"
+    filled(lambda n: True, only=3)
+    bench("review", "r", "--labels", "review.tsv")
+    (job,) = json.loads(bench("review", "r", "--json").stdout)["jobs"]
+    assert job["labelled"] == 3 and job["corrected"]["value"] == 1.0 and 0 < job["corrected"]["interval"]["low"] < 1
+    bench("rescore", "r", "--judge-model", "openai/soft", "--judge-prompt", "strict.txt")
+    assert "drawn before the run was scored again" in bench("results", "r").stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("id\tlabel\n", "the head must be"),
+        ("HEAD\nabc\tt\tq\te\ta\tright\n", '"abc" was not drawn from this run'),
+        ("HEAD\nID\tt\tq\te\ta\tmaybe\n", '"maybe" is neither right nor wrong'),
+        ("HEAD\nID\tright\n", "2 cells, expected 6"),
+    ],
+)
+def test_a_file_of_labels_that_does_not_fit_is_refused(answered: Stub, bench: Bench, text: str, message: str) -> None:
+    bench("review", "r", "--n", "2")
+    head, row, *_ = Path("review.tsv").read_text().splitlines()
+    Path("bad.tsv").write_text(text.replace("HEAD", head).replace("ID", row.split("\t")[0]))
+    assert message in bench("review", "r", "--labels", "bad.tsv", check=2).stderr
+    assert "has no labels" in bench("review", "r", check=2).stderr
