@@ -90,17 +90,18 @@ def results(
     elif csv:
         console.raw(csv_text(report))
     elif html is not None:
-        _write_page(report, html)
+        _write_page(run_id, report, html)
     else:
         show_grids(result_grids(report, dimensions))
     return 0
 
 
-def _write_page(report: Report, path: Path) -> None:
+def _write_page(run_id: str, report: Report, path: Path) -> None:
     from bench.report.publish import replace_text
-    from bench.report.rendering import results_page
+    from bench.web.sheet_documents import sheet_file
 
-    replace_text(path, results_page(report))
+    workspace = current.get().workspace
+    replace_text(path, read_run(run_id, lambda reader: sheet_file(reader, report, workspace)))
     console.line(str(path))
 
 

@@ -138,7 +138,7 @@ def _kinds(names: Sequence[str] | None) -> frozenset[LossKind]:
 async def _losses(
     reader: Reader, record: JobRecord, records: Sequence[JobRecord], wanted: frozenset[LossKind]
 ) -> JobLosses:
-    said = await _verdicts(reader, record, records)
+    said = await verdicts_of(reader, record, records)
     suspects = record.suspects
     losses: list[Loss | None] = []
     items: list[LostItem] = []
@@ -147,16 +147,16 @@ async def _losses(
         verdicts = said.get((item.corpus, item.item), item.verdicts)
         loss = loss_of(facts_of(item, verdicts, gold_suspect=item.item in suspects))
         if repeats and (item.corpus, item.item) != (repeats[0][0].corpus, repeats[0][0].item):
-            losses.append(_of_item(repeats, record.epochs))
+            losses.append(loss_of_item(repeats, record.epochs))
             repeats = []
         repeats.append((item, loss))
         if loss is not None and loss.kind in wanted:
             items.append(await _lost(reader, item, loss))
-    losses.append(_of_item(repeats, record.epochs))
+    losses.append(loss_of_item(repeats, record.epochs))
     return JobLosses(record=record, counts=tally(losses), items=tuple(items))
 
 
-def _of_item(repeats: Sequence[tuple[ItemRecord, Loss | None]], epochs: int) -> Loss | None:
+def loss_of_item(repeats: Sequence[tuple[ItemRecord, Loss | None]], epochs: int) -> Loss | None:
     """Why an item is lost: what most of the repeats that gave it its state were lost for; None = right or pending."""
     ended = settled([(one.state, one.outcome or OK) for one, _ in repeats if one.state is not None], epochs)
     losses = [loss for one, loss in repeats if loss is not None and ended is not None and one.state == ended[0]]
@@ -167,7 +167,7 @@ def _of_item(repeats: Sequence[tuple[ItemRecord, Loss | None]], epochs: int) -> 
     return next(loss for loss in losses if loss.kind is commonest)
 
 
-async def _verdicts(reader: Reader, record: JobRecord, records: Sequence[JobRecord]) -> Verdicts:
+async def verdicts_of(reader: Reader, record: JobRecord, records: Sequence[JobRecord]) -> Verdicts:
     """What other judges and other epochs said of the same answers; empty where there is neither."""
     judges = judges_of(record, records)
     if len(judges) == 1 and record.epochs == 1:

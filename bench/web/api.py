@@ -33,7 +33,8 @@ from bench.web.cache import Json
 from bench.web.comparison_documents import ComparisonFilter, compare_document, leaderboard_document
 from bench.web.errors import RequestRefused, item_of
 from bench.web.item_documents import grid_document, item_document
-from bench.web.run_documents import folder_of, results_document, run_document, runs_document, waiting_row
+from bench.web.run_documents import folder_of, results_document, run_document
+from bench.web.run_list import runs_document, waiting_row
 from bench.web.stream import stream
 from bench.web.workspace_documents import config_document, configs_document, receipts_document
 

@@ -88,7 +88,9 @@ class RowChart:
     height: int = 24
     """of a row, in pixels"""
     axis: str = ""
-    """what stands below the ticks"""
+    """the text below the ticks"""
+    marks: tuple[Tick, ...] = ()
+    """dashed lines across every row: what is reachable without a memory and with a perfect one"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,13 +105,18 @@ class Measured:
     n: int | None = None
 
 
-def intervals(measured: Sequence[Measured], *, title: str) -> RowChart | None:
+Line = tuple[str, float]
+"""a reference line: its name and value"""
+
+
+def intervals(measured: Sequence[Measured], *, title: str, lines: Sequence[Line] = ()) -> RowChart | None:
     """The chart; None where nothing has a value."""
     known = [one for one in measured if one.value is not None]
     if not known:
         return None
     scale = from_zero(max(max(one.value or 0, one.high or 0) for one in known))
-    return RowChart(title=title, rows=tuple(_row(one, scale) for one in known), ticks=scale.ticks)
+    marks = anchored([(scale.at(value), f"{name} {value:.2f}") for name, value in lines])
+    return RowChart(title=title, rows=tuple(_row(one, scale) for one in known), ticks=scale.ticks, marks=marks)
 
 
 def _row(one: Measured, scale: Scale) -> ChartRow:
@@ -265,6 +272,10 @@ class Scatter:
     """the scale at the left; ``at`` in pixels"""
     path: str
     logarithmic: bool
+    lines: tuple[Tick, ...] = ()
+    """dashed lines across, ``at`` in pixels"""
+    band: tuple[float, float] | None = None
+    """top and height in pixels: between no memory and the oracle, where a memory can matter"""
     height: int = HEIGHT
 
 
@@ -274,15 +285,16 @@ def scatter(
     title: str,
     takes: str,
     bounds: Collection[str] = (),
+    lines: Sequence[Line] = (),
 ) -> Scatter | None:
-    """(name, what it takes, how good); None with fewer than two points or where nothing takes anything.
+    """(name, what it takes, how good); None with fewer than two points and lines, or where nothing takes anything.
 
     ``bounds`` are names of points that are shown and never on the frontier.
     """
     known = [(name, x, y) for name, x, y in points if x is not None and y is not None]
-    if len(known) < 2 or not any(x for _, x, _ in known):
+    if len(known) + len(lines) < 2 or not any(x for _, x, _ in known):
         return None
-    across, up = over([x for _, x, _ in known]), from_zero(max(y for _, _, y in known))
+    across, up = over([x for _, x, _ in known]), from_zero(max([y for _, _, y in known] + [y for _, y in lines]))
     best = frontier([(x, y) for name, x, y in known if name not in bounds])
     drawn = [_point(one, across, up, best=one[0] not in bounds and one[1:] in best) for one in known]
     rows = tuple(replace(tick, at=_down(tick.at)) for tick in up.ticks)
@@ -294,7 +306,25 @@ def scatter(
         rows=rows,
         path=_steps(sorted((point.x, point.y) for point in drawn if point.best)),
         logarithmic=across.logarithmic,
+        lines=_drawn(lines, up),
+        band=_band(dict(lines), up),
     )
+
+
+def _drawn(lines: Sequence[Line], up: Scale) -> tuple[Tick, ...]:
+    """Reference lines; those of one value are one line."""
+    names: dict[str, list[str]] = {}
+    for name, value in lines:
+        names.setdefault(f"{value:.2f}", []).append(name)
+    heights = {f"{value:.2f}": _down(up.at(value)) for _, value in lines}
+    return tuple(Tick(at=heights[text], text=f"{', '.join(found)} {text}") for text, found in names.items())
+
+
+def _band(lines: Mapping[str, float], up: Scale) -> tuple[float, float] | None:
+    floor, ceiling = lines.get("no-memory"), lines.get("oracle")
+    if floor is None or ceiling is None or ceiling <= floor:
+        return None
+    return _down(up.at(ceiling)), round(_down(up.at(floor)) - _down(up.at(ceiling)), 1)
 
 
 def frontier(points: Sequence[tuple[float, float]]) -> set[tuple[float, float]]:

@@ -12,6 +12,7 @@ Example::
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -22,11 +23,13 @@ from bench.plan.job_record import read
 from bench.report.leaderboard import (
     VIEWS,
     RankedJob,
-    Standing,
     Table,
     board_grids,
     board_json,
+    leaders,
     load_board,
+    load_invalid,
+    of_type,
     saying,
     tables_of,
 )
@@ -116,19 +119,52 @@ async def leaderboard_document(site: Site, asked: ComparisonFilter) -> Json:
     """
     if asked.view not in VIEWS:
         raise RequestRefused(400, "usage", f"there is no view {asked.view!r}", f"known: {', '.join(VIEWS)}")
-    board = await load_board(site.workspace)
+    board, invalid = await load_board(site.workspace), await load_invalid(site.workspace)
     shown = [place for place in board if _fits(place, asked)]
     tables = tables_of(shown, asked.view)
+    if asked.question_type and asked.view not in MATRICES:
+        tables = [of_type(table, asked.question_type) for table in tables]
     document = board_json(asked.view, tables)
     receipts = receipts_by_job(site, {place.job.run_id for place in shown})
     listed = document["tables"]
     assert isinstance(listed, list)
     grids = board_grids(tables, asked.view) if asked.view in MATRICES else [None] * len(tables)
     for one, table, grid in zip(listed, tables, grids, strict=bool(tables)):
-        one |= {"saying": list(saying(table)), "grid": _grid(grid)}
+        one |= {
+            "saying": [_about(text, asked) for text in saying(table, command=False)],
+            "leaders": leaders(table),
+            "not_ranked": _not_ranked(site, table, invalid) if asked.view in ("benchmark", "type") else [],
+            "grid": _grid(grid),
+        }
         if grid is None:
             one["rows"] = _ranked(one["rows"], table, receipts, asked)
     return {"benchmarks": sorted({place.job.benchmark for place in board}), "filters": _filters(board), **document}
+
+
+def _about(text: str, asked: ComparisonFilter) -> str:
+    return f"{asked.question_type}: {text}" if asked.question_type else text
+
+
+def _not_ranked(site: Site, table: Table, invalid: Sequence[RankedJob]) -> list[Json]:
+    """The newest INVALID job of each provider that was measured in the setting of a table and has no row in it."""
+    settings = {one.first.setting for one in table.standings}
+    there = {one.first.job.provider for one in table.standings}
+    found: dict[str, Json] = {}
+    for one in invalid:
+        job = one.job
+        if one.setting in settings and job.provider not in there | set(found):
+            why = _why_invalid(site.workspace / "results" / job.run_id / "report.json", job.provider)
+            found[job.provider] = {"provider": job.provider, "run_id": job.run_id, "reason": why}
+    return list(found.values())
+
+
+def _why_invalid(report: Path, provider: str) -> str:
+    """The first reason in the published report of a run; empty where there is no report."""
+    try:
+        jobs = json.loads(report.read_bytes())["results"]["jobs"]
+        return next((str(one["invalid"][0]) for one in jobs if one["provider"] == provider and one["invalid"]), "")
+    except (OSError, ValueError, LookupError, TypeError):
+        return ""
 
 
 def _fits(place: RankedJob, asked: ComparisonFilter) -> bool:
@@ -157,22 +193,8 @@ def _known(names: Iterable[str]) -> list[str]:
 
 
 def _ranked(rows: Sequence[Json], table: Table, receipts: Mapping[Signed, str], asked: ComparisonFilter) -> list[Json]:
-    """Each row with its name, its cost as text and its receipt; by the question type where one is asked for."""
-    found = [
-        (_rank(standing, asked), _row(row, standing.first, receipts, asked))
-        for row, standing in zip(rows, table.standings, strict=True)
-    ]
-    return (
-        [row for _, row in sorted(found, key=lambda one: one[0])] if asked.question_type else [row for _, row in found]
-    )
-
-
-def _rank(standing: Standing, asked: ComparisonFilter) -> tuple[bool, float]:
-    """Bounds come after everything that ranks."""
-    one = standing.first.by_type().get(asked.question_type or "")
-    if one is None or one.value is None:
-        return standing.first.bound, float("inf")
-    return standing.first.bound, one.value if standing.first.lower_is_better else -one.value
+    """Each row with its name, its cost as text and its receipt."""
+    return [_row(row, standing.first, receipts, asked) for row, standing in zip(rows, table.standings, strict=True)]
 
 
 def _row(row: Json, place: RankedJob, receipts: Mapping[Signed, str], asked: ComparisonFilter) -> Json:

@@ -13,6 +13,8 @@ from typing import cast
 from bench.web.cache import Json
 from bench.web.charts import Measured, RowChart, Scatter, Steps, intervals, latencies, pace, scatter
 
+LINES = ("oracle", "no-memory", "random")
+"""bounds that plots show as lines; full-context is a bound, but a reader can buy it"""
 PHASES = ("search", "answer")
 """phases whose times are compared between jobs; those of a builtin reader say nothing"""
 
@@ -25,17 +27,22 @@ def jobs_of(run: Mapping[str, object]) -> list[Json]:
     found: list[Json] = []
     for at, (standing, record) in enumerate(zip(progress, cast("list[Json]", run["records"]), strict=True)):
         result = numbers[at] if at < len(numbers) else None
-        found.append({"progress": standing, "record": record, "result": result, "headline": _headline(result)})
+        found.append(
+            {"progress": standing, "record": record, "result": result, "headline": _headline(result, standing)}
+        )
     names = _names(found)
     return [{**job, "name": name} for job, name in zip(found, names, strict=True)]
 
 
-def _headline(result: Json | None) -> Json | None:
-    """The first metric with a value of a valid job."""
+def _headline(result: Json | None, standing: Json) -> Json | None:
+    """The first metric with a value of a valid job; while items are pending it has no interval and no second value."""
     if result is None or not result["valid"]:
         return None
     metrics = cast("Mapping[str, Json]", result["metrics"])
-    return next(({"metric": name, **one} for name, one in metrics.items() if one["n"]), None)
+    found = next(({"metric": name, **one} for name, one in metrics.items() if one["n"]), None)
+    if found is None or cast("int", standing["ended"]) >= cast("int", standing["planned"]):
+        return found
+    return {**found, "so_far": True, "interval": None, "value_failures_as_zero": None}
 
 
 def _names(jobs: Sequence[Json]) -> list[str]:
@@ -78,15 +85,20 @@ def _value(job: Json) -> float | None:
 
 
 def _overall(title: str, jobs: Sequence[Json]) -> RowChart | None:
-    rows = [_measured(str(job["name"]), cast("Json", job["headline"])) for job in jobs]
-    return intervals(rows, title=f"{title}, with 95 % intervals")
+    rows = [measured(str(job["name"]), cast("Json", job["headline"])) for job in jobs]
+    lines = [
+        (str(name), value)
+        for job in jobs
+        if (name := cast("Json", job["record"])["provider"]) in LINES and (value := _value(job)) is not None
+    ]
+    return intervals(rows, title=f"{title}, with 95 % intervals", lines=lines)
 
 
 def _types(title: str, jobs: Sequence[Json]) -> RowChart | None:
     """The same by question type; a single type would only say the same again."""
     split = [(str(job["name"]), _breakdown(job)) for job in jobs]
     labels = sorted({label for _, found in split for label in found})
-    rows = [_measured(name, found[label], label) for label in labels for name, found in split if label in found]
+    rows = [measured(name, found[label], label) for label in labels for name, found in split if label in found]
     return intervals(rows, title=f"{title} by question type") if len(labels) > 1 else None
 
 
@@ -95,7 +107,7 @@ def _breakdown(job: Json) -> Mapping[str, Json]:
     return found.get("question_type", {})
 
 
-def _measured(name: str, one: Mapping[str, object], group: str = "") -> Measured:
+def measured(name: str, one: Mapping[str, object], group: str = "") -> Measured:
     interval = cast("Mapping[str, float] | None", one.get("interval"))
     return Measured(
         name=name,
@@ -114,7 +126,7 @@ def _latency(jobs: Sequence[Json], phase: str) -> RowChart | None:
         times = cast("Mapping[str, Json]", result["times"]) if result else {}
         if phase in times:
             found.append((str(job["name"]), times[phase]))
-    what = f"Latency of a {phase} (network and provider, without our own waiting)"
+    what = f"{phase.capitalize()} latency (network and provider, without queue and limiter)"
     return latencies(found, title=f"{what}: how many, and the median as a line")
 
 
@@ -132,30 +144,43 @@ def _progress(jobs: Sequence[Json]) -> RowChart | None:
 
 def board_charts(rows: Sequence[Json], kind: str) -> dict[str, RowChart | Scatter | None]:
     """Values with intervals, and values against what they take, of rows that share a table."""
-    known = [(row, one) for row in rows if (one := shown_metric(row, kind)) is not None]
+    every = [(row, one) for row in rows if (one := shown_metric(row, kind)) is not None]
+    lines = [
+        (str(row["provider"]), value)
+        for row, one in every
+        if row["provider"] in LINES and (value := cast("float | None", one["value"])) is not None
+    ]
+    known = [(row, one) for row, one in every if row["provider"] not in LINES]
     names = [str(row["name"]) for row, _ in known]
     values = [cast("float | None", one["value"]) for _, one in known]
-    metric = str(known[0][0]["headline"]) if known else ""
+    metric = str(every[0][0]["headline"]) if every else ""
     times = [cast("float | None", row["search_p50_ms"]) for row, _ in known]
-    costs = [None if row["cost_usd"] is None else float(str(row["cost_usd"])) for row, _ in known]
-    measured = [_summed(row, one) for row, one in known]
+    costs = [_whole_cost(row) for row, _ in known]
+    measured = [_summed(row, one) for row, one in every]
     bounds = {str(row["name"]) for row, _ in known if row.get("bound")}
     about = f"{metric} ({kind})" if kind else metric
     return {
-        "values": intervals(measured, title=f"{about}, with 95 % intervals"),
+        "values": intervals(measured, title=f"{about}, with 95 % intervals", lines=lines),
         "by_latency": scatter(
             list(zip(names, times, values, strict=True)),
             title=f"{about} against latency",
             takes="median search latency (network and provider), ms",
             bounds=bounds,
+            lines=lines,
         ),
         "by_cost": scatter(
             list(zip(names, costs, values, strict=True)),
             title=f"{about} against cost",
             takes="cost of the job, USD",
             bounds=bounds,
+            lines=lines,
         ),
     }
+
+
+def _whole_cost(row: Json) -> float | None:
+    """What a job cost; None where some calls have no known price, as a point would be drawn too cheap."""
+    return None if row["cost_usd"] is None or row.get("cost_unknown_calls") else float(str(row["cost_usd"]))
 
 
 def type_chart(rows: Sequence[Json]) -> RowChart | None:

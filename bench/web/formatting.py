@@ -14,7 +14,7 @@ Example::
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
@@ -54,6 +54,31 @@ def duration(value: object) -> str:
 def seconds(value: object) -> str:
     """Seconds as a text with a fitting unit."""
     return duration(value * 1_000_000) if isinstance(value, int | float) else NONE
+
+
+def plain_value(value: object) -> str:
+    """Any JSON value as words: names with their values, lists with commas, yes and no; digests cut short."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {plain_value(one)}" for name, one in value.items() if one not in (None, {}, [], ""))
+    if isinstance(value, list | tuple):
+        return ", ".join(plain_value(one) for one in value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return NONE if value is None else str(value)
+
+
+def rounded(value: object) -> str:
+    """Two digits, for a value that stands beside its interval; large ones whole."""
+    return number(value, 2)
+
+
+def day(value: object) -> str:
+    """An ISO time as people write it."""
+    try:
+        when = datetime.fromisoformat(str(value))
+    except ValueError:
+        return str(value) if value else NONE
+    return f"{when.day} {when:%b %Y, %H:%M}" if "T" in str(value) else f"{when.day} {when:%b %Y}"
 
 
 def instant(value: object) -> str:

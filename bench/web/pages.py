@@ -20,11 +20,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import cast
+from urllib.parse import quote
 
 from aiohttp import web
 
 from bench.config.catalog import Catalog, builtin_root
 from bench.errors import UsageError
+from bench.events import redact
 from bench.web import api
 from bench.web.app_state import SITE
 from bench.web.cache import Json
@@ -32,10 +34,20 @@ from bench.web.errors import Busy, NotFound, item_of
 from bench.web.errors import run_id as checked
 from bench.web.figures import board_charts, jobs_of, run_charts, shown_metric, type_chart
 from bench.web.item_documents import item_document
-from bench.web.rendering import html, page
-from bench.web.run_documents import run_document, runs_document, waiting_row
+from bench.web.receipt_summary import badge_of
+from bench.web.rendering import html, page, standalone
+from bench.web.run_documents import run_document
+from bench.web.run_list import runs_document, waiting_row
 from bench.web.security import form_of
-from bench.web.workspace_documents import config_document, configs_document, receipt_file, receipts_document
+from bench.web.sheet_documents import Form, receipts_of, results_text, sheet_document
+from bench.web.workspace_documents import (
+    config_document,
+    configs_document,
+    receipt_file,
+    receipt_row,
+    receipts_by_job,
+    receipts_document,
+)
 
 SORTS: Mapping[str, Callable[[Json], object]] = {
     "newest": lambda row: 0,
@@ -52,22 +64,40 @@ async def runs(request: web.Request) -> web.Response:
         raise web.HTTPSeeOther(f"/runs/{site.run}?")
     rows = cast("list[Json]", (await runs_document(site))["runs"])
     names = _names(Catalog.load(site.workspace)) if not site.read_only else {}
+    listed = [_listed(row) for row in rows]
     return html(
         request,
         "runs.html",
-        runs=_chosen(rows, request.query),
-        states=sorted({str(row["state"]) for row in rows}),
+        runs=_chosen(listed, request.query),
+        states=[*sorted({str(row["shown"]) for row in listed}), INVALID],
         names=names,
         sorts=tuple(SORTS),
+        live=any(row["shown"] in LIVE for row in listed),
     )
+
+
+INVALID = "invalid"
+LIVE = ("running", "queued", "stopping", "starting")
+
+
+def _listed(row: Json) -> Json:
+    """A row with the one word that a page shows and filters by, and the reason beside it."""
+    word, _, problem = str(row.get("service") or "").partition(": ")
+    return {**row, "shown": word or row["state"], "why": problem or row["reason"]}
 
 
 def _chosen(rows: Sequence[Json], query: Mapping[str, str]) -> list[Json]:
     """The rows that a query asks for, in its order."""
     state, text = query.get("state", ""), query.get("q", "").casefold()
-    found = [row for row in rows if state in ("", row["state"]) and text in _searchable(row)]
+    found = [row for row in rows if _has_state(row, state) and text in _searchable(row)]
     order = SORTS.get(query.get("sort", ""), SORTS["newest"])
     return sorted(found, key=order)  # type: ignore[arg-type]  # every order gives values of one kind
+
+
+def _has_state(row: Json, state: str) -> bool:
+    if state == INVALID:
+        return bool(row.get("invalid_jobs"))
+    return state in ("", row["state"], row["shown"])
 
 
 def _searchable(row: Json) -> str:
@@ -118,7 +148,39 @@ async def run(request: web.Request) -> web.Response:
         return html(request, "queued.html", run=waiting)
     document = await run_document(site, run_id)
     jobs = jobs_of(document)
-    return html(request, "run.html", run=document, jobs=jobs, charts=run_charts(jobs))
+    sheet, waiting = await sheet_document(site, document)
+    more = {"sheet": sheet, "waiting": waiting, "links": f"/runs/{quote(run_id)}", "per_day": None}
+    return html(request, "run.html", run=document, jobs=jobs, charts=run_charts(jobs), **more)
+
+
+async def report(request: web.Request) -> web.Response:
+    """The one-sheet report: a page, or with ``download`` a file that stands alone."""
+    site, run_id = request.app[SITE], request.match_info["run_id"]
+    document = await run_document(site, run_id)
+    sheet, waiting = await sheet_document(site, document)
+    if request.query.get("download"):
+        about = f"{document['state']}, plan {str(document['plan_digest'])[:16]}"
+        text = standalone("sheet_file.html", title=f"Run {run_id}", about=about, sheet=sheet)
+        return web.Response(text=text, content_type="text/html", headers=_saved_as(f"{run_id}.html"))
+    receipts = receipts_of(receipts_by_job(site, [run_id]))
+    more = {"waiting": waiting, "receipts": receipts, "per_day": _per_day(request.query.get("per_day", ""))}
+    return html(request, "report.html", run=document, sheet=sheet, links=f"/runs/{quote(run_id)}", **more)
+
+
+def _per_day(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and 0 < len(text) <= 10 else None
+
+
+def _saved_as(name: str) -> dict[str, str]:
+    return {"Content-Disposition": f'attachment; filename="{name}"'}
+
+
+async def download(request: web.Request) -> web.Response:
+    """The tables of a run for other programs."""
+    run_id, form = request.match_info["run_id"], cast("Form", request.match_info["form"])
+    text = await results_text(request.app[SITE], run_id, form)
+    kind = {"csv": "text/csv", "md": "text/markdown"}[form]
+    return web.Response(text=redact(text), content_type=kind, headers=_saved_as(f"{run_id}.{form}"))
 
 
 async def items(request: web.Request) -> web.Response:
@@ -152,7 +214,7 @@ async def compare(request: web.Request) -> web.Response:
 
 async def leaderboard(request: web.Request) -> web.Response:
     document = await api.board_of(request)
-    kind = request.query.get("type", "")
+    kind = ""  # the document is ranked by it already, and its headline is that of the type
     tables = [_drawn(table, kind, str(document["view"])) for table in cast("list[Json]", document["tables"])]
     return html(request, "leaderboard.html", board=document, tables=tables)
 
@@ -175,6 +237,14 @@ async def receipt(request: web.Request) -> web.Response:
     """A receipt's own bytes."""
     path = receipt_file(request.app[SITE], checked(request.match_info["run"]), checked(request.match_info["name"]))
     return web.Response(body=path.read_bytes(), content_type="application/json")
+
+
+async def receipt_badge(request: web.Request) -> web.Response:
+    """What a receipt claims and whether it holds, as a small picture."""
+    site, where = request.app[SITE], request.match_info
+    path = receipt_file(site, checked(where["run"]), checked(where["name"]))
+    text = badge_of(await receipt_row(site, path))
+    return web.Response(text=text, content_type="image/svg+xml", headers={"Cache-Control": "no-cache"})
 
 
 async def configs(request: web.Request) -> web.Response:
@@ -235,12 +305,15 @@ def routes() -> list[web.RouteDef]:
         web.get("/", runs),
         web.post("/runs", start),
         web.get("/runs/{run_id}", run),
+        web.get("/runs/{run_id}/results.{form:csv|md}", download),
+        web.get("/report/{run_id}", report),
         web.get("/runs/{run_id}/items", items),
         web.get("/runs/{run_id}/items/{item}", item),
         web.post("/runs/{run_id}/{action:pause|resume|cancel}", order),
         web.get("/compare", compare),
         web.get("/leaderboard", leaderboard),
         web.get("/receipts", receipts),
+        web.get(r"/receipts/{run}/{name:[^/]+\.json}.svg", receipt_badge),
         web.get("/receipts/{run}/{name}", receipt),
         web.get("/configs", configs),
         web.get("/configs/{kind}/{name}", config),

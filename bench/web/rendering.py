@@ -11,6 +11,7 @@ import json
 from collections import defaultdict
 from datetime import UTC, datetime
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
@@ -52,6 +53,15 @@ def page(request: web.Request, template: str, **values: object) -> str:
     )
 
 
+def standalone(body: str, *, title: str, about: str = "", **values: object) -> str:
+    """Render a body as one file: its style inside, no script, no link, no network."""
+    text = templates().get_template("file.html")
+    css = Markup((Path(__file__).with_name("static") / "site.css").read_text(encoding="utf-8"))  # noqa: S704  our own
+    return redact(
+        text.render(body=body, title=title, about=about, css=css, version=__version__, links="", per_day=1000, **values)
+    )
+
+
 @cache
 def templates() -> Environment:
     """The template environment of the package."""
@@ -70,6 +80,9 @@ def templates() -> Environment:
         "duration": text.duration,
         "seconds": text.seconds,
         "instant": text.instant,
+        "plain": text.plain_value,
+        "rounded": text.rounded,
+        "day": text.day,
         "age": text.age,
         "slug": slug_of,
         "segment": _segment,

@@ -24,30 +24,29 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from decimal import Decimal
 from functools import partial
 from pathlib import Path
-from typing import cast
 
-from bench.errors import JournalError
-from bench.journal import Reader, RunState
+from bench.journal import Reader
 from bench.journal.pages import ends_of, sampled_times
-from bench.journal.paths import CHECKPOINTS, JOURNAL, run_ids
-from bench.journal.results_db import ResultsDb
+from bench.journal.paths import CHECKPOINTS, JOURNAL
 from bench.metrics.latency import attempt_us
 from bench.model import FAILED_STATES, Phase, State
 from bench.plan.job_record import JobRecord, read
 from bench.plan.ranges import gaps_of
 from bench.report import fold, results_json
-from bench.report.summary import FILE
+from bench.report.fold import repeats_of, whether_invalid
+from bench.report.job_data import OutcomeCounts
 from bench.stats import percentile
 from bench.web.app_state import Site
 from bench.web.cache import Json, Shown, Stamp, aside, patience, stamp_of
 from bench.web.errors import Busy, NotFound
 from bench.web.errors import run_id as checked
 
+SHOWN_CAUSES = 3
 PARTS = ("latency", "total", "queue", "limiter", "network", "provider")
 EDGES = tuple(round(10 ** (step / 6)) for step in range(6, 55))
 """microseconds, six bins of equal width a decade from 10 µs to 1000 s"""
@@ -103,12 +102,17 @@ async def document_of(place: str, run_id: str) -> Json:
         document = _joined(stored, records) if stored is not None else None
         if document is None:
             document = results_json(await fold(reader))
-        jobs = document["jobs"]
-        assert isinstance(jobs, list)
-        for job, record in zip(jobs, records, strict=True):
-            job["times"] = await _times(reader, record)
-            job["ends"] = await ends_of(reader, record.key, record.epochs)
+        await with_times(reader, document, records)
     return document
+
+
+async def with_times(reader: Reader, document: Json, records: Sequence[JobRecord]) -> None:
+    """Put times and ends beside each job of a document of results."""
+    jobs = document["jobs"]
+    assert isinstance(jobs, list)
+    for job, record in zip(jobs, records, strict=True):
+        job["times"] = await _times(reader, record)
+        job["ends"] = await ends_of(reader, record.key, record.epochs)
 
 
 async def _times(reader: Reader, record: JobRecord) -> Json:
@@ -162,13 +166,6 @@ def _map(value: object) -> Mapping[str, object]:
     return value if isinstance(value, Mapping) else {}
 
 
-ENDED_STATES = frozenset(RunState) - {RunState.RUNNING}
-"""a run in one of these stays in it until its journal changes"""
-
-_rows: dict[Path, tuple[Stamp, Json]] = {}
-"""rows of the list by run folder, as long as the journal does not change"""
-
-
 def folder_of(site: Site, run_id: str) -> Path:
     """The folder of a run of this workspace.
 
@@ -180,78 +177,6 @@ def folder_of(site: Site, run_id: str) -> Path:
     if not (folder / JOURNAL).is_file():
         raise NotFound(f"there is no run {run_id}")
     return folder
-
-
-async def runs_document(site: Site) -> Json:
-    """Every run, newest journal first, with what the service means to do with it."""
-    waiting = site.service.standing() if site.service else {}
-    costs = await _costs(site)
-    runs = [await _row(site, site.workspace / CHECKPOINTS / name) for name in run_ids(site.workspace)]
-    known = {str(run["run_id"]) for run in runs}
-    queued = [_waiting(name, standing) for name, standing in waiting.items() if name not in known]
-    named = [(str(run["run_id"]), run) for run in runs]
-    return {
-        "runs": [*queued, *({**run, "service": waiting.get(name), "cost_usd": costs.get(name)} for name, run in named)]
-    }
-
-
-def waiting_row(site: Site, run_id: str) -> Json | None:
-    """A run that the service was asked for and that has no journal yet; None for every other."""
-    standing = site.service.standing().get(checked(run_id)) if site.service else None
-    if standing is None or (site.workspace / CHECKPOINTS / run_id / JOURNAL).is_file():
-        return None
-    return _waiting(run_id, standing)
-
-
-def _waiting(run_id: str, standing: str) -> Json:
-    state, _, problem = standing.partition(": ")
-    reason = problem or ("waits for its turn" if state == "queued" else "is being prepared")
-    counts = {"planned": 0, "ended": 0, "failed": 0}
-    return {"run_id": run_id, "state": state, "reason": reason, "service": standing, **counts}
-
-
-async def _costs(site: Site) -> dict[str, str | None]:
-    """What each run cost: of live ones as it is known now, of the others as their reports say."""
-    by_owner: dict[str, dict[str, str]] = {}
-    path = site.workspace / "results" / FILE
-    if path.is_file():
-        async with ResultsDb.open(path) as database:
-            for job in await database.runs():
-                by_owner.setdefault(job.run_id, {}).update(cast("Mapping[str, str]", job.data.get("costs", {})))
-    found = {name: format(sum(map(Decimal, one.values())), "f") if one else None for name, one in by_owner.items()}
-    return found | (site.service.costs() if site.service else {})
-
-
-async def _row(site: Site, folder: Path) -> Json:
-    stamp = journal_stamp(folder)
-    kept = _rows.get(folder)
-    if kept is not None and kept[0] == stamp and kept[1]["state"] in ENDED_STATES:
-        return kept[1]
-    try:
-        async with Reader.open(folder) as reader:
-            status = await reader.status()
-            jobs = read(reader.meta.extra)
-            created_at, note = reader.meta.created_at, reader.meta.extra.get("note")
-        progress, fresh = await progress_of(site, folder.name, jobs)
-    except (JournalError, OSError) as error:
-        return {"run_id": folder.name, "state": "unreadable", "reason": _reason(error), "planned": 0, "ended": 0}
-    row: Json = {
-        "run_id": folder.name,
-        "state": str(status.state),
-        "reason": status.reason,
-        "benchmarks": list(dict.fromkeys(job.benchmark for job in jobs)),
-        "providers": list(dict.fromkeys(job.provider for job in jobs)),
-        "created_at": created_at.isoformat(timespec="milliseconds"),
-        "note": note,
-        **{name: progress[name] for name in ("planned", "ended", "failed")},
-    }
-    if fresh:
-        _rows[folder] = (stamp, row)
-    return row
-
-
-def _reason(error: JournalError | OSError) -> str:
-    return error.message if isinstance(error, JournalError) else f"its files went away: {error.strerror}"
 
 
 async def progress_of(site: Site, run_id: str, jobs: tuple[JobRecord, ...]) -> tuple[Json, bool]:
@@ -269,7 +194,7 @@ async def progress_of(site: Site, run_id: str, jobs: tuple[JobRecord, ...]) -> t
     )
     if shown.problem is not None:
         raise shown.problem
-    return shown.document or _progress([(job, {}) for job in jobs]), shown.fresh
+    return shown.document or _progress([(job, {}, (), []) for job in jobs]), shown.fresh
 
 
 def planned_items(jobs: Iterable[JobRecord]) -> int:
@@ -279,10 +204,26 @@ def planned_items(jobs: Iterable[JobRecord]) -> int:
 
 async def _counted(folder: Path, jobs: tuple[JobRecord, ...]) -> Json:
     async with Reader.open(folder) as reader:
-        return _progress([(job, await reader.item_states(job.key, job.epochs)) for job in jobs])
+        return _progress([(job, *await _standing(reader, job)) for job in jobs])
 
 
-def _progress(counted: Iterable[tuple[JobRecord, Mapping[State, int]]]) -> Json:
+Standing = tuple[Mapping[State, int], tuple[str, ...], list[Json]]
+"""counts by state, why a job has no headline number, and its commonest failures"""
+
+
+async def _standing(reader: Reader, job: JobRecord) -> Standing:
+    states = await reader.item_states(job.key, job.epochs)
+    kinds: Counter[str] = Counter()
+    failed = await reader.failed_for(job.key)
+    for one in failed:
+        kinds[one.kind] += one.count
+    counts = OutcomeCounts(states=states, error_kinds=kinds)
+    repeats = await repeats_of(reader, job, counts)
+    invalid = await whether_invalid(reader, job, counts, await reader.probes(job.lane), repeats)
+    return states, invalid, [{"kind": one.kind, "text": one.text, "count": one.count} for one in failed[:SHOWN_CAUSES]]
+
+
+def _progress(counted: Iterable[tuple[JobRecord, *Standing]]) -> Json:
     rows = [
         {
             "job": job.key,
@@ -292,11 +233,13 @@ def _progress(counted: Iterable[tuple[JobRecord, Mapping[State, int]]]) -> Json:
             "ended": sum(states.values()),
             "failed": sum(states.get(state, 0) for state in FAILED_STATES),
             "counts": {str(state): count for state, count in sorted(states.items())},
+            "invalid": list(invalid),
+            "commonest": commonest,
         }
-        for job, states in counted
+        for job, states, invalid, commonest in counted
     ]
     sums = {name: sum(int(str(row[name])) for row in rows) for name in ("planned", "ended", "failed")}
-    return {**sums, "jobs": rows}
+    return {**sums, "invalid_jobs": sum(bool(row["invalid"]) for row in rows), "jobs": rows}
 
 
 async def run_document(site: Site, run_id: str) -> Json:

@@ -30,6 +30,7 @@ from bench.events import redact
 from bench.web.app_state import Site
 from bench.web.cache import HURRY_S, PATIENT_S, SMALL_ITEMS, Json, aside, stamp_of
 from bench.web.errors import NotFound
+from bench.web.receipt_summary import summary_of
 
 if TYPE_CHECKING:
     from bench.receipt.verify import VerificationOutcome
@@ -149,6 +150,14 @@ async def receipts_document(site: Site) -> Json:
     return {**shown.document, "fresh": shown.fresh}
 
 
+async def receipt_row(site: Site, path: Path) -> Json:
+    """The row of one receipt in the list; a bare one while everything is being verified."""
+    place = str(path.relative_to(site.workspace.resolve()))
+    rows = (await receipts_document(site))["receipts"]
+    known = [row for row in rows if row["file"] == place] if isinstance(rows, list) else []
+    return known[0] if known else {"verdict": "being verified", "file": place}
+
+
 def _files(workspace: Path) -> list[Path]:
     """The receipts, those of the public log first."""
     found = [path for path in (workspace / "results").glob("*/receipts/*.json") if path.is_file()]
@@ -181,7 +190,9 @@ async def verified(place: str, names: Sequence[str]) -> Json:
 def _receipt(workspace: Path, outcome: VerificationOutcome) -> Json:
     document = outcome.document if isinstance(outcome.document, dict) else {}
     statement = {name: document[name] for name in SHOWN if name in document}
-    return {**outcome.value(), "file": str(outcome.file.relative_to(workspace)), "statement": statement}
+    verified = outcome.value()
+    place = str(outcome.file.relative_to(workspace))
+    return {**verified, **summary_of(document, verified), "file": place, "statement": statement}
 
 
 def receipts_by_job(site: Site, runs: Iterable[str]) -> dict[Signed, str]:

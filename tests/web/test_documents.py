@@ -61,14 +61,15 @@ async def test_the_list_has_a_row_a_run_the_newest_first(workspace: Path) -> Non
     async with visiting(workspace) as visit:
         rows = (await visit.document("/runs"))["runs"]
     plain = {"benchmarks": ["facts"], "created_at": "2026-01-02T03:04:05.000+00:00", "service": None, "cost_usd": None}
+    plain |= {"headline": None, "invalid_jobs": 0}
     assert sorted(rows, key=lambda row: row["run_id"]) == [
         {
             "run_id": "r1", "state": "complete", "reason": "", "providers": ["x", "y"], "note": "a note", "planned": 6,
-            "ended": 5, "failed": 1, **plain,
+            "jobs": 2, "ended": 5, "failed": 1, **plain,
         },
         {
             "run_id": "r2", "state": "paused", "reason": "", "providers": ["x"], "note": None, "planned": 9, "ended": 3,
-            "failed": 1, **plain,
+            "jobs": 1, "failed": 1, **plain, "invalid_jobs": 1,
         },
     ]  # fmt: skip
 
@@ -102,7 +103,8 @@ async def test_a_run_tells_its_state_its_jobs_in_digests_and_its_numbers(workspa
     assert (event["kind"], event["scope"], event["message"]) == ("odd", "job-x", "said once")
     assert progress["jobs"][0] == {
         "job": "job-x", "benchmark": "facts", "provider": "x", "planned": 3, "ended": 3, "failed": 1,
-        "counts": {"correct": 1, "incorrect": 1, "error": 1},
+        "counts": {"correct": 1, "incorrect": 1, "error": 1}, "invalid": [],
+        "commonest": [{"kind": "timeout", "text": "no answer in 5 s", "count": 1}],
     }  # fmt: skip
     assert (progress["planned"], progress["ended"], progress["failed"]) == (6, 5, 1)
     assert set(records[0]) == {
@@ -117,7 +119,7 @@ async def test_the_gaps_of_a_partial_run_are_positions(tmp_path: Path) -> None:
     async with visiting(tmp_path) as visit:
         assert (await visit.document("/runs/r1"))["gaps"] == [[1, 1], [4, 5], [8, 9]]
         _, page = await visit.get("/runs/r1")
-    assert "nobody ran items 1 to 1, 4 to 5, 8 to 9" in page
+    assert "not run: items 1 to 1, 4 to 5, 8 to 9" in page
 
 
 async def test_a_list_survives_a_journal_of_another_versions_jobs(workspace: Path) -> None:

@@ -122,7 +122,7 @@ def test_times_and_ends_are_drawn_of_the_jobs_that_have_them() -> None:
     )
     found = charts(({"provider": "a"}, timed), ({"provider": "b"}, result({"accuracy": one()})))
     assert [chart.title for chart in found["latency"]] == [
-        "Latency of a search (network and provider, without our own waiting): how many, and the median as a line"
+        "Search latency (network and provider, without queue and limiter): how many, and the median as a line"
     ]
     assert [row.name for row in found["latency"][0].rows] == ["a"]
     assert [row.value for row in found["progress"][0].rows] == ["100 %"]
@@ -135,7 +135,8 @@ def row(name: str, value: float | None, *, ms: float | None = 2.0, cost: str | N
     measured = {"value": value, "low": 0.1, "high": 0.9, "n": 4}
     kinds = {label: {**measured, "value": share} for label, share in types.items()}
     return {
-        "name": name, "headline": "accuracy", "metrics": {"accuracy": measured} if value is not None else {},
+        "name": name, "provider": name, "headline": "accuracy",
+        "metrics": {"accuracy": measured} if value is not None else {},
         "question_types": kinds, "search_p50_ms": ms, "cost_usd": cost,
     }  # fmt: skip
 

@@ -63,10 +63,10 @@ async def test_numbers_that_are_being_folded_are_503_with_a_time_to_ask_again(wo
 async def test_the_page_of_a_run_shows_its_state_at_once_and_loads_again_for_its_numbers(workspace: Path) -> None:
     async with visiting(workspace) as visit:
         status, page = await visit.get("/runs/r1")
-        assert status == 200 and "The numbers are being folded; reload in a moment." in page
+        assert status == 200 and "The numbers are being computed; reload in a moment." in page
         assert 'data-again="2000"' in page and "no number yet" in page
         page = await in_the_end(visit, "/runs/r1")
-        assert "8 of 8 items ended" in page and "1.0000" in page
+        assert "8 of 8 items ended" in page and "<strong>1.00</strong>" in page
 
 
 async def test_the_list_says_what_it_knows_and_is_right_in_the_end(workspace: Path) -> None:
@@ -126,7 +126,9 @@ async def test_the_last_numbers_stay_while_newer_ones_are_folded(workspace: Path
                 journal.append(row)
             await journal.set_state(RunState.PAUSED)
         status, page = await visit.get("/runs/r1")
-        assert status == 200 and "a moment old; they are being folded again" in page and "1.0000" in page
+        assert (
+            status == 200 and "a moment old; they are being computed again" in page and "<strong>1.00</strong>" in page
+        )
 
 
 async def test_many_visitors_at_once_wait_for_one_fold(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,8 @@ PAGES = (
     "/runs/r1",
     "/runs/r1/items",
     "/runs/r1/items?provider=bm25&state=incorrect&sort=type",
+    "/report/r1",
+    "/report/r1?per_day=5000",
     "/compare",
     "/compare?a=r1:bm25&b=r1:oracle",
     "/leaderboard",
@@ -85,7 +87,7 @@ async def test_every_page_answers_and_nests_without_inline_code(finished: Path) 
             assert status == 200, (path, text)
             if path not in ("/verify.html", "/favicon.ico"):
                 parser = checked(text)
-                assert all(source.startswith(("/", "?")) for source in parser.sources), path
+                assert all(source.startswith(("/", "?", "#")) for source in parser.sources), path
 
 
 async def test_every_document_is_json_and_described(finished: Path) -> None:

@@ -9,7 +9,18 @@ Pure values from the derived database, for the command line and the web pages al
 
 from __future__ import annotations
 
-from bench.report.leaderboard.standings import VIEWS, RankedJob, Standing, Table, load_board, saying, tables_of
+from bench.report.leaderboard.standings import (
+    VIEWS,
+    RankedJob,
+    Standing,
+    Table,
+    leaders,
+    load_board,
+    load_invalid,
+    of_type,
+    saying,
+    tables_of,
+)
 from bench.report.leaderboard.tables import board_csv, board_grids, board_json
 
 __all__ = [
@@ -20,7 +31,10 @@ __all__ = [
     "board_csv",
     "board_grids",
     "board_json",
+    "leaders",
     "load_board",
+    "load_invalid",
+    "of_type",
     "saying",
     "tables_of",
 ]

@@ -22,7 +22,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.errors import UsageError
@@ -94,6 +94,27 @@ class RankedJob:
         content = dataset.get("content_sha256") if isinstance(dataset, Mapping) else None
         shared = [job.benchmark, job.benchmark_version, job.track, content, *(job.data.get(name) for name in SETTINGS)]
         return json.dumps([*shared, self.headline.definition if self.headline else None], sort_keys=True, default=str)
+
+    @property
+    def setting(self) -> tuple[str, ...]:
+        """What a job without a number shares with those of its table."""
+        job = self.job
+        selection = json.dumps(job.data.get("selection"), sort_keys=True, default=str)
+        return (job.benchmark, job.benchmark_version, str(job.data.get("k")), selection, *self.models)
+
+    def only(self, question_type: str) -> RankedJob:
+        """The same job with the numbers of one question type as its headline."""
+        found = self.by_type().get(question_type)
+        return replace(self, metrics=() if found is None else (replace(found, dimension="", label=""),))
+
+
+async def load_invalid(workspace: Path) -> list[RankedJob]:
+    """Read the complete INVALID jobs, newest first: what a table leaves out and must name."""
+    path = workspace / "results" / FILE
+    if not path.is_file():
+        return []
+    async with ResultsDb.open(path) as database:
+        return [RankedJob(job=job, metrics=()) for job in await database.runs() if not job.valid and not job.partial]
 
 
 async def load_board(workspace: Path, benchmarks: Sequence[str] = ()) -> list[RankedJob]:
@@ -261,15 +282,33 @@ def _models_title(place: RankedJob) -> str:
     return f"answering {answering} | judge {judge}" + ("" if track == "uniform" else f" | track {track}")
 
 
-def saying(table: Table) -> tuple[str, ...]:
-    """Who leads a table whose rows are ranked, and which of its rows are not; nothing of any other."""
+def of_type(table: Table, question_type: str) -> Table:
+    """The same jobs, ranked by one question type."""
+    places = [one.first.only(question_type) for one in table.standings]
+    return replace(table, standings=_ranked(places))
+
+
+def leaders(table: Table) -> tuple[str, str] | None:
+    """The first two that rank, as ``RUN:PROVIDER`` or ``RUN:PROVIDER:MODEL``; None where there are no two."""
+    ranked = [one for one in table.standings if one.value is not None and not one.first.bound]
+    if len(ranked) < 2 or len(ranked[0].places) > 1:
+        return None
+    first, second = _sides(*ranked[:2])
+    return first, second
+
+
+def saying(table: Table, *, command: bool = True) -> tuple[str, ...]:
+    """Who leads a table whose rows are ranked, and which of its rows are not; nothing of any other.
+
+    ``command`` adds what to type to tell a lead from chance; a page has a link there.
+    """
     ranked = [one for one in table.standings if one.value is not None and not one.first.bound]
     bounds = dict.fromkeys(one.first.job.provider for one in table.standings if one.first.bound)
     told = [f"not ranked, as bounds of what a memory can do: {', '.join(bounds)}"] if bounds else []
-    return (*_lead(table, ranked), *told)
+    return (*_lead(table, ranked, command=command), *told)
 
 
-def _lead(table: Table, ranked: Sequence[Standing]) -> tuple[str, ...]:
+def _lead(table: Table, ranked: Sequence[Standing], *, command: bool) -> tuple[str, ...]:
     if not ranked:
         return ()
     if len(ranked) == 1:
@@ -282,7 +321,8 @@ def _lead(table: Table, ranked: Sequence[Standing]) -> tuple[str, ...]:
         return (f"nobody leads on {_metric(first)}: {names} have {number(first.value, _unit(first))}",)
     lead = f"{_who(table, first)} leads on {_metric(first)} with {_value(first)}"
     behind = number(ahead, _unit(first))
-    return (f"{lead}; {_who(table, second)} is next, {behind} behind{_proof(first, second)}",)
+    proof = _proof(first, second) if command or len(first.places) > 1 else ""
+    return (f"{lead}; {_who(table, second)} is next, {behind} behind{proof}",)
 
 
 def _who(table: Table, one: Standing) -> str:
@@ -312,10 +352,14 @@ def _proof(first: Standing, second: Standing) -> str:
     """The command that tells a lead from chance."""
     if len(first.places) > 1:
         return " (a mean over benchmarks is not tested: compare them one by one)"
+    return f". A rank is no proof: bench compare {' '.join(_sides(first, second))} tells it from chance"
+
+
+def _sides(first: Standing, second: Standing) -> list[str]:
     sides = [f"{one.first.job.run_id}:{one.first.job.provider}" for one in (first, second)]
     if sides[0] == sides[1]:
         sides = [f"{side}:{one.first.models[0]}" for side, one in zip(sides, (first, second), strict=True)]
-    return f". A rank is no proof: bench compare {' '.join(sides)} tells it from chance"
+    return sides
 
 
 def spanned(one: MetricSummary | None) -> str:

@@ -1,25 +1,45 @@
 'use strict';
 // Live updates of a run, and keys in lists: j and k move, Enter opens, / goes to the search field.
 (() => {
+  // Change a part of the page into a fresh one and leave alone what is equal: opened details, focus and selection stay.
+  const morph = (old, fresh) => {
+    if (old.isEqualNode(fresh)) return;
+    if (old.nodeType !== fresh.nodeType || old.nodeName !== fresh.nodeName || (old.id || '') !== (fresh.id || '')) { old.replaceWith(fresh); return; }
+    if (old.nodeType !== Node.ELEMENT_NODE) { old.data = fresh.data; return; }
+    for (const { name } of [...old.attributes]) if (!fresh.hasAttribute(name) && name !== 'open' && name !== 'class') old.removeAttribute(name);
+    for (const { name, value } of fresh.attributes) if (name !== 'open' && old.getAttribute(name) !== value) old.setAttribute(name, value);
+    const [was, now] = [[...old.childNodes], [...fresh.childNodes]];
+    now.forEach((child, at) => was[at] ? morph(was[at], child) : old.append(child));
+    was.slice(now.length).forEach(child => child.remove());
+  };
+  const refresh = id => fetch(location.href, { headers: { 'X-Live': '1' } }).then(answer => answer.ok ? answer.text() : null).then(text => {
+    if (!text) return;
+    const page = new DOMParser().parseFromString(text, 'text/html'), fresh = page.getElementById(id), old = document.getElementById(id);
+    if (fresh && old) { morph(old, fresh); document.title = page.title; }
+  }).catch(() => {});
   const live = document.querySelector('[data-live]');
   if (live) {
-    const source = new EventSource(live.dataset.live);
     let shown = live.dataset.ended, last = 0, waiting = null;
-    const refresh = () => {
-      waiting = null; last = Date.now();
-      fetch(location.href, { headers: { 'X-Live': '1' } }).then(answer => answer.ok ? answer.text() : null).then(text => {
-        if (!text) return;
-        const fresh = new DOMParser().parseFromString(text, 'text/html').getElementById('run');
-        if (fresh) { live.replaceChildren(...fresh.childNodes); }
+    const soon = () => { waiting = null; last = Date.now(); refresh('run'); };
+    const follow = () => {
+      if (document.hidden) { setTimeout(follow, 4000); return; }
+      const source = new EventSource(live.dataset.live);
+      source.addEventListener('state', event => {
+        const now = JSON.parse(event.data), stamp = now.state + now.progress.ended;
+        if (stamp === shown || waiting) return;
+        shown = stamp;
+        waiting = setTimeout(soon, Math.max(0, 1500 - (Date.now() - last)));
       });
+      const was = live.dataset.ended;
+      source.addEventListener('end', () => { source.close(); if (shown !== was || live.querySelector('[data-busy]')) setTimeout(soon, 600); setTimeout(follow, 4000); });
+      source.addEventListener('error', () => { if (source.readyState === EventSource.CLOSED) setTimeout(follow, 8000); });
     };
-    source.addEventListener('state', event => {
-      const now = JSON.parse(event.data), stamp = now.state + now.progress.ended;
-      if (stamp === shown || waiting) return;
-      shown = stamp;
-      waiting = setTimeout(refresh, Math.max(0, 1500 - (Date.now() - last)));
-    });
-    source.addEventListener('end', () => { source.close(); setTimeout(refresh, 600); });
+    follow();
+  }
+  const list = document.querySelector('[data-poll]');
+  if (list) {
+    const again = () => setTimeout(() => (document.hidden ? Promise.resolve() : refresh('runs')).then(again), Number(list.dataset.poll));
+    again();
   }
   const soon = document.querySelector('[data-again]');
   if (soon) setTimeout(() => location.reload(), Number(soon.dataset.again));

@@ -1,0 +1,129 @@
+"""How every item of a run ended in each job, read once: state, loss, rank of the first evidence, tokens of the context.
+
+Example::
+
+    found = await item_outcomes(reader)
+    found["jobs"][0]["losses"]["not_retrieved"]      # 41
+    found["units"][7], found["jobs"][0]["states"][7]  # ("c1", "q8"), "incorrect"
+
+Plain JSON, so that it can be made in another process.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from bench.journal import Reader
+from bench.journal.records import ItemRecord
+from bench.metrics.failure_reason import Loss, LossFacts, loss_of, tally
+from bench.model import Phase
+from bench.plan.job_record import JobRecord, read
+from bench.report.failures import facts_of, loss_of_item, verdicts_of
+
+Unit = tuple[str, str]
+"""(corpus, item)"""
+CUTS = (1, 2, 3, 5, 10, 20, 50)
+"""first k hits of which the share with evidence is shown"""
+RIGHT = "right"
+
+
+@dataclass(frozen=True, slots=True)
+class UnitOutcome:
+    """One item in one job."""
+
+    state: str
+    error: str | None
+    loss: Loss | None
+    rank: int | None
+    """of the first hit that holds evidence; 0 = none does, None = the item has no known evidence"""
+
+
+@dataclass(slots=True)
+class _Job:
+    units: dict[Unit, UnitOutcome] = field(default_factory=dict)
+    context_tokens: int = 0
+    contexts: int = 0
+
+
+async def item_outcomes(reader: Reader) -> dict[str, object]:
+    """Read every ended item of every job of a run."""
+    records = read(reader.meta.extra)
+    types: dict[Unit, str | None] = {}
+    found = [await _job(reader, record, records, types) for record in records]
+    units = sorted(types, key=lambda unit: (unit[0].encode(), unit[1].encode()))
+    return {
+        "units": [list(unit) for unit in units],
+        "types": [types[unit] for unit in units],
+        "jobs": [_json(record, job, units) for record, job in zip(records, found, strict=True)],
+    }
+
+
+async def _job(reader: Reader, record: JobRecord, records: Sequence[JobRecord], types: dict[Unit, str | None]) -> _Job:
+    job, verdicts, suspects = _Job(), await verdicts_of(reader, record, records), record.suspects
+    repeats: list[tuple[ItemRecord, Loss | None]] = []
+    ranks: list[int | None] = []
+
+    def settle() -> None:
+        ended = [one for one, _ in repeats if one.state is not None]
+        if ended:
+            first = ended[0]
+            error = first.outcome if first.outcome not in (None, "ok") else None
+            loss = loss_of_item(repeats, record.epochs)
+            job.units[first.corpus, first.item] = UnitOutcome(str(first.state), error, loss, ranks[0])
+            types.setdefault((first.corpus, first.item), first.labels.get("question_type"))
+
+    async for item in reader.items(record.chain):
+        if repeats and (item.corpus, item.item) != (repeats[0][0].corpus, repeats[0][0].item):
+            settle()
+            repeats, ranks = [], []
+        facts = facts_of(
+            item, verdicts.get((item.corpus, item.item), item.verdicts), gold_suspect=item.item in suspects
+        )
+        repeats.append((item, loss_of(facts)))
+        ranks.append(first_rank(facts))
+        _count_context(job, item)
+    settle()
+    return job
+
+
+def first_rank(facts: LossFacts) -> int | None:
+    """The rank of the first hit that holds evidence; 0 = no hit does, None = no evidence is known."""
+    wanted = set(facts.evidence)
+    if not wanted:
+        return None
+    return next((at for at, slot in enumerate(facts.returned, start=1) if wanted.intersection(slot)), 0)
+
+
+def _count_context(job: _Job, item: ItemRecord) -> None:
+    answer = item.phases.get(Phase.ANSWER)
+    tokens = answer.measured.get("context_tokens") if answer is not None and answer.ok else None
+    if isinstance(tokens, int):
+        job.context_tokens += tokens
+        job.contexts += 1
+
+
+def _json(record: JobRecord, job: _Job, units: Sequence[Unit]) -> dict[str, object]:
+    found = [job.units.get(unit) for unit in units]
+    ended = [one for one in found if one is not None]
+    losses = tally(one.loss for one in ended)
+    ranked = [one.rank for one in ended if one.rank is not None]
+    counts = Counter(rank for rank in ranked if rank)
+    return {
+        "job": record.key,
+        "provider": record.provider,
+        "benchmark": record.benchmark,
+        RIGHT: len(ended) - sum(losses.values()),
+        "losses": {str(kind): count for kind, count in losses.items()},
+        "context_tokens": job.context_tokens / job.contexts if job.contexts else None,
+        "found_within": [
+            [cut, sum(count for rank, count in counts.items() if rank <= cut) / len(ranked)]
+            for cut in CUTS
+            if ranked and cut <= record.k
+        ],
+        "states": [None if one is None else one.state for one in found],
+        "errors": [None if one is None else one.error for one in found],
+        "item_losses": [None if one is None or one.loss is None else str(one.loss.kind) for one in found],
+        "ranks": [None if one is None else one.rank for one in found],
+    }

@@ -1,0 +1,154 @@
+"""The list of runs: state and validity from the journals, cost and the best provider from the derived database.
+
+Example::
+
+    (await runs_document(site))["runs"][0]["headline"]      # {"provider": "bm25", "value": 0.31, ...}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import cast
+
+from bench.errors import JournalError
+from bench.journal import Reader, RunState
+from bench.journal.paths import CHECKPOINTS, JOURNAL, run_ids
+from bench.journal.results_db import JobSummary, MetricSummary, ResultsDb
+from bench.plan.job_record import read
+from bench.report.leaderboard import RankedJob
+from bench.report.summary import FILE
+from bench.web.app_state import Site
+from bench.web.cache import Json, Stamp, stamp_of
+from bench.web.errors import run_id as checked
+from bench.web.run_documents import journal_stamp, progress_of
+
+ENDED_STATES = frozenset(RunState) - {RunState.RUNNING}
+"""a run in one of these stays in it until its journal changes"""
+
+_rows: dict[Path, tuple[Stamp, Json]] = {}
+"""rows of the list by run folder, as long as the journal does not change"""
+_summed: dict[Path, tuple[Stamp, dict[str, Json]]] = {}
+"""summaries by database, as long as it does not change"""
+NO_SUMMARY: Json = {"cost_usd": None, "headline": None}
+
+
+async def runs_document(site: Site) -> Json:
+    """Every run, newest journal first, with what the service means to do with it."""
+    waiting = site.service.standing() if site.service else {}
+    summaries = await summaries_of(site.workspace)
+    live = site.service.costs() if site.service else {}
+    runs = [await _row(site, site.workspace / CHECKPOINTS / name) for name in run_ids(site.workspace)]
+    known = {str(run["run_id"]) for run in runs}
+    queued = [_waiting(name, standing) for name, standing in waiting.items() if name not in known]
+    named = [(str(run["run_id"]), run) for run in runs]
+    listed = [
+        {
+            **run,
+            "service": waiting.get(name),
+            "cost_usd": live.get(name, summaries.get(name, NO_SUMMARY)["cost_usd"]),
+            "headline": summaries.get(name, NO_SUMMARY)["headline"],
+        }
+        for name, run in named
+    ]
+    return {"runs": [*queued, *listed]}
+
+
+def waiting_row(site: Site, run_id: str) -> Json | None:
+    """A run that the service was asked for and that has no journal yet; None for every other."""
+    standing = site.service.standing().get(checked(run_id)) if site.service else None
+    if standing is None or (site.workspace / CHECKPOINTS / run_id / JOURNAL).is_file():
+        return None
+    return _waiting(run_id, standing)
+
+
+def _waiting(run_id: str, standing: str) -> Json:
+    state, _, problem = standing.partition(": ")
+    reason = problem or ("waits for its turn" if state == "queued" else "is being prepared")
+    counts = {"planned": 0, "ended": 0, "failed": 0}
+    return {"run_id": run_id, "state": state, "reason": reason, "service": standing, **counts}
+
+
+async def summaries_of(workspace: Path) -> dict[str, Json]:
+    """What each run cost and who was best in it, as the derived database has it."""
+    path = workspace / "results" / FILE
+    stamp = stamp_of(path)
+    kept = _summed.get(path)
+    if kept is not None and kept[0] == stamp:
+        return kept[1]
+    found: dict[str, Json] = {}
+    if path.is_file():
+        async with ResultsDb.open(path) as database:
+            by_run: dict[str, list[JobSummary]] = {}
+            for job in await database.runs():
+                by_run.setdefault(job.run_id, []).append(job)
+            for run_id, jobs in by_run.items():
+                found[run_id] = {"cost_usd": _cost(jobs), "headline": await _best(database, jobs)}
+    _summed[path] = (stamp, found)
+    return found
+
+
+def _cost(jobs: Sequence[JobSummary]) -> str | None:
+    by_owner: dict[str, str] = {}
+    for job in jobs:
+        by_owner.update(cast("Mapping[str, str]", job.data.get("costs", {})))
+    return format(sum(map(Decimal, by_owner.values())), "f") if by_owner else None
+
+
+async def _best(database: ResultsDb, jobs: Sequence[JobSummary]) -> Json | None:
+    """The best valid job of the run's first benchmark; bounds only where there is nothing else."""
+    first = min((job.benchmark for job in jobs), default="")
+    valid = [job for job in jobs if job.valid and job.benchmark == first]
+    places = [RankedJob(job=job, metrics=await database.metrics(job)) for job in valid]
+    known = [(place, one) for place in places if (one := place.headline) is not None and one.value is not None]
+    if not known:
+        return None
+    place, one = min(known, key=lambda found: (found[0].bound, _merit(*found)))
+    return {
+        "provider": place.job.provider,
+        "bound": place.bound,
+        "metric": one.metric,
+        "unit": one.unit,
+        "value": one.value,
+        "interval": None if one.low is None or one.high is None else {"low": one.low, "high": one.high},
+        "n": one.n,
+    }
+
+
+def _merit(place: RankedJob, one: MetricSummary) -> float:
+    value = one.value or 0.0
+    return value if place.lower_is_better else -value
+
+
+async def _row(site: Site, folder: Path) -> Json:
+    stamp = journal_stamp(folder)
+    kept = _rows.get(folder)
+    if kept is not None and kept[0] == stamp and kept[1]["state"] in ENDED_STATES:
+        return kept[1]
+    try:
+        async with Reader.open(folder) as reader:
+            status = await reader.status()
+            jobs = read(reader.meta.extra)
+            created_at, note = reader.meta.created_at, reader.meta.extra.get("note")
+        progress, fresh = await progress_of(site, folder.name, jobs)
+    except (JournalError, OSError) as error:
+        return {"run_id": folder.name, "state": "unreadable", "reason": _reason(error), "planned": 0, "ended": 0}
+    row: Json = {
+        "run_id": folder.name,
+        "state": str(status.state),
+        "reason": status.reason,
+        "benchmarks": list(dict.fromkeys(job.benchmark for job in jobs)),
+        "providers": list(dict.fromkeys(job.provider for job in jobs)),
+        "created_at": created_at.isoformat(timespec="milliseconds"),
+        "note": note,
+        "jobs": len(jobs),
+        **{name: progress[name] for name in ("planned", "ended", "failed", "invalid_jobs")},
+    }
+    if fresh:
+        _rows[folder] = (stamp, row)
+    return row
+
+
+def _reason(error: JournalError | OSError) -> str:
+    return error.message if isinstance(error, JournalError) else f"its files went away: {error.strerror}"

@@ -1,0 +1,327 @@
+"""The one-sheet report: what came out, how sure it is, and where items were lost, as values that a template draws.
+
+Example::
+
+    sheet = sheet_of(await run_document(site, "r1"), outcomes, tested)
+    sheet["groups"][0]["sentences"][0]      # "bm25 is best on accuracy with 0.31 [0.24, 0.38]."
+
+Times and tokens are those of the run, money is without the judge: whoever uses a memory pays for no judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import cast
+
+from bench.providers.names import is_bound
+from bench.web.cache import Json
+from bench.web.charts import Line, Scatter, intervals, scatter
+from bench.web.figures import LINES, jobs_of, measured
+from bench.web.formatting import number
+
+FEW = 30
+"""of fewer items a cell of the heat map is pale"""
+SHADES = 9
+STAGES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("answer_wrong", "evidence in the prompt, answered wrong", ("answer_wrong",)),
+    ("below_cut", "evidence returned, cut before the prompt", ("below_cut",)),
+    ("not_retrieved", "evidence not returned", ("not_retrieved",)),
+    ("not_ingested", "evidence never stored", ("not_ingested",)),
+    ("should_have_abstained", "should have abstained", ("should_have_abstained",)),
+    (
+        "other",
+        "cause not known (no evidence named, doubtful gold, judges disagree, no verdict)",
+        ("no_evidence_known", "gold_suspect", "judge_disagreement", "unscored"),
+    ),
+    ("failed", "failed", ("error", "not_ready", "unsupported")),
+)
+"""id, words, kinds of loss; in the order in which an item can be lost, the last step first"""
+ORDER = ("correct", "measured", "partial", "abstained", "incorrect", "unscored", "unsupported", "not_ready", "error")
+
+
+def sheet_of(run: Json, outcomes: Json | None, tested: Mapping[str, Json] | None = None) -> Json:
+    """The sheet of a run's document; ``outcomes`` None = they are being computed, ``tested`` by group."""
+    jobs = jobs_of(run)
+    known = cast("list[Json]", outcomes["jobs"]) if outcomes else []
+    rows = [_row(job, known[at] if at < len(known) else None) for at, job in enumerate(jobs)]
+    groups = [_group(key, group, (tested or {}).get(key)) for key, group in _grouped(rows).items()]
+    return {"run_id": run["run_id"], "groups": groups, "has_outcomes": outcomes is not None}
+
+
+def leaders_of(run: Json) -> dict[str, tuple[str, str]]:
+    """The first two that rank in each group of a run, as a comparison names them."""
+    found = {}
+    for key, rows in _grouped([_row(job, None) for job in jobs_of(run)]).items():
+        ranked = [row for row in rows if row["ranks"]]
+        if len(ranked) > 1 and ranked[0]["provider"] != ranked[1]["provider"]:
+            found[key] = (f"{run['run_id']}:{ranked[0]['provider']}", f"{run['run_id']}:{ranked[1]['provider']}")
+    return found
+
+
+# ------------------------------------------------------------------ rows
+
+
+def _row(job: Json, outcomes: Json | None) -> Json:
+    record, standing = cast("Json", job["record"]), cast("Json", job["progress"])
+    result, headline = cast("Json | None", job["result"]), cast("Json | None", job["headline"])
+    provider = str(record["provider"])
+    planned = cast("int", standing["planned"])
+    times = cast("Mapping[str, Json]", result["times"] if result else {})
+    return {
+        **job,
+        "provider": provider,
+        "benchmark": record["benchmark"],
+        "bound": is_bound(provider),
+        "ranks": headline is not None and headline["value"] is not None and not is_bound(provider),
+        "invalid": standing.get("invalid") or (result["invalid"] if result else []),
+        "pending": planned - cast("int", standing["ended"]),
+        "outcomes": _segments(cast("Mapping[str, int]", standing.get("counts") or {}), planned),
+        "losses": None if outcomes is None else _stages(outcomes, planned),
+        "found_within": outcomes["found_within"] if outcomes else [],
+        "context_tokens": outcomes["context_tokens"] if outcomes else None,
+        "search": times.get("search"),
+        **_prices(result, planned, cast("Mapping[str, int]", standing.get("counts") or {})),
+    }
+
+
+def _segments(counts: Mapping[str, int], planned: int) -> list[Json]:
+    """The states of a job as parts of a bar, pending ones last."""
+    order = {state: at for at, state in enumerate(ORDER)}
+    found = sorted(counts.items(), key=lambda one: order.get(one[0], len(ORDER)))
+    pending = planned - sum(counts.values())
+    return _bar([*((state, state, count) for state, count in found), ("pending", "pending", pending)], planned)
+
+
+def _stages(outcomes: Json, planned: int) -> list[Json]:
+    losses = cast("Mapping[str, int]", outcomes["losses"])
+    right = cast("int", outcomes["right"])
+    lost = [(name, words, sum(losses.get(kind, 0) for kind in kinds)) for name, words, kinds in STAGES]
+    pending = planned - right - sum(losses.values())
+    return _bar([("right", "right", right), *lost, ("pending", "pending", pending)], planned)
+
+
+def _bar(parts: Sequence[tuple[str, str, int]], whole: int) -> list[Json]:
+    found: list[Json] = []
+    left = 0.0
+    for name, words, count in parts:
+        if count > 0 and whole:
+            width = 100 * count / whole
+            found.append(
+                {"name": name, "words": words, "count": count, "left": round(left, 2), "width": round(width, 2)}
+            )
+            left += width
+    return found
+
+
+def _prices(result: Json | None, planned: int, counts: Mapping[str, int]) -> Json:
+    usage = cast("Mapping[str, Json]", result["usage"] if result else {})
+    own = [one for role, one in usage.items() if role != "judge"]
+    total = sum((Decimal(str(one["cost_usd"])) for one in usage.values()), Decimal(0))
+    served = sum((Decimal(str(one["cost_usd"])) for one in own), Decimal(0))
+    unknown = any(one["cost_unknown_calls"] for one in usage.values())
+    priced = bool(total) and bool(planned)
+    right = counts.get("correct", 0)
+    return {
+        "cost": float(total),
+        "cost_unknown": unknown,
+        "per_question": float(served / planned) if priced else None,
+        "per_right": float(total / right) if priced and right else None,
+    }
+
+
+# ------------------------------------------------------------------ groups
+
+
+def _grouped(rows: Sequence[Json]) -> dict[str, list[Json]]:
+    """Rows of one benchmark, one metric and one pair of models, the best first, bounds and INVALID ones last."""
+    named: dict[str, str] = {}
+    for row in rows:
+        headline = cast("Json | None", row["headline"])
+        if headline is not None:
+            named.setdefault(_setting(row), str(headline["metric"]))
+    groups: dict[str, list[Json]] = {}
+    for row in rows:
+        groups.setdefault(f"{_setting(row)}: {named.get(_setting(row), 'no number')}", []).append(row)
+    return {key: sorted(group, key=_place) for key, group in groups.items()}
+
+
+def _setting(row: Json) -> str:
+    models = cast("Json", cast("Json", row["record"])["models"])
+    parts = [f"answered by {models['answering']}"] if models.get("answering") else ["retrieval only"]
+    parts += [f"judged by {models['judge']}"] if models.get("judge") else []
+    return f"{row['benchmark']}, {', '.join(parts)}"
+
+
+def _place(row: Json) -> tuple[bool, bool, float, str]:
+    headline = cast("Json | None", row["headline"])
+    value = None if headline is None else cast("float | None", headline["value"])
+    if headline is None or value is None:
+        return bool(row["bound"]), True, 0.0, str(row["name"])
+    merit = value if headline.get("unit") else -value
+    return bool(row["bound"]), False, merit, str(row["name"])
+
+
+def _group(key: str, rows: Sequence[Json], tested: Json | None) -> Json:
+    title, _, metric = key.rpartition(": ")
+    valued = [row for row in rows if row["headline"] and cast("Json", row["headline"])["value"] is not None]
+    lines = [(str(row["provider"]), _value(row)) for row in valued if row["provider"] in LINES]
+    chart = intervals([measured(str(row["name"]), cast("Json", row["headline"])) for row in valued], title=metric)
+    cells = dict(zip((str(row["name"]) for row in valued), chart.rows, strict=True)) if chart else {}
+    return {
+        "title": title,
+        "metric": metric,
+        "rows": [{**row, "cell": cells.get(str(row["name"]))} for row in rows],
+        "ticks": chart.ticks if chart else (),
+        "sentences": _sentences(metric, rows, tested),
+        "tested": tested,
+        "tokens": _tokens(metric, valued, lines),
+        "heat": _heat(valued),
+        "matrix": _matrix(rows),
+        "has_losses": any(row["losses"] for row in rows),
+        "legend": _legend(rows),
+        "cuts": _cuts(rows),
+    }
+
+
+def _value(row: Json) -> float:
+    return cast("float", cast("Json", row["headline"])["value"])
+
+
+def _tokens(metric: str, rows: Sequence[Json], lines: Sequence[Line]) -> Scatter | None:
+    points = [
+        (str(row["name"]), cast("float | None", row["context_tokens"]), _value(row))
+        for row in rows
+        if row["provider"] not in LINES and row["context_tokens"] is not None
+    ]
+    return scatter(
+        points,
+        title=f"{metric} against what the prompt holds",
+        takes="context tokens per question",
+        bounds={str(row["name"]) for row in rows if row["bound"]},
+        lines=lines,
+    )
+
+
+def _heat(rows: Sequence[Json]) -> Json | None:
+    """Question types down, providers across; None where there is only one type."""
+    split = [
+        cast("Mapping[str, Mapping[str, Json]]", cast("Json", row["headline"])["breakdown"]).get("question_type", {})
+        for row in rows
+    ]
+    labels = sorted({label for one in split for label in one})
+    if len(labels) < 2:
+        return None
+    largest = max((abs(cast("float", cell["value"] or 0)) for one in split for cell in one.values()), default=0.0)
+    scale = max(1.0, largest)
+    return {
+        "names": [{"name": row["name"], "provider": row["provider"], "benchmark": row["benchmark"]} for row in rows],
+        "rows": [{"label": label, "cells": [_heat_cell(one.get(label), scale) for one in split]} for label in labels],
+    }
+
+
+def _heat_cell(one: Json | None, scale: float) -> Json | None:
+    if one is None or one["value"] is None:
+        return None
+    value, n = cast("float", one["value"]), cast("int", one["n"])
+    shade = round(SHADES * max(0.0, value) / scale)
+    return {"value": value, "n": n, "shade": shade, "pale": n < FEW, "interval": one.get("interval")}
+
+
+def _matrix(rows: Sequence[Json]) -> Json:
+    """Every metric down, providers across."""
+    shown = [row for row in rows if row["result"]]
+    tables = [cast("Mapping[str, Json]", cast("Json", row["result"])["metrics"]) for row in shown]
+    names = list(dict.fromkeys(name for table in tables for name in table))
+    return {
+        "names": [row["name"] for row in shown],
+        "rows": [
+            {
+                "metric": name,
+                "unit": next((table[name].get("unit") for table in tables if name in table), None),
+                "cells": [
+                    None if name not in table else {**table[name], **({"interval": None} if row["pending"] else {})}
+                    for row, table in zip(shown, tables, strict=True)
+                ],
+            }
+            for name in names
+        ],
+    }
+
+
+def _legend(rows: Sequence[Json]) -> list[Json]:
+    there = {part["name"] for row in rows for part in cast("list[Json]", row["losses"] or [])}
+    every = [("right", "right"), *((name, words) for name, words, _ in STAGES), ("pending", "pending")]
+    return [{"name": name, "words": words} for name, words in every if name in there]
+
+
+def _cuts(rows: Sequence[Json]) -> list[int]:
+    return sorted({cast("int", cut) for row in rows for cut, _ in cast("list[tuple[int, float]]", row["found_within"])})
+
+
+# ------------------------------------------------------------------ sentences
+
+
+def _sentences(metric: str, rows: Sequence[Json], tested: Json | None) -> list[str]:
+    """What came out, how sure that is, and what limits the best."""
+    ranked = [row for row in rows if row["ranks"]]
+    invalid = [str(row["name"]) for row in rows if row["invalid"]]
+    found = [*_lead(metric, ranked, tested), *_band(metric, ranked[:1], rows), *_limit(ranked[:1])]
+    if invalid:
+        found.append(f"INVALID, without a number: {', '.join(invalid)}. The reason is in the table.")
+    return found or ["No number yet."]
+
+
+def _lead(metric: str, ranked: Sequence[Json], tested: Json | None) -> list[str]:
+    if not ranked:
+        return []
+    best = cast("Json", ranked[0]["headline"])
+    state = " so far" if best.get("so_far") else ""
+    lead = f"{ranked[0]['name']} has the best {metric}{state}: {_spanned(best)}"
+    if len(ranked) == 1:
+        return [f"{lead}. There is no second system to compare it with."]
+    ahead = abs(_value(ranked[0]) - _value(ranked[1]))
+    if ahead == 0:
+        tied = [str(row["name"]) for row in ranked if _value(row) == _value(ranked[0])]
+        return [f"No system leads on {metric}: {', '.join(tied[:-1])} and {tied[-1]} have {_spanned(best)}."]
+    return [f"{lead}, {number(ahead, 2)} ahead of {ranked[1]['name']}. {_sure(tested)}"]
+
+
+def _sure(tested: Json | None) -> str:
+    """How sure a lead is, in the words of the paired test."""
+    if tested is None:
+        return "Whether that lead is more than chance was not tested here."
+    p = cast("float | None", tested["p_adjusted"] if tested["p_adjusted"] is not None else tested["p"])
+    chance = "" if p is None else f", p {'< 0.001' if p < 0.001 else f'= {p:.3f}'}"
+    return f"Compared item by item: {tested['verdict']}{chance}."
+
+
+def _spanned(one: Json) -> str:
+    interval = cast("Mapping[str, float] | None", one.get("interval"))
+    bounds = "" if not interval else f" [{number(interval['low'], 2)}, {number(interval['high'], 2)}]"
+    return number(one["value"], 2) + bounds
+
+
+def _band(metric: str, best: Sequence[Json], rows: Sequence[Json]) -> list[str]:
+    """Where the best lies between an answer without a memory and one with the evidence in hand."""
+    values = {str(row["provider"]): _value(row) for row in rows if row["headline"] and row["bound"]}
+    floor, ceiling = values.get("no-memory"), values.get("oracle")
+    if not best or floor is None or ceiling is None or ceiling <= floor:
+        return []
+    share = (_value(best[0]) - floor) / (ceiling - floor)
+    return [
+        f"Without a memory {metric} is {number(floor, 2)}, with the evidence in hand {number(ceiling, 2)}: "
+        f"{best[0]['name']} closes {100 * share:.0f} % of that gap."
+    ]
+
+
+def _limit(best: Sequence[Json]) -> list[str]:
+    """Of what is lost, the two commonest causes."""
+    parts = cast("list[Json]", best[0]["losses"] or []) if best else []
+    lost = [one for one in parts if one["name"] not in ("right", "pending")]
+    total = sum(cast("int", one["count"]) for one in lost)
+    if not total:
+        return []
+    worst = sorted(lost, key=lambda one: -cast("int", one["count"]))[:2]
+    told = [f"{100 * cast('int', one['count']) / total:.0f} % {one['words']}" for one in worst]
+    return [f"Of the {total} items that {best[0]['name']} lost: {', '.join(told)}."]

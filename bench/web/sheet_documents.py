@@ -1,0 +1,150 @@
+"""The one-sheet report of a run, as a page's values and as a file that stands alone.
+
+Example::
+
+    sheet, waiting = await sheet_document(site, run)
+    html = await sheet_file(reader, report, workspace)        # bench results --html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Literal, cast
+
+from bench.errors import BenchError
+from bench.journal import Reader
+from bench.journal.paths import CHECKPOINTS
+from bench.plan.job_record import read
+from bench.report import Report, fold, results_json
+from bench.report.item_outcomes import item_outcomes
+from bench.report.publish import report_markdown
+from bench.report.rendering import csv_text
+from bench.web.app_state import Site
+from bench.web.cache import Json, Shown, aside, patience
+from bench.web.comparison_documents import compare_document, comparison_of
+from bench.web.errors import Busy
+from bench.web.rendering import standalone
+from bench.web.run_documents import folder_of, journal_stamp, known, planned_items, record_json, with_times
+from bench.web.sheet import leaders_of, sheet_of
+
+Form = Literal["csv", "md"]
+
+
+async def outcomes_of(site: Site, run_id: str) -> Shown:
+    """How every item of a run ended, as far as that is known now."""
+    folder = folder_of(site, run_id)
+    async with Reader.open(folder) as reader:
+        items = planned_items(read(reader.meta.extra))
+    make = partial(aside, outcomes_at, str(site.workspace), run_id, items=items)
+    return await site.kept.of(("outcomes", run_id), journal_stamp(folder), make, patience_s=patience(items))
+
+
+async def outcomes_at(place: str, run_id: str) -> Json:
+    """Read the outcomes of a run of this workspace now."""
+    async with Reader.open(Path(place) / CHECKPOINTS / run_id) as reader:
+        return await item_outcomes(reader)
+
+
+async def sheet_document(site: Site, run: Json) -> tuple[Json, bool]:
+    """The sheet of a run's document, and whether some of it is still being computed."""
+    outcomes = await outcomes_of(site, str(run["run_id"]))
+    tested, waiting = await _tested(site, run)
+    sheet = sheet_of(run, outcomes.document, tested)
+    return sheet, waiting or outcomes.document is None or run["results"] is None
+
+
+async def _tested(site: Site, run: Json) -> tuple[dict[str, Json], bool]:
+    """What the paired test says of the first two of each group; nothing of a run that has not ended."""
+    found: dict[str, Json] = {}
+    waiting = False
+    if run["state"] != "complete" or run["results"] is None:
+        return found, waiting
+    for key, names in leaders_of(run).items():
+        try:
+            document = await compare_document(site, names, benchmark=key.partition(",")[0])
+        except Busy:
+            waiting = True
+        except BenchError:  # not like for like, or a name that two jobs share: the sheet says that it is not tested
+            continue
+        else:
+            found |= _headline_of(key, document)
+    return found, waiting
+
+
+def _headline_of(key: str, document: Json) -> dict[str, Json]:
+    pairs = cast("list[Json]", document["comparisons"])
+    rows = [row for pair in pairs for row in cast("list[Json]", pair["rows"]) if not row["label"]]
+    metric = key.rpartition(": ")[2]
+    return next(({key: row} for row in rows if row["metric"] == metric), {})
+
+
+# ------------------------------------------------------------------ files
+
+
+async def sheet_file(reader: Reader, report: Report, workspace: Path) -> str:
+    """The sheet of a folded journal as one page without script, links and network."""
+    run = await _run_of(reader, report)
+    tested: dict[str, Json] = {}
+    if reader.path.resolve().parent.parent == (workspace / CHECKPOINTS).resolve() and run["state"] == "complete":
+        for key, names in leaders_of(run).items():
+            try:
+                document = await comparison_of(str(workspace), list(names), [], key.partition(",")[0], False)
+            except BenchError:
+                continue
+            tested |= _headline_of(key, document)
+    outcomes = await item_outcomes(reader)
+    every = [job.record.key for job in report.jobs]
+    outcomes["jobs"] = [one for one in cast("list[Json]", outcomes["jobs"]) if one["job"] in every]
+    about = f"{report.status}, {reader.meta.created_at:%d %b %Y}, plan {report.plan_digest[:16]}"
+    sheet = sheet_of(run, outcomes, tested)
+    return standalone("sheet_file.html", title=f"Run {report.run_id}", about=about, sheet=sheet)
+
+
+async def _run_of(reader: Reader, report: Report) -> Json:
+    """A report as the document of a run that a sheet is made of."""
+    document = results_json(report)
+    await with_times(reader, document, [job.record for job in report.jobs])
+    progress = [
+        {
+            "planned": job.n_planned,
+            "ended": job.n_ended,
+            "counts": {str(state): count for state, count in job.counts.items()},
+            "invalid": list(job.invalid),
+        }
+        for job in report.jobs
+    ]
+    return {
+        "run_id": report.run_id,
+        "state": str(report.status),
+        "progress": {"jobs": progress},
+        "records": [record_json(job.record) for job in report.jobs],
+        "results": document,
+    }
+
+
+async def results_text(site: Site, run_id: str, form: Form) -> str:
+    """The tables of a run as CSV or Markdown.
+
+    Raises:
+        Busy: they are being made; ask again.
+    """
+    folder = folder_of(site, run_id)
+    async with Reader.open(folder) as reader:
+        items = planned_items(read(reader.meta.extra))
+    make = partial(aside, text_at, str(site.workspace), run_id, form, items=items)
+    shown = await site.kept.of(("text", run_id, form), journal_stamp(folder), make, patience_s=patience(items))
+    return str(known(shown, "the tables are being made")["text"])
+
+
+async def text_at(place: str, run_id: str, form: Form) -> Json:
+    """Make the text now."""
+    async with Reader.open(Path(place) / CHECKPOINTS / run_id) as reader:
+        report = await fold(reader)
+    return {"text": csv_text(report) if form == "csv" else report_markdown(report)}
+
+
+def receipts_of(found: Mapping[tuple[str, str, str, str | None, str | None], str]) -> list[Json]:
+    """The receipts of a run with their badges."""
+    return [{"provider": names[2], "address": path, "badge": f"{path}.svg"} for names, path in found.items()]

@@ -1,0 +1,165 @@
+"""What a page says first is true: validity beside the state, bounds out of every rank, pending apart from failed."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.journal import RunState
+from bench.model import State
+from bench.report.summary import rebuild
+from bench.web.formatting import day, plain_value
+from tests.small_journal import measuring, record
+from tests.told_journal import WRONG, Told, told
+from tests.web.browser import CHROMIUM, browsing
+from tests.web.workspaces import Visit, visiting
+
+NAMES = measuring("accuracy")
+LONG = "acme-memory-cloud-enterprise-edition-eu-central"
+
+
+def right(at: int, **more: Any) -> Told:
+    return replace(Told(item=f"q{at}", corpus=f"c{at % 6}", values={"accuracy": 1.0}), **more)
+
+
+def wrong(at: int, **more: Any) -> Told:
+    return replace(right(at), state=State.INCORRECT, verdicts=(WRONG,), values={"accuracy": 0.0}, **more)
+
+
+def failed(at: int) -> Told:
+    return replace(right(at), state=State.ERROR, outcome="unavailable", message="acme.search -> 500", hits=())
+
+
+def share(count: int, of: int = 12, **more: Any) -> list[Told]:
+    return [right(at, **more) if at < count else wrong(at, **more) for at in range(of)]
+
+
+@pytest.fixture
+async def workspace(tmp_path: Path) -> Path:
+    """Run ``r1``: two systems, three bounds, and one whose every item failed."""
+    jobs = {LONG: share(8), "bm25": share(6), "oracle": share(11), "no-memory": share(1), "random": share(2)}
+    told_of = [(record(name, **NAMES), items) for name, items in jobs.items()]
+    await told(tmp_path, "r1", [*told_of, (record("flaky", **NAMES), [failed(at) for at in range(12)])])
+    await rebuild(tmp_path)
+    return tmp_path
+
+
+def plain(html: str) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", html))
+
+
+async def text_of(visit: Visit, path: str) -> str:
+    status, html = await visit.get(path)
+    assert status == 200, html
+    return html
+
+
+async def test_a_run_whose_items_all_failed_has_no_green_tick(tmp_path: Path) -> None:
+    await told(tmp_path, "r1", [(record("flaky", **NAMES), [failed(at) for at in range(4)])])
+    async with visiting(tmp_path) as visit:
+        row = (await visit.document("/runs"))["runs"][0]
+        assert (row["state"], row["jobs"], row["invalid_jobs"], row["headline"]) == ("complete", 1, 1, None)
+        for path in ("/", "/runs/r1", "/report/r1", "/?state=invalid"):
+            html = await text_of(visit, path)
+            assert 'class="state complete"' not in html and "1 of 1 job INVALID" in plain(html), path
+        assert "INVALID | r1" in await text_of(visit, "/runs/r1")
+        assert "No run here" in await text_of(visit, "/?state=paused")
+
+
+async def test_a_job_says_why_it_is_invalid_and_what_failed_most(workspace: Path) -> None:
+    async with visiting(workspace) as visit:
+        text = plain(await text_of(visit, "/runs/r1"))
+    assert "12 of 12 items failed (error or not_ready): above the allowed 2 %" in text
+    assert "The most frequent, 12 times: acme.search -&gt; 500." in text
+
+
+async def test_the_list_names_the_best_system_and_never_a_bound(workspace: Path) -> None:
+    async with visiting(workspace) as visit:
+        best = (await visit.document("/runs"))["runs"][0]["headline"]
+    assert (best["provider"], best["bound"], best["metric"]) == (LONG, False, "accuracy")
+    assert best["value"] == pytest.approx(8 / 12) and best["interval"]["low"] < best["value"]
+
+
+async def test_bounds_are_lines_and_neither_points_nor_ranked(workspace: Path) -> None:
+    async with visiting(workspace) as visit:
+        html = await text_of(visit, "/leaderboard")
+        (table,) = (await visit.document("/leaderboard"))["tables"]
+    assert table["saying"][0].startswith(f"{LONG} leads on accuracy") and table["leaders"] == [
+        f"r1:{LONG}", "r1:bm25",
+    ]  # fmt: skip
+    points = re.findall(r"<g><title>([^:]+):", html)
+    assert points and not {"oracle", "no-memory", "random"} & set(points)
+    assert 'class="bound"' in html and "oracle 0.92" in html and "Compare the two" in html
+    assert "bench compare" not in html
+
+
+async def test_an_invalid_job_is_named_below_its_table_with_the_reason(workspace: Path) -> None:
+    async with visiting(workspace) as visit:
+        (table,) = (await visit.document("/leaderboard"))["tables"]
+        text = plain(await text_of(visit, "/leaderboard"))
+    assert [one["provider"] for one in table["not_ranked"]] == ["flaky"]
+    assert "Not ranked, because INVALID: flaky" in text
+
+
+async def test_the_sentence_of_a_type_is_about_the_rows_below_it(tmp_path: Path) -> None:
+    one, two = {"question_type": "one"}, {"question_type": "two"}
+    a = [*share(6, labels=one), *(replace(wrong(at + 50), labels=two) for at in range(12))]
+    b = [*share(4, labels=one), *(replace(right(at + 50), labels=two) for at in range(12))]
+    await told(tmp_path, "r1", [(record("a", **NAMES), a), (record("b", **NAMES), b)])
+    await rebuild(tmp_path)
+    async with visiting(tmp_path) as visit:
+        for kind, first in (("one", "a"), ("two", "b")):
+            (table,) = (await visit.document(f"/leaderboard?type={kind}"))["tables"]
+            assert table["rows"][0]["provider"] == first
+            assert table["saying"][0].startswith(f"{kind}: {first} leads on accuracy"), table["saying"]
+
+
+async def test_pending_is_not_failed_and_has_no_interval_yet(tmp_path: Path) -> None:
+    await told(tmp_path, "r1", [(record("x", **NAMES), share(3, of=4))], state=RunState.PAUSED, planned=50)
+    async with visiting(tmp_path) as visit:
+        html = await text_of(visit, "/runs/r1")
+    text = plain(html)
+    assert "so far 0.75" in text and "n 4 of 50" in text and "failures as 0:" not in text.split("How to read this")[0]
+    assert "0 failed" in text and "pending 46" in text
+
+
+async def test_no_page_shows_python(workspace: Path) -> None:
+    async with visiting(workspace) as visit:
+        for path in ("/", "/runs/r1", "/report/r1", "/compare?a=r1:bm25&b=r1:oracle", "/leaderboard", "/receipts",
+                     "/runs/r1/items", "/configs"):  # fmt: skip
+            text = plain(await text_of(visit, path))
+            assert "{&#39;" not in text and "None" not in text and "True" not in text, path
+
+
+def test_values_and_days_are_words() -> None:
+    assert plain_value({"n": 400, "sha256": "ab", "limit": None}) == "n 400, sha256 ab"
+    assert plain_value([True, None, 2]) == "yes, –, 2"
+    assert day("2023-07-06T20:18:00+00:00") == "6 Jul 2023, 20:18" and day("2023-07-06") == "6 Jul 2023"
+    assert day("yesterday") == "yesterday" and day(None) == "–"
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="CHROMIUM IS NOT INSTALLED: the pages were not driven")
+async def test_a_refreshed_page_keeps_what_is_open_and_focused(workspace: Path, tmp_path: Path) -> None:
+    async with visiting(workspace) as visit, browsing(tmp_path / "profile") as browser:
+        await browser.open(f"{visit.site.url}/?", "document.querySelector('[data-poll]')")
+        await browser.value(
+            "(() => { const link = document.querySelector('#runs td a'); link.focus(); window.kept = link;"
+            "document.querySelector('#runs').dataset.poll = '1'; })()"
+        )
+        note = workspace / "results" / "results.sqlite"
+        await told(workspace, "r2", [(record("bm25", **NAMES), share(5))])
+        await browser.until("document.querySelectorAll('#runs tbody tr').length === 2", 30)
+        assert note.exists() and await browser.value("document.activeElement.tagName") == "A"
+        assert await browser.value("document.body.contains(window.kept)")
+        reason = json.dumps("x" * 200)
+        await browser.value(f"document.querySelector('#runs .clip').textContent = {reason}")
+        size = {"width": 1280, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        await browser.call("Emulation.setDeviceMetricsOverride", **size)
+        rows = "[...document.querySelectorAll('#runs tbody tr')].map(row => row.getBoundingClientRect().height)"
+        assert max(await browser.value(rows)) < 100
+        assert browser.problems == []
