@@ -17,14 +17,14 @@ import re
 import sqlite3
 import tempfile
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import cast
 
 from aiohttp import web
 
 from bench.events import redact
-from bench.journal.pages import Sort, Wanted
+from bench.journal.pages import Sort, Unit, Wanted
 from bench.journal.paths import CHECKPOINTS
 from bench.model import State
 from bench.version import __version__
@@ -33,8 +33,10 @@ from bench.web.cache import Json
 from bench.web.comparison_documents import ComparisonFilter, compare_document, leaderboard_document
 from bench.web.errors import RequestRefused, item_of
 from bench.web.item_documents import grid_document, item_document
-from bench.web.run_documents import folder_of, results_document, run_document
+from bench.web.item_filter import ItemFilter, positions
+from bench.web.run_documents import folder_of, known, results_document, run_document
 from bench.web.run_list import runs_document, waiting_row
+from bench.web.sheet_documents import outcomes_of
 from bench.web.stream import stream
 from bench.web.workspace_documents import config_document, configs_document, receipts_document
 
@@ -198,16 +200,45 @@ async def items(request: web.Request) -> web.Response:
 
 async def items_of(request: web.Request) -> Json:
     """The page of items that a request's query asks for."""
-    query = request.query
-    return await grid_document(
-        request.app[SITE],
-        request.match_info["run_id"],
-        wanted_of(query),
-        cursor=query.get("cursor", ""),
-        limit=_limit(query.get("limit", "")),
-        benchmark=query.get("benchmark") or None,
-        provider=query.get("provider") or None,
-    )
+    query, site, run_id = request.query, request.app[SITE], request.match_info["run_id"]
+    wanted, asked, limit = wanted_of(query), ItemFilter.of(query), _limit(query.get("limit", ""))
+    grid = partial(grid_document, site, run_id, wanted, limit=limit, benchmark=asked.benchmark, provider=asked.provider)
+    shown = await outcomes_of(site, run_id)
+    if shown.document is None:
+        if asked.needs_outcomes:
+            known(shown, "the outcomes of the items are being read")
+        return {**await grid(cursor=query.get("cursor", "")), "total": None, "previous": None}
+    found = positions(shown.document, asked)
+    if not asked.needs_outcomes:
+        document = await grid(cursor=query.get("cursor", ""))
+        return {**_ranked(document, shown.document), "total": None if wanted.text else len(found), "previous": None}
+    start = _offset(query.get("cursor", ""))
+    units = cast("list[Unit]", shown.document["units"])
+    page = [(units[at][0], units[at][1]) for at in found[start : start + limit]]
+    more = {"cursor": str(start + limit) if start + limit < len(found) else None, "total": len(found)}
+    previous = str(max(0, start - limit)) if start else None
+    return {**_ranked(await grid(chosen_units=page), shown.document), **more, "previous": previous}
+
+
+def _offset(cursor: str) -> int:
+    if not cursor:
+        return 0
+    if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 10):
+        raise RequestRefused(400, "usage", "the cursor is not one of this list", "leave it out to begin at the first")
+    return int(cursor)
+
+
+def _ranked(document: Json, outcomes: Json) -> Json:
+    """The grid with the rank of the first evidence in each cell."""
+    at = {(unit[0], unit[1]): place for place, unit in enumerate(cast("list[list[str]]", outcomes["units"]))}
+    ranks = {str(job["job"]): cast("list[int | None]", job["ranks"]) for job in cast("list[Json]", outcomes["jobs"])}
+    columns = [ranks.get(str(job["job"]), []) for job in cast("list[Json]", document["jobs"])]
+    for row in cast("list[Json]", document["items"]):
+        place = at.get((str(row["corpus"]), str(row["item_id"])))
+        for cell, column in zip(cast("list[Json | None]", row["cells"]), columns, strict=True):
+            if cell is not None:
+                cell["rank"] = None if place is None or place >= len(column) else column[place]
+    return document
 
 
 def wanted_of(query: Mapping[str, str]) -> Wanted:

@@ -32,7 +32,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, cast
 
-from bench.web.formatting import Scale, Tick, anchored, duration, from_zero, over, plain, seconds
+from bench.web.formatting import Scale, Tick, anchored, duration, from_zero, nice_top, over, plain, seconds
 
 __all__ = [
     "ChartRow",
@@ -40,6 +40,7 @@ __all__ = [
     "Point",
     "RowChart",
     "Scatter",
+    "forest",
     "frontier",
     "intervals",
     "latencies",
@@ -132,6 +133,19 @@ def _row(one: Measured, scale: Scale) -> ChartRow:
         low=None if one.low is None else scale.at(one.low),
         high=None if one.high is None else scale.at(one.high),
     )
+
+
+def forest(differences: Sequence[Measured], *, title: str) -> RowChart | None:
+    """Differences with their intervals around zero; None where there is none."""
+    known = [one for one in differences if one.value is not None]
+    if not known:
+        return None
+    ends = [abs(end) for one in known for end in (one.value, one.low, one.high) if end is not None]
+    top = nice_top(max(ends))
+    ticks = anchored([(50 + 50 * part, f"{part * top:+.3g}" if part else "0") for part in (-1, -0.5, 0, 0.5, 1)])
+    scale = Scale(low=-top, high=top, ticks=ticks)
+    rows = tuple(replace(_row(one, scale), value=f"{one.value or 0.0:+.3f}", rule=50.0) for one in known)
+    return RowChart(title=title, rows=rows, ticks=ticks, axis="← B is better        A is better →")
 
 
 Bin = tuple[int, int, int]

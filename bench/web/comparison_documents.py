@@ -17,9 +17,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bench.journal import Reader
-from bench.plan.job_record import read
+from bench.journal.paths import CHECKPOINTS
+from bench.model import Phase
+from bench.plan.job_record import JobRecord, read
+from bench.report.export import ITEM_PAYLOAD, payload
 from bench.report.leaderboard import (
     VIEWS,
     RankedJob,
@@ -36,9 +40,12 @@ from bench.report.leaderboard import (
 from bench.report.tables import Grid
 from bench.web.app_state import Site
 from bench.web.cache import Json, aside, patience
-from bench.web.errors import RequestRefused
+from bench.web.errors import RequestRefused, slug_of
 from bench.web.run_documents import folder_of, journal_stamp, known, planned_items
 from bench.web.workspace_documents import Signed, receipts_by_job
+
+if TYPE_CHECKING:
+    from bench.report.comparison import PairComparison
 
 COMPARED_AT_MOST = 6
 
@@ -90,10 +97,34 @@ async def comparison_of(
             "load": other_load(pair),
             "moves_times": [check.name for check in pair.like_for_like.load],
             "flips": {side: list(i) for side, i in pair.items.flips.items()},
+            "flipped": {side: await _flipped(Path(workspace), pair, i) for side, i in pair.items.flips.items()},
         }
     return document
 
 
+async def _flipped(workspace: Path, pair: PairComparison, items: Sequence[str]) -> list[Json]:
+    """The first items on which one side is better, with what was asked, expected and answered by both."""
+    found: list[Json] = [{"item": item, "slug": slug_of(item)} for item in items[:FLIPS_SHOWN]]
+    for name, side in (("a", pair.a), ("b", pair.b)):
+        async with Reader.open(workspace / CHECKPOINTS / side.run_id) as reader:
+            for row in found:
+                row.update(await _answered(reader, side.record, name, str(row["item"])))
+    return found
+
+
+async def _answered(reader: Reader, record: JobRecord, name: str, item: str) -> Json:
+    epochs = await reader.item(record.chain, item)
+    if not epochs:
+        return {name: None}
+    phases = epochs[0].phases
+    answer, about = phases.get(Phase.ANSWER), await payload(reader, phases.get(Phase.EVALUATE), ITEM_PAYLOAD)
+    shown: Json = {name: answer.data.get("answer") if answer else None, "type": epochs[0].labels.get("question_type")}
+    if isinstance(about, Mapping):
+        shown |= {"question": about.get("question"), "expected": about.get("answers")}
+    return shown
+
+
+FLIPS_SHOWN = 60
 MATRICES = ("overall", "provider")
 """views whose rows hold a value a benchmark"""
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
 from bench.web.cache import Json
-from bench.web.charts import Measured, RowChart, Scatter, Steps, intervals, latencies, pace, scatter
+from bench.web.charts import Measured, RowChart, Scatter, Steps, forest, intervals, latencies, pace, scatter
 
 LINES = ("oracle", "no-memory", "random")
 """bounds that plots show as lines; full-context is a bound, but a reader can buy it"""
@@ -137,6 +137,28 @@ def _progress(jobs: Sequence[Json]) -> RowChart | None:
         steps = cast("Steps", result["ends"]) if result else ()
         found.append((str(job["name"]), cast("int", cast("Json", job["progress"])["planned"]), steps))
     return pace(found, title="Progress over time: the share of items that had ended")
+
+
+# ------------------------------------------------------------------ a comparison
+
+
+def forest_chart(pair: Json) -> RowChart | None:
+    """Every compared share with its interval around zero: the headline, then the rest by family."""
+    rows = [row for row in cast("list[Json]", pair["rows"]) if not row.get("unit") and row["delta"] is not None]
+    return forest([_difference(row) for row in rows], title="A − B, with 95 % intervals around no difference")
+
+
+def _difference(row: Json) -> Measured:
+    interval = cast("Mapping[str, float] | None", row["interval"])
+    label = row["label"] or ""
+    return Measured(
+        name=f"{row['metric']} {label}".strip(),
+        group=str(row["family"]),
+        value=cast("float", row["delta"]),
+        low=interval["low"] if interval else None,
+        high=interval["high"] if interval else None,
+        n=cast("int | None", row.get("n")),
+    )
 
 
 # ------------------------------------------------------------------ a table of the leaderboard

@@ -13,13 +13,17 @@ Example::
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
 NONE = "–"
+WORD = re.compile(r"\w+")
+WORD_OR_REST = re.compile(r"\w+|\W+")
 
 
 def number(value: object, digits: int = 4) -> str:
@@ -70,6 +74,36 @@ def plain_value(value: object) -> str:
 def rounded(value: object) -> str:
     """Two digits, for a value that stands beside its interval; large ones whole."""
     return number(value, 2)
+
+
+SHORT = 3
+"""words of fewer letters are in every text"""
+
+
+def pieces(text: object, words: object, *, same: bool = True) -> list[tuple[str, bool]]:
+    """A text in pieces, each with whether to mark it: its words that are in ``words``, or those that are not."""
+    other = {word.casefold() for word in WORD.findall(str(words or ""))}
+    found: list[tuple[str, bool]] = []
+    for part in WORD_OR_REST.findall(str(text or "")):
+        is_word = WORD.fullmatch(part) is not None and len(part) >= SHORT
+        mark = is_word and (part.casefold() in other) is same
+        if found and found[-1][1] == mark:
+            found[-1] = (found[-1][0] + part, mark)
+        else:
+            found.append((part, mark))
+    return found
+
+
+def said_by_judge(raw: object) -> str:
+    """The sentence in which a judge gave its reason, out of its JSON; empty where there is none."""
+    text = str(raw or "")
+    start, end = text.find("{"), text.rfind("}")
+    try:
+        value = raw if isinstance(raw, Mapping) else json.loads(text[start : end + 1])
+    except (ValueError, RecursionError):
+        return ""
+    names = ("reasoning", "reason", "explanation", "rationale")
+    return next((str(value[name]) for name in names if isinstance(value, Mapping) and value.get(name)), "")
 
 
 def day(value: object) -> str:

@@ -10,9 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from typing import cast
 
 from bench.journal import JournaledPhase, Reader
-from bench.journal.pages import ItemOutcome, Wanted, cells_of, corpora_of, page_of, payloads_of, question_types
+from bench.journal.pages import (
+    ItemOutcome,
+    ItemPage,
+    Unit,
+    Wanted,
+    cells_of,
+    corpora_of,
+    page_of,
+    payloads_of,
+    question_types,
+)
 from bench.metrics.failure_reason import loss_of
 from bench.metrics.latency import attempt_us
 from bench.model import Call, Phase
@@ -40,14 +51,21 @@ async def grid_document(
     limit: int = 50,
     benchmark: str | None = None,
     provider: str | None = None,
+    chosen_units: Sequence[Unit] | None = None,
 ) -> Json:
-    """A page of items x jobs; ``provider`` says whose outcome the filters look at and leaves only its column."""
+    """A page of items x jobs; ``provider`` says whose outcome the filters look at and leaves only its column.
+
+    ``chosen_units`` are the items to show where they were chosen elsewhere.
+    """
     async with Reader.open(folder_of(site, run_id)) as reader:
         jobs = read(reader.meta.extra)
         shown = chosen(jobs, benchmark=benchmark, provider=provider)
         if not shown:
             raise NotFound("this run has no such job", "see the page of the run")
-        page = await page_of(reader, [job.key for job in shown], wanted, after=cursor, limit=limit)
+        if chosen_units is None:
+            page = await page_of(reader, [job.key for job in shown], wanted, after=cursor, limit=limit)
+        else:
+            page = ItemPage(units=tuple(chosen_units), cursor=None)
         columns = [await cells_of(reader, job.key, page.units) for job in shown]
         questions = await _questions(reader, columns)
         types = await question_types(reader)
@@ -99,13 +117,21 @@ def _cell(cell: ItemOutcome | None, job: JobRecord) -> Json | None:
 
 
 async def item_document(site: Site, run_id: str, item: str, *, provider: str | None = None) -> Json:
-    """Everything of one item: what was asked, what each provider returned, answers, verdicts, attempts, times, loss."""
+    """Everything of one item: what was asked, what each provider returned, answers, verdicts, attempts, times, loss.
+
+    ``provider`` names one provider, or several with commas; evidence that one did not return is shown with the text
+    that another one returned.
+    """
     async with Reader.open(folder_of(site, run_id)) as reader:
         records = read(reader.meta.extra)
-        jobs = [job for job in records if provider is None or job.provider == provider]
+        asked = None if provider is None else set(provider.split(","))
         corpora: list[str | None] = [*await corpora_of(reader, item)] or [None]  # none ended yet: whichever it is
-        sides = [await _side(reader, job, records, item, corpus) for job in jobs for corpus in corpora]
-    found = [side for side in sides if side is not None]
+        sides = [await _side(reader, job, records, item, corpus) for job in records for corpus in corpora]
+    every = [side for side in sides if side is not None]
+    texts = _evidence_texts(every)
+    found = [
+        {**side, "missed": _missed(side, texts)} for side in every if asked is None or str(side["provider"]) in asked
+    ]
     if not found:
         raise NotFound("this run has no such item, or it has not begun", "see the list of items")
     about = next((side["about"] for side in found if side["about"]), {})
@@ -114,8 +140,43 @@ async def item_document(site: Site, run_id: str, item: str, *, provider: str | N
         "item_id": item,
         "slug": slug_of(item),
         "about": about,
+        "chips": [_chip(side) for side in every],
         "sides": [{name: value for name, value in side.items() if name != "about"} for side in found],
     }
+
+
+def _evidence_texts(sides: Sequence[Json]) -> dict[str, str]:
+    """What each piece of evidence says, from whoever returned it."""
+    texts: dict[str, str] = {}
+    for side in sides:
+        for hit in cast("list[Json]", side["hits"]):
+            ids = cast("list[str]", hit["source_ids"] or [])
+            for name in ids if hit["evidence"] else []:
+                known = texts.get(name)
+                text = str(hit.get("content") or "")
+                if known is None or len(text) < len(known):
+                    texts[name] = text
+    return texts
+
+
+def _missed(side: Json, texts: Mapping[str, str]) -> list[Json]:
+    """The evidence that a provider did not return; nothing where it cannot be known."""
+    hits = cast("list[Json]", side["hits"])
+    if side["search"] is None or (hits and all(hit["source_ids"] is None for hit in hits)):
+        return []
+    returned = {name for hit in hits for name in cast("list[str]", hit["source_ids"] or [])}
+    return [_gold(name, texts) for name in _texts(side["evidence"]) if name not in returned]
+
+
+def _gold(name: str, texts: Mapping[str, str]) -> Json:
+    return {"id": name, "text": texts.get(name)}
+
+
+def _chip(side: Json) -> Json:
+    """One provider in one line: how the item ended, and where the first evidence is."""
+    hits = cast("list[Json]", side["hits"])
+    rank = next((hit["rank"] for hit in hits if hit["evidence"]), None)
+    return {"provider": side["provider"], "state": side["state"], "rank": rank, "has_evidence": bool(side["evidence"])}
 
 
 async def _side(

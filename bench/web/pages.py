@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import cast
 from urllib.parse import quote
@@ -27,19 +28,21 @@ from aiohttp import web
 from bench.config.catalog import Catalog, builtin_root
 from bench.errors import UsageError
 from bench.events import redact
+from bench.metrics.failure_reason import LossKind
 from bench.web import api
 from bench.web.app_state import SITE
 from bench.web.cache import Json
 from bench.web.errors import Busy, NotFound, item_of
 from bench.web.errors import run_id as checked
-from bench.web.figures import board_charts, jobs_of, run_charts, shown_metric, type_chart
+from bench.web.figures import board_charts, forest_chart, jobs_of, run_charts, shown_metric, type_chart
 from bench.web.item_documents import item_document
+from bench.web.item_filter import SHOWS, ItemFilter, around
 from bench.web.receipt_summary import badge_of
 from bench.web.rendering import html, page, standalone
 from bench.web.run_documents import run_document
 from bench.web.run_list import runs_document, waiting_row
 from bench.web.security import form_of
-from bench.web.sheet_documents import Form, receipts_of, results_text, sheet_document
+from bench.web.sheet_documents import Form, outcomes_of, receipts_of, results_text, sheet_document
 from bench.web.workspace_documents import (
     config_document,
     configs_document,
@@ -148,8 +151,8 @@ async def run(request: web.Request) -> web.Response:
         return html(request, "queued.html", run=waiting)
     document = await run_document(site, run_id)
     jobs = jobs_of(document)
-    sheet, waiting = await sheet_document(site, document)
-    more = {"sheet": sheet, "waiting": waiting, "links": f"/runs/{quote(run_id)}", "per_day": None}
+    sheet, busy = await sheet_document(site, document)
+    more = {"sheet": sheet, "waiting": busy, "links": f"/runs/{quote(run_id)}", "per_day": None}
     return html(request, "run.html", run=document, jobs=jobs, charts=run_charts(jobs), **more)
 
 
@@ -186,15 +189,27 @@ async def download(request: web.Request) -> web.Response:
 async def items(request: web.Request) -> web.Response:
     document = await api.items_of(request)
     template = "items_table.html" if request.headers.get("HX-Request") else "items.html"
-    return html(request, template, grid=document)
+    losses = [str(kind) for kind in LossKind]
+    return html(request, template, grid=document, shows=SHOWS, losses=losses, kept=_kept(request.query))
+
+
+KEPT = ("provider", "benchmark", "state", "type", "show", "loss", "error")
+"""filters of the list that an item keeps"""
+
+
+def _kept(query: Mapping[str, str]) -> dict[str, str]:
+    return {name: query[name] for name in KEPT if query.get(name)}
 
 
 async def item(request: web.Request) -> web.Response:
     where = request.match_info
-    document = await item_document(
-        request.app[SITE], where["run_id"], item_of(where["item"]), provider=request.query.get("provider") or None
-    )
-    return html(request, "item.html", item=document)
+    site, item_id, query = request.app[SITE], item_of(where["item"]), request.query
+    document = await item_document(site, where["run_id"], item_id, provider=query.get("provider") or None)
+    shown = await outcomes_of(site, where["run_id"])
+    asked, benchmark = ItemFilter.of(query), str(cast("list[Json]", document["sides"])[0]["benchmark"])
+    asked = replace(asked, benchmark=benchmark, provider=None if "," in (asked.provider or "") else asked.provider)
+    place = around(shown.document, asked, item_id) if shown.document else None
+    return html(request, "item.html", item=document, place=place, kept=_kept(query))
 
 
 async def compare(request: web.Request) -> web.Response:
@@ -209,6 +224,9 @@ async def compare(request: web.Request) -> web.Response:
             busy = True
         except UsageError as error:
             refusal = str(error)
+    if found is not None:
+        pairs = [{**pair, "forest": forest_chart(pair)} for pair in cast("list[Json]", found["comparisons"])]
+        found = {**found, "comparisons": pairs}
     return html(request, "compare.html", known=known, found=found, refusal=refusal, busy=busy)
 
 

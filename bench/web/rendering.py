@@ -83,6 +83,8 @@ def templates() -> Environment:
         "plain": text.plain_value,
         "rounded": text.rounded,
         "day": text.day,
+        "pieces": text.pieces,
+        "said_by_judge": text.said_by_judge,
         "age": text.age,
         "slug": slug_of,
         "segment": _segment,

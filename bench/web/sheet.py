@@ -256,7 +256,7 @@ def _legend(rows: Sequence[Json]) -> list[Json]:
 
 
 def _cuts(rows: Sequence[Json]) -> list[int]:
-    return sorted({cast("int", cut) for row in rows for cut, _ in cast("list[tuple[int, float]]", row["found_within"])})
+    return sorted({cut for row in rows for cut, _ in cast("list[tuple[int, float]]", row["found_within"])})
 
 
 # ------------------------------------------------------------------ sentences

@@ -49,6 +49,8 @@
     if (event.target.matches?.('input, select, textarea') || event.ctrlKey || event.metaKey || event.altKey) return;
     const list = rows();
     if (event.key === '/') { const field = document.querySelector('input[name=q]'); if (field) { event.preventDefault(); field.focus(); } return; }
+    const step = { j: 'next', k: 'prev', u: 'up' }[event.key], link = step && !list.length && document.querySelector(`a[rel=${step}]`);
+    if (link) { link.click(); return; }
     if (!list.length) return;
     if (event.key === 'j' || event.key === 'k') {
       if (list[at]) list[at].classList.remove('at');

@@ -1,0 +1,147 @@
+"""Which items of a run a reader wants to see next: by outcome, cause, evidence, and where systems differ.
+
+Example::
+
+    positions(outcomes, ItemFilter(provider="bm25", show="missed"))      # [3, 17, 40]
+    around(outcomes, ItemFilter(provider="bm25", state="incorrect"), "q17")      # {"at": 12, "of": 40, ...}
+
+The outcomes are those of `bench.report.item_outcomes`; a text is searched for in the journal, not here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from bench.metrics.failure_reason import LossKind
+from bench.providers.names import is_bound
+from bench.web.cache import Json
+from bench.web.errors import RequestRefused, slug_of
+
+RIGHT_STATES = frozenset({"correct"})
+WRONG_STATES = frozenset({"incorrect", "partial", "abstained"})
+SCORED = RIGHT_STATES | WRONG_STATES
+
+SHOWS: Mapping[str, str] = {
+    "differ": "systems differ",
+    "all_wrong": "no system is right",
+    "found_wrong": "evidence returned, answered wrong",
+    "missed": "evidence not returned",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemFilter:
+    """What is asked for; None = everything."""
+
+    provider: str | None = None
+    benchmark: str | None = None
+    state: str | None = None
+    question_type: str | None = None
+    show: str | None = None
+    loss: str | None = None
+    error: str | None = None
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> ItemFilter:
+        """Read a query string.
+
+        Raises:
+            RequestRefused: a way to show or a cause that there is not.
+        """
+        show, loss = query.get("show") or None, query.get("loss") or None
+        if show is not None and show not in SHOWS:
+            raise RequestRefused(400, "usage", f"items cannot be shown by {show!r}", f"known: {', '.join(SHOWS)}")
+        if loss is not None and loss not in set(LossKind):
+            raise RequestRefused(400, "usage", f"there is no cause {loss!r}", f"known: {', '.join(LossKind)}")
+        return cls(
+            provider=query.get("provider") or None,
+            benchmark=query.get("benchmark") or None,
+            state=query.get("state") or None,
+            question_type=query.get("type") or None,
+            show=show,
+            loss=loss,
+            error=query.get("error") or None,
+        )
+
+    @property
+    def needs_outcomes(self) -> bool:
+        """Whether it asks for more than a journal can be searched for."""
+        return any((self.show, self.loss, self.error))
+
+
+Column = Mapping[str, Sequence[object]]
+"""states, item_losses, errors and ranks of one job, by position"""
+
+
+def positions(outcomes: Json, wanted: ItemFilter) -> list[int]:
+    """The positions of the items that fit, in the order of the list."""
+    every = cast("list[Json]", outcomes["jobs"])
+    benchmark = wanted.benchmark or (str(every[0]["benchmark"]) if every else None)
+    jobs = [cast("Column", job) for job in every if job["benchmark"] == benchmark]
+    own = [job for job in jobs if wanted.provider in (None, job["provider"])]
+    ranked = [job for job in jobs if not is_bound(str(job["provider"]))] or jobs
+    types = cast("list[str | None]", outcomes["types"])
+    return [
+        at
+        for at, kind in enumerate(types)
+        if wanted.question_type in (None, kind)
+        and any(job["states"][at] is not None for job in own)
+        and (not _asks_of_a_job(wanted) or any(_fits(job, at, wanted) for job in own))
+        and _across(ranked, at, wanted.show)
+    ]
+
+
+def _asks_of_a_job(wanted: ItemFilter) -> bool:
+    return bool(wanted.state or wanted.loss or wanted.error or wanted.show in OF_A_JOB)
+
+
+def _fits(job: Column, at: int, wanted: ItemFilter) -> bool:
+    return (
+        job["states"][at] is not None
+        and wanted.state in (None, job["states"][at])
+        and wanted.loss in (None, job["item_losses"][at])
+        and wanted.error in (None, job["errors"][at])
+        and OF_A_JOB.get(wanted.show or "", _anything)(job, at)
+    )
+
+
+def _anything(job: Column, at: int) -> bool:
+    return True
+
+
+def _found_wrong(job: Column, at: int) -> bool:
+    return bool(job["ranks"][at]) and job["states"][at] in WRONG_STATES
+
+
+def _missed(job: Column, at: int) -> bool:
+    return job["ranks"][at] == 0 and job["states"][at] not in ("error", "not_ready", "unsupported")
+
+
+OF_A_JOB: Mapping[str, Callable[[Column, int], bool]] = {"found_wrong": _found_wrong, "missed": _missed}
+
+
+def _across(jobs: Sequence[Column], at: int, show: str | None) -> bool:
+    """What is asked of all systems that rank together; one that failed on the item has no say."""
+    scored = [job["states"][at] in RIGHT_STATES for job in jobs if job["states"][at] in SCORED]
+    if show == "differ":
+        return len(set(scored)) > 1
+    if show == "all_wrong":
+        return bool(scored) and not any(scored)
+    return True
+
+
+def around(outcomes: Json, wanted: ItemFilter, item: str) -> Json | None:
+    """Where an item is among those that fit, with its neighbors; None where it does not fit."""
+    units = cast("list[list[str]]", outcomes["units"])
+    found = [units[at][1] for at in positions(outcomes, wanted)]
+    if item not in found:
+        return None
+    at = found.index(item)
+    return {
+        "at": at + 1,
+        "of": len(found),
+        "previous": slug_of(found[at - 1]) if at else None,
+        "next": slug_of(found[at + 1]) if at + 1 < len(found) else None,
+    }

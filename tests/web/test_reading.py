@@ -1,0 +1,154 @@
+"""Reading failures: which items, in which order, and what one of them shows first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.journal import Reader
+from bench.report.item_outcomes import item_outcomes
+from bench.web.formatting import pieces, said_by_judge
+from bench.web.item_filter import ItemFilter, around, positions
+from tests.small_journal import record
+from tests.told_journal import told
+from tests.web.browser import CHROMIUM, browsing
+from tests.web.test_truth import NAMES, failed, plain, right, text_of, wrong
+from tests.web.workspaces import visiting
+
+A = [
+    right(0),
+    wrong(1, answer="Bergen by the sea", hits=("It was Oslo in June",)),
+    wrong(2, retrieved=(("s9",),), answer="Paris", hits=("Nothing of use",)),
+    wrong(3, retrieved=(("s9",),), answer="Rome", hits=("Nothing at all",)),
+    failed(4),
+]
+B = [right(0), right(1), right(2, hits=("Ann said it was Oslo",)), wrong(3, retrieved=(("s9",),)), right(4)]
+
+
+@pytest.fixture
+async def workspace(tmp_path: Path) -> Path:
+    """Run ``r1``: two systems over five items of one corpus."""
+    jobs = [(record("a", **NAMES), A), (record("b", **NAMES), B)]
+    one = [(job, [replace(item, corpus="c") for item in items]) for job, items in jobs]
+    await told(tmp_path, "r1", one, request={"max_error_rate": 1})
+    return tmp_path
+
+
+SHOWN = [
+    ({"show": "differ"}, ["q1", "q2"]),
+    ({"show": "all_wrong"}, ["q3"]),
+    ({"show": "found_wrong", "provider": "a"}, ["q1"]),
+    ({"show": "missed", "provider": "a"}, ["q2", "q3"]),
+    ({"show": "missed"}, ["q2", "q3"]),
+    ({"loss": "not_retrieved", "provider": "b"}, ["q3"]),
+    ({"error": "unavailable"}, ["q4"]),
+    ({"state": "incorrect", "provider": "a"}, ["q1", "q2", "q3"]),
+    ({"state": "incorrect", "show": "differ"}, ["q1", "q2"]),
+    ({"type": "none"}, []),
+    ({}, ["q0", "q1", "q2", "q3", "q4"]),
+]
+
+
+@pytest.mark.parametrize(("query", "items"), SHOWN)
+async def test_a_filter_shows_the_items_that_it_names(workspace: Path, query: dict[str, str], items: list[str]) -> None:
+    async with Reader.open(workspace / "checkpoints" / "r1") as reader:
+        outcomes: Any = await item_outcomes(reader)
+    assert [outcomes["units"][at][1] for at in positions(outcomes, ItemFilter.of(query))] == items
+
+
+async def test_a_filtered_list_is_paged_counted_and_has_ranks(workspace: Path) -> None:
+    async with visiting(workspace) as visit:
+        first = await visit.document("/runs/r1/items?show=missed&provider=a&limit=1")
+        assert (first["total"], first["cursor"], first["previous"]) == (2, "1", None)
+        last = await visit.document("/runs/r1/items?show=missed&provider=a&limit=1&cursor=1")
+        assert ([one["item_id"] for one in last["items"]], last["cursor"], last["previous"]) == (["q3"], None, "0")
+        whole = await visit.document("/runs/r1/items")
+        assert whole["total"] == 5 and [row["cells"][0].get("rank") for row in whole["items"]] == [1, 1, 0, 0, 0]
+        for query in ("show=nope", "loss=nope", "show=differ&cursor=x"):
+            assert (await visit.get(f"/api/v1/runs/r1/items?{query}"))[0] == 400, query
+
+
+async def test_an_item_knows_its_neighbors_and_keeps_the_filter(workspace: Path) -> None:
+    async with visiting(workspace) as visit:
+        listed = await text_of(visit, "/runs/r1/items?provider=a&state=incorrect")
+        assert 'href="/runs/r1/items/q2?provider=a&amp;state=incorrect"' in listed
+        html = await text_of(visit, "/runs/r1/items/q2?provider=a&state=incorrect")
+    assert "2 of 3" in plain(html)
+    assert 'rel="prev" href="/runs/r1/items/q1?provider=a&amp;state=incorrect"' in html
+    assert 'rel="next" href="/runs/r1/items/q3?provider=a&amp;state=incorrect"' in html
+    assert 'rel="up" href="/runs/r1/items?provider=a&amp;state=incorrect"' in html
+
+
+async def test_missed_evidence_is_shown_with_the_text_that_another_system_returned(workspace: Path) -> None:
+    async with visiting(workspace) as visit:
+        side = (await visit.document("/runs/r1/items/q2?provider=a"))["sides"][0]
+        html = await text_of(visit, "/runs/r1/items/q2?provider=a")
+        none = await text_of(visit, "/runs/r1/items/q3?provider=a")
+    assert side["missed"] == [{"id": "s1", "text": "Ann said it was Oslo"}]
+    assert html.index("missed evidence: s1") < html.index("Returned") and "<mark>Oslo</mark>" in html
+    assert "its text is not in the journal" in none
+
+
+async def test_two_providers_are_shown_side_by_side(workspace: Path) -> None:
+    async with visiting(workspace) as visit:
+        sides = (await visit.document("/runs/r1/items/q1?provider=a,b"))["sides"]
+        html = await text_of(visit, "/runs/r1/items/q1?provider=a")
+    assert [side["provider"] for side in sides] == ["a", "b"]
+    assert "<mark>Bergen</mark>" in html.replace("<mark>Bergen by the sea</mark>", "<mark>Bergen</mark>")
+
+
+def test_an_item_outside_the_filter_has_no_neighbors() -> None:
+    job = {"job": "j", "provider": "a", "benchmark": "x", "states": ["correct"], "errors": [None],
+           "item_losses": [None], "ranks": [1]}  # fmt: skip
+    outcomes: Any = {"units": [["c", "q1"]], "types": [None], "jobs": [job]}
+    assert around(outcomes, ItemFilter(state="error"), "q1") is None
+    assert around(outcomes, ItemFilter(), "q1") == {"at": 1, "of": 1, "previous": None, "next": None}
+
+
+def test_words_are_marked_whole_and_short_ones_never() -> None:
+    assert pieces("It was Oslo, in June", "oslo june it") == [
+        ("It was ", False), ("Oslo", True), (", in ", False), ("June", True),
+    ]  # fmt: skip
+    assert pieces("Oslo", "oslo", same=False) == [("Oslo", False)] and pieces(None, None) == []
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        ('{"reasoning": "the date differs", "score": 0}', "the date differs"),
+        ('Sure: {"explanation": "same city"} end', "same city"),
+        ({"reason": "as a mapping"}, "as a mapping"),
+        ("CORRECT", ""), ("{not json}", ""), (None, ""), ("[" * 5000, ""),
+    ],
+)  # fmt: skip
+def test_the_reason_of_a_judge_is_read_out_of_its_reply(raw: object, reason: str) -> None:
+    assert said_by_judge(raw) == reason
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="CHROMIUM IS NOT INSTALLED: the pages were not driven")
+async def test_failures_are_read_with_keys_and_the_page_is_short(workspace: Path, tmp_path: Path) -> None:
+    async with visiting(workspace) as visit, browsing(tmp_path / "profile") as browser:
+        first = f"{visit.site.url}/runs/r1/items/q1?provider=a&state=incorrect"
+        await browser.open(first, "document.querySelector('h1')")
+        await browser.press("j")
+        await browser.until("location.pathname.endsWith('/q2') && location.search.includes('state=incorrect')")
+        await browser.press("k")
+        await browser.until("location.pathname.endsWith('/q1')")
+        assert await browser.value("document.documentElement.scrollHeight") < 6000
+        await browser.press("u")
+        await browser.until("location.pathname.endsWith('/items') && location.search.includes('provider=a')")
+        assert browser.problems == []
+
+
+async def test_a_comparison_has_a_picture_and_shows_what_both_said(workspace: Path) -> None:
+    async with visiting(workspace) as visit:
+        html = await text_of(visit, "/compare?a=r1:a&b=r1:b&force=1")
+        (pair,) = (await visit.document("/compare?a=r1:a&b=r1:b&force=1"))["comparisons"]
+    assert "around no difference" in html and "A is better" in html
+    assert {row["item"] for row in pair["flipped"]["b"]} >= {"q1", "q2"} and not pair["flipped"]["a"]
+    row = next(one for one in pair["flipped"]["b"] if one["item"] == "q1")
+    assert (row["a"], row["b"], row["expected"]) == ("Bergen by the sea", "Oslo", ["Oslo"])
+    assert 'href="/runs/r1/items/q1?provider=a%2Cb"' in html
