@@ -145,7 +145,7 @@ def forest(differences: Sequence[Measured], *, title: str) -> RowChart | None:
     ticks = anchored([(50 + 50 * part, f"{part * top:+.3g}" if part else "0") for part in (-1, -0.5, 0, 0.5, 1)])
     scale = Scale(low=-top, high=top, ticks=ticks)
     rows = tuple(replace(_row(one, scale), value=f"{one.value or 0.0:+.3f}", rule=50.0) for one in known)
-    return RowChart(title=title, rows=rows, ticks=ticks, axis="← B is better        A is better →")
+    return RowChart(title=title, rows=rows, ticks=ticks, axis="left of the line B is higher, right of it A")
 
 
 Bin = tuple[int, int, int]

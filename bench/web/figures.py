@@ -144,8 +144,14 @@ def _progress(jobs: Sequence[Json]) -> RowChart | None:
 
 def forest_chart(pair: Json) -> RowChart | None:
     """Every compared share with its interval around zero: the headline, then the rest by family."""
-    rows = [row for row in cast("list[Json]", pair["rows"]) if not row.get("unit") and row["delta"] is not None]
+    rows = [row for row in cast("list[Json]", pair["rows"]) if row["delta"] is not None and _is_share(row)]
     return forest([_difference(row) for row in rows], title="A − B, with 95 % intervals around no difference")
+
+
+def _is_share(row: Json) -> bool:
+    """Times and money have other scales than shares, and would hide them."""
+    sides = [abs(cast("float", row[side] or 0)) for side in ("a", "b")]
+    return not row.get("unit") and row["family"] != "percentiles" and max(sides) <= 1
 
 
 def _difference(row: Json) -> Measured:

@@ -71,6 +71,11 @@ def plain_value(value: object) -> str:
     return NONE if value is None else str(value)
 
 
+def chance(value: object) -> str:
+    """A p: never zero, as no sample shows that much."""
+    return "< 0.0001" if isinstance(value, int | float) and value < 0.0001 else number(value)
+
+
 def rounded(value: object) -> str:
     """Two digits, for a value that stands beside its interval; large ones whole."""
     return number(value, 2)

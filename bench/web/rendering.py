@@ -82,6 +82,7 @@ def templates() -> Environment:
         "instant": text.instant,
         "plain": text.plain_value,
         "rounded": text.rounded,
+        "chance": text.chance,
         "day": text.day,
         "pieces": text.pieces,
         "said_by_judge": text.said_by_judge,

@@ -147,7 +147,7 @@ async def test_a_comparison_has_a_picture_and_shows_what_both_said(workspace: Pa
     async with visiting(workspace) as visit:
         html = await text_of(visit, "/compare?a=r1:a&b=r1:b&force=1")
         (pair,) = (await visit.document("/compare?a=r1:a&b=r1:b&force=1"))["comparisons"]
-    assert "around no difference" in html and "A is better" in html
+    assert "around no difference" in html and "right of it A" in html
     assert {row["item"] for row in pair["flipped"]["b"]} >= {"q1", "q2"} and not pair["flipped"]["a"]
     row = next(one for one in pair["flipped"]["b"] if one["item"] == "q1")
     assert (row["a"], row["b"], row["expected"]) == ("Bergen by the sea", "Oslo", ["Oslo"])
