@@ -82,6 +82,8 @@ def positions(outcomes: Json, wanted: ItemFilter) -> list[int]:
     jobs = [cast("Column", job) for job in every if job["benchmark"] == benchmark]
     own = [job for job in jobs if wanted.provider in (None, job["provider"])]
     ranked = [job for job in jobs if not is_bound(str(job["provider"]))] or jobs
+    if wanted.provider is None and wanted.show in OF_A_JOB:
+        own = ranked
     types = cast("list[str | None]", outcomes["types"])
     return [
         at
