@@ -114,7 +114,7 @@ def rescore(
 
     catalog, environment = surroundings()
     named = {"judge_model": judge_model, "judge_prompt": judge_prompt, "evaluators": evaluators, "metrics": metrics}
-    flags = {name: value for name, value in named.items() if value is not None}
+    flags: dict[str, object] = {name: value for name, value in named.items() if value is not None}
     generations: dict[int, str] = {}
     for name, prompts in _scorings(judge_prompt, catalog.workspace):
         if prompts:
@@ -134,7 +134,8 @@ def rescore(
 
 def _scorings(entries: Sequence[str] | None, workspace: Path) -> list[tuple[str, tuple[str, ...]]]:
     """Return one scoring per default prompt, each with its name and all prompts of single types."""
-    defaults, by_type = [], []
+    defaults: list[str] = []
+    by_type: list[str] = []
     for entry in entries or ():
         kind, equals, _ = entry.partition("=")
         of_type = (

@@ -50,7 +50,9 @@ def corrected_share(strata: Sequence[Stratum], level: float = 0.95) -> Corrected
     total, labelled = sum(one.size for one in strata), sum(one.labelled for one in strata)
     if not labelled:
         return None
-    value, below, above = 0.0, [], []
+    value = 0.0
+    below: list[float] = []
+    above: list[float] = []
     for one in strata:
         if not 0 <= one.right <= one.labelled <= one.size:
             raise ValueError(f"{one.right} right of {one.labelled} labelled of {one.size}")
