@@ -4,21 +4,30 @@ Example::
 
     visible("a\\x1b[31m\\u202e")         # "a\\\\x1b[31m\\\\u202e"; tabs and newlines stay
     in_json('{"a": "\\u202e"}')          # the same JSON value, with \\\\u202e written out
+    is_blank(" \\u200b")                # True: a reader sees nothing
 """
 
 from __future__ import annotations
 
 import re
 
-HIDDEN = re.compile(
-    "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\xad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180e\\u200b-\\u200f\\u2028-\\u202e"
-    "\\u2060-\\u206f\\u3164\\ufeff\\uffa0\\ufff9-\\ufffb\\ud800-\\udfff\\U000e0000-\\U000e007f]"
+_HIDDEN = (
+    "\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\xad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180e\\u200b-\\u200f\\u2028-\\u202e"
+    "\\u2060-\\u206f\\u3164\\ufeff\\uffa0\\ufff9-\\ufffb\\ud800-\\udfff\\U000e0000-\\U000e007f"
 )
+HIDDEN = re.compile(f"[{_HIDDEN}]")
+_SEEN = re.compile(f"[^\\s\\u2800\\ufe00-\\ufe0f{_HIDDEN}]")
+"""what a reader sees: no white space, no empty braille cell, no selector of a form, nothing hidden"""
 
 
 def visible(text: str) -> str:
     """Return the text with every hidden character as its escape; tabs and newlines stay."""
     return HIDDEN.sub(lambda found: _escape(ord(found.group())), text)
+
+
+def is_blank(text: str) -> bool:
+    """Say whether a text is empty, or white space and hidden characters only."""
+    return _SEEN.search(text) is None
 
 
 def in_json(text: str) -> str:

@@ -37,8 +37,8 @@ from bench.datasets.evidence import Gap, coverage_gaps
 from bench.datasets.history import LOOK
 from bench.datasets.index import SizedCache
 from bench.datasets.inspection import DatasetCounts, Scanned, count_corpus, scan
-from bench.datasets.memories import RenderedMemory, memories, texts
-from bench.datasets.parser import SESSION_JOINED, Built, ParsedRow, RowParser, build
+from bench.datasets.memories import RenderedMemory, memories, spoken, texts
+from bench.datasets.parser import SESSION_JOINED, TURN_BLANK, Built, ParsedRow, RowParser, build
 from bench.datasets.row import RowPlace
 from bench.datasets.row_reader import RowFile
 from bench.datasets.selection import Selection, select
@@ -74,7 +74,7 @@ class Dataset:
         self._found = found
         self._parser = RowParser(config)
         self._joined = 0
-        self._lost = ""
+        self._blank = found.counts.flags[TURN_BLANK]
         self._parsed: SizedCache[ParsedRow] = SizedCache(CACHE_BYTES)
         self._built: SizedCache[Built] = SizedCache(CACHE_BYTES)
         if self._parser.needs_whole_corpus:
@@ -90,14 +90,15 @@ class Dataset:
                 seen.add(base)
                 self._check_memory(base, whole)
                 self._joined += whole.flags[SESSION_JOINED]
+                self._blank += whole.flags[TURN_BLANK]
             built = replace(whole, corpus=self.corpus(view))
             items = [self.item(ref) for ref in self.items_of(view)]
             count_corpus(counts, self.config, built, items, self._parser)
-        self._lost = self._parser.lost_evidence()
+        self._found.told = self._parser.told()
 
     def _check_memory(self, base: int, whole: Built) -> None:
         """A corpus that is asked holds something."""
-        if any(session.turns for session in whole.corpus.sessions):
+        if any(session.turns for session in spoken(whole.corpus).sessions):
             return
         row = next(iter(self._found.rows.rows_of(base)))
         place = self._place(row).named(self._row(row).id)
@@ -121,8 +122,14 @@ class Dataset:
     def notes(self) -> tuple[str, ...]:
         """What a reader should know of config and data."""
         joined = f"{self._joined} sessions are repeated by other rows of their corpus and ingested once"
-        mine = [text for text, holds in ((joined, self._joined), (self._lost, self._lost)) if holds]
-        return (*self.config.notes, *self._found.notes, *mine)
+        return (*self.config.notes, *self._found.notes, *([joined] if self._joined else []), *self.data_notes)
+
+    @property
+    def data_notes(self) -> tuple[str, ...]:
+        """What a reader of numbers should know of the data: blank turns, evidence of nothing, and dates that clash."""
+        turns = "1 turn is" if self._blank == 1 else f"{self._blank} turns are"
+        blank = f"{turns} blank (white space or hidden characters only) and no memory"
+        return (*([blank] if self._blank else []), *self._found.told)
 
     @property
     def turn_evidence(self) -> bool:
@@ -328,8 +335,7 @@ class Dataset:
             return built
         rows = list(self._found.rows.rows_of(corpus))
         raws = [raw for row in rows for raw in self._row(row).items]
-        items = [self._parser.finish(raw, 0, built.corpus.id, built.lookup) for raw in raws]
-        return self._parser.reduce(built, items)
+        return self._parser.reduce(built, [self._parser.rule.resolve(raw, built.lookup)[0] for raw in raws])
 
 
 def open_benchmark(config: BenchmarkConfig, workspace: Path) -> Dataset:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from functools import lru_cache
 from zoneinfo import ZoneInfo
@@ -51,6 +51,12 @@ class DateReader:
             return (local.replace(tzinfo=self.zone) if local.tzinfo is None else local).astimezone(UTC)
         except (OverflowError, ValueError):
             return None
+
+    def until(self, when: datetime) -> datetime:
+        """The last instant that a date may mean: the day's end where it has no time of day."""
+        local = when.astimezone(self.zone)
+        whole_day = local.time() == time(0)
+        return (local + timedelta(days=1, microseconds=-1)).astimezone(UTC) if whole_day else when
 
     def read_cut(self, text: str) -> datetime | None:
         """Give the instant of a cut-off; None for a number, which is an index (eight digits may be a date)."""

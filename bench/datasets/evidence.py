@@ -20,6 +20,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from bench.config.benchmark import BenchmarkConfig
 from bench.config.benchmark_terms import Parser
@@ -61,6 +62,10 @@ class Lookup:
     """who said what -> id of the first such turn; None where no reference is the text of a turn"""
     removed: set[str] = field(default_factory=set)
     """ids of turns whose role is not ingested"""
+    blank: set[str] = field(default_factory=set)
+    """ids of turns that are blank: they are no memory"""
+    when: dict[str, datetime] = field(default_factory=dict)
+    """session id or turn id -> its own date, where it has one"""
     empty: set[str] = field(default_factory=set)
     """ids of sessions of which nothing is ingested: no memory can hold what they are evidence of"""
 
@@ -114,7 +119,9 @@ class EvidenceRule:
         sessions, turns = self._named(item, lookup, flags)
         if self.flagged:
             flagged = lookup.flagged(item.place.index)
-            turns |= {turn for turn in flagged if not sessions or lookup.turns[turn] in sessions}
+            meant = {turn for turn in flagged if not sessions or lookup.turns[turn] in sessions}
+            turns |= meant - lookup.blank
+            flags |= {UNRESOLVED} if meant & lookup.blank else set()
         if self.roles_removed:
             sessions, turns = self._without_removed(sessions, turns, lookup, flags)
         sessions |= {lookup.turns[turn] for turn in turns}
@@ -127,7 +134,7 @@ class EvidenceRule:
         turns: set[str] = set()
         for named in self._references(item, lookup, flags):
             reference = lookup.known_as(item.place.index, named)
-            if reference in lookup.turns:
+            if reference in lookup.turns and reference not in lookup.blank:
                 turns.add(reference)
             elif reference in lookup.empty and self.roles_removed:
                 flags.add(REMOVED)
@@ -141,9 +148,18 @@ class EvidenceRule:
         """The first reference that names nothing."""
         for reference in self._references(item, lookup, set()):
             known = lookup.known_as(item.place.index, reference)
-            if known not in lookup.turns and (known not in lookup.sessions or known in lookup.empty):
+            known_turn = known in lookup.turns and known not in lookup.blank
+            if not known_turn and (known not in lookup.sessions or known in lookup.empty):
                 return reference
-        return ""
+        flagged = lookup.flagged(item.place.index) if self.flagged else set()
+        return next(iter(sorted(flagged & lookup.blank)), "")
+
+    def later(self, evidence: Evidence, asked: datetime, lookup: Lookup) -> str:
+        """The first session or turn of the evidence that is dated after an instant; empty where none is."""
+        turns = {turn: lookup.when.get(turn, lookup.when.get(lookup.turns[turn])) for turn in evidence.turns}
+        told = {lookup.turns[turn] for turn in turns}
+        dates = {name: lookup.when.get(name) for name in evidence.sessions if name not in told} | turns
+        return next((name for name, when in dates.items() if when is not None and when > asked), "")
 
     def _references(self, item: RawItem, lookup: Lookup, flags: set[str]) -> Iterable[str]:
         yield from item.session_refs

@@ -25,6 +25,8 @@ from bench.datasets.config_names import ConfigNames, key_pattern, mapped_parts
 from bench.datasets.dates import DateReader
 from bench.datasets.row import RowPlace, list_at, missing, name_of, scalar_text, text_at, value_at
 from bench.errors import DataError
+from bench.model import Turn
+from bench.visible import is_blank
 
 USUAL_NAMES: dict[str, tuple[str, ...]] = {
     "content": ("content",),
@@ -39,6 +41,11 @@ USUAL_NAMES: dict[str, tuple[str, ...]] = {
 UNMAPPED = "say in schema.context.itemSchema which field of a turn holds its content, and which its role or speaker"
 """where a YAML config says nothing about turns, and they have no usual names"""
 Take = Callable[[Mapping[str, object]], object]
+
+
+def is_blank_turn(turn: RawTurn | Turn) -> bool:
+    """Say whether a turn has nothing to remember: a text that is blank, and no caption. It makes no memory."""
+    return is_blank(turn.text) and is_blank(turn.caption or "")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -117,9 +124,9 @@ class TurnReader:
             names.removed.look([value])
 
     def _said(self, turn: Mapping[str, object], where: str, place: RowPlace) -> str:
-        for name in self.said:
-            if (text := self._text(turn, name, where, place)) is not None:
-                return text
+        texts = [text for name in self.said if (text := self._text(turn, name, where, place)) is not None]
+        if texts:
+            return next((text for text in texts if not is_blank(text)), texts[0])
         hint = UNMAPPED if self.unmapped else None
         raise missing(self.paths[self.said[0]][0], turn, place, prefix=f"{where}.", hint=hint)
 
@@ -234,7 +241,8 @@ class HistoryReader:
         name, value = name_of(self.field), self.field.get(row)
         if sessions:
             turns = sum(len(session.turns) for session in sessions)
-            what = "are ingested (removeRoles)" if turns else "has a turn"
+            blank = sum(is_blank_turn(turn) for session in sessions for turn in session.turns)
+            what = "has a turn" if not turns else "has text" if blank == turns else "are ingested (removeRoles)"
             return place.error(name, f"gives no memory: it has {len(sessions)} sessions, and none {what}", hint=LOOK)
         if isinstance(value, Mapping):
             keys = ", ".join(list(value)[:MOST_KEYS]) or "no key"
@@ -244,7 +252,7 @@ class HistoryReader:
 
     def _simple(self, session_id: str, text: str, row: Mapping[str, object], place: RowPlace) -> RawSession:
         metadata = {name: row[name] for name in self.metadata if row.get(name) is not None}
-        turns = [RawTurn(id=None, text=text)] if text.strip() else []  # a blank text is nothing to remember
+        turns = [RawTurn(id=None, text=text)] if text else []
         return RawSession(id=session_id, turns=turns, metadata=metadata, place=place, named=self.deletes)
 
     def _keyed(self, row: Mapping[str, object], place: RowPlace) -> Iterator[RawSession]:

@@ -17,8 +17,9 @@ from dataclasses import dataclass, field
 from bench.config.benchmark import BenchmarkConfig
 from bench.datasets.data_file import ContentDigest, OutOfRange
 from bench.datasets.evidence import MISSING, TURNS_MISSING
+from bench.datasets.history import is_blank_turn
 from bench.datasets.index import IdTable, RowIndex
-from bench.datasets.memories import memories
+from bench.datasets.memories import memories, spoken
 from bench.datasets.parser import Built, ParsedRow, RowParser, build
 from bench.datasets.row import FileRow, RowPlace, too_deep
 from bench.datasets.row_reader import RowFile
@@ -67,6 +68,8 @@ class Scanned:
     counts: DatasetCounts = field(default_factory=DatasetCounts)
     content_sha256: str = ""
     notes: tuple[str, ...] = ()
+    told: tuple[str, ...] = ()
+    """notes on evidence, which results repeat"""
 
 
 class Scanner:
@@ -104,6 +107,7 @@ class Scanner:
         self._check_declared()
         self.found.content_sha256 = self.digest.hexdigest()
         self.found.notes = tuple(self._notes())
+        self.found.told = self.parser.told()
         return self.found
 
     def take(self, row: FileRow) -> None:
@@ -125,7 +129,7 @@ class Scanner:
         """A row gives something to remember; where rows share a corpus, another one may."""
         removed = self.parser.removed_roles
         turns = (turn for session in parsed.sessions for turn in session.turns)
-        if any(turn.role is None or turn.role not in removed for turn in turns):
+        if any((turn.role is None or turn.role not in removed) and not is_blank_turn(turn) for turn in turns):
             return
         if not self.parser.shared or not parsed.items:
             raise self.parser.history.nothing(values, place.named(parsed.id), parsed.sessions)
@@ -201,7 +205,7 @@ class Scanner:
         """Count a corpus that is one row."""
         built = build(parsed.corpus, parsed.sessions, self.parser.removed_roles, parser=self.parser.rule.parser)
         items = [self.parser.finish(raw, 0, parsed.corpus, built.lookup) for raw in parsed.items]
-        built = self.parser.reduce(built, items)
+        built = self.parser.reduce(built, [item.evidence for item in items])
         count_corpus(self.found.counts, self.config, built, items, self.parser)
 
     def _raise_findings(self) -> None:
@@ -252,8 +256,6 @@ class Scanner:
             notes.append(f"categories without a name keep their id as label: {listed}")
         if self.parser.history.turns.undated:
             notes.append(f"{self.parser.history.turns.undated} turns have no date and are taken without one")
-        if lost := self.parser.lost_evidence():
-            notes.append(lost)
         if self.silent:
             notes.append(f"{self.silent} of {len(self.found.rows)} rows ask nothing")
         names = self.parser.names
@@ -284,7 +286,7 @@ def _memories(config: BenchmarkConfig, built: Built) -> int:
     """How many memories a corpus makes; rendered only where a template may fail."""
     if config.ingestion.preprocessing.format_template is not None:
         return len(memories(config, built.corpus))
-    full = [session for session in built.corpus.sessions if session.turns]
+    full = [session for session in spoken(built.corpus).sessions if session.turns]
     match config.unit:
         case "session":
             return len(full)

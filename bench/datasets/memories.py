@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Literal
@@ -32,6 +32,7 @@ from bench.config.benchmark import BenchmarkConfig
 from bench.config.benchmark_file import SESSION_NAMES
 from bench.config.benchmark_terms import Unit
 from bench.config.template import DateText, Template, iso, make_filter, render_turn, said
+from bench.datasets.history import is_blank_turn
 from bench.model import Corpus, Item, Memory, Message, Session, Turn
 
 TurnText = Callable[[Session, Turn], str]
@@ -65,6 +66,7 @@ def memories(
     config: BenchmarkConfig, corpus: Corpus, *, unit: Unit | None = None, text: str | None = None
 ) -> list[RenderedMemory]:
     """Render a corpus in send order. ``unit`` and ``text`` (plain, speaker, dated or a template) override."""
+    corpus = spoken(corpus)
     writer = _Writer(config, corpus, text)
     match unit or config.unit:
         case "turn":
@@ -77,6 +79,17 @@ def memories(
         RenderedMemory(memory=memory, sessions=sessions, turns=turns, corpus=corpus.id, position=position)
         for position, (memory, sessions, turns) in enumerate(pieces, 1)
     ]
+
+
+def spoken(corpus: Corpus) -> Corpus:
+    """Leave out the turns that are blank: of them no memory is made, whatever a memory is."""
+    if not any(is_blank_turn(turn) for session in corpus.sessions for turn in session.turns):
+        return corpus
+    sessions = (
+        replace(session, turns=tuple(turn for turn in session.turns if not is_blank_turn(turn)))
+        for session in corpus.sessions
+    )
+    return replace(corpus, sessions=tuple(sessions))
 
 
 Piece = tuple[Memory, tuple[str, ...], tuple[str, ...]]

@@ -28,16 +28,19 @@ from bench.config.jsonpath import compile_path
 from bench.datasets.config_names import ConfigNames
 from bench.datasets.dates import DateReader
 from bench.datasets.evidence import ANY_ROW, UNRESOLVED, EvidenceRule, Lookup
-from bench.datasets.history import HistoryReader, RawSession
+from bench.datasets.history import HistoryReader, RawSession, is_blank_turn
 from bench.datasets.questions import QuestionReader, RawItem
 from bench.datasets.row import RowPlace, id_at
 from bench.datasets.row_reader import without_empty_cells
-from bench.model import Corpus, Item, Session, Turn
+from bench.model import Corpus, Evidence, Item, Session, Turn
 from bench.values import dataclass as value_dataclass
 
 SESSION_EMPTY = "session_empty"
 SESSION_REPEATED = "session_id_repeated"
 SESSION_JOINED = "session_joined"
+TURN_BLANK = "turn_blank"
+EXAMPLES = 3
+"""items that a note names"""
 TURN_COST = 500
 """what the objects of a turn weigh beside its text, roughly"""
 
@@ -74,7 +77,9 @@ def build(
     lookup = Lookup(said={} if parser == "exact_text" else None)
     sessions = tuple(_session(name, session, lookup, removed_roles) for name, session in kept)
     joined.into(lookup)
-    flags[SESSION_EMPTY] = sum(not session.turns for session in sessions)
+    blank = lookup.blank - lookup.removed
+    flags[TURN_BLANK] = len(blank)
+    flags[SESSION_EMPTY] = sum(all(turn.id in blank for turn in session.turns) for session in sessions)
     size = sum(len(turn.text) + TURN_COST for session in sessions for turn in session.turns)
     return Built(corpus=Corpus(id=corpus_id, sessions=sessions), lookup=lookup, flags=+flags, size=size)
 
@@ -186,6 +191,8 @@ class _Names:
 
 def _session(name: str, raw: RawSession, lookup: Lookup, removed_roles: Collection[str]) -> Session:
     lookup.sessions[name] = len(lookup.sessions)
+    if raw.when is not None:
+        lookup.when[name] = raw.when
     row = raw.place.index
     turns = []
     for index, turn in enumerate(raw.turns, 1):
@@ -194,6 +201,10 @@ def _session(name: str, raw: RawSession, lookup: Lookup, removed_roles: Collecti
         if turn_id != wanted:
             lookup.own.setdefault((row, wanted), turn_id)
         lookup.turns[turn_id] = name
+        if turn.when is not None:
+            lookup.when[turn_id] = turn.when
+        if is_blank_turn(turn):
+            lookup.blank.add(turn_id)
         if lookup.said is not None:
             lookup.said.setdefault(turn.said, turn_id)
         if turn.gold and (name == raw.id or not raw.named):
@@ -211,7 +222,7 @@ def _session(name: str, raw: RawSession, lookup: Lookup, removed_roles: Collecti
                 when=turn.when,
             )
         )
-    if not any(turn.text.strip() or turn.caption for turn in turns):
+    if all(turn.id in lookup.blank for turn in turns):
         lookup.empty.add(name)
     return Session(id=name, turns=tuple(turns), when=raw.when, date_text=raw.date_text, metadata=raw.metadata)
 
@@ -264,6 +275,9 @@ class RowParser:
         self.lost_items = 0
         self.lost_whole = 0
         """items of which all evidence is so"""
+        self.early: dict[str, str] = {}
+        """item -> what says so, of the first items that ask before their evidence"""
+        self.early_items = 0
         self._deletion_field = config.deletion.target if config.deletion else ""
 
     def parse(self, row: Mapping[str, object], place: RowPlace) -> ParsedRow:
@@ -302,6 +316,12 @@ class RowParser:
         if raw.deletion is not None and raw.deletion.target not in lookup.sessions:
             text = f'names no memory of the corpus "{corpus}" (item "{raw.id}")'
             raise raw.place.error(self._deletion_field, text, raw.deletion.target, hint="name the row to delete")
+        asked = raw.question_date or (last.when if last is not None else None)
+        if asked is not None and (name := self.rule.later(evidence, self.dates.until(asked), lookup)):
+            self.early_items += 1
+            if len(self.early) < EXAMPLES:
+                when = lookup.when.get(name) or lookup.when[lookup.turns[name]]
+                self.early[raw.id] = f'"{raw.id}" asks on {asked:%Y-%m-%d %H:%M}, "{name}" is of {when:%Y-%m-%d %H:%M}'
         return Item(
             id=raw.id,
             position=position,
@@ -309,7 +329,7 @@ class RowParser:
             question=raw.question,
             answers=raw.answers,
             question_type=raw.question_type,
-            question_date=raw.question_date or (last.when if last is not None else None),
+            question_date=asked,
             abstention=raw.abstention,
             evidence=evidence,
             choices=raw.choices,
@@ -321,6 +341,21 @@ class RowParser:
             visible_until=raw.cut,
         )
 
+    def told(self) -> tuple[str, ...]:
+        """Sentences on evidence that names nothing, and on questions that are dated before their evidence."""
+        return tuple(filter(None, (self.lost_evidence(), self.early_questions())))
+
+    def early_questions(self) -> str:
+        """A sentence on questions that are dated before their evidence; empty where there is none."""
+        if not self.early_items:
+            return ""
+        more = f" and {self.early_items - len(self.early)} more" if self.early_items > len(self.early) else ""
+        verb = "question is" if self.early_items == 1 else "questions are"
+        return (
+            f"{self.early_items} {verb} dated before the evidence, which a memory that heeds dates cannot know then "
+            f"(UTC): {'; '.join(self.early.values())}{more}; look at the dates and at timezone"
+        )
+
     def lost_evidence(self) -> str:
         """A sentence on evidence that names nothing of its history; empty where there is none."""
         if self.lost is None:
@@ -329,8 +364,8 @@ class RowParser:
         whole = f" ({self.lost_whole} of them nothing else, so they have no retrieval score)" if self.lost_whole else ""
         return (
             f"{self.config.place('evidence')}: {self.lost_items} items name evidence that is no session and no turn of "
-            f'their history, or a session without text{whole}: "{reference}" of item "{item.id}" ({item.place}); map '
-            "the ids of sessions (sessionIdField) or turns (itemSchema.id, dialogId)"
+            f'their history, or a session or turn without text{whole}: "{reference}" of item "{item.id}" '
+            f"({item.place}); map the ids of sessions (sessionIdField) or turns (itemSchema.id, dialogId)"
         )
 
     def last_session(self, sessions: Sequence[Session]) -> Session | None:
@@ -340,12 +375,12 @@ class RowParser:
         dated = [session for session in sessions if session.when is not None]
         return max(dated, key=lambda session: (session.when is not None, session.when), default=None)
 
-    def reduce(self, built: Built, items: Sequence[Item]) -> Built:
+    def reduce(self, built: Built, evidence: Iterable[Evidence]) -> Built:
         """Keep only evidence sessions (``lazy``), or those and the first others (``shared``)."""
         history = self.config.history
         if history.mode == "full":
             return built
-        wanted = {session for item in items for session in item.evidence.sessions}
+        wanted = {session for one in evidence for session in one.sessions}
         others = [session.id for session in built.corpus.sessions if session.id not in wanted]
         if history.mode == "shared":
             wanted.update(others[: history.shared_sample_size])

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from bench.config.benchmark import BenchmarkConfig
+from bench.config.benchmark_sections import MetricEntry
 from bench.config.file import did_you_mean
 from bench.config.jsonpath import Path
 from bench.config.value_rules import LONGEST_TEXT
@@ -41,6 +42,7 @@ from bench.datasets.row import (
 from bench.datasets.row_reader import without_empty_cells
 from bench.metrics.choices import choice_index
 from bench.model import Deletion
+from bench.visible import is_blank
 
 _INDEX_OR_DATE = "count sessions from 0, or see dateFormats in the config"
 
@@ -78,6 +80,8 @@ class QuestionReader:
         self.pattern = re.compile(config.abstention.id_pattern) if config.abstention.id_pattern else None
         self.turns = turns if config.evidence.parser == "exact_text" else None
         self.names = names
+        entries = [entry for entry in config.metrics if isinstance(entry, MetricEntry)]
+        self.dimensions = frozenset(name for entry in entries for name in entry.breakdown)
         self.dropped = 0
         self.unnamed: set[str] = set()
 
@@ -110,7 +114,7 @@ class QuestionReader:
     def _flat(self, row: Mapping[str, object], place: RowPlace, item_id: str) -> RawItem:
         paths = self.paths
         question = _asked(row, paths.question, place) if paths.question else ""
-        kind = _label(paths.type.get(row)) if paths.type else None
+        kind = _label(paths.type.get(row), paths.type, place) if paths.type else None
         return self._item(row, [row, paths.context.get(row)], place, item_id, "", question, paths, kind)
 
     def _nested(self, row: Mapping[str, object], place: RowPlace, row_id: str) -> Iterator[RawItem]:
@@ -172,9 +176,10 @@ class QuestionReader:
     ) -> RawItem:
         self._check_type(kind, place, item_id)
         self.names.ids.meet([item_id])
-        metadata = self._metadata(scopes, kind_id=_label(paths.category.get(row)) if paths.category else None)
+        category = _label(paths.category.get(row), paths.category, place) if paths.category else None
+        metadata = self._metadata(scopes, place, kind_id=category)
         given = texts_of(paths.answer.get(row), f"{prefix}{name_of(paths.answer)}", place) if paths.answer else ()
-        answers = tuple(text for text in given if text.strip())  # every answer holds an empty text
+        answers = tuple(text for text in given if not is_blank(text))  # every answer holds an empty text
         item = RawItem(
             id=item_id,
             question=question,
@@ -257,11 +262,15 @@ class QuestionReader:
             raise place.error("item id", text, hint="shorten the ids, or mark abstention by a field")
         return self.pattern.search(item_id) is not None
 
-    def _metadata(self, scopes: list[object], *, kind_id: str | None) -> dict[str, object]:
+    def _metadata(self, scopes: list[object], place: RowPlace, *, kind_id: str | None) -> dict[str, object]:
         """The named metadata, looked for in the question, then the row, then its history."""
         found: dict[str, object] = {} if kind_id is None else {"category": kind_id}
         for key, path in self.paths.metadata.items():
-            if (value := _first(path, scopes)) is not None:
+            value = _first(path, scopes)
+            if key in self.dimensions and isinstance(value, list | Mapping):
+                hint = "a breakdown needs one text or number an item"
+                raise place.error(name_of(path), "must be one name, not", value, hint=hint)
+            if value is not None:
                 found[key] = value
         return found
 
@@ -328,12 +337,17 @@ def _first(path: Path | None, scopes: list[object]) -> object:
 def _asked(row: object, path: Path, place: RowPlace, *, prefix: str = "") -> str:
     """The question, which is not blank."""
     text = text_at(row, path, place, prefix=prefix)
-    if not text.strip():
+    if is_blank(text):
         raise place.error(f"{prefix}{name_of(path)}", "is empty", hint="ask something, or take the question out")
     return text
 
 
-def _label(value: object) -> str | None:
+def _label(value: object, path: Path, place: RowPlace) -> str | None:
+    """A name by which items are grouped: a text or number; of several names nobody can say which one counts."""
+    if isinstance(value, list | Mapping):
+        first = f"{path.text if path.text.startswith('$') else '$.' + path.text}[0]"
+        hint = f'name one of them: "{first}"' if isinstance(value, list) and value else None
+        raise place.error(name_of(path), "must be one name, not", value, hint=hint)
     return scalar_text(value) or None
 
 

@@ -36,6 +36,7 @@ from operator import attrgetter
 from typing import cast
 
 from bench.datasets import gold_ids
+from bench.datasets.row import scalar_text
 from bench.engine.run_context import Failure
 from bench.events import redactor
 from bench.journal import JournaledPhase, Key
@@ -314,7 +315,7 @@ def labels(lane: Lane, item: Item) -> dict[str, str]:
         if item.question_type in types:
             found.setdefault("group", name)
     for dimension in lane.benchmark.dimensions:
-        text = _text(item.metadata.get(dimension))
+        text = scalar_text(item.metadata.get(dimension))
         if text is not None:
             found.setdefault(dimension, text[:LONGEST_LABEL])
     return found

@@ -122,6 +122,8 @@ class JobRecord:
     """question type -> how many of ``n_selected``; empty = nobody counted"""
     whole_types: Mapping[str, int] = field(default_factory=dict)
     """the same of ``n_whole``"""
+    data_notes: tuple[str, ...] = ()
+    """what a reader of numbers should know of the data"""
     asked_with: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     """role -> temperature, token limit and seed of what its model is asked"""
     prompt_leaks: tuple[str, ...] = ()
@@ -201,6 +203,7 @@ def _record(plan: Plan, lane: Lane, job: Job, n_sharing: int) -> JobRecord:
         prompts=_flat({role: benchmark.prompts.identity[role] for role in ("answer", "judge")}),
         config_sha256={"benchmark": _digest_of(plan, benchmark.name), "provider": lane.provider.config.sha256},
         marks=config.marks,
+        data_notes=benchmark.dataset.data_notes,
         skipped=lane.skipped,
         overlay=_overlay(benchmark),
         selected_types=benchmark.selected_types,

@@ -223,6 +223,7 @@ async def _fold_job(
             *told,
             *record.prompt_leaks,
             *_build_notes(record),
+            *record.data_notes,
             *unmapped_notes(proof.hits, proof.unmapped_hits),
             *partly_found(probes),
             *order_notes(hits),

@@ -150,9 +150,7 @@ def test_a_type_that_is_not_listed_names_the_item(workspace: Workspace) -> None:
     assert text == f'{expected}: "fact" (row r)'
 
 
-@pytest.mark.parametrize(
-    ("kind", "label"), [("fact", "fact"), ("", None), (None, None), (3, "3"), (False, "false"), (["x"], None)]
-)
+@pytest.mark.parametrize(("kind", "label"), [("fact", "fact"), ("", None), (None, None), (3, "3"), (False, "false")])
 def test_a_type_is_a_label_or_none(chat, kind: object, label: str | None) -> None:
     dataset = chat(row(kind=kind))
     assert dataset.item("q1").question_type == label
@@ -160,7 +158,18 @@ def test_a_type_is_a_label_or_none(chat, kind: object, label: str | None) -> Non
     assert dict(dataset.counts.question_types) == ({label: 1} if label else {})
 
 
-@pytest.mark.parametrize("answer", ["", " \n", [], [None], ["", " "]])
+@pytest.mark.parametrize(
+    ("kind", "hint"),
+    [(["temporal", "multi-hop"], 'name one of them: "$.kind[0]"'), (["x"], '"$.kind[0]"'), ([], ""), ({"a": 1}, "")],
+)
+def test_several_types_are_refused_with_their_place(chat, kind: object, hint: str) -> None:
+    with pytest.raises(BenchError) as caught:
+        chat(row(kind=kind))
+    assert "[0].kind: kind must be one name, not: " in str(caught.value) and "(row q1)" in str(caught.value)
+    assert hint in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("answer", ["", " \n", "\u200b", [], [None], ["", " "]])
 def test_s10_an_empty_gold_is_no_gold(chat, answer: object) -> None:
     """Every answer contains an empty text, so it would pass whatever is said."""
     with pytest.raises(BenchError) as caught:

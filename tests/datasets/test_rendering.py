@@ -18,6 +18,7 @@ from bench.datasets.evidence import Gap
 from bench.datasets.memories import RenderedMemory
 from bench.errors import DataError, UsageError
 from bench.model import Corpus, Evidence, Item, Memory, Session, Turn
+from bench.visible import is_blank
 from tests.datasets.conftest import CHAT, Workspace, row, turn
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -44,8 +45,10 @@ def corpora(draw: st.DrawFn) -> Corpus:
 
 
 @given(corpora())
-def test_every_unit_sends_every_turn_once_and_in_order(plain: BenchmarkConfig, corpus: Corpus) -> None:
-    turns = [turn.id for session in corpus.sessions for turn in session.turns]
+def test_every_unit_sends_every_turn_that_is_not_blank_once_and_in_order(
+    plain: BenchmarkConfig, corpus: Corpus
+) -> None:
+    turns = [turn.id for session in corpus.sessions for turn in session.turns if not is_blank(turn.text)]
     for unit in ("turn", "session", "corpus"):
         rendered = memories(plain, corpus, unit=unit)
         assert [name for entry in rendered for name in entry.turns] == turns
@@ -55,7 +58,7 @@ def test_every_unit_sends_every_turn_once_and_in_order(plain: BenchmarkConfig, c
 
 @given(corpora())
 def test_no_unit_loses_a_character(plain: BenchmarkConfig, corpus: Corpus) -> None:
-    wanted = [turn for session in corpus.sessions for turn in session.turns]
+    wanted = [turn for session in corpus.sessions for turn in session.turns if not is_blank(turn.text)]
     item = Item(id="i", position=1, corpus="c", question="?", evidence=Evidence(turns=tuple(one.id for one in wanted)))
     for unit in ("turn", "session", "corpus"):
         sent = [entry.memory.content for entry in memories(plain, corpus, unit=unit)]

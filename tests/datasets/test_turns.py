@@ -61,7 +61,7 @@ def said(*texts: str) -> list[dict[str, str]]:
         ({"text": "T", "blip_caption": "a dog", "caption": "a cat"}, (None, None, "T", "a dog")),
         ({"text": "T", "blip_caption": None, "caption": "a cat"}, (None, None, "T", "a cat")),
         ({"text": "T", "caption": ""}, (None, None, "T", None)),
-        ({"content": "", "text": "T"}, (None, None, "", None)),
+        ({"content": "", "text": "T"}, (None, None, "T", None)),
         ({"content": None, "text": "T"}, (None, None, "T", None)),
         ("bare", (None, None, "bare", None)),
     ],

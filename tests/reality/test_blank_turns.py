@@ -1,0 +1,103 @@
+"""A turn that a reader sees nothing of is no memory, in whatever shape a history comes, and is counted and told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bench.visible import is_blank
+from tests.cli.conftest import Bench
+
+HEAD = """
+name: trips
+version: "1"
+data: {type: local, path: ./trips.json}
+evaluation: {method: contains}
+metrics: [accuracy, hit_at_5]
+"""
+LISTED = """
+schema:
+  {itemId: id, question: q, answer: a,
+   context: {field: history, type: array, itemSchema: {role: $.role, content: $.content, id: $.id}}}
+evidence: {turnIdsField: gold, parser: direct}
+"""
+KEYED = """
+schema:
+  {itemId: id, question: q, answer: a,
+   context: {field: history, type: object, itemSchema: {role: $.role, content: $.content, id: $.id}}}
+evidence: {turnIdsField: gold, parser: direct}
+"""
+TEXT = "schema: {itemId: id, question: q, answer: a, context: {field: history, type: string}}\n"
+TEXTS = "schema: {itemId: id, question: q, answer: a, context: {field: history, type: array}}\n"
+SHARED = "schema: {itemId: id, question: q, answer: a, context: {field: history, type: string}}\ncorpus: {field: c}\n"
+
+RUN = ("--benchmarks", "trips", "--providers", "bm25", "--answering-model", "builtin/extractive")
+BLANK = " \u200b\n"
+SAID = {"role": "user", "content": "The 9:05 goes to Lund.", "id": "t1"}
+SILENT = {"role": "user", "content": BLANK, "id": "t2"}
+
+
+def row(history: object, **more: object) -> dict[str, object]:
+    return {"id": "q1", "q": "Which goes to Lund?", "a": "9:05", "history": history, "gold": ["t1"], **more}
+
+
+def write(folder: Path, schema: str, rows: list[dict[str, object]]) -> str:
+    (folder / "trips.json").write_text(json.dumps(rows), encoding="utf-8")
+    config = folder / "configs" / "benchmarks" / "trips.yaml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text(HEAD + schema, encoding="utf-8")
+    return str(config)
+
+
+@pytest.mark.parametrize("unit", ["session-based", "incremental", "bulk"])
+@pytest.mark.parametrize(
+    ("schema", "rows"),
+    [
+        (LISTED, [row([[SAID, SILENT], [SILENT | {"id": "t3"}]])]),
+        (KEYED, [row({"session_1": [SAID, SILENT], "session_2": [SILENT | {"id": "t3"}]})]),
+        (TEXTS, [row([SAID["content"], BLANK, "\ufeff"])]),
+        (SHARED, [row(SAID["content"], c="x"), row(BLANK, c="x", id="q2"), row("\u3164", c="x", id="q3")]),
+    ],
+)
+def test_blank_turns_are_no_memories_and_told(
+    schema: str, rows: list[dict[str, object]], unit: str, tmp_path: Path, bench: Bench
+) -> None:
+    path = write(tmp_path, schema + f"ingestion: {{mode: {unit}}}\n", rows)
+    note = "2 turns are blank (white space or hidden characters only) and no memory"
+    assert note in bench("validate", path).stderr + bench("validate", path).stdout
+    (memory,) = bench("describe", "trips", "--memories", "--json").stdout.splitlines()
+    assert "9:05" in memory and BLANK not in json.loads(memory)["content"]
+    assert note in json.loads(bench("plan", "--benchmarks", "trips", "--providers", "bm25", "--json").stdout)["notes"]
+    bench("run", *RUN, "--run-id", "r")
+    assert note in bench("results", "r").stdout
+    (job,) = json.loads(bench("results", "r", "--json").stdout)["jobs"]
+    assert note in job["notes"] and job["metrics"]["accuracy"]["value"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("schema", "history"),
+    [(LISTED, [[SILENT]]), (KEYED, {"session_1": [SILENT]}), (TEXT, BLANK), (TEXTS, [BLANK, ""])],
+)
+def test_a_history_of_blank_turns_only_is_an_error(schema: str, history: object, tmp_path: Path, bench: Bench) -> None:
+    path = write(tmp_path, schema, [row(history, gold=[])])
+    done = bench("validate", path, check=None)
+    assert done.returncode == 2 and "history gives no memory" in done.stderr and "q1" in done.stderr
+
+
+def test_a_blank_turn_that_is_named_as_evidence_is_no_miss(tmp_path: Path, bench: Bench) -> None:
+    path = write(tmp_path, LISTED + "ingestion: {mode: incremental}\n", [row([[SAID, SILENT]], gold=["t2"])])
+    told = bench("validate", path)
+    assert '"t2" of item "q1"' in told.stdout + told.stderr
+    bench("run", *RUN, "--run-id", "r")
+    assert '"t2" of item "q1"' in bench("results", "r").stdout.replace("\n", " ")
+    (job,) = json.loads(bench("results", "r", "--json").stdout)["jobs"]
+    assert job["metrics"]["hit_at_5"]["n"] == 0
+
+
+@pytest.mark.parametrize(
+    "text", ["", " \t\n", "\u200b", "\ufeff", "\u2800", "\u3164", "\u3000", "\u00ad\u200d", "\ufe0f"]
+)
+def test_what_a_reader_sees_nothing_of_is_blank(text: str) -> None:
+    assert is_blank(text) and not is_blank(f"{text}.") and not is_blank(f"{text}水")

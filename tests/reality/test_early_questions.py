@@ -1,0 +1,68 @@
+"""A question that is dated before its evidence cannot be answered by a memory that heeds dates: never silent."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Bench
+
+CONFIG = """
+name: trips
+version: "1"
+data: {type: local, path: ./trips.json}
+schema:
+  itemId: id
+  question: question
+  answer: answer
+  context: {field: sessions, type: array, sessionIdField: ids, dateField: dates,
+            itemSchema: {role: $.role, content: $.content}}
+  metadata: {questionDate: asked}
+evidence: {sessionIdsField: gold}
+evaluation: {method: contains}
+metrics: [accuracy]
+"""
+
+
+def write(folder: Path, asked: list[str], config: str = CONFIG, **more: object) -> str:
+    said = [[{"role": "user", "content": text}] for text in ("I missed the 9:05 to Lund.", "I took the 9:35.")]
+    rows = [
+        {"id": f"t{number}", "question": "Which train?", "answer": "9:35", "sessions": said, "ids": ["a", "b"],
+         "dates": ["2024-05-01 10:00", "2024-05-03 10:00"], "gold": ["b"], "asked": when, "c": "one", **more}
+        for number, when in enumerate(asked, 1)
+    ]  # fmt: skip
+    (folder / "trips.json").write_text(json.dumps(rows), encoding="utf-8")
+    path = folder / "configs" / "benchmarks" / "trips.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(config, encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize("config", [CONFIG, CONFIG + "corpus: {field: c}\n"])
+def test_questions_before_their_evidence_are_told_with_examples(config: str, tmp_path: Path, bench: Bench) -> None:
+    dates = ["2024-05-02 09:00", "2024-05-03 09:59", "2024-05-04", "2024-05-02", "2024-04-01"]
+    path = write(tmp_path, dates, config)
+    note = (
+        "4 questions are dated before the evidence, which a memory that heeds dates cannot know then (UTC): "
+        '"t1" asks on 2024-05-02 09:00, "b" is of 2024-05-03 10:00; "t2" asks on 2024-05-03 09:59, '
+        '"b" is of 2024-05-03 10:00; "t4" asks on 2024-05-02 00:00, "b" is of 2024-05-03 10:00 and 1 more; '
+        "look at the dates and at timezone"
+    )
+    assert any(note in told for told in json.loads(bench("--json", "validate", path).stdout)["notes"])
+    plan = bench("plan", "--benchmarks", "trips", "--providers", "bm25", "--json").stdout
+    assert note in json.loads(plan)["notes"]
+    bench("run", "--benchmarks", "trips", "--providers", "bm25", "--run-id", "r")
+    (job,) = json.loads(bench("results", "r", "--json").stdout)["jobs"]
+    assert note in job["notes"]
+    assert "4 questions are dated before the evidence" in bench("results", "r").stdout
+
+
+@pytest.mark.parametrize("asked", ["2024-05-03 10:00", "2024-05-03", "2024-05-03 10:01"])
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo"])
+def test_a_question_of_the_same_day_without_a_time_is_not_before(
+    asked: str, zone: str, tmp_path: Path, bench: Bench
+) -> None:
+    path = write(tmp_path, [asked], CONFIG + f"timezone: {zone}\n")
+    assert not [note for note in json.loads(bench("--json", "validate", path).stdout)["notes"] if "dated" in note]
