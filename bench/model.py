@@ -21,15 +21,6 @@ from typing import Literal, Protocol
 
 from bench.values import dataclass
 
-CHARS_PER_TOKEN = 4
-TOKEN_METHOD = "chars/4"  # noqa: S105 - a counting rule, no secret
-"""how tokens are counted where no service tells them"""
-
-
-def count_tokens(text: str) -> int:
-    """Estimate tokens as characters / 4, rounded up."""
-    return -(-len(text) // CHARS_PER_TOKEN)
-
 
 class Phase(StrEnum):
     """ingest and index happen once a corpus, the others once an item."""

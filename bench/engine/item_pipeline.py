@@ -19,7 +19,7 @@ The same prompt, k and context budget for every provider. A refusal of the model
 was cut, or that ended in any other way than by itself, is none (`AnswerResult.failure`).
 
 Hits are taken in rank order while they fit; only a first hit that is longer than the whole budget is cut inside.
-Tokens are counted as characters / 4, rounded up: a rule that needs no tokenizer and is the same for every model.
+Tokens are counted by :mod:`bench.tokens`: a rule that needs no tokenizer and is the same for every model.
 """
 
 from __future__ import annotations
@@ -40,11 +40,12 @@ from bench.engine.search import search
 from bench.events import bind
 from bench.journal import JournaledPhase, Key
 from bench.metrics.choices import listed
-from bench.model import CHARS_PER_TOKEN, Call, ChatMessage, Corpus, Hit, Item, Phase, Prompt, count_tokens
+from bench.model import Call, ChatMessage, Corpus, Hit, Item, Phase, Prompt
 from bench.models import no_answer
 from bench.plan import NONE, Job
 from bench.plan.model_settings import answer_tokens
 from bench.plan.prompts import ChosenPrompt
+from bench.tokens import CHARS_PER_TOKEN, count_tokens, quarters, within
 from bench.values import dataclass
 
 if TYPE_CHECKING:
@@ -76,11 +77,11 @@ def fill(hits: Sequence[Hit], *, budget_tokens: int | None, dated: bool) -> Answ
     for hit in hits:
         text = _shown(hit, dated=dated) if hit.chunks or hit.when is not None else hit.content
         if room is not None:
-            size = len(text)
+            size = quarters(text)
             if size > room:
                 if texts:
                     break
-                text, size = text[:room], room
+                text, size = within(text, room), room
             room -= size + len(SEPARATOR)
         texts.append(text)
         if room is not None and room <= 0:

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from bench.metrics.aggregation import Mean
 from bench.metrics.protocol import Arithmetic, Parameter, RegisteredMetric
 from bench.metrics.text_normalization import (
-    CUT,
     as_text,
     comparable,
     is_mark,
@@ -30,6 +29,7 @@ from bench.metrics.text_normalization import (
     squad_tokens,
 )
 from bench.model import Row
+from bench.tokens import UNSPACED_CHARACTER
 
 Params = Mapping[str, object]
 Compare = Callable[[str, str], float | None]
@@ -120,7 +120,7 @@ def _joined(text: str, place: int) -> bool:
     if not 0 < place < len(text):
         return False
     before, after = text[place - 1], text[place]
-    if CUT.match(before) or CUT.match(after):
+    if UNSPACED_CHARACTER.match(before) or UNSPACED_CHARACTER.match(after):
         return is_mark(after)
     return all((c.isalnum() or is_mark(c)) and ord(c) < _NO_BOUNDARY_FROM for c in (before, after))
 

@@ -31,18 +31,8 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Literal, cast
 
-_CUT = (
-    "\u0e00-\u0eff"  # Thai, Lao
-    "\u0f00-\u0fff"  # Tibetan
-    "\u1000-\u109f\ua9e0-\ua9ff\uaa60-\uaa7f"  # Burmese and its neighbors
-    "\u1780-\u17ff\u19e0-\u19ff"  # Khmer
-    "\u1950-\u19df\u1a20-\u1aaf\u1b00-\u1b7f\ua980-\ua9df\uaa00-\uaa5f\uaa80-\uaadf"  # Tai, Balinese, Javanese, Cham
-    "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303b\u3400-\u4dbf\u4e00-\u9fff"  # Han
-    "\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9f"  # kana
-    "\u3105-\u312f\u31a0-\u31bf\ua000-\ua4cf"  # Bopomofo, Yi
-    "\u1100-\u11ff\u3131-\u318e\ua960-\ua97f\uac00-\ud7fb\uffa0-\uffdc"  # Hangul
-    "\uf900-\ufaff\U0001b000-\U0001b16f\U00020000-\U000323af"
-)
+from bench.tokens import UNSPACED, UNSPACED_CHARACTER
+
 _BEYOND_LATIN = (
     "\u0370-\u1cff\u1d00\u1f00-\u1fff\u2c00-\ua71f\ua800-\uab2f\uab70-\ud7ff"
     "\uf900-\ufaff\ufb07-\ufdff\ufe70-\ufefc\uff01-\uffef\U00010000-\U0001efff\U00020000-\U000323af"
@@ -53,7 +43,6 @@ _PLANE = 0x10000
 _DROPPED = frozenset(string.punctuation) | frozenset("’‘ʼ׳״")
 """punctuation inside words: dropped, where other punctuation parts words"""
 
-CUT = re.compile(f"[{_CUT}]")
 BEYOND_LATIN = re.compile(f"[{_BEYOND_LATIN}]")
 
 
@@ -73,7 +62,7 @@ def _marks() -> str:
 @functools.cache
 def _unit() -> re.Pattern[str]:
     """One character of a script without spaces and its marks."""
-    return re.compile(f"[{_CUT}][{_marks()}]*")
+    return re.compile(f"[{UNSPACED}][{_marks()}]*")
 
 
 @functools.cache
@@ -84,7 +73,8 @@ def _word() -> re.Pattern[str]:
 @functools.cache
 def _piece() -> re.Pattern[str]:
     """A run of a script without spaces, or a word of another."""
-    return re.compile(rf"(?P<run>(?:[{_CUT}][{_marks()}]*)+)|(?:(?![{_CUT}])\w)(?:(?![{_CUT}])[\w{_marks()}])*")
+    spaced = f"(?![{UNSPACED}])"
+    return re.compile(rf"(?P<run>(?:[{UNSPACED}][{_marks()}]*)+)|(?:{spaced}\w)(?:{spaced}[\w{_marks()}])*")
 
 
 def is_mark(character: str) -> bool:
@@ -94,7 +84,7 @@ def is_mark(character: str) -> bool:
 
 def is_cut(text: str) -> bool:
     """True when some character is of a script that is cut into characters."""
-    return not text.isascii() and CUT.search(text) is not None
+    return not text.isascii() and UNSPACED_CHARACTER.search(text) is not None
 
 
 def spaced(text: str) -> str:
@@ -197,7 +187,7 @@ def _letters_for_marks() -> dict[int, int]:
 def share_of_cut(text: str) -> float:
     """The share of letters that are of scripts that are cut."""
     letters = sum(map(str.isalpha, text))
-    return len(CUT.findall(text)) / letters if letters else 0.0
+    return len(UNSPACED_CHARACTER.findall(text)) / letters if letters else 0.0
 
 
 _WHITE = re.compile(r"[\s\ufeff]+")

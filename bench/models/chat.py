@@ -30,12 +30,13 @@ from typing import Protocol
 from bench.config.model import merged
 from bench.errors import AuthError, Rejected
 from bench.http import Endpoint, Http, Metered, Request, Response
-from bench.model import ChatMessage, Completion, Model, Prompt, Usage, count_tokens
+from bench.model import ChatMessage, Completion, Model, Prompt, Usage
 from bench.models import reply as usages
 from bench.models.dialect import Dialect, Reply, Wish, error_of, is_stream, read_events, refused_by_filter
 from bench.models.names import Target
 from bench.models.reply import cleaned
 from bench.structured import ReplySchema
+from bench.tokens import count_tokens, fewest_tokens
 
 REFUSALS = ("-> 400", "-> 422", "the answer holds an error")
 SCHEMA_WORDS = ("response_format", "json_schema", "responseJsonSchema", "responseMimeType", "tool_choice", "tools")
@@ -146,7 +147,7 @@ class ChatModel:
                 latency_us=response.timings.latency_us,
                 attempts=response.attempts,
                 ignored=_ignored(prompt, wish),
-                flags=_flags(heard, sent),
+                flags=_flags(heard, text),
                 sent_tokens=sent,
             )
         )
@@ -167,11 +168,11 @@ class ChatModel:
         return self._dialect.joined(events, done=done)
 
 
-def _flags(heard: _Heard, sent: int) -> tuple[str, ...]:
+def _flags(heard: _Heard, sent: str) -> tuple[str, ...]:
     used = heard.usage
     counted = used is not None and not used.estimated and used.input_tokens > 0
-    few = counted and used is not None and max(used.input_tokens, used.cache_read_tokens) < SEEN_SHARE * sent
-    return (*(("usage_unreadable",) if heard.unreadable else ()), *(("prompt_cut",) if few else ()))
+    few = used is not None and max(used.input_tokens, used.cache_read_tokens) < SEEN_SHARE * fewest_tokens(sent)
+    return (*(("usage_unreadable",) if heard.unreadable else ()), *(("prompt_cut",) if counted and few else ()))
 
 
 def _tokens_of(prompt: Prompt) -> int:

@@ -20,11 +20,11 @@ import anyio
 from bench.config.model import merged
 from bench.errors import CallError, MappingError, Rejected, Unavailable
 from bench.http import Endpoint, Http, Metered, Request, Response
-from bench.model import count_tokens
 from bench.models import reply as usages
 from bench.models.chat import Price, priced
 from bench.models.dialect import Dialect
 from bench.models.names import Target
+from bench.tokens import count_tokens
 
 CACHE_BYTES = 256 * 2**20
 SIZE_WORDS = (

@@ -25,8 +25,9 @@ from dataclasses import replace
 from typing import Literal, assert_never
 
 from bench.errors import CallError, NoAnswer, Truncated
-from bench.model import Completion, Model, Prompt, Usage, count_tokens
+from bench.model import Completion, Model, Prompt, Usage
 from bench.reasoning import without_reasoning
+from bench.tokens import count_tokens
 
 DialectName = Literal["openai", "anthropic", "google"]
 
@@ -74,7 +75,7 @@ def _read(dialect: DialectName, body: object) -> Usage | None:
 
 
 def estimate(*, prompt: str, reply: str) -> Usage:
-    """Count characters / 4, rounded up."""
+    """Count by :mod:`bench.tokens`."""
     sent, received = count_tokens(prompt), count_tokens(reply)
     return Usage(input_tokens=sent, output_tokens=received, total_tokens=sent + received, estimated=True)
 

@@ -29,12 +29,13 @@ from bench.config.catalog import Catalog
 from bench.config.provider_checks import BUILT_INS
 from bench.config.traffic import CallPrices, Prices
 from bench.errors import ConfigError, UsageError
-from bench.model import CHARS_PER_TOKEN, Usage
+from bench.model import Usage
 from bench.models.names import named, prefixes
 from bench.plan.model import NONE, BenchmarkPlan, Lane, Plan, ProviderPlan
 from bench.plan.provider import load_named
 from bench.providers.builtin.base import AT_ONCE
 from bench.providers.endpoints import endpoint_of
+from bench.tokens import CHARS_PER_TOKEN, quarters
 
 
 def call_prices(prices: Prices, provider: ProviderPlan) -> CallPrices:
@@ -324,11 +325,11 @@ def _size(lane: Lane) -> _Size:
     names = list(dict.fromkeys(ref.corpus for ref in benchmark.dataset.items(benchmark.selection)))
     sampled = names[:: max(1, len(names) // SAMPLED_CORPORA)][:SAMPLED_CORPORA]
     sent = [memory for name in sampled for memory in _rendered(benchmark, lane, name)]
-    chars = sum(len(text) for text in sent)
+    size = sum(quarters(text) for text in sent)
     return _Size(
         corpora=len(names),
         per_corpus=len(sent) / max(1, len(sampled)),
-        memory_tokens=math.ceil(chars / CHARS_PER_TOKEN / max(1, len(sent))),
+        memory_tokens=math.ceil(size / CHARS_PER_TOKEN / max(1, len(sent))),
     )
 
 

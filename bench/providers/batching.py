@@ -15,8 +15,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from bench.config.provider_sections import IngestSection
-from bench.model import CHARS_PER_TOKEN, Memory
+from bench.model import Memory
 from bench.providers.protocol import Batching
+from bench.tokens import CHARS_PER_TOKEN
 
 PIECE_MARK = "#"
 MOST = 10_000

@@ -33,9 +33,10 @@ from bench.journal.records import Spent, Values
 from bench.metrics import Pool, item_metrics, open_metrics
 from bench.metrics.fold_input import CorpusFacts, Ended, FoldRow, JobFacts, Labels, labels_of
 from bench.metrics.protocol import Arithmetic, Measure
-from bench.model import TOKEN_METHOD, State
+from bench.model import State
 from bench.plan.job_record import JobRecord, MetricRecord
 from bench.plan.validity import is_judged
+from bench.tokens import TOKEN_METHOD
 
 Method = tuple[str, bool]
 """how it was counted, and whether that is an estimate"""

@@ -20,7 +20,8 @@ from bench.engine.stopping import Stop, Stopping
 from bench.engine.work_queue import Handover
 from bench.errors import AuthError, Unavailable
 from bench.journal import CorpusKind, CorpusRow, JournaledPhase, Key
-from bench.model import Hit, Memory, Phase, count_tokens
+from bench.model import Hit, Memory, Phase
+from bench.tokens import count_tokens, quarters
 
 TEXTS = st.lists(st.text(max_size=60), max_size=8)
 
@@ -33,7 +34,7 @@ def hits_of(texts: list[str]) -> list[Hit]:
 def test_a_context_never_exceeds_its_budget_and_is_a_prefix(texts: list[str], budget: int) -> None:
     context = fill(hits_of(texts), budget_tokens=budget, dated=False)
     assert context.tokens <= budget
-    assert len(context.text) <= budget * 4
+    assert quarters(context.text) <= budget * 4
     assert list(context.texts[1:]) == texts[1 : context.kept]
 
 

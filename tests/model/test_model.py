@@ -33,8 +33,8 @@ from bench.model import (
     Turn,
     Usage,
     Verdict,
-    count_tokens,
 )
+from bench.tokens import count_tokens, fewest_tokens, quarters, within
 
 PROVIDER_SIDE = (Message, Memory, Space, Query, Ingested, Readiness, Hit, Found)
 GOLD = {
@@ -99,9 +99,20 @@ def test_phases_stand_in_the_order_of_the_work() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "tokens"), [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("日本語文", 1), ("😀" * 5, 2), (" " * 8, 2)]
+    ("text", "tokens"),
+    [
+        ("", 0),
+        ("a", 1),
+        ("abcd", 1),
+        ("abcde", 2),
+        ("日本語文", 4),
+        ("สวัสดี", 6),
+        ("안녕 ab", 3),
+        ("😀" * 5, 2),
+        (" " * 8, 2),
+    ],
 )
-def test_a_token_is_four_characters_rounded_up(text: str, tokens: int) -> None:
+def test_a_token_is_four_characters_or_one_of_a_script_without_spaces(text: str, tokens: int) -> None:
     assert count_tokens(text) == tokens
 
 
@@ -109,4 +120,13 @@ def test_a_token_is_four_characters_rounded_up(text: str, tokens: int) -> None:
 def test_no_text_has_more_tokens_apart_than_one_more_than_together(one: str, other: str) -> None:
     together, apart = count_tokens(one + other), count_tokens(one) + count_tokens(other)
     assert together <= apart <= together + 1
-    assert count_tokens(one) * 4 >= len(one) > (count_tokens(one) - 1) * 4
+    assert count_tokens(one) * 4 >= quarters(one) > (count_tokens(one) - 1) * 4
+    assert len(one) <= quarters(one) <= 4 * len(one)
+    assert -(-len(one) // 4) <= fewest_tokens(one) <= count_tokens(one)
+
+
+@given(text=some.text(some.sampled_from("ab 水ส한😀")), room=some.integers(-1, 40))
+def test_the_longest_beginning_fits_and_one_character_more_does_not(text: str, room: int) -> None:
+    head = within(text, room)
+    assert text.startswith(head) and quarters(head) <= max(room, 0)
+    assert head == text or quarters(text[: len(head) + 1]) > room

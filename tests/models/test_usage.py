@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.model import Usage, count_tokens
+from bench.model import Usage
 from bench.models.reply import add, normalise, unreadable
+from bench.tokens import count_tokens, quarters
 
 COUNT = st.integers(0, 10**9)
 DIALECTS: tuple[Literal["openai", "anthropic", "google"], ...] = ("openai", "anthropic", "google")
@@ -122,8 +123,8 @@ def test_a_whole_number_written_as_a_fraction_is_that_number() -> None:
 
 
 @given(st.text(max_size=200))
-def test_a_local_count_is_characters_by_four_rounded_up(text: str) -> None:
-    assert len(text) <= 4 * count_tokens(text) < len(text) + 4
+def test_a_local_count_is_quarters_of_a_token_rounded_up(text: str) -> None:
+    assert quarters(text) <= 4 * count_tokens(text) < quarters(text) + 4
 
 
 @given(st.lists(st.tuples(COUNT, COUNT, COUNT, COUNT), min_size=2, max_size=5))

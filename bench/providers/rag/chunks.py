@@ -7,6 +7,17 @@ Here too:
 Example::
 
     await chunks(text, Chunking(size=200, overlap=20, strategy="paragraph"), embed)
+<<<<<<< HEAD
+=======
+
+A token is four characters, or one of a script without spaces. No strategy loses text: what is too long for a chunk is
+cut in fixed windows.
+
+Orders of chunks: by BM25, by two scores weighted, by two ranks fused.
+
+Example::
+
+>>>>>>> a6c934a (Text without spaces between words counts as a token a character wherever tokens are estimated)
     words = bm25("Where does Ana live?", {"c1": "Ana lives in Lisbon.", "c2": "Bruno runs."})      # {"c1": 1.4}
     fused({"c1": 0.9, "c2": 0.3}, words)                                                        # {"c1": 0.0328, ...}
 
@@ -22,10 +33,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import pairwise
 
 from bench.metrics.text_normalization import search_words
-from bench.model import CHARS_PER_TOKEN
 from bench.providers.batching import split_text
 from bench.providers.embedding import Vector, normalised
 from bench.providers.rag.settings import Chunking
+from bench.tokens import chars_of
 
 PARAGRAPH = re.compile(r"(?<=\n)\s*\n")
 SENTENCE = re.compile(r"(?<=[.!?\n])\s+")
@@ -35,7 +46,7 @@ Embed = Callable[[Sequence[str]], Awaitable[list[Vector]]]
 
 async def chunks(text: str, settings: Chunking, embed: Embed) -> list[str]:
     """The chunks of a text in order; a text that fits is one chunk, as it is."""
-    size, overlap = settings.size * CHARS_PER_TOKEN, settings.overlap * CHARS_PER_TOKEN
+    size, overlap = chars_of(settings.size, text), chars_of(settings.overlap, text) if settings.overlap else 0
     if len(text) <= size:
         return [text]
     match settings.strategy:

@@ -1,0 +1,90 @@
+"""Text without spaces takes about as many tokens as characters: in the plan, budgets, limits and flags."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Bench
+from tests.reality.chat_stub import completion, serving
+
+SCRIPTS = {
+    "zh": "今天我把备用钥匙放在蓝色花盆下面",
+    "ja": "きょう予備の鍵を青い鉢の下に置いた",
+    "th": "วันนี้ฉันวางกุญแจไว้ใต้กระถาง",
+}
+CONFIG = """
+name: pots
+version: "1"
+data: {type: local, path: ./pots.json}
+schema: {itemId: id, question: q, answer: a, context: {field: history, type: array}}
+evaluation: {method: contains}
+metrics: [accuracy]
+"""
+
+Run = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture(params=SCRIPTS)
+def text(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A benchmark of three questions about ten memories of 20 such sentences each."""
+    said = SCRIPTS[request.param] * 20
+    rows = [
+        {"id": f"q{at}", "q": said[:9], "a": "x", "history": [f"{at}{part}{said}" for part in range(10)]}
+        for at in range(3)
+    ]
+    (tmp_path / "pots.json").write_text(json.dumps(rows), encoding="utf-8")
+    path = tmp_path / "configs" / "benchmarks" / "pots.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text(CONFIG, encoding="utf-8")
+    return said
+
+
+@pytest.fixture
+def ask(bench: Bench, tmp_path: Path, text: str) -> Run:
+    """Run with an endpoint that counts so many tokens a character of the prompt; give the job and what was sent."""
+
+    def run(share: float, *flags: str, context: int | None = None) -> dict[str, Any]:
+        def reply(body: dict[str, Any]) -> dict[str, Any]:
+            sent = sum(len(message["content"]) for message in body["messages"])
+            return completion("x", usage={"prompt_tokens": int(sent * share), "completion_tokens": 1})
+
+        with serving(reply) as stub:
+            file = {"name": "local", "dialect": "openai", "base_url": stub.url, "auth": {"type": "none"},
+                    "models": {"m": {"context": context}} if context else {}}  # fmt: skip
+            (tmp_path / "configs" / "models").mkdir(parents=True, exist_ok=True)
+            (tmp_path / "configs" / "models" / "local.yaml").write_text(json.dumps(file))
+            bench("run", "--benchmarks", "pots", "--providers", "bm25", "--answering-model", "local/m",
+                  "--run-id", "r", *flags)  # fmt: skip
+        (job,) = json.loads(bench("results", "r", "--json").stdout)["jobs"]
+        longest = max(len(body["messages"][0]["content"]) for body in stub.asked)
+        return {**job, "longest": longest}
+
+    return run
+
+
+def test_a_plan_counts_what_such_memories_take(text: str, bench: Bench, ask: Run) -> None:
+    ask(0.7)
+    flags = ("--benchmarks", "pots", "--providers", "bm25", "--answering-model", "local/m", "-k", "2")
+    (found,) = json.loads(bench("plan", *flags, "--json").stdout)["endpoints"]
+    assert 3 * 2 * len(text) <= found["tokens_in"] <= 3 * (2 * len(text) + 210)
+
+
+def test_a_context_budget_holds_as_many_characters_as_tokens(text: str, ask: Run) -> None:
+    assert ask(0.7, "--context-budget", "500")["longest"] <= 500 + 4 * 210
+
+
+def test_a_context_limit_of_the_model_is_kept(text: str, ask: Run) -> None:
+    found = ask(0.7, "--max-answer-tokens", "100", context=700)
+    assert 300 <= found["longest"] <= 600 + 3 * 100, (
+        "600 tokens, of which the prompt's own English has four characters each"
+    )
+
+
+@pytest.mark.parametrize(("share", "told"), [(0.05, True), (0.4, False), (1.1, False)])
+def test_a_prompt_counts_as_cut_where_no_tokenizer_makes_so_few(share: float, told: bool, ask: Run) -> None:
+    assert told is any("read only a part of the prompt" in note for note in ask(share)["notes"])
