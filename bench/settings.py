@@ -21,7 +21,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -85,33 +86,44 @@ class Environment:
         return cls(values={**read_dotenv(path), **os.environ}, dotenv=path)
 
     def get(self, name: str) -> str | None:
-        """A plain variable; an empty one counts as unset."""
-        return self.values.get(name) or None
+        """The variable, or the content of the file that ``NAME_FILE`` names; an empty one counts as unset.
+
+        Nothing else tells the two apart: what is read here is shown, digested or redacted by name and value alone.
+
+        Raises:
+            ConfigError: ``NAME_FILE`` cannot be read.
+        """
+        return self.values.get(name) or self._from_file(name)
 
     def secret(self, name: str) -> SecretStr | None:
-        """The secret called ``name``, or the content of the file that ``NAME_FILE`` names.
+        """The secret called ``name``, be it in a file or not.
 
         Raises:
             ConfigError: ``NAME_FILE`` cannot be read.
         """
         from pydantic import SecretStr
 
-        value = self.get(name) or self._from_file(name)
+        value = self.get(name)
         if value is None:
             return None
         redactor.learn(value)
         return SecretStr(value)
 
+    def values_of(self, wanted: Callable[[str], bool]) -> Iterator[str]:
+        """Give the value of each variable with such a name, those in files too; a file that cannot be read has none."""
+        for name in dict.fromkeys(one.removesuffix("_FILE") for one in self.values):
+            if wanted(name):
+                with suppress(ConfigError):
+                    yield self.get(name) or ""
+
     def _from_file(self, name: str) -> str | None:
-        """The content of the file that ``NAME_FILE`` names; an empty file counts as unset."""
-        path = self.get(f"{name}_FILE")
-        if path is None:
+        path = self.values.get(f"{name}_FILE")
+        if not path:
             return None
         try:
-            value = Path(path).read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
+            value = Path(path).read_text(encoding="utf-8-sig").strip()
+        except (OSError, ValueError) as error:
             raise ConfigError(f"{name}_FILE names {path}, which cannot be read", hint="check the path") from error
-        redactor.learn(value)
         return value or None
 
     def require(self, name: str, *, user: str) -> SecretStr:
@@ -133,7 +145,7 @@ class Environment:
         Raises:
             ConfigError: it is not set.
         """
-        value = self.get(name) or self._from_file(name)
+        value = self.get(name)
         if value is None:
             self._unset(name, ConfigError(_lacks(user, name), hint=_ways_to_set(name)))
         else:
@@ -156,7 +168,7 @@ class Environment:
 
         def value_of(match: re.Match[str]) -> str:
             name, default = match.group(1), match.group(2)
-            value = self.get(name) or self._from_file(name)
+            value = self.get(name)
             if value is not None:
                 _learn(name, value)
                 return value

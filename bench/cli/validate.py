@@ -160,7 +160,7 @@ def _provider(catalog: Catalog, path: Path, environment: Environment) -> Iterato
             yield (None, f"{path}: {error.hint}") if missing_extra else (error, None)
     yield from ((None, _noted(path, warning)) for warning in config.warnings)
     for name, needed in variables(config).items():
-        if needed and not (environment.get(name) or environment.get(f"{name}_FILE")):
+        if needed and not environment.get(name):
             yield None, f"{path}: the environment variable {name} is not set; a run needs it"
 
 

@@ -228,8 +228,8 @@ SHORTEST = 6
 
 def learn_secrets(environment: Environment, workspace: Path | None, providers: Iterable[str]) -> None:
     """Teach the redactor every secret that a run of these providers can have known."""
-    for name, value in environment.values.items():
-        if name.upper().endswith(NAMED_LIKE_ONE) and len(value) >= SHORTEST:
+    for value in environment.values_of(lambda name: name.upper().endswith(NAMED_LIKE_ONE)):
+        if len(value) >= SHORTEST:
             redactor.learn(value)
     foreign = {provider.partition("@")[0] for provider in providers} - BUILT_IN.keys()  # those have no config
     if workspace is not None and foreign:

@@ -24,12 +24,13 @@ from bench.errors import BenchError
 from bench.journal import Reader
 from bench.journal.paths import report_folder
 from bench.journal.records import Spent
-from bench.model import Phase, State, count_tokens
+from bench.model import Phase, State
 from bench.plan.job_record import JobRecord
 from bench.plan.validity import is_judged
 from bench.report.fold import JobReport, fold
 from bench.report.job_data import job_facts
 from bench.report.tables import Grid, models_named, number, with_interval
+from bench.tokens import count_tokens
 
 FACTS = (
     "dataset", "items", "score", "memory system", "configs", "answer prompt", "prompt check", "judge prompt", "k",

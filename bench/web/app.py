@@ -96,6 +96,8 @@ def _warm(workspace: Path) -> None:
 
 TOKEN_VARIABLE = "MEMORYBENCH_TOKEN_FILE"  # noqa: S105  a name
 SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL")
+SHORTEST = 8
+"""a shorter value may be an ordinary word"""
 EXIT_SIGTERM = 143
 EXIT_SIGINT = 130
 LAST_PORT = 65_535
@@ -201,8 +203,9 @@ async def serve_until_signal(settings: Settings, tell: Callable[[OpenSite], None
 
 def learn_secrets(environment: Environment) -> None:
     """Have every variable that is named like a secret redacted from all answers."""
-    for name, value in {**environment.values, **os.environ}.items():
-        if any(word in name.upper() for word in SECRET_WORDS) and len(value) >= 8 and not name.endswith("_FILE"):
+    every = Environment(values={**environment.values, **os.environ})
+    for value in every.values_of(lambda name: any(word in name.upper() for word in SECRET_WORDS)):
+        if len(value) >= SHORTEST:
             redactor.learn(value)
 
 

@@ -12,6 +12,7 @@ from pydantic import SecretStr
 
 from bench.errors import ConfigError
 from bench.events import redactor
+from bench.plan.provider import filled
 from bench.settings import Environment, Rehearsal
 
 WAYS = "export NAME=..., or put it into .env, or name a file with NAME_FILE"
@@ -88,6 +89,32 @@ def test_a_secret_may_stand_in_a_file(secret_file: Path) -> None:
     found = of(NAME_FILE=str(secret_file)).secret("NAME")
     assert found is not None and found.get_secret_value() == "from-a-file-4711"
     assert redactor.holds_secret("x from-a-file-4711 y")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "http://127.0.0.1:8000",
+        "https://me:hunter2-77@db.example/x",
+        "eu-west-1",
+        "gpt-4o-mini",
+        "a long value 8842 !",
+        "7",
+    ],
+)
+@pytest.mark.parametrize("name", ["STORE_URL", "STORE_API_KEY"])
+def test_a_value_from_a_file_is_shown_and_hidden_as_from_the_variable(name: str, value: str, tmp_path: Path) -> None:
+    """The byte order mark and the line end of a file are none of the value."""
+    (tmp_path / "value").write_bytes(b"\xef\xbb\xbf" + value.encode() + b"\r\n")
+    seen = []
+    for environment in (of(**{name: value}), of(**{f"{name}_FILE": str(tmp_path / "value")})):
+        text = f"connect to ${{{name}}}"
+        with redactor.forgetting():
+            environment.ensure(name, user="acme")
+            told = (environment.get(name), environment.resolve(text), filled(text, environment), redactor(f"<{value}>"))
+            plain = environment.require_plain(name, user="acme", example="x")
+            seen.append((*told, plain, *environment.values_of(name.__eq__)))
+    assert seen[0] == seen[1]
 
 
 def test_the_variable_wins_over_its_file(secret_file: Path) -> None:
