@@ -44,6 +44,7 @@ from bench.journal.rows import OK
 from bench.model import Call, Completion, Hit, Item, Phase, Row, State, Verdict
 from bench.models import cleaned, no_answer
 from bench.models.dialect import Finish
+from bench.models.reply import is_page, is_tool_call
 from bench.plan import Lane
 from bench.values import dataclass
 
@@ -127,6 +128,8 @@ class SearchResult:
 
 
 CUT, REFUSED, EMPTY = "cut", "refused", "empty"
+TOOL_CALL, PAGE = "tool_call", "page"
+"""flags of an answer by its text: nothing but a call of a tool, or a page of HTML"""
 """flags of an answer by its finish: at the token limit, by a filter, without text although it ended by itself"""
 
 
@@ -134,7 +137,8 @@ def flags_of(text: str, finish: str, flags: Sequence[str] = ()) -> tuple[str, ..
     """Return what a report counts of an answer: how it ended, and what its endpoint said of it."""
     ended = {"length": CUT, "refusal": REFUSED}.get(finish)
     own = ended or (EMPTY if not text.strip() and finish == "stop" else None)
-    return (*((own,) if own is not None else ()), *flags)
+    seems = TOOL_CALL if is_tool_call(text) else PAGE if is_page(text) else None
+    return (*(one for one in (own, seems) if one is not None), *flags)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,6 +46,7 @@ from bench.model import (
     DATES_MISSING,
     DATES_RESTORED,
     QUERY_CUT,
+    REPEATED,
     UNREADABLE,
     WITHOUT_TEXT,
     Deletion,
@@ -103,6 +104,8 @@ def mapped(lane: OpenLane, veil: Veil, found: Found, *, reason: str = "") -> Sea
     if found.ids_available:
         slots = tuple(ranks(sources, level=lane.plan.level, unit=lane.plan.unit))
     flags = [*_flags(lane, found, kept), *textless(lane.provider.name, kept, sources)]
+    if len({(hit.id, hit.content) for hit in kept}) < len(kept):
+        flags.append(REPEATED)
     if (way := reversed_scores(lane.plan.provider.config, kept)) is not None:
         flags.append(way)
     hits = hits_without_secrets(kept)
@@ -170,6 +173,7 @@ def tell_flags(lane: OpenLane, result: SearchResult) -> None:
         QUERY_CUT: f"takes at most {config.capabilities.max_query_chars} characters of a question: longer ones were "
         "cut at a word (capabilities.max_query_chars)",
         UNREADABLE: "returned scores or dates that could not be read: they count as unknown",
+        REPEATED: "returned the same hit more than once in a search: the copies take the places of other memories",
         WITHOUT_TEXT: "returned hits whose text is empty: the answering model sees nothing of them",
         DATES_DIFFER: "returned hits that are dated on another day than the memory that they map to: the answering "
         "model sees those dates (search.response.when may name the time of storing; left out, hits have the dates of "

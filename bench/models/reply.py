@@ -20,6 +20,8 @@ holds a count that is not a whole number. ``50.0`` is 50. A usage never costs an
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Literal, assert_never
@@ -159,6 +161,48 @@ def _count(block: Mapping[str, object], key: str) -> int:
 
 TOOL_CALL = "tool_calls"
 """the native finish of a reply that calls a tool that was not offered"""
+
+
+_CALL_MARK = re.compile(
+    r"\s*(?:<tool_calls?\b|<function_calls?>|<function=|<invoke |\[TOOL_CALLS\]|<\|python_tag\|>|<\|tool_call|<｜tool)",
+    re.I,
+)
+_CALL_KEYS = frozenset({"name", "arguments", "parameters", "function", "id", "type", "tool_calls"})
+_LONGEST_CALL = 20_000
+_FENCE = re.compile(r"\s*```(?:json|tool_call|tool_code)?\s*(.*?)\s*```\s*", re.S)
+
+
+def is_tool_call(text: str) -> bool:
+    """Say whether a text is nothing but a call of a tool, in the spelling that a model has for it."""
+    if len(text) > _LONGEST_CALL:
+        return False
+    fenced = _FENCE.fullmatch(text)
+    text = fenced[1] if fenced else text.strip()
+    if _CALL_MARK.match(text):
+        return True
+    if text[:1] not in ("{", "["):
+        return False
+    try:
+        tree = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    calls = tree if isinstance(tree, list) else [tree]
+    return bool(calls) and all(_is_call(one) for one in calls)
+
+
+def _is_call(tree: object) -> bool:
+    if not isinstance(tree, dict) or not tree or not tree.keys() <= _CALL_KEYS:
+        return False
+    named = len(tree.keys() & {"name", "arguments", "parameters"}) > 1
+    return named or "tool_calls" in tree or isinstance(tree.get("function"), dict)
+
+
+def is_page(text: str) -> bool:
+    """Say whether a text is a page of HTML, such as a proxy answers in place of a model."""
+    return _PAGE.match(text) is not None
+
+
+_PAGE = re.compile(r"\s*<(?:!doctype html|html[\s>])", re.I)
 
 
 def cleaned(said: Completion) -> Completion:

@@ -61,7 +61,7 @@ FIELDS: Mapping[str, str] = {
     "finish": "how the answer ended: stop, length (the token limit), refusal (the model or a filter) or other",
     "truncated": "the answer was cut at the token limit",
     "reasoning_tokens": "of the answer, as the endpoint counts; null = unknown",
-    "flags": "what was noted of the answer: cut, refused, empty, usage_unreadable, prompt_cut",
+    "flags": "what was noted of the answer: cut, refused, empty, tool_call, page, usage_unreadable, prompt_cut",
     "error": "`kind` and `message` of an item that failed; else null",
 }
 """what a row says"""

@@ -60,6 +60,14 @@ def _ended(answers: Sequence[Flagged], error_kinds: Mapping[str, int]) -> list[s
         found.append(
             f"{_items(other)} without an answer: the reply has no text beside reasoning or tool calls (no_answer)"
         )
+    called, pages = _count(scored, "tool_call"), _count(scored, "page")
+    if called:
+        found.append(
+            f"{_answers(called)} nothing but a call of a tool, written as text, and scored as sent: no tool "
+            "was offered; switch tools off at the endpoint, or choose a model that answers"
+        )
+    if pages:
+        found.append(f"{_answers(pages)} a page of HTML, scored as sent: does a proxy answer in place of the model?")
     if refused:
         found.append(f"{_answers(refused)} refused by the endpoint's filter")
     if empty:

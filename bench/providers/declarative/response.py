@@ -161,7 +161,7 @@ TELLING = frozenset((*FLAGS, *STATUSES))
 FAILED = frozenset({"error", "failed", "failure", "fail"})
 INCOMPLETE = frozenset({202, 206, 207})
 """a search that answers so has not found everything"""
-CUT_SHORT = ("timed_out", "partial", "is_partial", "partial_results", "incomplete", "incomplete_results")
+CUT_SHORT = ("timed_out", "degraded", "partial", "is_partial", "partial_results", "incomplete", "incomplete_results")
 ENVELOPES = ("data", "result", "response")
 LOOKED_AT = TELLING.union(CUT_SHORT, ("_shards",), ERROR_KEYS, ENVELOPES)
 """all that a search is looked at for"""

@@ -1,0 +1,95 @@
+"""What a model or a service says in place of an answer or a result is never a plain number: calls, pages, copies."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from bench.engine import Outcome
+from bench.journal import Reader
+from bench.models.reply import is_page, is_tool_call
+from bench.report.fold import fold
+from tests.cli.conftest import Bench
+from tests.reality.chat_stub import completion, serving
+from tests.reality.conftest import WorldOn
+from tests.reality.memory_stub import MemoryStub
+from tests.small_world import World
+
+CALLS = [
+    '{"name": "search_memory", "arguments": {"query": "vault"}}',
+    '[{"name": "search", "parameters": {"q": "vault"}}]',
+    '```json\n{"tool_calls": [{"id": "1"}]}\n```',
+    '{"type": "function", "function": {"name": "search"}}',
+    '<tool_call>\n{"name": "search"}\n</tool_call>',
+    '[TOOL_CALLS][{"name": "search"}]',
+    '<|python_tag|>search.call(query="vault")',
+    "<function=search>{}</function>",
+    "<｜tool▁calls▁begin｜>search",
+]
+ANSWERS = [
+    '{"answer": "vault"}',
+    '{"name": "Tove"}',
+    "[1, 2]",
+    "{",
+    "Call the function search.",
+    "<table><tr>",
+    "",
+    "[]",
+]
+
+
+@pytest.mark.parametrize("text", CALLS)
+def test_a_text_that_is_a_call_of_a_tool_is_known(text: str) -> None:
+    assert is_tool_call(text) and not is_page(text)
+
+
+@pytest.mark.parametrize("text", [*ANSWERS, CALLS[0] + " So the answer is vault.", '{"a":' * 9999])
+def test_an_answer_is_no_call_and_no_page(text: str) -> None:
+    assert not is_tool_call(text) and not is_page(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [(CALLS[0], "2 answers nothing but a call of a tool"), ("\n<!DOCTYPE html><html>502", "2 answers a page of HTML")],
+)
+def test_calls_and_pages_in_place_of_answers_are_counted(text: str, told: str, tmp_path: Path, bench: Bench) -> None:
+    world = World.make(tmp_path, corpora=1, items=2)
+    with serving(lambda body: completion(text)) as stub:
+        file = {"name": "local", "dialect": "openai", "base_url": stub.url, "auth": {"type": "none"}}
+        world.write("configs/models/local.yaml", json.dumps(file))
+        bench("run", "--benchmarks", "facts", "--providers", "bm25", "--answering-model", "local/m", "--run-id", "r")
+    (job,) = json.loads(bench("results", "r", "--json").stdout)["jobs"]
+    assert any(note.startswith(told) for note in job["notes"])
+
+
+async def notes_of(world: World, outcome: Outcome) -> str:
+    async with Reader.open(world.workspace / "checkpoints" / outcome.run_id) as reader:
+        return "\n".join((await fold(reader)).jobs[0].notes)
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+async def test_copies_of_a_hit_are_told(copies: int, world_on: WorldOn) -> None:
+    stub = MemoryStub()
+
+    def repeated(_number: int, request: web.Request, body: dict[str, object]) -> web.Response:
+        return web.json_response({"results": list(stub.usual("search", request, body)["results"]) * copies})  # type: ignore[call-overload]
+
+    stub.answers = {"search": repeated}
+    world = await world_on(stub, corpora=1, items=3)
+    notes = await notes_of(world, await world.run(providers="faulty"))
+    assert ("returned the same hit more than once" in notes) is (copies > 1)
+
+
+async def test_a_search_that_says_it_is_degraded_is_no_result(world_on: WorldOn) -> None:
+    stub = MemoryStub()
+
+    def degraded(_number: int, request: web.Request, body: dict[str, object]) -> web.Response:
+        return web.json_response({**stub.usual("search", request, body), "degraded": True})
+
+    stub.answers = {"search": degraded}
+    world = await world_on(stub, corpora=1, items=1)
+    outcome = await world.run(providers="faulty", isolation="off")
+    assert world.query(outcome.run_id, "select distinct outcome from phase where phase = 3") == [("unavailable",)]
