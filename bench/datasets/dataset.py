@@ -36,7 +36,7 @@ from bench.datasets.data_file import DataFile, checked_file
 from bench.datasets.evidence import Gap, coverage_gaps
 from bench.datasets.history import LOOK
 from bench.datasets.index import SizedCache
-from bench.datasets.inspection import DatasetCounts, Scanned, count_corpus, scan
+from bench.datasets.inspection import DatasetCounts, Scanned, alike_types, count_corpus, scan
 from bench.datasets.memories import RenderedMemory, memories, spoken, texts
 from bench.datasets.parser import SESSION_JOINED, TURN_BLANK, Built, ParsedRow, RowParser, build
 from bench.datasets.row import RowPlace
@@ -94,7 +94,7 @@ class Dataset:
             built = replace(whole, corpus=self.corpus(view))
             items = [self.item(ref) for ref in self.items_of(view)]
             count_corpus(counts, self.config, built, items, self._parser)
-        self._found.told = self._parser.told()
+        self._found.told = (*self._parser.told(), *alike_types(counts.question_types))
 
     def _check_memory(self, base: int, whole: Built) -> None:
         """A corpus that is asked holds something."""

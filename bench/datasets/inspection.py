@@ -9,9 +9,10 @@ together, the first twenty of them::
 
 from __future__ import annotations
 
+import unicodedata
 from array import array
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bench.config.benchmark import BenchmarkConfig
@@ -25,6 +26,7 @@ from bench.datasets.row import FileRow, RowPlace, too_deep
 from bench.datasets.row_reader import RowFile
 from bench.errors import ConfigError, DataError
 from bench.model import Item
+from bench.visible import HIDDEN
 
 MAX_FINDINGS = 20
 UNTYPED = 0
@@ -107,7 +109,7 @@ class Scanner:
         self._check_declared()
         self.found.content_sha256 = self.digest.hexdigest()
         self.found.notes = tuple(self._notes())
-        self.found.told = self.parser.told()
+        self.found.told = (*self.parser.told(), *alike_types(self.found.counts.question_types))
         return self.found
 
     def take(self, row: FileRow) -> None:
@@ -261,6 +263,18 @@ class Scanner:
         names = self.parser.names
         names.types.meet(self.found.counts.question_types)
         return [*notes, *names.unmet()] if self.found.counts.items else notes
+
+
+def alike_types(types: Iterable[str]) -> Iterator[str]:
+    """Say which question types differ only in case, white space or hidden characters: each has a row of its own."""
+    by_form: dict[str, list[str]] = {}
+    for name in types:
+        form = " ".join(HIDDEN.sub("", unicodedata.normalize("NFKC", name)).casefold().split())
+        by_form.setdefault(form, []).append(name)
+    for alike in by_form.values():
+        if len(alike) > 1:
+            listed = ", ".join(f'"{name}"' for name in alike)
+            yield f"the question types {listed} differ only in case, white space or hidden characters"
 
 
 def count_corpus(

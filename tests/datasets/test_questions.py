@@ -169,6 +169,14 @@ def test_several_types_are_refused_with_their_place(chat, kind: object, hint: st
     assert hint in (caught.value.hint or "")
 
 
+def test_types_that_look_alike_are_named(chat) -> None:
+    kinds = ["temporal", "temporal ", "Temporal", "tempo\u200bral", "fact"]
+    dataset = chat(*(row(id=f"q{at}", kind=kind) for at, kind in enumerate(kinds)))
+    (note,) = [text for text in dataset.data_notes if "question types" in text]
+    assert '"temporal", "temporal ", "Temporal"' in note and "fact" not in note
+    assert not [text for text in chat(row()).data_notes if "question types" in text]
+
+
 @pytest.mark.parametrize("answer", ["", " \n", "\u200b", [], [None], ["", " "]])
 def test_s10_an_empty_gold_is_no_gold(chat, answer: object) -> None:
     """Every answer contains an empty text, so it would pass whatever is said."""
