@@ -77,7 +77,7 @@ def chance(value: object) -> str:
 
 
 def rounded(value: object) -> str:
-    """Two digits, for a value that stands beside its interval; large ones whole."""
+    """Two digits, for a value next to its interval; large ones whole."""
     return number(value, 2)
 
 
@@ -99,7 +99,7 @@ def pieces(text: object, words: object, *, same: bool = True) -> list[tuple[str,
     return found
 
 
-def said_by_judge(raw: object) -> str:
+def judge_reason(raw: object) -> str:
     """The sentence in which a judge gave its reason, out of its JSON; empty where there is none."""
     text = str(raw or "")
     start, end = text.find("{"), text.rfind("}")

@@ -146,7 +146,7 @@ async def item_document(site: Site, run_id: str, item: str, *, provider: str | N
 
 
 def _evidence_texts(sides: Sequence[Json]) -> dict[str, str]:
-    """What each piece of evidence says, from whoever returned it."""
+    """The text of each piece of evidence, from any provider that returned it."""
     texts: dict[str, str] = {}
     for side in sides:
         for hit in cast("list[Json]", side["hits"]):

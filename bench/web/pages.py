@@ -157,7 +157,7 @@ async def run(request: web.Request) -> web.Response:
 
 
 async def report(request: web.Request) -> web.Response:
-    """The one-sheet report: a page, or with ``download`` a file that stands alone."""
+    """The one-sheet report: a page, or with ``download`` a self-contained file."""
     site, run_id = request.app[SITE], request.match_info["run_id"]
     document = await run_document(site, run_id)
     sheet, waiting = await sheet_document(site, document)

@@ -84,7 +84,7 @@ def _inside(value: object, *names: str) -> object:
 
 
 def badge(left: str, right: str, verdict: str) -> str:
-    """A small SVG that says what was measured and whether the receipt holds."""
+    """Draw what was measured, and whether the receipt is valid, as a small SVG."""
     texts = [_cut(left), _cut(right), verdict]
     widths = [round(len(text) * CHAR + 14) for text in texts]
     edges = [0, widths[0], widths[0] + widths[1]]

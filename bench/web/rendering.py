@@ -85,7 +85,7 @@ def templates() -> Environment:
         "chance": text.chance,
         "day": text.day,
         "pieces": text.pieces,
-        "said_by_judge": text.said_by_judge,
+        "judge_reason": text.judge_reason,
         "age": text.age,
         "slug": slug_of,
         "segment": _segment,

@@ -5,7 +5,7 @@ Example::
     sheet = sheet_of(await run_document(site, "r1"), outcomes, tested)
     sheet["groups"][0]["sentences"][0]      # "bm25 is best on accuracy with 0.31 [0.24, 0.38]."
 
-Times and tokens are those of the run, money is without the judge: whoever uses a memory pays for no judge.
+Times and tokens are those of the run, money is without the judge: a memory in use has no judge.
 """
 
 from __future__ import annotations
@@ -323,5 +323,5 @@ def _limit(best: Sequence[Json]) -> list[str]:
     if not total:
         return []
     worst = sorted(lost, key=lambda one: -cast("int", one["count"]))[:2]
-    told = [f"{100 * cast('int', one['count']) / total:.0f} % {one['words']}" for one in worst]
-    return [f"Of the {total} items that {best[0]['name']} lost: {', '.join(told)}."]
+    causes = [f"{100 * cast('int', one['count']) / total:.0f} % {one['words']}" for one in worst]
+    return [f"Of the {total} items that {best[0]['name']} lost: {', '.join(causes)}."]

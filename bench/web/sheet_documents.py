@@ -1,4 +1,4 @@
-"""The one-sheet report of a run, as a page's values and as a file that stands alone.
+"""The one-sheet report of a run, as a page's values and as a self-contained file.
 
 Example::
 
@@ -56,7 +56,7 @@ async def sheet_document(site: Site, run: Json) -> tuple[Json, bool]:
 
 
 async def _tested(site: Site, run: Json) -> tuple[dict[str, Json], bool]:
-    """What the paired test says of the first two of each group; nothing of a run that has not ended."""
+    """Compare the first two of each group with the paired test; nothing for a run that has not ended."""
     found: dict[str, Json] = {}
     waiting = False
     if run["state"] != "complete" or run["results"] is None:
@@ -66,7 +66,7 @@ async def _tested(site: Site, run: Json) -> tuple[dict[str, Json], bool]:
             document = await compare_document(site, names, benchmark=key.partition(",")[0])
         except Busy:
             waiting = True
-        except BenchError:  # not like for like, or a name that two jobs share: the sheet says that it is not tested
+        except BenchError:  # not like for like, or a name that two jobs share: the sheet shows that it is not tested
             continue
         else:
             found |= _headline_of(key, document)

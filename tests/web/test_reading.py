@@ -10,7 +10,7 @@ import pytest
 
 from bench.journal import Reader
 from bench.report.item_outcomes import item_outcomes
-from bench.web.formatting import pieces, said_by_judge
+from bench.web.formatting import judge_reason, pieces
 from bench.web.item_filter import ItemFilter, around, positions
 from tests.small_journal import record
 from tests.told_journal import told
@@ -125,7 +125,7 @@ def test_words_are_marked_whole_and_short_ones_never() -> None:
     ],
 )  # fmt: skip
 def test_the_reason_of_a_judge_is_read_out_of_its_reply(raw: object, reason: str) -> None:
-    assert said_by_judge(raw) == reason
+    assert judge_reason(raw) == reason
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="CHROMIUM IS NOT INSTALLED: the pages were not driven")
