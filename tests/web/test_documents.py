@@ -243,16 +243,20 @@ async def test_the_grid_is_items_by_jobs(workspace: Path) -> None:
     assert grid == {
         "run_id": "r1", "benchmark": "facts", "benchmarks": ["facts"], "providers": ["x", "y"],
         "question_types": ["one", "two"], "cursor": None, "cut": False,
+        "total": 3, "previous": None,
         "jobs": [{"job": f"job-{name}", "provider": name, "models": models} for name in "xy"],
     }  # fmt: skip
     first, second, third = rows
-    right = {"state": "correct", "outcome": "ok", "metric": "accuracy", "value": 1.0}
+    right = {"state": "correct", "outcome": "ok", "metric": "accuracy", "value": 1.0, "rank": 1}
     assert first == {
         "item_id": "q1", "slug": "q1", "corpus": "c", "question_type": "one", "question": "Where?",
         "cells": [right, right],
     }  # fmt: skip
     assert (second["question"], second["question_type"]) == ("Who is Ann?", "two")
-    assert third["cells"] == [{"state": "error", "outcome": "timeout", "metric": "accuracy", "value": None}, None]
+    assert third["cells"] == [
+        {"state": "error", "outcome": "timeout", "metric": "accuracy", "value": None, "rank": 0},
+        None,
+    ]
 
 
 SELECTED = {
@@ -428,8 +432,8 @@ async def test_a_comparison_is_that_of_the_command_line_with_its_conclusion_and_
     assert pair["flips"] == {"a": sorted(f"q{n}" for n in range(30) if n % 3), "b": []}
     assert pair["conclusion"][0].startswith("A (x) is better than B (y) on accuracy")
     assert several["comparisons"][0]["flips"]["b"] == pair["flips"]["a"]
-    assert "A is better on 20 items" in page and '<a href="/runs/r1/items/q1">q1</a>' in page
-    assert "B is better" not in page
+    assert "A is better on 20 items" in page and '<a href="/runs/r1/items/q1?provider=x%2Cy">q1</a>' in page
+    assert "B is better on" not in page
 
 
 @pytest.mark.parametrize(("other", "told_of"), [(8, "Of times: not the same load, which moves times"), (2, "")])
