@@ -13,6 +13,7 @@ one left.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import cast
@@ -29,11 +30,21 @@ SEARCH_LIMITS = ("max_k", "max_query_chars", "max_tokens")
 
 
 def with_shared_builds(lanes: Sequence[Lane]) -> tuple[Lane, ...]:
-    """Let every lane name the first one that ingests the same."""
+    """Let every lane name the first one that ingests the same and searches otherwise.
+
+    Lanes that are equal in everything measure how much a result varies: each of them ingests for itself.
+    """
     first: dict[bytes, str] = {}
+    repeats = Counter[bytes]()
     found = []
     for lane in lanes:
-        owner = first.setdefault(canonical.dumps(_ingested(lane)), lane.key) if _can_share(lane) else lane.key
+        owner = lane.key
+        if _can_share(lane):
+            ingested = _ingested(lane)
+            searched = {"provider": identity(lane.provider.config), "k": lane.benchmark.k}
+            whole = canonical.dumps([ingested, searched])
+            owner = first.setdefault(canonical.dumps([ingested, repeats[whole]]), lane.key)
+            repeats[whole] += 1
         found.append(lane if owner == lane.key else replace(lane, shares=owner))
     return tuple(found)
 

@@ -37,8 +37,8 @@ def test_a_job_a_combination_with_its_models_and_items(bench: Bench) -> None:
         ("oracle", "builtin/extractive", 7, 3),
     ]
     assert set(found) == {
-        "plan_digest", "items", "corpora", "calls", "cost_usd", "least_s", "jobs", "endpoints", "settings", "notes",
-        "unset",
+        "plan_digest", "items", "corpora", "builds", "searches", "calls", "cost_usd", "least_s", "jobs", "endpoints",
+        "settings", "notes", "unset",
     }  # fmt: skip
 
 

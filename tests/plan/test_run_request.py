@@ -30,7 +30,7 @@ def test_a_flag_wins_over_the_run_file_and_the_file_over_the_default(tmp_path: P
     path.write_text("benchmarks: [locomo]\nk: 7\nanswering_model: builtin/extractive\nmaxCost: 3\n")
     below = load(Source.read(path), RunRequest)
     combined = RunRequest.combine(below, {"k": 9, "seed": None})
-    assert (combined.k, combined.benchmarks, combined.max_cost, combined.seed) == (9, ("locomo",), 3, 0)
+    assert (combined.k, combined.benchmarks, combined.max_cost, combined.seed) == ((9,), ("locomo",), 3, 0)
 
 
 def test_an_unknown_key_of_a_run_file_is_placed(tmp_path: Path) -> None:

@@ -58,6 +58,7 @@ async def test_every_job_of_a_build_has_the_results_that_it_has_alone(world_on: 
         ({"set": {"faulty@b.vars.floor": '"0.9"'}}, True),
         ({"set": {"faulty@b.endpoints.search.path": "/v1/other/search"}}, True),
         ({"set": {"faulty@b.capabilities.max_k": "3"}}, True),
+        ({}, False),
         ({"set": {"faulty@b.ingest.unit": "turn"}}, False),
         ({"set": {"faulty@b.ingest.text": "dated"}}, False),
         ({"set": {"faulty@b.connection.baseUrl": "http://127.0.0.1:9"}}, False),
