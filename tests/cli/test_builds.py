@@ -21,8 +21,9 @@ async def in_thread(bench: Bench, *arguments: str) -> Done:
     return await anyio.to_thread.run_sync(lambda: bench(*arguments))
 
 
-def builds(bench: Bench, *arguments: str) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = json.loads(bench("builds", *arguments, "--json").stdout)["builds"]
+async def builds(bench: Bench, *arguments: str) -> list[dict[str, object]]:
+    done = await in_thread(bench, "builds", *arguments, "--json")
+    found: list[dict[str, object]] = json.loads(done.stdout)["builds"]
     return found
 
 
@@ -40,14 +41,15 @@ async def fingerprint(world: World, **flags: object) -> str:
 async def test_a_build_names_its_searches_its_calls_and_its_cost(world_on: WorldOn, bench: Bench) -> None:
     world = await world_on(MemoryStub(), corpora=2, items=3, sessions=2)
     await world.run(providers="faulty", k=(1, 2), run_id="r1", cleanup="never", prices={"faulty": {"add": "1"}})
-    (build,) = builds(bench, "list")
+    (build,) = await builds(bench, "list")
     assert (build["run_id"], build["build"], build["searched_by"]) == (
         "r1", "facts/faulty@k1", ["faulty@k1", "faulty@k2"],
     )  # fmt: skip
     assert (build["n_corpora"], build["n_memories"], build["n_held"]) == (2, 4, 2)
     assert build["cost_usd"] == "4"
     assert len(str(build["fingerprint"])) == 64
-    assert builds(bench, "show", "r1") == builds(bench, "show", str(build["fingerprint"])[:8]) == [build]
+    for name in ("r1", str(build["fingerprint"])[:8]):
+        assert await builds(bench, "show", name) == [build]
 
 
 async def test_rm_clears_what_is_held_and_keeps_the_run(
@@ -61,7 +63,7 @@ async def test_rm_clears_what_is_held_and_keeps_the_run(
     assert sum(map(bool, stub.spaces.values())) == 2
     await in_thread(bench, "builds", "rm", "r1", "--yes")
     assert not any(stub.spaces.values())
-    (build,) = builds(bench, "show", "r1")
+    (build,) = await builds(bench, "show", "r1")
     assert build["n_held"] == 0
 
 

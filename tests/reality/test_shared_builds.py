@@ -10,6 +10,7 @@ from aiohttp import web
 
 from bench.model import State
 from tests.cli.conftest import Bench
+from tests.cli.test_builds import in_thread
 from tests.reality.conftest import WorldOn
 from tests.reality.memory_stub import MemoryStub
 from tests.small_world import PROVIDER, World
@@ -139,14 +140,14 @@ async def test_results_show_the_build_and_count_its_calls_once(world_on: WorldOn
     world = await world_on(MemoryStub(), corpora=2, items=3, sessions=2)
     outcome = await world.run(providers="faulty", k=(1, 2), prices={"faulty": {"add": "1", "search": "0"}})
     assert outcome.cost_usd == "4"
-    found = json.loads(bench("results", outcome.run_id, "--json").stdout)
+    found = json.loads((await in_thread(bench, "results", outcome.run_id, "--json")).stdout)
     assert [(job["provider"], job["k"]) for job in found["jobs"]] == [("faulty@k1", 1), ("faulty@k2", 2)]
     assert {json.dumps(job["build"], sort_keys=True) for job in found["jobs"]} == {
         '{"lane": "facts/faulty@k1", "searches": 2}'
     }
     paid = [float(job["usage"]["provider"]["cost_usd"]) for job in found["jobs"]]
     assert paid == [4.0, 0.0]
-    assert "(shared)" in bench("results", outcome.run_id).stdout
+    assert "(shared)" in (await in_thread(bench, "results", outcome.run_id)).stdout
 
 
 def test_the_plan_counts_builds_and_searches(tmp_path: Path) -> None:
