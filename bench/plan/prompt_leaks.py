@@ -7,7 +7,8 @@ Example::
 
 A prompt knows the answer when a field that it shows holds the gold answer or its evidence, or when its own text does.
 It knows the type when a field shows the question type, when the value of a field depends on the type alone, or when
-the type chooses between prompts. Prompts that ship are read by their names and fields only; their texts are tested.
+the type chooses between prompts of a config or a flag; those of a pack are the benchmark's published protocol. Prompts
+that ship are read by their names and fields only; their texts are tested.
 """
 
 from __future__ import annotations
@@ -120,6 +121,8 @@ def _used(prompts: Prompts, dataset: Dataset) -> list[ChosenPrompt]:
 
 
 def _by_type(prompts: Prompts, dataset: Dataset) -> Iterator[tuple[str, str]]:
+    if prompts.fidelity != "custom":
+        return  # the benchmark's own protocol, the same for every system
     default = prompts.answer(None)
     for kind in dataset.known_types():
         chosen = prompts.answers.get(kind)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -158,4 +159,11 @@ def test_no_shipped_prompt_is_named() -> None:
             assert leaks(found, dataset) == (), config.name
     assert {"demo", "locomo", "longmemeval", "nolima"} <= checked
     for name in pack_names():
-        assert set(load_pack(name).answer) <= {"default", "choices", "direct"}, name
+        for text in load_pack(name).answer.values():
+            assert not set(re.findall(r"\$\{(\w+)", text)) & {
+                "answer",
+                "gold",
+                "evidence",
+                "questionType",
+                "category",
+            }, name
