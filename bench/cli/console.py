@@ -9,10 +9,11 @@ from __future__ import annotations
 import io
 import json
 import os
-import re
 import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal, TextIO
 
 from bench.cli.global_flags import current
@@ -100,47 +101,118 @@ def has_color(stream: TextIO) -> bool:
     return is_terminal(stream) and current.get().color and not os.environ.get("NO_COLOR")
 
 
-def is_identifier(cell: str) -> bool:
-    """Say whether a cell is one long word: half of it names nothing."""
-    return len(cell) > WORDS and not re.search(r"\s", cell)
-
-
 def table(
-    head: Sequence[str], rows: Iterable[Sequence[str]], *, title: str | None = None, right: Sequence[int] = ()
+    head: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    title: str | None = None,
+    right: Sequence[int] = (),
+    optional: Sequence[int] = (),
+    breaks: Sequence[int] = (),
 ) -> None:
     """Print a table on stdout; ``right`` names the columns that hold numbers.
 
-    A table too wide for the terminal is printed whole: the terminal wraps a number, it never cuts one. An identifier (a
-    fingerprint, a digest, a path: a long text without spaces) is never folded. On a terminal that is too narrow for
-    it, it ends in an ellipsis; elsewhere, where it may be copied from, it is whole.
+    No number, no word and no identifier is ever cut or folded. What does not fit loses its ``optional`` columns, in
+    their order, and then stands as one block of lines per row; a pipe has no width to fit, and its rows stay lines.
+    ``breaks`` are the rows above which a line is drawn.
     """
+    lines = [tuple(map(visible, row)) for row in rows]
+    columns = [_Column.of(at, visible(name), lines, at in right) for at, name in enumerate(head)]
+    for at in optional:
+        if _least(columns) > width():
+            columns = [one for one in columns if one.at != at]
+    if title is not None:
+        _heading(visible(title))
+    if _least(columns) > width() and lines and (is_terminal(sys.stdout) or "COLUMNS" in os.environ):
+        raw(_blocks(columns, lines))
+    else:
+        raw(_page(columns, lines, breaks))
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column of a table and the width that it needs."""
+
+    at: int
+    name: str
+    number: bool
+    least: int
+
+    @classmethod
+    def of(cls, at: int, name: str, lines: Sequence[Sequence[str]], number: bool) -> _Column:
+        from rich.cells import cell_len
+
+        cells = [name, *(row[at] for row in lines)]
+        widest = max(map(cell_len, cells))
+        if number or at == 0:
+            return cls(at, name, number, widest)
+        word = max((cell_len(word) for text in cells for word in text.split()), default=0)
+        return cls(at, name, number, max(word, cell_len(name), min(widest, WORDS)))
+
+
+def _least(columns: Sequence[_Column]) -> int:
+    return sum(one.least + GAP for one in columns)
+
+
+def _heading(text: str) -> None:
+    shown = "\n".join(textwrap.wrap(text, width(), break_long_words=False, break_on_hyphens=False))
+    raw(f"\x1b[1m{shown}\x1b[0m\n" if has_color(sys.stdout) else f"{shown}\n")
+
+
+def _page(columns: Sequence[_Column], lines: Sequence[Sequence[str]], breaks: Sequence[int]) -> str:
     from rich import box
-    from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     color = has_color(sys.stdout)
-    head, lines = [visible(name) for name in head], [tuple(map(visible, row)) for row in rows]
-    named = None if title is None else Text(visible(title))
-    grid = Table(box=box.SIMPLE_HEAD, title=named, title_justify="left", pad_edge=False, title_style="bold")
-    least = 0
-    for index, name in enumerate(head):
-        cells = [row[index] for row in lines]
-        named_by = index not in right and index != 0 and any(map(is_identifier, cells))
-        fixed = index in right or index == 0 or (named_by and not is_terminal(sys.stdout))
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for one in columns:
+        fixed = one.number or one.at == 0
         grid.add_column(
-            Text(name),
-            justify="right" if index in right else "left",
-            no_wrap=fixed or named_by,
-            overflow="ellipsis" if named_by and not fixed else "fold",
+            Text(one.name),
+            justify="right" if one.number else "left",
+            no_wrap=fixed,
+            overflow="fold",
+            min_width=one.least,
         )
-        widest = max(cell_len(name), *map(cell_len, cells), 0)
-        least += (widest if fixed else min(widest, WORDS)) + GAP
-    for row in lines:
-        grid.add_row(*map(Text, row))
+    for place, row in enumerate(lines):
+        if place in breaks and place:
+            grid.add_section()
+        grid.add_row(*(Text(row[one.at]) for one in columns))
     system: Literal["auto"] | None = "auto" if color else None
     page = io.StringIO()
-    screen = max(width(), least)
+    screen = max(width(), _least(columns))
     Console(file=page, width=screen, no_color=not color, color_system=system, force_terminal=color).print(grid)
-    raw(page.getvalue())
+    return page.getvalue()
+
+
+def _blocks(columns: Sequence[_Column], lines: Sequence[Sequence[str]]) -> str:
+    """Each row as lines of name and value; long texts are wrapped between words."""
+    names = max(len(one.name) for one in columns)
+    blocks = []
+    for row in lines:
+        block = []
+        for one in columns:
+            if row[one.at].strip():
+                start = f" {one.name:<{names}}  "
+                block += _wrapped(row[one.at], start)
+        blocks.append("\n".join(block))
+    return "\n" + "\n\n".join(blocks) + "\n\n"
+
+
+def _wrapped(text: str, start: str) -> list[str]:
+    return textwrap.wrap(
+        " ".join(text.split()),
+        max(width(), len(start) + WORDS),
+        initial_indent=start,
+        subsequent_indent=" " * len(start),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def paragraph(text: str) -> None:
+    """Print a paragraph of a result on stdout, wrapped between words."""
+    for part in textwrap.wrap(visible(text), width(), break_long_words=False, break_on_hyphens=False):
+        raw(part + "\n")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import anyio
 from cyclopts import Parameter
@@ -47,7 +47,7 @@ def describe(
     if current.get().json:
         console.json_value(found)
     else:
-        _show(found)
+        _show(_in_words(found))
     return 0
 
 
@@ -157,20 +157,65 @@ def _metric(catalog: Catalog, name: str) -> Mapping[str, object]:
         raise UsageError(f'nothing is called "{name}"', hint=hint) from problem
 
 
+def _in_words(found: Mapping[str, object]) -> Mapping[str, object]:
+    """The same for people: a variable is required or optional, not yes or no."""
+    variables = found.get("variables")
+    if not isinstance(variables, Mapping):
+        return found
+    words = {name: "required" if needed else "optional" for name, needed in variables.items()}
+    return {**found, "variables": words}
+
+
 def _show(found: Mapping[str, object]) -> None:
-    width = max(map(len, found))
+    for text in _lines(found, ""):
+        console.line(text)
+
+
+NOTHING: tuple[object, ...] = (None, "", [], (), {})
+LONGEST_LINE = 100
+
+
+def _lines(found: Mapping[str, object], indent: str) -> Iterator[str]:
+    """Each value on a line of its own below its name; what holds others is indented, what is empty left out."""
+    width = max((len(str(key)) for key, value in found.items() if not _is_nested(value)), default=0)
     for key, value in found.items():
-        if value in (None, [], (), {}, ""):
+        if value in NOTHING:
             continue
         if isinstance(value, Mapping):
-            console.line(f"{key}:")
-            for name, inner in value.items():
-                console.line(f"  {name}: {_text(inner)}")
+            yield f"{indent}{key}:"
+            yield from _lines(value, indent + "  ")
+        elif _is_nested(value):
+            yield f"{indent}{key}:"
+            for one in cast("Sequence[object]", value):
+                yield from _listed(one, indent + "  ")
         else:
-            console.line(f"{key:<{width}}  {_text(value)}")
+            yield f"{indent}{key:<{width}}  {_text(value)}"
+
+
+def _listed(one: object, indent: str) -> Iterator[str]:
+    if not isinstance(one, Mapping):
+        yield f"{indent}{_text(one)}"
+        return
+    first = True
+    for text in _lines(one, indent + "  "):
+        yield f"{indent}- {text[len(indent) + 2 :]}" if first else text
+        first = False
+
+
+def _is_nested(value: object) -> bool:
+    """A map, or a list whose values do not fit on one line."""
+    if isinstance(value, Mapping):
+        return True
+    if not isinstance(value, list | tuple):
+        return False
+    return any(isinstance(one, Mapping) for one in value) or len(_text(value)) > LONGEST_LINE
 
 
 def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None:
+        return "-"
     if isinstance(value, list | tuple):
         return ", ".join(_text(one) for one in value)
-    return console.dump(value) if isinstance(value, Mapping) else str(value)
+    return str(value)

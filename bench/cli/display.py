@@ -113,15 +113,21 @@ def seconds_text(seconds: float | None) -> str:
 def totals_text(progress: Progress) -> str:
     """One line on the whole run."""
     parts = [
-        f"{progress.ended}/{progress.planned} items",
-        f"{progress.rate_per_s:.1f} phases/s",
-        f"in flight {progress.in_flight}",
-        f"oldest {seconds_text(progress.oldest_s)}",
-        f"429s {progress.rate_limited}",
+        f"{progress.ended}/{progress.planned} items{share_text(progress.ended, progress.planned)}",
+        f"{progress.memories} memories ingested",
+        f"{progress.rate_per_s:.1f} steps/s",
+        f"{progress.in_flight} requests in flight",
+        f"slowest {seconds_text(progress.oldest_s)}",
+        f"rate limited {progress.rate_limited} times",
         f"cost {cost_text(progress)}",
         f"ETA {seconds_text(progress.eta_s)}",
     ]
     return ", ".join(parts)
+
+
+def share_text(part: int, whole: int) -> str:
+    """`` (40%)``; never 100 % before everything is done."""
+    return f" ({100 * part // whole}%)" if whole else ""
 
 
 def cost_text(progress: Progress) -> str:
@@ -323,6 +329,10 @@ def row(progress: Progress, job: JobProgress, head: list[str], cells: int) -> li
     for phase in BARS:
         count = lane.phases[phase]
         texts[str(phase)] = bar(count.done + count.failed, count.total, cells)
+    if lane.memories and lane.phases[Phase.INGEST].total:
+        texts[str(Phase.INGEST)] += f" ({lane.memories} memories)"
+    if job.earlier and job.ended >= job.planned and all(texts[str(phase)] == "-" for phase in BARS):
+        texts |= dict.fromkeys(map(str, BARS), "done")
     return [texts[name] for name in head]
 
 

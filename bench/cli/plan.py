@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from decimal import Decimal
 
@@ -11,15 +12,20 @@ from bench.cli.global_flags import current
 from bench.config.run import RunRequest
 from bench.plan import Lane, Plan
 from bench.plan.cost_estimate import Estimate, batch_of, estimate
+from bench.plan.model import BenchmarkPlan
+from bench.stats.significance import CORRELATED, DISAGREEING, clusters_needed, planned_mde
 
 
-def show_plan(plan: Plan, flags: RunFlags, *, unset: Sequence[str] = ()) -> None:
+def show_plan(plan: Plan, flags: RunFlags, *, unset: Sequence[str] = (), detect: float | None = None) -> None:
     """Print the plan as tables or JSON; ``unset`` are the variables that a run would still need."""
     found = estimate(plan)
+    powers = [] if detect is None else [_power(one, detect) for one in _benchmarks(plan)]
     if current.get().json:
-        console.json_value(_json(plan, found, flags, unset))
+        console.json_value(_json(plan, found, flags, unset) | ({"detect": powers} if detect is not None else {}))
         return
     _jobs(plan)
+    if detect is not None:
+        _show_powers(powers, detect)
     _traffic(found)
     _settings(plan, flags)
     least = "" if found.least_s is None else f", at least {_seconds(found.least_s)}"
@@ -33,12 +39,51 @@ def show_plan(plan: Plan, flags: RunFlags, *, unset: Sequence[str] = ()) -> None
         console.line(f"note: not set, bench run needs {', '.join(unset)}")
 
 
+def _benchmarks(plan: Plan) -> list[BenchmarkPlan]:
+    return list({lane.benchmark.name: lane.benchmark for lane in plan.lanes}.values())
+
+
+def _power(benchmark: BenchmarkPlan, detect: float) -> dict[str, object]:
+    """What the selected items can show, and how many it takes to show ``detect``."""
+    items = benchmark.n_selected
+    clustered = benchmark.config.cluster_by is not None
+    clusters = len({ref.corpus for ref in benchmark.dataset.items(benchmark.selection)}) if clustered else items
+    each = items / clusters if clusters else 1.0
+    needed = clusters_needed(detect, each) if clusters else None
+    return {
+        "benchmark": benchmark.name,
+        "unit": "conversation" if clustered else "question",
+        "clusters": clusters,
+        "items": items,
+        "smallest_difference": planned_mde(clusters, each),
+        "clusters_needed": needed,
+        "items_needed": None if needed is None else math.ceil(needed * each),
+    }
+
+
+def _show_powers(powers: Sequence[dict[str, object]], detect: float) -> None:
+    rows = []
+    for one in powers:
+        smallest = one["smallest_difference"]
+        shown = "-" if smallest is None else f"{100 * float(str(smallest)):.1f} points"
+        needed = [str(one[name] or "-") for name in ("clusters_needed", "items_needed")]
+        rows.append((str(one["benchmark"]), str(one["clusters"]), str(one["items"]), shown, *needed))
+    head = ("benchmark", "conversations", "questions", "can detect", "conversations needed", "questions needed")
+    console.table(head, rows, title=f"to detect {100 * detect:g} points between two systems", right=tuple(range(1, 6)))
+    console.line(
+        f"note: with 80% power at 5%, paired by question, if two systems differ on {100 * DISAGREEING:.0f}% of the "
+        f"questions and questions of one conversation correlate by {CORRELATED}; bench compare measures both afterwards"
+    )
+    console.line()
+
+
 def _cost_text(found: Estimate) -> str:
-    """The most the known prices come to, and who has none."""
+    """The most that the known prices can amount to, and which endpoints have none."""
     known = sum((one.cost_usd for one in found.endpoints if one.cost_usd is not None), Decimal(0))
     unknown = [one.endpoint for one in found.endpoints if one.cost_usd is None]
-    beside = f", beside what these cost, whose prices are not known: {', '.join(unknown)}" if unknown else ""
-    return f"cost at most USD {known}{beside}"
+    if unknown:
+        return f"cost unknown; the known part is at most USD {known}; prices are not known: {', '.join(unknown)}"
+    return f"cost at most USD {known}"
 
 
 def _in_turn(lane: Lane) -> str:
@@ -48,8 +93,8 @@ def _in_turn(lane: Lane) -> str:
 def _jobs(plan: Plan) -> None:
     rows = [
         (
-            lane.benchmark.name,
             lane.provider.label,
+            lane.benchmark.name,
             job.answering,
             job.judge,
             lane.provider.embedded_by or "-",
@@ -59,13 +104,28 @@ def _jobs(plan: Plan) -> None:
         for lane in plan.lanes
         for job in lane.jobs
     ]
-    head = ("benchmark", "provider", "answering", "judge", "embedding", "items", "how")
-    console.table(head, rows, title="jobs", right=(5,))
+    head = ("provider", "benchmark", "answering", "judge", "embedding", "items", "how")
+    same = [at for at in range(1, len(head)) if len(rows) > 1 and len({row[at] for row in rows}) == 1]
+    shown = [at for at in range(len(head)) if at not in same]
+    shared = [rows[0][at] if head[at] in ("benchmark", "how") else _shared(head[at], rows[0][at]) for at in same]
+    console.table(
+        [head[at] for at in shown],
+        [[row[at] for at in shown] for row in rows],
+        title=f"{len(rows)} jobs{': ' if shared else ''}{', '.join(shared)}" if len(rows) > 1 else "jobs",
+        right=[place for place, at in enumerate(shown) if at == 5],
+    )
+
+
+def _shared(name: str, value: str) -> str:
+    """What all jobs have in common, as words of the title."""
+    if name == "items":
+        return f"{value} items each"
+    return f"no {name} model" if value in ("none", "-") else f"{name} {value}"
 
 
 def _how(lane: Lane) -> str:
     batch = f"{_batch_text(lane)}{_in_turn(lane)}"
-    return f"k={lane.benchmark.k}, one memory a {lane.unit}{batch}{_shared_text(lane)}"
+    return f"k={lane.benchmark.k}, one memory per {lane.unit}{batch}{_shared_text(lane)}"
 
 
 def _shared_text(lane: Lane) -> str:

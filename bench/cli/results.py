@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TextIO, TypeVar
 
@@ -16,14 +17,15 @@ import anyio
 from cyclopts import Parameter
 
 from bench.cli import console
-from bench.cli.flags import Many, run_or_newest, spread
+from bench.cli.flags import Many, run_or_newest, spread, whole_number
 from bench.cli.global_flags import current
 from bench.errors import UsageError
 from bench.journal import Reader
 from bench.journal.paths import find_run
 from bench.report import fold, results_json
+from bench.report.outcome_text import outcome_texts
 from bench.report.rendering import csv_text
-from bench.report.tables import Grid, breakdown, fitted, matrix, overview
+from bench.report.tables import Grid, breakdown, matrix, overview
 
 if TYPE_CHECKING:
     from bench.report import Report
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+SHOWN_ITEMS = 20
+"""lost items of a job that bench failures shows unless --limit says otherwise"""
 
 
 def results(
@@ -73,14 +77,17 @@ def results(
         return _rebuilt()
     console.one_form({"--markdown": markdown, "--csv": csv, "--html": html is not None, "--junit": junit is not None})
     if junit is not None:
+        run_id = run_or_newest(run_id)
         return _exported(run_id, "junit", str(junit), rows=_to_file(run_id, "junit", junit))
     if compare:
         if csv or html is not None:
             raise UsageError("--compare is shown as tables, --json or --markdown", hint="leave --csv and --html out")
         return _compared(run_id, spread(compare), benchmark, markdown=markdown)
+    run_id = run_or_newest(run_id)
     dimensions = _dimensions(by)
     own = [name for name in dimensions if name not in BUILT_IN]
-    report = read_run(run_id, lambda reader: fold(reader, by=own, benchmark=benchmark))
+    in_words = not (current.get().json or markdown or csv or html)
+    report, told = read_run(run_id, partial(_folded, by=own, benchmark=benchmark, in_words=in_words))
     if current.get().json:
         console.json_value(results_json(report))
     elif markdown:
@@ -92,8 +99,17 @@ def results(
     elif html is not None:
         _write_page(run_id, report, html)
     else:
+        show_outcome(told)
         show_grids(result_grids(report, dimensions))
     return 0
+
+
+async def _folded(
+    reader: Reader, *, by: Sequence[str], benchmark: str | None, in_words: bool
+) -> tuple[Report, list[str]]:
+    """The report of a run, and what came out of it in words where that is shown."""
+    report = await fold(reader, by=by, benchmark=benchmark)
+    return report, await outcome_texts(reader, report) if in_words else []
 
 
 def _write_page(run_id: str, report: Report, path: Path) -> None:
@@ -105,11 +121,18 @@ def _write_page(run_id: str, report: Report, path: Path) -> None:
     console.line(str(path))
 
 
+def show_outcome(texts: Sequence[str]) -> None:
+    """Print what came out of a run, before its tables."""
+    for text in texts:
+        console.paragraph(text)
+        console.line()
+
+
 def result_grids(report: Report, dimensions: Sequence[str] = ()) -> list[Grid]:
     """The tables of a run: headline, every metric, and the headline by each dimension."""
     width = console.width()
     by = [grid for name in dimensions or BUILT_IN for grid in breakdown(report, name)]
-    return [*overview(report, width=width), *matrix(report, width=width), *by]
+    return [*overview(report, width=width), *matrix(report), *by]
 
 
 def _compared(run_id: str, providers: list[str], benchmark: str | None, *, markdown: bool) -> int:
@@ -143,9 +166,11 @@ def _dimensions(by: list[str] | None) -> list[str]:
 
 
 def show_grids(grids: list[Grid]) -> None:
-    """Print grids one below the other with their notes, parted where the terminal is too narrow."""
-    for grid in (part for whole in grids for part in fitted(whole, console.width())):
-        console.table(grid.head, grid.rows, title=grid.title, right=grid.right)
+    """Print grids one below the other with their notes."""
+    for grid in grids:
+        console.table(
+            grid.head, grid.rows, title=grid.title, right=grid.right, optional=grid.optional, breaks=grid.breaks
+        )
         for note in grid.notes:
             console.line(f"note: {note}")
         if grid.notes:
@@ -174,9 +199,10 @@ def failures(
     kind: Many = None,
     benchmark: str | None = None,
     provider: str | None = None,
+    limit: Annotated[int, Parameter(converter=whole_number)] = SHOWN_ITEMS,
     full: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
-    """Why each lost item was lost: one cause an item, counts add up; equal reasons are shown once, with their number.
+    """Why each lost item was lost: one cause per item, counts add up; an error is one line with its number of items.
 
     Parameters
     ----------
@@ -186,16 +212,20 @@ def failures(
         Only these causes, for example not_retrieved.
     benchmark, provider
         Only the jobs of these.
+    limit
+        At most so many items and errors of each job; 0 shows all. --json always holds all.
     full
         Whole texts in the tables.
     """
     from bench.report.failures import losses_grids, losses_json, lost_items
 
+    if limit < 0:
+        raise UsageError(f"--limit {limit} is not valid: expected a whole number from 0", hint="0 shows every item")
     found = read_run(run_id, lambda reader: lost_items(reader, benchmark=benchmark, provider=provider, kinds=kind))
     if current.get().json:
         console.json_value(losses_json(found))
     else:
-        show_grids(losses_grids(found, cut=not full))
+        show_grids(losses_grids(found, limit=limit, cut=not full))
     return 0
 
 

@@ -44,24 +44,32 @@ if TYPE_CHECKING:
     from bench.settings import Environment
 
 
-def show(outcome: Outcome, report: Report, folder: Path) -> None:
-    from bench.cli.results import show_grids
+def show(outcome: Outcome, report: Report, folder: Path, told: Sequence[str]) -> None:
+    from bench.cli.results import show_grids, show_outcome
     from bench.report.tables import matrix, overview
 
     if outcome.message:
         console.note(outcome.message if outcome.status == "complete" else f"{outcome.status}: {outcome.message}")
-    show_grids([*overview(report, width=console.width()), *matrix(report, width=console.width())])
+    show_outcome(told)
+    show_grids([*overview(report, width=console.width()), *matrix(report)])
     if outcome.cost_usd != "0" or outcome.unknown_costs:
         unknown = f" (at least: {outcome.unknown_costs} calls without a known price)" if outcome.unknown_costs else ""
         console.note(f"cost USD {outcome.cost_usd}{unknown}")
     console.line(f"results: {folder}")
-    console.note(_next_step(outcome))
+    for text in _next_steps(outcome, report):
+        console.note(f"next: {text}")
 
 
-def _next_step(outcome: Outcome) -> str:
+def _next_steps(outcome: Outcome, report: Report) -> list[str]:
     if outcome.resume is not None:
-        return f"next: {command(outcome.resume)}"
-    return f"next: {command(f'bench results {outcome.run_id}')}"
+        return [command(outcome.resume)]
+    run = outcome.run_id
+    steps = [(f"bench explore {run}", "pages of every question, its hits and its answer")]
+    if any(job.n_scored for job in report.jobs):
+        steps.append((f"bench failures {run}", "why each lost item was lost"))
+    if len(report.jobs) > 1:
+        steps.append((f"bench compare {run}", "which differences are more than chance"))
+    return [f"{command(words)}  ({purpose})" for words, purpose in steps]
 
 
 def done_event(outcome: Outcome, report: Report, code: int) -> dict[str, object]:
@@ -214,13 +222,15 @@ def resume(run_id: str, /, *, flags: RunFlags | None = None) -> int:
     return carry_out(plan, environment, resume=folder)
 
 
-def plan(*names: str, flags: RunFlags | None = None) -> int:
+def plan(*names: str, detect: float | None = None, flags: RunFlags | None = None) -> int:
     """What a run would do: items, calls, tokens, cost, least possible time. Calls nothing.
 
     Parameters
     ----------
     names
         BENCHMARK PROVIDER ...: the same as --benchmarks and --providers.
+    detect
+        Also show how many questions it takes to detect this difference, for example 0.05 for five points.
     """
     from bench.cli.plan import show_plan
     from bench.plan import make_plan
@@ -228,13 +238,17 @@ def plan(*names: str, flags: RunFlags | None = None) -> int:
     from bench.settings import Rehearsal
 
     flags = _named(flags or RunFlags(), names)
+    if detect is not None and not 0 < detect < 1:
+        raise UsageError(
+            f"--detect {detect} is not valid: expected a share between 0 and 1", hint="0.05 is five points"
+        )
     catalog, environment = surroundings()
     ahead = Rehearsal(values=environment.values, dotenv=environment.dotenv)
     made = make_plan(catalog, _request(catalog, flags), ahead)
     for lane in made.lanes:
         for name in needs(lane.provider.config):
             ahead.ensure(name, user=lane.provider.label)
-    show_plan(made, flags, unset=ahead.absent)
+    show_plan(made, flags, unset=ahead.absent, detect=detect)
     return 0
 
 
@@ -326,13 +340,13 @@ def carry_out(plan: Plan, environment: Environment, *, resume: Path | None, erra
     check_gates(plan)
     if plan.request.sign:
         _check_key(plan)
-    outcome, report, folder = anyio.run(_execute, plan, environment, resume, errand)
+    outcome, report, folder, told = anyio.run(_execute, plan, environment, resume, errand)
     failed_gates = missed_gates(plan, report)
     code = outcome.exit_code or (GATE_FAILED if failed_gates else 0)
     if current.get().json:
         console.json_line(done_event(outcome, report, code))
     else:
-        show(outcome, report, folder)
+        show(outcome, report, folder, told)
     for text in failed_gates:
         console.note(text)
     if plan.request.sign and code == 0:
@@ -358,13 +372,14 @@ def _announce(plan: Plan, meta: RunMeta) -> None:
 
 async def _execute(
     plan: Plan, environment: Environment, resume: Path | None, errand: Errand | None
-) -> tuple[Outcome, Report, Path]:
+) -> tuple[Outcome, Report, Path, list[str]]:
     from bench import events
     from bench.cli.display import display_for, follow
     from bench.engine import execute
     from bench.engine.run import results_folder
     from bench.journal import Reader
     from bench.report import fold
+    from bench.report.outcome_text import outcome_texts
     from bench.report.publish import publish
     from bench.report.summary import remember
 
@@ -393,6 +408,7 @@ async def _execute(
             report = await fold(reader)
             folder = await publish(reader, report, results_folder(plan))
             await remember(reader, report, plan.workspace / "results")
+            told = [] if current.get().json else await outcome_texts(reader, report)
     except (OSError, DiskFull) as error:
         if not isinstance(error, DiskFull) and not is_disk_full(error):
             raise
@@ -402,4 +418,4 @@ async def _execute(
             text, hint=f"make room, then {command(outcome.resume or f'bench results {outcome.run_id}')}"
         ) from error
     events.close()
-    return outcome, report, folder
+    return outcome, report, folder, told

@@ -11,6 +11,7 @@ import anyio
 from cyclopts import Parameter
 
 from bench.cli import console
+from bench.cli.display import seconds_text, share_text
 from bench.cli.flags import run_or_newest
 from bench.cli.global_flags import command, current
 from bench.errors import UsageError
@@ -63,14 +64,19 @@ def _show(found: Mapping[str, object]) -> None:
     holder = f" by {found['holder']}" if found.get("holder") else ""
     console.line(f"state      {found['state']}{holder}" + (f" ({found['reason']})" if found["reason"] else ""))
     open_items = total - completed - failed
-    console.line(f"items      {completed} ended well, {failed} failed, {open_items} open, {total} in all")
+    share = share_text(total - open_items, total)
+    console.line(
+        f"items      {total - open_items}/{total}{share}: {completed} ended well, {failed} failed, {open_items} pending"
+    )
     if "shards" in found:
         console.line(f"shards     {_shards_text(cast('Mapping[str, int]', found['shards']))}")
     phases = cast("Mapping[str, Mapping[str, int]]", found["phases"])
     for name, counts in phases.items():
         console.line(f"{name:<10} " + ", ".join(f"{outcome} {count}" for outcome, count in counts.items()))
     if found["oldest_request_s"] is not None:
-        console.line(f"oldest     {found['oldest_request_s']:.0f} s in flight")
+        console.line(f"slowest    {found['oldest_request_s']:.0f} s in flight")
+    if found.get("eta_s") is not None:
+        console.line(f"ETA        {seconds_text(cast('float', found['eta_s']))}")
     unknown = found.get("cost_unknown_calls")
     least = f" (at least: {unknown} calls without a known price)" if unknown else ""
     console.line(f"cost       USD {found['cost_usd']}{least}")

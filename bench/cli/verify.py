@@ -6,6 +6,7 @@ it stays on its own line, and scores stand only below a VALID one.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -100,10 +101,20 @@ def _show(found: Verification) -> None:
     if current.get().json:
         console.json_value(found.value())
         return
+    if len(found.outcomes) > 1:
+        for outcome in found.outcomes:
+            _say(_first_line(outcome))
+        console.line()
     for outcome in found.outcomes:
         show_outcome(outcome)
     for checked in found.logs:
         show_log(checked)
+
+
+def _first_line(outcome: VerificationOutcome) -> str:
+    """The verdict on a receipt, and the first reason where it is not VALID."""
+    failed = next((one for one in outcome.findings if one.status == "fail"), None)
+    return f"{outcome.verdict}  {outcome.file}" + (f"  {failed.detail}" if failed is not None else "")
 
 
 def show_outcome(outcome: VerificationOutcome) -> None:
@@ -131,10 +142,24 @@ def show_outcome(outcome: VerificationOutcome) -> None:
 
 
 def show_findings(findings: Sequence[Finding]) -> None:
-    """Every failure and warning, a line each."""
+    """Every failure and warning, a line each; of many of one kind the first ones and their number."""
+    told = Counter(_kind(one) for one in findings)
+    shown: Counter[tuple[str, str, str]] = Counter()
     for finding in findings:
-        if finding.status in ("fail", "warn"):
-            _say(f"  {finding.status}  {finding.check}  {finding.code}: {finding.detail}")
+        kind = _kind(finding)
+        shown[kind] += 1
+        if finding.status not in ("fail", "warn") or shown[kind] > SHOWN_ALIKE:
+            continue
+        _say(f"  {finding.status}  {finding.check}  {finding.code}: {finding.detail}")
+        if shown[kind] == SHOWN_ALIKE < told[kind]:
+            _say(f"  {finding.status}  {finding.check}  {finding.code}: and {told[kind] - SHOWN_ALIKE} more (--json)")
+
+
+SHOWN_ALIKE = 3
+
+
+def _kind(finding: Finding) -> tuple[str, str, str]:
+    return str(finding.status), str(finding.check), str(finding.code)
 
 
 def show_log(outcome: LogOutcome) -> None:

@@ -52,6 +52,8 @@ class JobProgress:
     answering: str | None
     judge: str | None
     planned: int = 0
+    earlier: int = 0
+    """items that an earlier process ended"""
     states: Counter[State] = field(default_factory=Counter)
     scores: dict[str, Scores] = field(default_factory=dict)
     """corpus -> what was scored there so far"""
@@ -94,6 +96,8 @@ class LaneProgress:
 
     key: str
     phases: dict[Phase, Count] = field(default_factory=lambda: {phase: Count() for phase in Phase})
+    memories: int = 0
+    """memories that the provider acknowledged in this process"""
 
 
 class Progress:
@@ -136,6 +140,10 @@ class Progress:
         else:
             count.done += 1
         self._ended_at.append(self._clock())
+
+    def memories_durable(self, lane: str, count: int) -> None:
+        """A batch of memories is acknowledged and on the disk."""
+        self.lanes[lane].memories += count
 
     def item_ended(self, job: str, state: State | None, value: float | None, corpus: str = "") -> None:
         """An item of a job has its state; errors may be retried later and then count again.
@@ -186,11 +194,22 @@ class Progress:
         return sum(job.ended for job in self.jobs.values())
 
     @property
+    def memories(self) -> int:
+        """Memories that were acknowledged in this process."""
+        return sum(lane.memories for lane in self.lanes.values())
+
+    @property
     def eta_s(self) -> float | None:
-        """Time left if the rest goes as the run went so far."""
-        if not self.ended or self.elapsed_s <= 0:
+        """Time left until the slowest job is done, if each continues as it went so far.
+
+        None while a job that has items left has not ended any: nothing is known of its speed.
+        """
+        left = [job for job in self.jobs.values() if job.stopped is None and job.ended < job.planned]
+        if self.elapsed_s <= 0 or not self.ended or any(job.ended <= job.earlier for job in left):
             return None
-        return self.elapsed_s * max(0, self.planned - self.ended) / self.ended
+        return max(
+            (self.elapsed_s * (job.planned - job.ended) / (job.ended - job.earlier) for job in left), default=0.0
+        )
 
 
 class Observer(Protocol):

@@ -255,6 +255,8 @@ class Counting:
         phase = CORPUS_PHASES.get(row.kind)
         if phase is not None:
             self.progress.phase_durable(row.lane, phase, failed=False)
+        elif row.kind is CorpusKind.BATCH and isinstance(sent := row.data.get("sent"), int):
+            self.progress.memories_durable(row.lane, sent)
         elif row.kind is CorpusKind.FAILED:
             self.progress.phase_durable(row.lane, Phase.INGEST, failed=True)
 
@@ -263,6 +265,7 @@ class Counting:
             for key, job in self.progress.jobs.items():
                 states = await reader.item_states(key, self._epochs[key])
                 job.states.update({state: n for state, n in states.items() if state not in FAILED_STATES})
+                job.earlier = job.ended
                 if self._epochs[key] > 1:
                     await self._recall_repeats(reader, key)
 

@@ -17,6 +17,7 @@ The rule is `bench.metrics.failure_reason`; here stands only where its facts lie
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import cast
@@ -267,8 +268,6 @@ def _unscored(verdicts: Sequence[Verdict]) -> str:
     return "; ".join(dict.fromkeys(one.reason for one in verdicts if one.value is None and one.reason))
 
 
-SHOWN_ITEMS = 40
-SHOWN_REASONS = 10
 LONGEST_TEXT = 60
 LONGEST_REASON = 160
 NAMED_ITEMS = 5
@@ -321,64 +320,87 @@ def _item_json(item: LostItem) -> dict[str, object]:
     }
 
 
-def losses_grids(losses: Losses, *, cut: bool = True) -> list[Grid]:
-    """A grid of counts; for each job one of reasons and one of items, whose long texts may be ``cut``."""
-    return [_counts_grid(losses), *(grid for job in losses.jobs for grid in _job_grids(job, cut=cut))]
+def losses_grids(losses: Losses, *, limit: int = 0, cut: bool = True) -> list[Grid]:
+    """A grid of counts; for each job one of distinct errors and one of the items that were answered wrongly.
+
+    At most ``limit`` rows each, 0 = all; long texts may be ``cut``.
+    """
+    return [_counts_grid(losses), *(grid for job in losses.jobs for grid in _job_grids(job, limit, cut=cut))]
 
 
 def _counts_grid(losses: Losses) -> Grid:
+    """One row per job; a benchmark or models that all jobs share stand in the title."""
     kinds = [kind for kind in LossKind if any(kind in job.counts for job in losses.jobs)]
+    rows = [
+        (
+            job.record.provider,
+            job.record.benchmark,
+            models_named(job.record.models),
+            str(sum(job.counts.values())),
+            *(str(job.counts.get(kind, 0)) for kind in kinds),
+        )
+        for job in losses.jobs
+    ]
+    head = ("provider", "benchmark", "models", "lost", *map(str, kinds))
+    same = [at for at in (1, 2) if len({row[at] for row in rows}) == 1]
+    shown = [at for at in range(len(head)) if at not in same]
     return Grid(
-        title=f"lost items of {losses.run_id}, each counted once",
-        head=("benchmark", "provider", "models", "lost", *map(str, kinds)),
-        rows=tuple(
-            (
-                job.record.benchmark,
-                job.record.provider,
-                models_named(job.record.models),
-                str(sum(job.counts.values())),
-                *(str(job.counts.get(kind, 0)) for kind in kinds),
-            )
-            for job in losses.jobs
-        ),
-        right=tuple(range(3, 4 + len(kinds))),
+        title=" | ".join([f"lost items of {losses.run_id}, each counted once", *(rows[0][at] for at in same)]),
+        head=tuple(head[at] for at in shown),
+        rows=tuple(tuple(row[at] for at in shown) for row in rows),
+        right=tuple(place for place, at in enumerate(shown) if at > 2),
         notes=("below, each repeat that was lost has a line",)
         if any(job.record.epochs > 1 for job in losses.jobs)
         else (),
     )
 
 
-def _job_grids(job: JobLosses, *, cut: bool) -> list[Grid]:
+def _job_grids(job: JobLosses, limit: int, *, cut: bool) -> list[Grid]:
     name = f"{job.record.benchmark} x {job.record.provider}"
     grids = []
     if job.reasons:
-        title = f"{name}: reasons, the commonest first"
-        grids.append(_grid(title, REASONS, _reason_rows(job), SHOWN_REASONS, cut=cut, right=(0,)))
-    if job.items:
-        grids.append(_grid(name, ITEMS, _item_rows(job), SHOWN_ITEMS, cut=cut))
+        title = f"{name}: distinct errors, the commonest first"
+        grids.append(_grid(title, REASONS, _reason_rows(job), limit, cut=cut, right=(0,)))
+    wrong = _item_rows(job)
+    if wrong:
+        grids.append(_grid(f"{name}: lost without an error", ITEMS, wrong, limit, cut=cut))
     return grids
 
 
-REASONS = ("items", "loss", "error", "reason")
-ITEMS = ("item", "type", "loss", "reason or question", "expected", "answer")
+REASONS = ("items", "loss", "error", "reason", "which")
+ITEMS = ("item", "type", "loss", "question", "expected", "answer")
 LONGEST = {"reason": LONGEST_REASON}
+SHOWN_NAMES = 3
 
 
 def _reason_rows(job: JobLosses) -> list[tuple[str, ...]]:
-    return [(str(len(one.items)), str(one.loss), one.error or "", one.text) for one in job.reasons]
+    return [(str(len(one.items)), str(one.loss), one.error or "", one.text, _which(one)) for one in job.reasons]
+
+
+def _which(reason: Reason) -> str:
+    names = sorted(dict.fromkeys(reason.items), key=natural)
+    more = " ..." if len(names) > SHOWN_NAMES else ""
+    return " ".join(names[:SHOWN_NAMES]) + more
+
+
+def natural(name: str) -> list[tuple[bool, int, str]]:
+    """Return a sort key with which q2 comes before q10."""
+    return [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in re.split(r"([0-9]+)", name)]
 
 
 def _item_rows(job: JobLosses) -> list[tuple[str, ...]]:
+    """The items without a reason of their own: those of an error stand in its line."""
     return [
         (
             item.item,
             item.question_type or "",
             str(item.loss.kind) + (" (partly)" if item.loss.partial_evidence else ""),
-            item.reason or item.question or "",
+            item.question or "",
             ", ".join(map(str, item.expected)) if isinstance(item.expected, list) else "",
             str(item.answer or ""),
         )
-        for item in job.items
+        for item in sorted(job.items, key=lambda one: (natural(one.item), one.epoch))
+        if not item.reason
     ]
 
 
@@ -391,10 +413,10 @@ def _grid(
     cut: bool,
     right: tuple[int, ...] = (),
 ) -> Grid:
-    """The first rows, each text on one line; what was left out or cut is said below."""
-    whole = [tuple(" ".join(text.split()) for text in row) for row in rows[:most]]
+    """The first rows, 0 = all, each text on one line; what was left out or cut is noted below."""
+    whole = [tuple(" ".join(text.split()) for text in row) for row in rows[: most or None]]
     shown = [_cut(row, head) for row in whole] if cut else whole
-    notes = [f"{len(rows) - most} more: --json shows all"] if len(rows) > most else []
+    notes = [f"{len(rows) - most} more: --limit 0 shows all"] if most and len(rows) > most else []
     if shown != whole:
         notes.append("--full shows whole texts")
     return Grid(title=title, head=head, rows=tuple(shown), right=right, notes=tuple(notes))

@@ -13,7 +13,7 @@ Example::
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import cast
@@ -57,10 +57,22 @@ async def standing(folder: Path) -> dict[str, object]:
             "range": [list(part) for part in reader.meta.ranges] or None,
             "gaps": [list(gap) for gap in gaps_of(reader.meta.ranges, reader.meta.total)],
             "question_types": sorted({kind for job in jobs for kind in _asked_types(job)}) or None,
-            "eta_s": elapsed_s * (total - ended) / ended if running and elapsed_s and ended else None,
+            "eta_s": _eta_s(
+                elapsed_s, [(job.n_selected, sum(one.values())) for job, one in zip(jobs, states, strict=True)]
+            )
+            if running
+            else None,
             "oldest_request_s": status.oldest_request_s if running else None,
             **await _cost(reader, {owner for job in jobs for owner in job.owners}),
         }
+
+
+def _eta_s(elapsed_s: float | None, jobs: Sequence[tuple[int, int]]) -> float | None:
+    """Time until the slowest job is done, of the selected and ended items of each; None while one has ended none."""
+    left = [(planned, ended) for planned, ended in jobs if ended < planned]
+    if not elapsed_s or not left or any(not ended for _, ended in left):
+        return None
+    return max(elapsed_s * (planned - ended) / ended for planned, ended in left)
 
 
 def _asked_types(job: JobRecord) -> list[str]:

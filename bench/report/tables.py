@@ -1,22 +1,16 @@
 """Reports as tables: neutral grids that the terminal and Markdown (``rendering.py``) show alike.
 
-Here too:
-
-* A grid laid out for a width: in as many parts as it takes, so that no number is ever cut.
-
 Example::
 
     for grid in overview(report):
         print(grid.title, grid.rows)
-    for part in fitted(grid, 80):
-        print(part.title, part.head)
 
 ``overview(report)`` is what a run ends with; ``breakdown`` and ``matrix`` are what ``bench results`` adds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from bench.journal.records import FailedFor
@@ -24,6 +18,7 @@ from bench.metrics.aggregation import ONE_CLUSTER
 from bench.metrics.fold_input import NO_LABEL
 from bench.model import FAILED_STATES, Measurement
 from bench.plan.job_record import ModelNames
+from bench.providers.names import is_bound
 from bench.report.fold import JobReport, Report
 
 TOP_TYPES = 6
@@ -43,6 +38,10 @@ class Grid:
     rows: tuple[tuple[str, ...], ...]
     right: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
+    optional: tuple[int, ...] = ()
+    """columns that a narrow screen may leave out, in this order: they say nothing new here"""
+    breaks: tuple[int, ...] = ()
+    """rows above which a line is drawn"""
 
     @property
     def width(self) -> int:
@@ -56,7 +55,7 @@ def overview(report: Report, *, width: int = WIDE) -> list[Grid]:
 
     ``width`` is the number of characters a line may have: as many types as fit are shown.
     """
-    return [*(_fitting(report, jobs, width) for jobs in _by_benchmark(report)), *_calibration_grids(report.jobs)]
+    return [*(_fitting(report, jobs, width) for jobs in by_benchmark(report)), *_calibration_grids(report.jobs)]
 
 
 def _calibration_grids(jobs: Sequence[JobReport]) -> list[Grid]:
@@ -76,26 +75,21 @@ def _fitting(report: Report, jobs: Sequence[JobReport], width: int) -> Grid:
     return replace(grid, notes=(*grid.notes, f"{where} shows all {len(types)} types"))
 
 
-def matrix(report: Report, *, width: int = WIDE) -> list[Grid]:
-    """Every metric against every job, one grid a benchmark; more grids where a line would be too long."""
-    return [grid for jobs in _by_benchmark(report) for grid in _parted(jobs, job_texts(jobs), width)]
-
-
-def _parted(jobs: Sequence[JobReport], names: Sequence[str], width: int) -> list[Grid]:
-    whole = _metric_grid(jobs, names)
-    if whole.width <= width or len(jobs) == 1:
-        return [whole]
-    half = len(jobs) // 2
-    return [*_parted(jobs[:half], names[:half], width), *_parted(jobs[half:], names[half:], width)]
+def matrix(report: Report) -> list[Grid]:
+    """Every metric against every job, one grid per benchmark."""
+    return [_metric_grid(jobs, job_texts(jobs)) for jobs in by_benchmark(report)]
 
 
 def breakdown(report: Report, dimension: str) -> list[Grid]:
     """One grid a benchmark: the headline metric by the labels of one dimension."""
-    return [grid for jobs in _by_benchmark(report) if (grid := _label_grid(jobs, dimension)) is not None]
+    return [grid for jobs in by_benchmark(report) if (grid := _label_grid(jobs, dimension)) is not None]
 
 
-def _by_benchmark(report: Report) -> list[list[JobReport]]:
-    """Jobs that may share a table: one benchmark, one track, one headline metric."""
+def by_benchmark(report: Report) -> list[list[JobReport]]:
+    """Return the jobs that may share a table: one benchmark, one track, one headline metric.
+
+    The best comes first; controls, which do not rank, and jobs without a value come last.
+    """
     groups: dict[tuple[str, str, str], list[JobReport]] = {}
     names: dict[str, str] = {}
     for job in report.jobs:
@@ -105,21 +99,46 @@ def _by_benchmark(report: Report) -> list[list[JobReport]]:
         record = job.record
         metric = job.headline.metric if job.headline is not None else names.get(record.benchmark, "")
         groups.setdefault((record.benchmark, record.track, metric), []).append(job)
-    return list(groups.values())
+    return [sorted(jobs, key=_rank) for jobs in groups.values()]
+
+
+def _rank(job: JobReport) -> tuple[bool, bool, float]:
+    headline = job.headline
+    value = None if headline is None or job.invalid or job.record.skipped else headline.value
+    lower = any(
+        one.lower_is_better for one in job.record.metrics if headline is not None and one.name == headline.metric
+    )
+    score = 0.0 if value is None else value if lower else -value
+    return is_bound(job.record.provider), value is None, score
 
 
 def _benchmark_grid(report: Report, jobs: Sequence[JobReport], types: Sequence[str]) -> Grid:
     models = len({models_text(job) for job in jobs}) > 1
-    name = next((job.headline.metric for job in jobs if job.headline is not None), "no metric")
-    head = ["provider", *(["models"] if models else []), name, "failures as 0", "n", "failed", "excl.", *types]
+    planned = (metric.name for job in jobs for metric in job.record.metrics)
+    name = next((job.headline.metric for job in jobs if job.headline is not None), next(planned, "no metric"))
+    head = ["provider", *(["models"] if models else []), name, "failures as 0", "n", "failed", "excluded", *types]
     first = 2 if models else 1
+    rows = tuple(_overview_row(job, types, models=models) for job in jobs)
+    real = sum(not is_bound(job.record.provider) for job in jobs)
     return Grid(
         title=_title(report, jobs[0]) + ("" if models else f" | models: {models_text(jobs[0])}"),
         head=tuple(head),
-        rows=tuple(_overview_row(job, types, models=models) for job in jobs),
+        rows=rows,
         right=tuple(range(first, len(head))),
         notes=_notes(report, jobs),
+        optional=tuple(_without_news(rows, first)),
+        breaks=(real,) if real < len(jobs) else (),
     )
+
+
+def _without_news(rows: Sequence[Sequence[str]], first: int) -> Iterator[int]:
+    """The columns of an overview that only say that nothing failed and nothing was left out."""
+    value, as_zero, failed, excluded = first, first + 1, first + 3, first + 4
+    for at in (excluded, failed):
+        if all(row[at] == "0" for row in rows):
+            yield at
+    if all(row[as_zero] in ("-", row[value].partition(" ")[0]) for row in rows):
+        yield as_zero
 
 
 def _title(report: Report, job: JobReport) -> str:
@@ -147,7 +166,8 @@ def _plain(value: object) -> str:
 
 
 def _overview_row(job: JobReport, types: Sequence[str], *, models: bool) -> tuple[str, ...]:
-    cells = [job.record.provider, *([models_text(job)] if models else [])]
+    control = " (control)" if is_bound(job.record.provider) else ""
+    cells = [job.record.provider + control, *([models_text(job)] if models else [])]
     blank = [""] * len(types)
     headline = job.headline
     if job.record.skipped or headline is None:
@@ -157,7 +177,7 @@ def _overview_row(job: JobReport, types: Sequence[str], *, models: bool) -> tupl
     return (
         *cells,
         with_interval(headline),
-        number(headline.value_failures_as_zero, headline.unit),
+        "-" if job.n_pending else number(headline.value_failures_as_zero, headline.unit),
         str(headline.n),
         _failed_text(job, headline.n_failed),
         str(headline.n_excluded),
@@ -170,8 +190,8 @@ def _failed(job: JobReport) -> int:
 
 
 def _failed_text(job: JobReport, failed: int) -> str:
-    """What has not ended counts as failed and is named."""
-    return f"{failed} ({job.n_pending} open)" if job.n_pending else str(failed)
+    """What has not ended is pending and not failed."""
+    return f"{max(0, failed - job.n_pending)} ({job.n_pending} pending)" if job.n_pending else str(failed)
 
 
 def models_text(job: JobReport) -> str:
@@ -315,44 +335,3 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 def safe_row(cells: Iterable[object]) -> list[object]:
     """A row of CSV in which no spreadsheet takes a text for a formula; numbers stay numbers."""
     return [f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell for cell in cells]
-
-
-GAP = 3
-"""characters between two columns"""
-WORDS = 16
-"""a column of words may be folded down to this"""
-
-
-def fitted(grid: Grid, width: int) -> list[Grid]:
-    """Part the columns where a line would be too long; the first column leads every part, notes end the last."""
-    columns = list(range(1, len(grid.head)))
-    groups: list[list[int]] = [[]]
-    for column in columns:
-        if groups[-1] and _wide(grid, [0, *groups[-1], column]) > width:
-            groups.append([])
-        groups[-1].append(column)
-    if len(groups) == 1:
-        return [grid]
-    last = len(groups) - 1
-    return [_part(grid, [0, *group], place=at, last=at == last) for at, group in enumerate(groups)]
-
-
-def _wide(grid: Grid, columns: Sequence[int]) -> int:
-    return sum(_least(grid, column) + GAP for column in columns)
-
-
-def _least(grid: Grid, column: int) -> int:
-    """Numbers and the first column stay on one line; words may be folded."""
-    longest = max(len(row[column]) for row in (grid.head, *grid.rows))
-    return longest if column == 0 or column in grid.right else min(longest, WORDS)
-
-
-def _part(grid: Grid, columns: Sequence[int], *, place: int, last: bool) -> Grid:
-    return replace(
-        grid,
-        title=grid.title if place == 0 else f"{grid.title.partition(' | ')[0]}, continued",
-        head=tuple(grid.head[column] for column in columns),
-        rows=tuple(tuple(row[column] for column in columns) for row in grid.rows),
-        right=tuple(at for at, column in enumerate(columns) if column in grid.right),
-        notes=grid.notes if last else (),
-    )

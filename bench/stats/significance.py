@@ -139,6 +139,38 @@ def mde(se: float | None, df: float | None = None, alpha: float = 0.05, power: f
     return (t_quantile(1 - alpha / 2, df=df) + t_quantile(power, df=df)) * se
 
 
+DISAGREEING = 0.3
+"""share of items on which two systems differ, where nothing is known of them"""
+CORRELATED = 0.05
+"""how much more alike the items of one corpus are than any others, where nothing is known of them"""
+MOST_CLUSTERS = 100_000
+
+
+def planned_mde(clusters: int, per_cluster: float) -> float | None:
+    """Smallest difference of two shares that so many clusters of paired items can show, before anything is measured.
+
+    The same paired t over clusters as `mde`, with a variance from `DISAGREEING` and the design effect of `CORRELATED`.
+    """
+    if clusters < 2:
+        return None
+    design = 1 + (per_cluster - 1) * CORRELATED
+    return mde(math.sqrt(DISAGREEING * design / (clusters * per_cluster)), df=clusters - 1)
+
+
+def clusters_needed(difference: float, per_cluster: float) -> int | None:
+    """Least number of clusters whose `planned_mde` is at most ``difference``; None where none is enough."""
+    low, high = 2, MOST_CLUSTERS
+    if (planned_mde(high, per_cluster) or math.inf) > difference:
+        return None
+    while low < high:
+        middle = (low + high) // 2
+        if (planned_mde(middle, per_cluster) or math.inf) <= difference:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
 def differences_of(a: Sequence[float], b: Sequence[float]) -> list[float]:
     """a - b, pair by pair; ValueError where they do not pair."""
     if len(a) != len(b):

@@ -186,9 +186,43 @@ def test_words_are_folded_and_never_lost(capsys: Capture, monkeypatch: pytest.Mo
     monkeypatch.setenv("COLUMNS", "40")
     text = "abcdefghijklmnopqrstuvwxyz" * 4
     console.table(("item", "why"), [("q1", text)])
+    assert text in capsys.readouterr().out
+
+
+WIDE = ("item", "sha256", "why", "n")
+IDS = [(f"item-{at}", str(at) * 64, "some words that can be wrapped where it helps " * 3, "10") for at in (1, 2)]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_a_table_fits_and_no_identifier_and_no_word_is_folded(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    console.table(
+        WIDE, IDS, title="a title that is longer than the narrowest screen of those that are tried", right=(3,)
+    )
     out = capsys.readouterr().out
-    assert "…" not in out
-    assert "".join(out.split("─")[-1].split()).replace("q1", "") == text
+    assert max(map(len, out.splitlines())) <= max(width, 64 + 10)
+    words = out.split()
+    for item, digest, why, _ in IDS:
+        assert item in words and digest in words
+        assert set(why.split()) <= set(words)
+
+
+def test_a_pipe_keeps_a_row_on_its_line(capsys: Capture) -> None:
+    console.table(WIDE, IDS, right=(3,))
+    assert any(line.split()[0] == "item-1" and "1" * 64 in line for line in capsys.readouterr().out.splitlines()[2:])
+
+
+def test_optional_columns_go_first_and_in_their_order(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    head, row = ("a", "bbbbbbbbbb", "cccccccccc", "dddddddddd"), ("1", "2", "3", "4")
+    shown = []
+    for width in (60, 50, 40, 20):
+        monkeypatch.setenv("COLUMNS", str(width))
+        console.table(head, [row], right=(1, 2, 3), optional=(3, 1))
+        out = capsys.readouterr().out
+        shown.append("".join(name[0] for name in head if name in out))
+    assert shown == ["abcd", "abcd", "abc", "ac"]
 
 
 def test_markup_and_escape_codes_of_a_cell_are_text(capsys: Capture) -> None:

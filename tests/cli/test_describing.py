@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ def test_text_and_json_say_the_same_and_nothing_empty_is_shown(bench: Bench) -> 
     shown = bench("describe", "demo").stdout
     assert document["items"] == 160
     assert "items                  160\n" in shown
-    assert "question_types:\n  single-session: 51\n" in shown
+    assert "question_types:\n  single-session    51\n" in shown
     assert "required_capabilities  add_memory, retrieve_memory\n" in shown
     empty = [key for key, value in document.items() if value in (None, [], {}, "")]
     assert empty and not any(f"\n{key} " in shown for key in empty)
@@ -65,7 +66,17 @@ def test_a_run_is_described_by_what_it_was_started_with(bench: Bench, tmp_path: 
     }  # fmt: skip
     assert (found["run_id"], found["plan_digest"]) == ("r1", "r1")
     assert found["judge_calibration"] == [{"prompt": "default", "unparsed": 3}]
-    assert 'judge_calibration  {"prompt": "default", "unparsed": 3}\n' in bench("describe", "r1").stdout
+    shown = bench("describe", "r1").stdout
+    assert "judge_calibration:\n  - prompt    default\n    unparsed  3\n" in shown
+
+
+@pytest.mark.parametrize("name", ["mem0", "demo", "ndcg_at_10", "r"])
+def test_nothing_is_described_with_literals_of_python_or_in_lines_that_nobody_reads(bench: Bench, name: str) -> None:
+    bench("run", "-q", "--providers", "no-memory", "--limit", "1", "--run-id", "r")
+    shown = bench("describe", name).stdout
+    assert not re.search(r"\b(True|False|None)\b|[{}]", shown)
+    assert "MEM0_API_KEY  required" in shown or name != "mem0"
+    assert max(map(len, shown.splitlines())) < 200
 
 
 def test_a_resume_is_told_with_its_time(bench: Bench) -> None:

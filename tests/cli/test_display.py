@@ -161,7 +161,10 @@ def test_the_totals_are_one_line() -> None:
     found.jobs["demo/bm25|m|none"].states[State.CORRECT] = 4
     found.cost_usd, found.rate_limited = Decimal("1.23456"), 7
     clock.now += 20
-    assert totals_text(found) == ("4/10 items, 0.0 phases/s, in flight 0, oldest -, 429s 7, cost USD 1.2346, ETA 30s")
+    assert totals_text(found) == (
+        "4/10 items (40%), 0 memories ingested, 0.0 steps/s, 0 requests in flight, slowest -, rate limited 7 times, "
+        "cost USD 1.2346, ETA 30s"
+    )
     found.unknown_costs = 1
     assert "cost at least USD 1.2346" in totals_text(found)
 

@@ -46,7 +46,7 @@ def test_a_run_says_how_far_it_is(bench: Bench, tmp_path: Path) -> None:
     assert shown(bench("status", "r").stdout) == {
         "run": "r",
         "state": "stopped",
-        "items": "2 ended well, 1 failed, 2 open, 5 in all",
+        "items": "3/5 (60%): 2 ended well, 1 failed, 2 pending",
         "evaluate": "ok 2, timeout 1",
         "cost": "USD 0",
         "next": "bench run --resume r",

@@ -113,11 +113,11 @@ def test_the_tables_say_the_same(bench: Bench, monkeypatch: pytest.MonkeyPatch) 
     shown = bench("plan", "--providers", "bm25", "--limit", "2").stdout
     found = planned(bench, "--providers", "bm25", "--limit", "2")
     for title in ("jobs", "traffic", "settings"):
-        assert f"\n{title} " in f"\n{shown}"
+        assert f"\n{title}\n" in f"\n{shown}"
     assert f"items {found['items']}, calls {found['calls']}" in shown
     assert f"plan digest {found['plan_digest']}\n" in shown
     assert "cost at most USD 0\n" in shown
-    assert "k=10, one memory a turn" in shown
+    assert "k=10, one memory per turn" in shown
 
 
 def test_a_lane_that_cannot_be_is_skipped_with_its_reason(bench: Bench) -> None:
@@ -142,7 +142,8 @@ def test_a_limit_makes_a_least_time_and_an_unknown_price_is_named(
     assert float(ends["openai/gpt-4o-mini.answering"]["cost_usd"]) > 0
     assert found["cost_usd"] is None
     shown = bench("plan", *flags).stdout
-    assert "beside what these cost, whose prices are not known: openai/nobody-knows.answering\n" in shown
+    assert "cost unknown; the known part is at most USD 0." in shown
+    assert "; prices are not known: openai/nobody-knows.answering\n" in shown
 
 
 def test_what_is_not_set_is_named_and_nothing_secret_is_shown(bench: Bench, tmp_path: Path) -> None:
@@ -198,3 +199,14 @@ def test_a_prompt_that_knows_the_answer_is_named_in_plan_results_and_receipt(
     bench("sign", "r")
     (receipt,) = (one for one in (tmp_path / "results/r/receipts").glob("*.json"))
     assert any(why.startswith(named) for why in json.loads(receipt.read_text())["reproducibility"]["reasons"])
+
+
+def test_how_many_questions_a_difference_takes_is_planned(bench: Bench) -> None:
+    found = json.loads(bench("plan", "demo", "bm25", "--detect", "0.05", "--json").stdout)["detect"]
+    (one,) = found
+    assert (one["benchmark"], one["clusters"], one["items"]) == ("demo", 8, 160)
+    assert 0.15 < one["smallest_difference"] < 0.25, "eight conversations show no small difference"
+    assert one["items_needed"] == 20 * one["clusters_needed"] > 160
+    shown = bench("plan", "demo", "bm25", "--detect", "0.05").stdout
+    assert "to detect 5 points between two systems" in shown and f" {one['items_needed']}" in shown
+    assert "hint: 0.05 is five points" in bench("plan", "demo", "bm25", "--detect", "5", check=2).stderr

@@ -27,7 +27,16 @@ FAST = ("--providers", "bm25", "no-memory", "--limit", "12")
 def test_run_without_flags_measures_the_builtins_on_the_demo(bench: Bench, tmp_path: Path, results: Results) -> None:
     done = bench("run", "--run-id", "demo")
     assert done.stdout.rstrip().splitlines()[-1] == f"results: {Path('results/demo')}"
-    assert "next: bench results demo" in done.stderr
+    for command in ("explore demo  (", "failures demo  (", "compare demo  ("):
+        assert f"next: bench {command}" in done.stderr
+    said = " ".join(done.stdout.partition("\n\n")[0].split())
+    assert said.startswith(
+        "bm25 answers 23% of 160 questions right (95% interval 16 to 31%). It finds evidence for 80%"
+    )
+    assert "(oracle) the same reader answers 36% right, so the reader limits the score more." in said
+    assert "builtin/extractive, is a fixed rule and not a language model" in said
+    rows = [line.split()[0] for line in done.stdout.splitlines() if "[0." in line]
+    assert rows == ["bm25", "oracle", "full-context", "no-memory", "random"], "controls stand below, sorted by score"
     assert {path.name for path in (tmp_path / "results/demo").iterdir()} >= {"report.json", "items.jsonl", "report.md"}
     found = results("demo")
     assert found["status"] == "complete" and found["partial"] is False

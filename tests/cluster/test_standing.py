@@ -100,7 +100,7 @@ def test_the_command_shows_them(tmp_path: Path, capsys: pytest.CaptureFixture[st
     anyio.run(write)
     assert run(["status", "r", "--workspace", str(tmp_path)]) == 0
     shown = capsys.readouterr().out
-    assert "items      3 ended well, 1 failed, 8 open, 12 in all\n" in shown
+    assert "items      4/12 (33%): 3 ended well, 1 failed, 8 pending\n" in shown
     assert (
         "shards     1 of 4 back, 1 at work on this machine, 2 elsewhere or not begun: counted when they are back\n"
         in shown

@@ -67,7 +67,7 @@ def test_done_and_failed_phases_are_counted_apart() -> None:
     assert [one.done for phase, one in progress.lanes["l"].phases.items() if phase is not Phase.ANSWER] == [0] * 4
 
 
-def test_the_time_left_follows_the_whole_run() -> None:
+def test_the_time_left_is_that_of_the_slowest_job_and_unknown_while_one_has_ended_nothing() -> None:
     clock = Clock()
     progress = Progress(clock=clock)
     progress.jobs = {"a": job("a", 10), "b": job("b", 10)}
@@ -76,10 +76,33 @@ def test_the_time_left_follows_the_whole_run() -> None:
     assert progress.eta_s is None, "nothing has ended"
     for _ in range(5):
         progress.item_ended("a", State.MEASURED, None)
-    assert (progress.planned, progress.ended, progress.eta_s) == (20, 5, 90.0)
+    assert (progress.planned, progress.ended, progress.eta_s) == (20, 5, None), "nothing is known of the other one"
+    progress.item_ended("b", State.MEASURED, None)
+    assert progress.eta_s == 270.0, "9 of its items are left, and one took 30 seconds"
+    progress.jobs["b"].stopped = "refused"
+    assert progress.eta_s == 30.0, "a job that stopped takes no more work"
     for _ in range(20):
-        progress.item_ended("b", State.MEASURED, None)
+        progress.item_ended("a", State.MEASURED, None)
     assert progress.eta_s == 0.0, "items that were tried again end more than once"
+
+
+def test_what_an_earlier_process_ended_says_nothing_of_the_speed_of_this_one() -> None:
+    clock = Clock()
+    progress = Progress(clock=clock)
+    progress.jobs = {"a": job("a", 10)}
+    progress.jobs["a"].states[State.MEASURED] = progress.jobs["a"].earlier = 8
+    clock.now += 60
+    assert progress.eta_s is None
+    progress.item_ended("a", State.MEASURED, None)
+    assert progress.eta_s == 60.0
+
+
+def test_memories_are_counted_while_a_corpus_is_ingested() -> None:
+    progress = Progress(clock=Clock())
+    progress.lanes["l"] = LaneProgress("l")
+    progress.memories_durable("l", 50)
+    progress.memories_durable("l", 22)
+    assert progress.memories == 72
 
 
 def test_the_score_is_the_mean_of_what_has_one() -> None:

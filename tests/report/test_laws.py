@@ -326,8 +326,7 @@ def test_tables_of_any_width_show_every_job_once_and_stay_inside_where_they_can(
     report = Report(run_id="r", status=RunState.COMPLETE, reason="", plan_digest="d", gaps=(), jobs=jobs)
     assume(types > 0)
     (grid,) = overview(report, width=width)
-    assert [row[0] for row in grid.rows] == providers
+    assert sorted(row[0].removesuffix(" (control)") for row in grid.rows) == sorted(providers)
     assert grid.width <= width or len(grid.head) == 6, "without any type it is as narrow as it can be"
-    parts = matrix(report, width=width)
-    assert [name for part in parts for name in part.head[1:]] == providers
-    assert all(part.width <= width or len(part.head) == 2 for part in parts)
+    (whole,) = matrix(report)
+    assert sorted(whole.head[1:]) == sorted(providers)

@@ -102,11 +102,13 @@ def test_the_overview_shows_value_interval_both_denominators_and_what_was_lost()
     other = measured(value=0.75)
     (grid,) = overview(report(job(metrics=(one,), counts={State.CORRECT: 2}), job("y", metrics=(other,))))
     assert grid.title == "facts 1 | k=10 | models: acme/m1"
-    assert grid.head == ("provider", "accuracy", "failures as 0", "n", "failed", "excl.", "a", "b")
+    assert grid.head == ("provider", "accuracy", "failures as 0", "n", "failed", "excluded", "a", "b")
     assert grid.rows == (
-        ("x", "0.5000 [0.2500, 0.7500]", "0.2500", "4", "4 (2 open)", "3", "0.5000", "0.5000"),
         ("y", "0.7500 [0.2500, 0.7500]", "0.7500", "4", "0", "0", "-", "-"),
+        ("x", "0.5000 [0.2500, 0.7500]", "-", "4", "2 (2 pending)", "3", "0.5000", "0.5000"),
     )
+    assert [grid.head[at] for at in grid.optional] == ["failures as 0"], "it shows nothing that the score does not"
+    assert grid.breaks == ()
     assert grid.right == (1, 2, 3, 4, 5, 6, 7)
 
 
@@ -123,9 +125,9 @@ def test_models_have_a_column_where_they_differ() -> None:
 
 
 NO_NUMBER = {
-    "INVALID": ({"invalid": ("too many",), "counts": {State.ERROR: 3}}, "4 (1 open)", ("x: INVALID, too many",)),
+    "INVALID": ({"invalid": ("too many",), "counts": {State.ERROR: 3}}, "3 (1 pending)", ("x: INVALID, too many",)),
     "skipped": ({"of": {"skipped": "no key"}, "counts": {}, "n_planned": 0}, "0", ()),
-    "-": ({"metrics": (), "counts": {}}, "4 (4 open)", ()),
+    "-": ({"metrics": (), "counts": {}}, "0 (4 pending)", ()),
 }  # fmt: skip
 
 
@@ -133,8 +135,8 @@ NO_NUMBER = {
 def test_a_job_without_a_number_says_why_and_what_failed(why: str) -> None:
     changes, failed, notes = NO_NUMBER[why]
     (grid,) = overview(report(job(**changes), job("y", metrics=(measured(breakdown=typed({"a": 4})),))))  # type: ignore[arg-type]
-    assert grid.rows[0][:6] == ("x", why, "-", "0", failed, "0")
-    assert grid.rows[0][6:] == ("",) * (len(grid.head) - 6)
+    assert grid.rows[-1][:6] == ("x", why, "-", "0", failed, "0")
+    assert grid.rows[-1][6:] == ("",) * (len(grid.head) - 6)
     assert grid.notes == notes
 
 
@@ -199,12 +201,20 @@ def test_the_matrix_is_every_metric_by_every_job() -> None:
     assert second.rows == (("mrr", "0.2500"), ("accuracy", "-"))
 
 
-def test_a_matrix_that_is_too_wide_is_parted_by_jobs_and_none_is_lost() -> None:
-    jobs = [job(f"provider-number-{at}") for at in range(7)]
-    grids = matrix(report(*jobs), width=60)
-    assert [name for grid in grids for name in grid.head[1:]] == [f"provider-number-{at}" for at in range(7)]
-    assert all(grid.width <= 60 or len(grid.head) == 2 for grid in grids)
-    assert len(matrix(report(jobs[0]), width=5)) == 1
+def test_the_best_comes_first_and_controls_stand_below_a_line() -> None:
+    jobs = [
+        job("low", metrics=(measured(value=0.1),)), job("oracle", metrics=(measured(value=1.0),)),
+        job("bad", invalid=("too many",)), job("high", metrics=(measured(value=0.9),)), job("random"),
+    ]  # fmt: skip
+    (grid,) = overview(report(*jobs))
+    assert [row[0] for row in grid.rows] == ["high", "low", "bad", "oracle (control)", "random (control)"]
+    assert grid.breaks == (3,)
+    assert matrix(report(*jobs))[0].head == ("metric", "high", "low", "bad", "oracle", "random")
+
+
+def test_a_narrow_screen_may_leave_out_what_says_that_nothing_failed() -> None:
+    (grid,) = overview(report(job(metrics=(measured(value_failures_as_zero=0.5),), counts={State.CORRECT: 4})))
+    assert [grid.head[at] for at in grid.optional] == ["excluded", "failed", "failures as 0"]
 
 
 def test_jobs_are_told_apart_by_the_models_in_which_they_differ() -> None:

@@ -1,0 +1,188 @@
+"""What came out of a run, in sentences: who is best, by how much, how sure that is, and what limits the score.
+
+Example::
+
+    await outcome_texts(reader, report)
+    # ["bm25 answers 23 % of 160 questions right (95% interval 16 to 31 %). It finds evidence for 80 % ..."]
+
+Controls (oracle, no-memory, random, full-context) are never the best; they say what the score can be at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bench.errors import UsageError
+from bench.journal import Reader
+from bench.model import Measurement
+from bench.providers.names import is_bound
+from bench.report.comparison_data import load_side
+from bench.report.fold import JobReport, Report
+from bench.report.tables import by_benchmark, job_texts, number
+
+MOST_TESTED = 200_000
+"""items; of more the two best are not tested against each other at the end of a run"""
+RULE = "builtin/extractive"
+FOUND = ("hit_at_", "recall_any_at_", "recall_fraction_at_")
+"""metrics that say whether evidence was found, the plainest first"""
+
+
+async def outcome_texts(reader: Reader, report: Report) -> list[str]:
+    """Return one short paragraph per benchmark."""
+    groups = by_benchmark(report)
+    texts = []
+    for jobs in groups:
+        name = f"{jobs[0].record.benchmark}: " if len(groups) > 1 else ""
+        texts.append(name + " ".join(await _sentences(reader, report, jobs)))
+    return texts
+
+
+async def _sentences(reader: Reader, report: Report, jobs: Sequence[JobReport]) -> list[str]:
+    names = dict(zip((job.record.key for job in jobs), job_texts(jobs), strict=True))
+    scored = [job for job in jobs if _value(job) is not None]
+    if not scored:
+        return [_nothing(report, jobs)]
+    ranked = [job for job in scored if not is_bound(job.record.provider)] or scored
+    best = ranked[0]
+    found = [_so_far(report, jobs) + _best(best, names[best.record.key], several=len(ranked) > 1)]
+    if len(ranked) > 1:
+        found.append(await _margin(reader, best, ranked[1], names))
+    found += _limits(best, scored, names[best.record.key] if len(ranked) > 1 else "It")
+    invalid = [names[job.record.key] for job in jobs if job.invalid]
+    if invalid:
+        found.append(f"{', '.join(invalid)} {'is' if len(invalid) == 1 else 'are'} INVALID and not ranked.")
+    if best.record.models.answering == RULE:
+        found.append(
+            f"The reader, {RULE}, is a fixed rule and not a language model: its accuracy shows that everything works, "
+            "not how good a memory is. Name a model with --model."
+        )
+    return found
+
+
+def _value(job: JobReport) -> float | None:
+    return None if job.headline is None or job.record.skipped or not job.valid else job.headline.value
+
+
+def _nothing(report: Report, jobs: Sequence[JobReport]) -> str:
+    reason = next((one for job in jobs for one in (*job.invalid, job.record.skipped or "") if one), None)
+    if reason is None:
+        return f"No item has a score yet (run {report.status})."
+    more = f"; bench failures {report.run_id} shows the errors" if report.stored else ""
+    return f"No result: no job is valid ({reason}{more})."
+
+
+def _so_far(report: Report, jobs: Sequence[JobReport]) -> str:
+    pending = sum(job.n_pending for job in jobs)
+    planned = sum(job.n_planned for job in jobs)
+    return f"So far, with {planned - pending} of {planned} items ended: " if pending else ""
+
+
+def _best(job: JobReport, name: str, *, several: bool) -> str:
+    one = _headline(job)
+    bounds = f" (95% interval {_bounds(one)})" if one.interval is not None else " (too few items for an interval)"
+    if one.metric == "accuracy":
+        verb = "is best and answers" if several else "answers"
+        return f"{name} {verb} {_text(one, one.value)} of {one.n} questions right{bounds}."
+    verb = "is best with" if several else "has"
+    return f"{name} {verb} {one.metric} {_text(one, one.value)}{bounds} over {one.n} items."
+
+
+def _headline(job: JobReport) -> Measurement:
+    assert job.headline is not None
+    return job.headline
+
+
+def is_share(one: Measurement) -> bool:
+    """Say whether a value is a share of items and may be shown as a percentage."""
+    return one.unit is None and (one.metric == "accuracy" or one.metric.startswith(FOUND))
+
+
+def _text(one: Measurement, value: float | None) -> str:
+    if value is None:
+        return "-"
+    return _percent(value) if is_share(one) else number(value, one.unit)
+
+
+def _percent(value: float) -> str:
+    shown = f"{100 * value:.1f}".removesuffix(".0") if abs(value) < 0.1 else f"{100 * value:.0f}"
+    return f"{shown}%"
+
+
+def _bounds(one: Measurement) -> str:
+    assert one.interval is not None
+    low, high = _text(one, one.interval.low), _text(one, one.interval.high)
+    return f"{low.removesuffix('%')} to {high}"
+
+
+async def _margin(reader: Reader, best: JobReport, second: JobReport, names: dict[str, str]) -> str:
+    """Say how far the second is behind and whether that is more than chance."""
+    one, other = _headline(best), _headline(second)
+    if one.value == other.value:
+        return f"{names[second.record.key]} has the same score."
+    behind = f"{names[second.record.key]} is {_difference(one, other)} behind"
+    if best.n_planned > MOST_TESTED:
+        return f"{behind}; bench compare {reader.meta.run_id} says whether that is more than chance."
+    return f"{behind}{await _sureness(reader, best, second)}."
+
+
+def _difference(one: Measurement, other: Measurement) -> str:
+    difference = abs((one.value or 0.0) - (other.value or 0.0))
+    return f"{100 * difference:.1f} points" if is_share(one) else number(difference, one.unit)
+
+
+async def _sureness(reader: Reader, best: JobReport, second: JobReport) -> str:
+    from bench.report.compare import compare_sides
+
+    one = _headline(best)
+    sides = [await load_side(reader, job.record) for job in (best, second)]
+    try:
+        rows = compare_sides([sides], metrics=[one.metric]).comparisons[0].headlines
+    except UsageError as problem:
+        return f", and the two are not like for like ({str(problem).splitlines()[-1].strip()})"
+    row = rows[0] if rows else None
+    if row is None or row.p_adjusted is None:
+        return ", and so few items cannot show whether that is chance"
+    if row.is_detected:
+        return f", which is more than chance (p {_p(row.p_adjusted)}, paired by item)"
+    seen = "" if row.mde is None else f"; these items can show a difference of {_size(one, row.mde)} or more"
+    return f", which may be chance (p {_p(row.p_adjusted)}{seen})"
+
+
+def _p(value: float) -> str:
+    return "< 0.001" if value < 0.001 else f"{value:.2g}"
+
+
+def _size(one: Measurement, difference: float) -> str:
+    return f"{100 * difference:.1f} points" if is_share(one) else number(difference, one.unit)
+
+
+def _limits(best: JobReport, scored: Sequence[JobReport], name: str) -> list[str]:
+    """Say whether the memory or the reader loses more, from the evidence found and from what the oracle reaches."""
+    one = _headline(best)
+    if best.record.models.answering is None or one.metric != "accuracy" or one.value is None:
+        return []
+    found = next((m for prefix in FOUND if (m := _widest(best, prefix)) is not None), None)
+    same = [job for job in scored if job.record.models == best.record.models and job.record.key != best.record.key]
+    by_name = {job.record.provider: job for job in same}
+    texts = []
+    if found is not None and found.value is not None:
+        texts.append(f"{name} finds evidence for {_percent(found.value)} of the {found.n} questions that have some.")
+    oracle, floor = by_name.get("oracle"), by_name.get("no-memory")
+    if oracle is not None and (reach := _headline(oracle).value) is not None:
+        weaker = "reader" if 1 - reach >= reach - one.value else "memory"
+        texts.append(
+            f"Given all the evidence (oracle) the same reader answers {_percent(reach)} right, "
+            f"so the {weaker} limits the score more."
+        )
+    elif found is not None and found.value is not None:
+        lost_in_search, lost_after = 1 - found.value, max(0.0, found.value - one.value)
+        texts.append(f"More is lost {'in the search' if lost_in_search > lost_after else 'after the search'}.")
+    if floor is not None and (without := _headline(floor).value) is not None:
+        texts.append(f"Without a memory it answers {_percent(without)} right.")
+    return texts
+
+
+def _widest(job: JobReport, prefix: str) -> Measurement | None:
+    """The metric of a family with the most hits looked at."""
+    named = [one for name, one in job.metrics.items() if name.startswith(prefix) and name[len(prefix) :].isdigit()]
+    return max(named, key=lambda one: int(one.metric[len(prefix) :]), default=None)

@@ -1,0 +1,28 @@
+"""How many conversations a difference takes, before anything is measured."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.stats.significance import clusters_needed, planned_mde
+
+
+@pytest.mark.parametrize("per_cluster", [1.0, 5.0, 20.0, 199.0])
+@pytest.mark.parametrize("difference", [0.02, 0.05, 0.1, 0.3])
+def test_so_many_clusters_are_enough_and_one_less_is_not(difference: float, per_cluster: float) -> None:
+    needed = clusters_needed(difference, per_cluster)
+    assert needed is not None
+    enough, less = planned_mde(needed, per_cluster), planned_mde(needed - 1, per_cluster)
+    assert enough is not None and enough <= difference
+    assert less is None or less > difference
+
+
+def test_more_questions_of_the_same_conversations_help_less_than_more_conversations() -> None:
+    few, more_questions, more_conversations = planned_mde(10, 20), planned_mde(10, 40), planned_mde(20, 20)
+    assert few is not None and more_questions is not None and more_conversations is not None
+    assert few > more_questions > more_conversations
+
+
+def test_one_conversation_shows_nothing_and_no_number_is_enough_for_nothing() -> None:
+    assert planned_mde(1, 500) is None
+    assert clusters_needed(1e-6, 1.0) is None
