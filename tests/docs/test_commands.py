@@ -158,6 +158,7 @@ REASONS = {
     "takes minutes",
     "needs a forge",
     "reads your own files",
+    "sends a message",
 }
 
 
