@@ -77,6 +77,8 @@ class Session:
     date_text: str | None = None
     metadata: Mapping[str, object] = field(default_factory=dict)
     """goes to ``Memory.metadata``; never gold"""
+    fields: Mapping[str, object] = field(default_factory=dict)
+    """what the text of a session memory names; never sent by itself"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,6 +35,7 @@ from bench.config.benchmark_sections import (
     Runtime,
     SchemaSection,
     Search,
+    Visibility,
 )
 from bench.config.benchmark_terms import (
     UNIT_OF_MODE,
@@ -109,7 +110,7 @@ class BenchmarkFile(ConfigModel):
     """strptime formats tried before the known ones; unix, unix_ms: numbers since 1970"""
     corpus: FieldOnly | None = None
     """rows with the same value share one memory; without it a row is a corpus"""
-    visibility: FieldOnly | None = None
+    visibility: Visibility | None = None
     """the cut-off of what an item may see; each distinct one is a corpus of its own"""
     overlay: str | None = None
     """a list of doubted answers: a name in overlays/, or a path"""
@@ -240,7 +241,7 @@ class BenchmarkConfig(BenchmarkFile):
     def has_choices(self) -> bool:
         """True when the config names the field that holds the options of a question."""
         nested = self.fields.questions
-        return bool(self.fields.choices or (nested is not None and nested.choices_field))
+        return bool(self.fields.choice_paths or (nested is not None and nested.choices_field))
 
     @property
     def has_evidence(self) -> bool:
@@ -302,7 +303,15 @@ class BenchmarkConfig(BenchmarkFile):
 _APART = {"aliases", "tags", "display_name", "description", "extends", "runtime", "overlay"}
 """what describes, what has been merged in, and the overlay, which has a digest of its own in the plan"""
 
-_ADDED = (("abstention", "equals"), ("abstention", "phrases"))
+_ADDED: Mapping[str, object] = {
+    "abstention": {"equals", "phrases", "where"},
+    "data": {"files", "columns", "rows", "with_", "where"},
+    "evidence": {"reference"},
+    "fields": {"context": {"id", "session"}},
+    "ingestion": {"chunk"},
+    "visibility": {"through"},
+    "evaluation": {"answering_model": {"max_tokens"}, "judge": {"max_tokens"}},
+}
 """keys that earlier versions did not know: a config that is silent about them keeps its digest"""
 
 
@@ -310,13 +319,26 @@ def identity_tree(config: BenchmarkConfig) -> dict[str, object]:
     """The resolved config without what only describes it or says where a file lies."""
     tree = config.model_dump(mode="json", exclude=_APART)
     tree["data"].pop("local_path")
-    for section, key in _ADDED:
-        if tree[section][key] in (None, []):
-            tree[section].pop(key)
-    for role in ("answering_model", "judge"):
-        if tree["evaluation"][role]["max_tokens"] is None:  # added as those above
-            del tree["evaluation"][role]["max_tokens"]
+    _forget(tree, _ADDED)
     return tree
+
+
+def _forget(tree: object, added: object) -> None:
+    """Take out the added keys about which a config says nothing."""
+    if isinstance(tree, list):
+        for one in tree:
+            _forget(one, added)
+    if not isinstance(tree, dict):
+        return
+    if isinstance(added, Mapping):
+        for key, below in added.items():
+            _forget(tree.get(key), below)
+        return
+    assert isinstance(added, set)
+    for key in added & tree.keys():
+        said = tree[key]
+        if said is None or said == [] or said == {} or (key == "through" and said is False):
+            del tree[key]
 
 
 def config_sha256(config: BenchmarkConfig) -> str:

@@ -21,6 +21,7 @@ from pathlib import Path, PurePath
 
 from bench.config.benchmark import BenchmarkConfig, BenchmarkFile
 from bench.config.benchmark_manifest import PLACES, LlmAsJudge, Manifest
+from bench.config.benchmark_sections import ContextSection
 from bench.config.benchmark_terms import ConfigOrigin
 from bench.config.file import Source, did_you_mean, in_file_order, load
 from bench.config.jsontext import TreePath
@@ -29,10 +30,35 @@ from bench.errors import ConfigError
 
 ANSWERLESS = frozenset({"none", "deletion-check", "mcq", "rubric"})
 SESSION_NAMES = ("date", "sessionDate", "session", "turns", "metadata.*")
+_SLOT_NAME = re.compile(r"(?<!\$)\$\{\s*([A-Za-z_]\w*)\s*[|}]")
 ANSWER_NAMES = ("question", "questionDate", "retrievedContext", "choices", "speakerA", "speakerB")
 JUDGE_NAMES = ("question", "answer", "response", "questionType", "questionDate", "rubric", "evidence")
 _SHOWS_CHOICES = re.compile(r"(?<!\$)\$\{\s*choices\b")
-SUFFIXES = {".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv"}
+
+
+def session_fields(config: BenchmarkConfig) -> tuple[str, ...]:
+    """The fields that formatTemplate takes from the object that a session is."""
+    template = config.ingestion.preprocessing.format_template
+    if template is None or not any(context.session for context in config.fields.contexts):
+        return ()
+    return tuple(dict.fromkeys(name for name in _SLOT_NAME.findall(template) if name not in SESSION_NAMES))
+
+
+def session_names(config: BenchmarkConfig) -> tuple[str, ...]:
+    """What formatTemplate may name."""
+    return (*SESSION_NAMES, *session_fields(config))
+
+
+SUFFIXES = {
+    ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet",
+    ".pq": "parquet",
+}  # fmt: skip
+"""what a file holds by its suffix; .gz may follow"""
+
+
+def suffix_of(name: str) -> str:
+    """The suffix of a file, whatever packs it."""
+    return PurePath(name.removesuffix(".gz")).suffix.lower()
 
 
 def problems_of(config: BenchmarkConfig) -> list[ConfigError]:
@@ -64,12 +90,20 @@ def _schema(config: BenchmarkConfig) -> Iterator[Finding]:
         if schema.answer is None and config.evaluation.method not in ANSWERLESS:
             words = '"expected_answer_field" in query' if config.fields_by_name else '"answer" in schema'
             yield ("schema",), f"missing field {words}", "name the field that holds the answer"
-    items = schema.context.item_schema
-    if items is not None and items.content is None and items.text is None:
-        path = ("schema", "context", "itemSchema")
-        yield path, 'itemSchema needs "content" or "text"', "name the field that holds what was said"
-    if schema.context.type == "string" and (items or schema.context.date_field):
-        yield ("schema", "context", "type"), "a context of type string has no turns and no dates", "use array or object"
+    for path, context in contexts_of(config):
+        items = context.item_schema
+        if items is not None and items.content is None and items.text is None:
+            text = 'itemSchema needs "content" or "text"'
+            yield (*path, "itemSchema"), text, "name the field that holds what was said"
+        if context.type == "string" and (items or context.date_field):
+            yield (*path, "type"), "a context of type string has no turns and no dates", "use array or object"
+
+
+def contexts_of(config: BenchmarkConfig) -> Iterator[tuple[TreePath, ContextSection]]:
+    """Each history with its place in the file."""
+    one = not isinstance(config.fields.context, tuple)
+    for index, context in enumerate(config.fields.contexts):
+        yield ("schema", "context") if one else ("schema", "context", index), context
 
 
 OF_LISTS, OF_KEYS = ("date_field", "session_id_field"), ("session_pattern", "date_pattern")
@@ -77,30 +111,36 @@ OF_LISTS, OF_KEYS = ("date_field", "session_id_field"), ("session_pattern", "dat
 
 def _context(config: BenchmarkConfig) -> Iterator[Finding]:
     """Sessions in a list have lists of dates and ids beside it, sessions under keys have them in their keys."""
-    kind = config.fields.context.type
-    unread = {"array": OF_KEYS, "object": OF_LISTS, "string": (*OF_LISTS[1:], *OF_KEYS)}[kind]
-    for name in unread:
-        path = ("schema", "context", name)
-        if config.says(*path):
-            text = f"{config.written(*path)} is not read: {KINDS[kind]}"
-            yield path, text, "take it out"
+    for place, context in contexts_of(config):
+        kind = context.type
+        unread = {"array": (*OF_KEYS, "id"), "object": (*OF_LISTS, "id"), "session": (*OF_LISTS, *OF_KEYS),
+                  "string": (*OF_LISTS[1:], *OF_KEYS)}[kind]  # fmt: skip
+        for name in (*unread, *(("session",) if kind != "array" else ())):
+            path = (*place, name)
+            if config.says(*path):
+                text = f"{config.written(*path)} is not read: {KINDS[kind]}"
+                yield path, text, "take it out"
 
 
 KINDS = {
     "array": "the sessions are a list, not keys",
     "object": "ids and dates of sessions are in their keys",
     "string": "the history is one text",
+    "session": "the history is one session",
 }
 
 
 def _format(config: BenchmarkConfig) -> Iterator[Finding]:
     data = config.data
-    name = data.local_path or data.path
-    if data.format is None and PurePath(name).suffix.lower() not in SUFFIXES:
-        hint = "add format: json, jsonl or csv"
-        if PurePath(name).suffix.lower() in (".parquet", ".pq"):
-            hint = "parquet is not read: convert it to jsonl, see Shapes of data in docs/add-a-benchmark.md"
-        yield ("data",), f'cannot tell the format of "{name}"', hint
+    if bool(data.path) == bool(data.files):
+        text = 'data has both "path" and "files"' if data.path else 'missing field "path" in data'
+        yield ("data",), text, "give one of the two" if data.path else "add path"
+        return
+    if data.files and data.type != "local":
+        yield ("data", "files"), "data.files is of type local only", "write type: local, and fetch the files"
+    for name in data.names:
+        if data.format is None and suffix_of(name) not in SUFFIXES:
+            yield ("data",), f'cannot tell the format of "{name}"', "add format: json, jsonl, csv, tsv or parquet"
 
 
 def _evaluation(config: BenchmarkConfig) -> Iterator[Finding]:
@@ -168,11 +208,18 @@ def _abstention(config: BenchmarkConfig) -> Iterator[Finding]:
         yield ("abstention", "field"), text, "write abstention: {field: ..., equals: false}, or equals: true to insist"
 
 
+def _texts(tree: object) -> Iterator[str]:
+    if isinstance(tree, str):
+        yield tree
+    for one in tree if isinstance(tree, tuple) else ():
+        yield from _texts(one)
+
+
 def _gold(config: BenchmarkConfig) -> Iterator[Finding]:
     """A gold field never goes to a provider, and children of a row have ids of their own."""
     fields, evidence = config.fields, config.evidence
     named = (fields.answer, fields.choice_answer, fields.rubric, evidence.session_ids_field, evidence.turn_ids_field)
-    gold = {path for paths in named for path in ((paths,) if isinstance(paths, str) else paths or ())}
+    gold = set(_texts(named))
     for index, name in enumerate(config.memory_metadata):
         if name in gold:
             text = f'metadata_fields names "{name}", which holds the answer or its evidence'
@@ -195,7 +242,7 @@ def templates_of(config: BenchmarkConfig) -> Iterator[tuple[TreePath, str, tuple
     """Every template of a config with its place and the names it may use."""
     template = config.ingestion.preprocessing.format_template
     if template is not None:
-        yield ("ingestion", "preprocessing", "formatTemplate"), template, SESSION_NAMES
+        yield ("ingestion", "preprocessing", "formatTemplate"), template, session_names(config)
     answer, judge = config.evaluation.answer_prompt, config.evaluation.judge_prompts
     answer_names = (*ANSWER_NAMES, *answer.prompt_fields)
     sections = (("answerPrompt", answer.default, answer.by_question_type, answer_names),
@@ -332,7 +379,7 @@ def _home_of_data(values: dict[str, object], origin: ConfigOrigin) -> None:
     """The cache place carries the name of the config that says what to fetch, so children share the file."""
     data = values["data"]
     assert isinstance(data, dict)
-    if data["localPath"] is not None:
+    if data["localPath"] is not None or data["files"]:
         return
     if data["type"] == "local":
         data["localPath"] = data["path"]

@@ -7,19 +7,20 @@ Here too:
 Example::
 
     data: {type: local, path: ./datasets/notes.jsonl}                      # Data
-    schema: {itemId: id, question: q, answer: a, context: {field: text, type: string}}   # Schema
+    schema: {itemId: id, question: q, answer: a, context: {field: text, type: string}}   # SchemaSection
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, PositiveInt, field_validator
+from pydantic import Field, PositiveInt, field_validator, model_validator
 
 from bench.config.benchmark_terms import (
     FieldPath,
     FieldPaths,
+    FieldValue,
     Format,
     Granularity,
     Method,
@@ -34,14 +35,74 @@ from bench.config.benchmark_terms import (
 )
 from bench.config.file import ConfigModel
 
+Scalar = bool | int | float | str
+
+
+class Criterion(ConfigModel):
+    """What a value must be; every key that is given must hold."""
+
+    differs: Scalar | None = Field(default=None, alias="not")
+    """not this text"""
+    like: str | None = None
+    """fits the pattern, in which * stands for anything"""
+    above: float | None = None
+    """a number above this one"""
+    present: bool | None = None
+    """true: it is there and not empty; false: it is not"""
+
+    @model_validator(mode="after")
+    def _compares(self) -> Criterion:
+        if all(said is None for said in (self.differs, self.like, self.above, self.present)):
+            raise ValueError("a condition needs not, like, above or present")
+        return self
+
+
+Condition = Scalar | None | tuple[Scalar, ...] | Criterion
+Where = Mapping[FieldPath, Condition]
+
+
+class FieldStep(ConfigModel):
+    """How a row gets one field more: ``decode``, ``zip`` or ``file``."""
+
+    decode: FieldValue | None = None
+    """a text that is read as JSON, else as a Python literal"""
+    zip: Mapping[str, FieldValue] | None = None
+    """name -> a list: one list of objects from lists side by side"""
+    file: str | None = None
+    """another file whose rows are joined; a template: a file a row"""
+    rows: FieldPath | None = None
+    """where its rows stand in it"""
+    columns: tuple[str, ...] = ()
+    """names of its columns, where it has no header"""
+    where: Where = Field(default_factory=dict)
+    """which of its rows count"""
+    key: FieldValue | None = None
+    """a value of its rows ..."""
+    by: FieldValue | None = None
+    """... that equals this one of ours; a list: a row for each, in that order"""
+    many: bool = False
+    """all such rows, maybe none"""
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> FieldStep:
+        if sum(kind is not None for kind in (self.decode, self.zip, self.file)) != 1:
+            raise ValueError("a step is one of decode, zip and file")
+        if (self.key is None) != (self.by is None):
+            raise ValueError("key and by need each other")
+        if self.file is None and (self.rows or self.columns or self.where or self.key or self.many):
+            raise ValueError("rows, columns, where, key, by and many belong to a file")
+        return self
+
 
 class Data(ConfigModel):
     """Where the rows come from."""
 
     type: Literal["huggingface", "local", "url"]
     """local: a file that is there; the others are fetched by bench download"""
-    path: str
+    path: str = ""
     """repository id, file, or URL"""
+    files: tuple[str, ...] = ()
+    """several files instead of a path, one after the other; local only"""
     file: str | None = None
     """the file inside the repository"""
     revision: str | None = None
@@ -52,27 +113,58 @@ class Data(ConfigModel):
     """by suffix where it is not given"""
     sha256: Sha256 | None = None
     """of the file; another one is refused"""
+    columns: tuple[str, ...] = ()
+    """names of the columns of a csv or tsv without a header line"""
+    rows: FieldPath | None = None
+    """path of the rows in a document: in a json file, else in each line"""
+    with_: Mapping[str, FieldStep] = Field(default_factory=dict, alias="with")
+    """name -> step: fields that each row gets, in order"""
+    where: Where = Field(default_factory=dict)
+    """value -> what it must be: which rows count"""
+
+    @property
+    def joins(self) -> bool:
+        """True when other files belong to the rows."""
+        return any(step.file is not None for step in self.with_.values())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The files of the rows as the config writes them."""
+        if self.files:
+            return self.files
+        return (self.path if self.type == "local" else self.local_path or self.path,)
 
 
 class ItemSchema(ConfigModel):
     """Where the parts of a turn stand inside it."""
 
-    content: FieldPath | None = None
+    content: FieldValue | None = None
     """JSON path of a turn's text"""
-    role: FieldPath | None = None
+    role: FieldValue | None = None
     """JSON path of the role: user or assistant"""
-    speaker: FieldPath | None = None
+    speaker: FieldValue | None = None
     """JSON path of the speaker's name"""
-    text: FieldPath | None = None
+    text: FieldValue | None = None
     """JSON path of the text, where content is taken"""
-    dialog_id: FieldPath | None = None
+    dialog_id: FieldValue | None = None
     """the turn's id"""
-    caption: FieldPath | None = None
+    caption: FieldValue | None = None
     """what its picture shows"""
-    id: FieldPath | None = None
+    id: FieldValue | None = None
     """id of a session of one turn; inside sessions the turn's id"""
-    date: FieldPath | None = None
+    date: FieldValue | None = None
     """JSON path of a turn's own date"""
+
+
+class SessionParts(ConfigModel):
+    """Where the parts of a session stand in the element that it is."""
+
+    id: FieldValue | None = None
+    """its id"""
+    date: FieldValue | None = None
+    """its date"""
+    turns: FieldPath | None = None
+    """its turns; the element itself where it is a list"""
 
 
 class ContextSection(ConfigModel):
@@ -80,8 +172,12 @@ class ContextSection(ConfigModel):
 
     field: FieldPath
     """path of the history in a row"""
-    type: Literal["array", "object", "string"]
-    """array of sessions, object with a key a session, or one string"""
+    type: Literal["array", "object", "string", "session"] = "array"
+    """array of sessions, object with a key a session, one string, or session: the field is one session"""
+    id: FieldValue | None = None
+    """id of the one session of type session or string"""
+    session: SessionParts | None = None
+    """where id, date and turns stand in each element of an array"""
     date_field: FieldPath | None = None
     """path of the list of session dates, as long as the sessions"""
     session_id_field: FieldPath | None = None
@@ -106,43 +202,62 @@ class Questions(ConfigModel):
 
     field: FieldPath
     """path of the list of questions in a row"""
-    question_field: FieldPath
+    question_field: FieldValue
     """of the question, inside one of them"""
     answer_field: FieldPaths | None = None
     """of the expected answer; a list of paths: all answers that are there"""
     evidence_field: FieldPaths | None = None
     """of the evidence ids"""
-    category_field: FieldPath | None = None
+    category_field: FieldValue | None = None
     """of the question type"""
-    id_field: FieldPath | None = None
+    id_field: FieldValue | None = None
     """of the item's id"""
-    date_field: FieldPath | None = None
+    date_field: FieldValue | None = None
     """of the question's date"""
     choices_field: FieldPaths | None = None
     """of the choices, or a list of paths, one for each choice"""
 
 
+class Choices(ConfigModel):
+    """Choices whose order is not the file's."""
+
+    from_: FieldPaths = Field(alias="from")
+    """path of the choices, or a list of paths"""
+    shuffle: bool = False
+    """true: an order that is fixed for an item and does not tell the right one"""
+
+
 class SchemaSection(ConfigModel):
     """Where the parts of a row stand."""
 
-    item_id: FieldPath
+    item_id: FieldValue
     """path of the item's id; unique over the file"""
-    question: FieldPath | None = None
+    question: FieldValue | None = None
     """path of the question, where a row asks one"""
     answer: FieldPaths | None = None
     """path of the expected answer or answers; a list of paths: all answers that are there"""
-    choices: FieldPaths | None = None
-    """path of the choices, for mcq, or a list of paths, one for each choice"""
+    choices: FieldPaths | Choices | None = None
+    """path of the choices, for mcq, or a list of paths, one for each choice; with shuffle: from and shuffle"""
     rubric: FieldPaths | None = None
     """path of the rubric's points, or a list of paths"""
-    choice_answer: FieldPath | None = None
+    choice_answer: FieldValue | None = None
     """path of the right choice"""
-    context: ContextSection
-    """where the history is"""
+    context: ContextSection | Annotated[tuple[ContextSection, ...], Field(min_length=1)]
+    """where the history is; a list: histories one after the other"""
     questions: Questions | None = None
     """where nested questions are; they share the row's corpus"""
-    metadata: Mapping[str, FieldPath] = Field(default_factory=dict)
+    metadata: Mapping[str, FieldValue] = Field(default_factory=dict)
     """``questionType`` and ``questionDate`` fill the item; the rest is carried and never sent"""
+
+    @property
+    def contexts(self) -> tuple[ContextSection, ...]:
+        """The histories of a row."""
+        return self.context if isinstance(self.context, tuple) else (self.context,)
+
+    @property
+    def choice_paths(self) -> FieldPaths | None:
+        """Where the choices stand."""
+        return self.choices.from_ if isinstance(self.choices, Choices) else self.choices
 
 
 class QuestionType(ConfigModel):
@@ -164,7 +279,10 @@ class EvidenceFields(ConfigModel):
     turn_flag: FieldPath | None = None
     """a key of a turn that is true for gold turns"""
     parser: Parser = "direct"
-    """``exact_text``: a reference is a turn once more, found by its words and who said them"""
+    """``exact_text``: a reference is a turn once more, found by its words and who said them; ``ranges``: numbers and
+    ranges at its end, ``1, 3-5``, stand for each number"""
+    reference: FieldValue | None = None
+    """a template that makes an id of each object that the evidence path finds"""
 
 
 class Abstention(ConfigModel):
@@ -178,6 +296,8 @@ class Abstention(ConfigModel):
     """path of a flag that is true where there is no answer"""
     equals: bool | int | str | None = None
     """value of ``field`` that means there is no answer: false for a flag such as ``answerable``"""
+    where: Where = Field(default_factory=dict)
+    """value -> what it must be, of the question, its row or its history"""
     phrases: tuple[str, ...] = ()
     """texts by which an answer declines, in its first sentence; refusals in 19 languages are known"""
     score_retrieval: bool = False
@@ -194,6 +314,18 @@ class FieldOnly(ConfigModel):
 
     field: FieldPath
     """path of the value"""
+
+
+class Visibility(FieldOnly):
+    """The cut-off of an item."""
+
+    through: bool = False
+    """true: the session or date of the cut-off itself is seen"""
+
+
+class ChunkSection(ConfigModel):
+    words: Positive
+    """so many words at most, cut at sentence and line ends"""
 
 
 class Preprocessing(ConfigModel):
@@ -218,6 +350,8 @@ class Ingestion(ConfigModel):
     """ms between two adds of a corpus"""
     preprocessing: Preprocessing = Preprocessing()
     """what is changed before a memory is made"""
+    chunk: ChunkSection | None = None
+    """pieces of a context of type string: each is a turn"""
 
 
 class Search(ConfigModel):

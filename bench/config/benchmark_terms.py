@@ -27,9 +27,9 @@ from pydantic import AfterValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from bench.config.file import Source, fold
-from bench.config.jsonpath import compile_path
 from bench.config.jsontext import TreePath
 from bench.config.value_rules import SEGMENT, portable, problem_of
+from bench.config.values import compile_value
 from bench.errors import ConfigError
 
 
@@ -41,7 +41,7 @@ def _segment(value: str) -> str:
 
 def _field_path(value: str) -> str:
     try:
-        compile_path(value, bare=True)
+        compile_value(value)
     except ConfigError as error:
         raise ValueError(error.message) from error
     return value
@@ -89,8 +89,11 @@ def _python_class(value: str) -> str:
 
 Segment = Annotated[str, AfterValidator(_segment)]
 FieldPath = Annotated[str, AfterValidator(_field_path)]
-FieldPaths = FieldPath | Annotated[tuple[FieldPath, ...], Field(min_length=1)]
-"""one path, or several whose values are all taken"""
+FirstOf = Annotated[tuple[FieldPath, ...], Field(min_length=1)]
+"""several of which the first that is there counts"""
+FieldValue = FieldPath | FirstOf
+FieldPaths = FieldPath | Annotated[tuple[FieldPath | FirstOf, ...], Field(min_length=1)]
+"""one path, or several whose values are all taken; of a list in the list the first that is there"""
 Pattern = Annotated[str, AfterValidator(_pattern)]
 Zone = Annotated[str, AfterValidator(_zone)]
 DateFormat = Annotated[str, AfterValidator(_date_format)]
@@ -100,9 +103,9 @@ Positive = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Milliseconds = Annotated[int, Field(ge=0)]
 Temperature = Annotated[float, Field(ge=0)]
 
-Format = Literal["json", "jsonl", "csv"]
+Format = Literal["json", "jsonl", "csv", "tsv", "parquet"]
 Unit = Literal["session", "turn", "corpus"]
-Parser = Literal["direct", "dialog_refs", "exact_text"]
+Parser = Literal["direct", "dialog_refs", "exact_text", "ranges"]
 Mode = Literal["session-based", "incremental", "bulk"]
 Granularity = Literal["auto", "turn", "session", "memory"]
 Capability = Literal["add_memory", "retrieve_memory", "delete_memory", "update_memory", "list_memories"]

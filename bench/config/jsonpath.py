@@ -1,4 +1,4 @@
-"""The small part of RFC 9535 that configs may use: names, indexes and ``[*]``.
+"""The small part of RFC 9535 that configs may use: names, indexes, ``[*]`` and unions of names.
 
 ::
 
@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
@@ -25,7 +25,9 @@ class _Every(Enum):
 EVERY: Final = _Every.EVERY
 """the step that takes every element"""
 
-Step = str | int | _Every
+Step = str | int | _Every | tuple[str, ...]
+Key = str | int
+"""what a star or union passed on its way"""
 NOTHING: Final = object()
 """what a path gives that leads nowhere; null is a value"""
 
@@ -50,7 +52,7 @@ class Path:
 
     def __post_init__(self) -> None:
         first = self.steps[0] if len(self.steps) == 1 else None
-        object.__setattr__(self, "single", EVERY not in self.steps)
+        object.__setattr__(self, "single", all(isinstance(step, str | int) for step in self.steps))
         object.__setattr__(self, "name", first if isinstance(first, str) else None)
 
     @property
@@ -95,6 +97,16 @@ class Path:
             found = [child for node in found for child in _children(node, step)]
         return found
 
+    def keyed(self, value: object) -> list[tuple[tuple[Key, ...], object]]:
+        """Every value with the key that each star and union on the way passed."""
+        found: list[tuple[tuple[Key, ...], object]] = [((), value)]
+        for step in self.steps:
+            if isinstance(step, str | int):
+                found = [(keys, child) for keys, node in found for child in _children(node, step)]
+            else:
+                found = [((*keys, key), child) for keys, node in found for key, child in _passed(node, step)]
+        return found
+
     def _walk(self, value: object) -> object:
         """The value at the end of a single path, or NOTHING; what is read once a hit takes no list and no call."""
         for step in self.steps:
@@ -116,8 +128,17 @@ def _children(node: object, step: Step) -> Sequence[object]:
         case int():
             inside = isinstance(node, list) and -len(node) <= step < len(node)
             return [node[step]] if inside else []  # type: ignore[index]
+        case tuple():
+            return [child for _, child in _passed(node, step)]
         case _:
             return node if isinstance(node, list) else list(node.values()) if isinstance(node, Mapping) else []
+
+
+def _passed(node: object, step: Step) -> Iterable[tuple[Key, object]]:
+    """The children that a star or a union of names takes, with their keys."""
+    if isinstance(step, tuple):
+        return [(name, node[name]) for name in step if name in node] if isinstance(node, Mapping) else []
+    return enumerate(node) if isinstance(node, list) else node.items() if isinstance(node, Mapping) else []
 
 
 def compile_path(text: str, *, where: str | None = None, bare: bool = False) -> Path:
@@ -160,6 +181,8 @@ def _by_library(text: str, where: str | None) -> tuple[Step, ...]:
                 steps.append(index)
             case [WildcardSelector()]:
                 steps.append(EVERY)
+            case [NameSelector(), *_] as names if all(isinstance(name, NameSelector) for name in names):
+                steps.append(tuple(name.name for name in names))
             case _:
                 raise _too_much(text, where)
     if not steps:
@@ -169,7 +192,7 @@ def _by_library(text: str, where: str | None) -> tuple[Step, ...]:
 
 def _too_much(text: str, where: str | None) -> ConfigError:
     return ConfigError(
-        f'"{text}" uses more of JSONPath than names, indexes and [*]',
+        f'"{text}" uses more of JSONPath than names, indexes, [*] and unions of names',
         where=where,
-        hint="filters, slices, unions and .. are not read",
+        hint="filters, slices and .. are not read",
     )

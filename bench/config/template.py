@@ -32,6 +32,7 @@ from functools import lru_cache
 from hashlib import sha256
 
 from bench.config.file import did_you_mean
+from bench.config.value_rules import LONGEST_TEXT, problem_of
 from bench.errors import ConfigError
 from bench.model import Turn
 
@@ -154,6 +155,19 @@ def _default(argument: str | None) -> Filter:
     return lambda value: (argument or "") if value is None or value == "" else value
 
 
+def _match(argument: str | None) -> Filter:
+    problem = "needs a regular expression" if not argument else problem_of(argument, groups=None)
+    if problem or argument is None:
+        raise ValueError(f"match {problem}, as in match:'^[^_]+',")
+    pattern = re.compile(argument)
+
+    def apply(value: object) -> str | None:
+        found = pattern.search(text_of(value)[:LONGEST_TEXT])
+        return None if found is None else found[1] if pattern.groups else found[0]
+
+    return apply
+
+
 def _bare(function: Callable[[object], object]) -> Callable[[str | None], Filter]:
     def make(argument: str | None) -> Filter:
         if argument is not None:
@@ -174,6 +188,7 @@ FILTERS: dict[str, Callable[[str | None], Filter]] = {
     "truncate": _truncate,
     "default": _default,
     "join": _join,
+    "match": _match,
 }
 
 
@@ -182,7 +197,7 @@ def make_filter(name: str, argument: str | None) -> Filter:
     function = FILTERS[name](argument)
     if name == "default":
         return function
-    return lambda value: None if value is None else function(value)
+    return lambda value: None if value is None else function(value)  # what match does not find stays missing
 
 
 _NAME = re.compile(r"[A-Za-z_][\w-]*(?:\.[\w -]*[\w-])*")
@@ -264,6 +279,22 @@ def _parts(text: str, names: Collection[str], where: str | None) -> Iterator[str
     yield text[at:]
 
 
+def cut_template(text: str, where: str | None) -> Iterator[str | tuple[str, tuple[Filter, ...]]]:
+    """Cut a template whose slots hold anything: texts, and each slot's name with its filters."""
+    at = 0
+    while (start := text.find("${", at)) >= 0:
+        if text[:start].endswith("$"):
+            yield text[at : start - 1] + "${"
+            at = start + 2
+            continue
+        yield text[at:start]
+        at = _closing(text, start, where)
+        source = text[start:at]
+        name, *steps = _split(source[2:-1])
+        yield name, tuple(_filter(step, source, where) for step in steps)
+    yield text[at:]
+
+
 def _slot(text: str, start: int, names: Collection[str], where: str | None) -> tuple[_Slot, int]:
     if match := _STRINGIFY.match(text, start):
         return _known(_Slot(name="session", filters=(make_filter("json", None),)), names, where), match.end()
@@ -319,7 +350,9 @@ def _filter(step: str, source: str, where: str | None) -> Filter:
     quoted = _QUOTED.fullmatch(argument)
     if argument[:1] in ("'", '"') and not quoted:
         raise ConfigError(f"unclosed quote in {source}", where=where, hint=f"write {name}:'text'")
-    value = re.sub(r"\\(.)", _unescape, argument[1:-1]) if quoted else argument
+    value = argument[1:-1] if quoted else argument
+    if quoted and name != "match":  # an expression keeps its backslashes
+        value = re.sub(r"\\(.)", _unescape, value)
     try:
         return make_filter(name, value if colon else None)
     except ValueError as error:

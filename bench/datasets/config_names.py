@@ -30,13 +30,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import eq
 
-from bench.config.benchmark import BenchmarkConfig
-from bench.config.benchmark_file import ANSWER_NAMES, SESSION_NAMES
+from bench.config.benchmark import BenchmarkConfig, ContextSection
+from bench.config.benchmark_file import ANSWER_NAMES, contexts_of, session_fields, session_names
+from bench.config.benchmark_sections import FieldStep
 from bench.config.file import did_you_mean, fold
 from bench.config.jsonpath import Path, Step, compile_path
 from bench.config.jsontext import TreePath
 from bench.config.template import Template
 from bench.config.value_rules import LONGEST_TEXT
+from bench.config.values import ValueText, paths_in, roots_of
 from bench.datasets.row import path_hint
 
 MOST_KEYS = 1_000
@@ -174,6 +176,8 @@ class ConfigNames:
         self.parts = Names.of_paths("no turn has it", _turn_parts(config))
         """what an itemSchema maps: an error, where the others are notes"""
         self.turns = Names.of_paths("no turn has it", _turn_flag(config))
+        self.session_parts = Names.of_paths("no session has it", _session_parts(config))
+        self.session_fields = Names("no session has it", _session_fields(config))
         self.removed = Names("no turn has it", _preprocessing(config, "remove_fields"))
         self.roles = Names("no turn has that role", _preprocessing(config, "remove_roles"), none="no turn has a role")
         self.sessions = Names("no key fits it", _key_patterns(config), fits=_key_fits)
@@ -190,7 +194,7 @@ class ConfigNames:
         """A sentence with its place for each name that nothing has."""
         for sort in (
             self.items, self.around, self.rows, self.children, self.turns, self.removed, self.roles, self.sessions,
-            self.ids, self.flags, self.categories, self.types, self.metadata,
+            self.session_parts, self.session_fields, self.ids, self.flags, self.categories, self.types, self.metadata,
         ):  # fmt: skip
             for name, told in sort.unmet():
                 yield f"{self.config.place(*name.key)}: {self.says(name)}, and {told}"
@@ -208,6 +212,7 @@ def _parts(config: BenchmarkConfig) -> Iterator[Wanted]:
     yield from _given(
         (("schema", "choice_answer"), fields.choice_answer),
         (("schema", "rubric"), fields.rubric),
+        (("schema", "choices"), fields.choice_paths if questions is None or questions.choices_field is None else None),
         (("evidence", "session_ids_field"), config.evidence.session_ids_field),
     )
     if questions is None:
@@ -216,6 +221,7 @@ def _parts(config: BenchmarkConfig) -> Iterator[Wanted]:
         yield from _given(
             (("schema", "questions", "answer_field"), questions.answer_field),
             (("schema", "questions", "evidence_field"), questions.evidence_field),
+            (("schema", "questions", "choices_field"), questions.choices_field),
         )
     if questions is None or questions.evidence_field is None:
         yield from _given((("evidence", "turn_ids_field"), config.evidence.turn_ids_field))
@@ -223,13 +229,30 @@ def _parts(config: BenchmarkConfig) -> Iterator[Wanted]:
 
 def _parts_around(config: BenchmarkConfig) -> Iterator[Wanted]:
     """The paths that may stand beside an item too."""
-    yield from ((("schema", "metadata", name), path) for name, path in config.fields.metadata.items())
+    yield from _given(*((("schema", "metadata", name), path) for name, path in config.fields.metadata.items()))
     questions = config.fields.questions
+    yield from _given(*((("abstention", "where", path), path) for path in config.abstention.where))
     yield from _given(
         (("abstention", "field"), config.abstention.field),
         (("visibility", "field"), config.visibility.field if config.visibility else None),
         (("schema", "questions", "date_field"), questions.date_field if questions else None),
     )
+
+
+def paths_of_data(config: BenchmarkConfig) -> Iterator[Wanted]:
+    """What ``data.where`` and ``data.with`` take out of a row."""
+    data = config.data
+    yield from _given(*((("data", "where", path), path) for path in data.where))
+    for name, step in data.with_.items():
+        key = ("data", "with", name)
+        template = step.file if step.file is not None and "${" in step.file else None
+        yield from _given(((*key, "decode"), step.decode), ((*key, "by"), step.by), ((*key, "file"), template))
+        yield from _given(*(((*key, "zip", part), path) for part, path in (step.zip or {}).items()))
+
+
+def paths_of_joined(name: str, step: FieldStep) -> Iterator[Wanted]:
+    """What a step asks of the rows that it joins."""
+    yield from _given(*((("data", "with", name, "where", path), path) for path in step.where))
 
 
 def _promoted(config: BenchmarkConfig) -> Iterator[Wanted]:
@@ -238,22 +261,30 @@ def _promoted(config: BenchmarkConfig) -> Iterator[Wanted]:
 
 
 def _turn_parts(config: BenchmarkConfig) -> Iterator[Wanted]:
-    for part, path in mapped_parts(config).items():
-        yield ("schema", "context", "item_schema", part), path
+    for place, context in contexts_of(config):
+        parts = mapped_parts(config, context).items()
+        yield from _given(*(((*place, "item_schema", part), path) for part, path in parts))
 
 
-def mapped_parts(config: BenchmarkConfig) -> dict[str, str]:
-    """Part of a turn -> its path in an itemSchema; a part that the config removes is as good as not mapped."""
-    schema = config.fields.context.item_schema
+def mapped_parts(config: BenchmarkConfig, context: ContextSection) -> dict[str, ValueText]:
+    """Part of a turn -> its value in an itemSchema; a part that the config removes is as good as not mapped."""
+    schema = context.item_schema
     if schema is None or config.fields_by_name:
         return {}
     removed = frozenset(config.ingestion.preprocessing.remove_fields)
-    mapped: dict[str, str] = schema.model_dump(exclude_none=True)
-    return {part: path for part, path in mapped.items() if part in WORDS or _first_step(path) not in removed}
+    mapped: dict[str, ValueText] = schema.model_dump(exclude_none=True)
+    return {part: given for part, given in mapped.items() if part in WORDS or not roots_of(given) & removed}
 
 
-def _first_step(path: str) -> object:
-    return compile_path(path, bare=True).steps[0]
+def _session_parts(config: BenchmarkConfig) -> Iterator[Wanted]:
+    for place, context in contexts_of(config):
+        if context.session is not None:
+            yield from _given(((*place, "session", "date"), context.session.date))
+
+
+def _session_fields(config: BenchmarkConfig) -> Iterator[Wanted]:
+    key = ("ingestion", "preprocessing", "format_template")
+    yield from ((key, name) for name in session_fields(config))
 
 
 def _turn_flag(config: BenchmarkConfig) -> Iterator[Wanted]:
@@ -268,10 +299,11 @@ def _preprocessing(config: BenchmarkConfig, key: str) -> Iterator[Wanted]:
 
 def _key_patterns(config: BenchmarkConfig) -> Iterator[Wanted]:
     """Patterns of session and date keys that a file of the config writes itself."""
-    context = config.fields.context
-    if context.type == "object":
+    for place, context in contexts_of(config):
+        if context.type != "object":
+            continue
         patterns = {"session_pattern": context.session_pattern, "date_pattern": context.date_pattern}
-        keys = {("schema", "context", name): pattern for name, pattern in patterns.items()}
+        keys = {(*place, name): pattern for name, pattern in patterns.items()}
         yield from ((key, pattern) for key, pattern in keys.items() if config.says(*key))
 
 
@@ -310,7 +342,7 @@ def _metadata(config: BenchmarkConfig) -> Iterator[Wanted]:
     yield from ((key, name) for key, name in fields if name not in ANSWER_NAMES)
     template = config.ingestion.preprocessing.format_template
     if template is not None:
-        used = sorted(Template.parse(template, SESSION_NAMES).names)
+        used = sorted(Template.parse(template, session_names(config)).names)
         key = ("ingestion", "preprocessing", "format_template")
         yield from ((key, name.removeprefix(META)) for name in used if name.startswith(META))
 
@@ -321,12 +353,13 @@ def _metadata_of(config: BenchmarkConfig) -> Iterator[str]:
         yield "category"
 
 
-def _given(*wanted: tuple[TreePath, str | Sequence[str] | None]) -> Iterator[Wanted]:
-    for key, text in wanted:
-        if isinstance(text, str):
-            yield key, text
-        elif text is not None:
-            yield from _listed(key, text)
+def _given(*wanted: tuple[TreePath, str | Sequence[ValueText] | None]) -> Iterator[Wanted]:
+    """The paths of values; of a list each one's, of those of which one is enough none."""
+    for key, given in wanted:
+        if isinstance(given, str):
+            yield from ((key, path) for path in paths_in(given))
+        elif given is not None:
+            yield from (((*key, index), path) for index, one in enumerate(given) for path in paths_in(one))
 
 
 def _listed(key: TreePath, names: Iterable[str]) -> Iterator[Wanted]:

@@ -29,10 +29,10 @@ from pathlib import Path
 from typing import cast
 
 from bench.config.benchmark import BenchmarkConfig
-from bench.config.benchmark_file import SUFFIXES
+from bench.config.benchmark_file import SUFFIXES, suffix_of
+from bench.config.benchmark_terms import Format
 from bench.config.catalog import builtin_root
 from bench.config.file import show
-from bench.datasets.row_reader import Format
 from bench.errors import DataError
 
 _CHUNK = 1 << 20
@@ -178,11 +178,15 @@ class DataFile:
     path: Path
     sha256: str
     format: Format
+    name: str = ""
+    """as the config writes it"""
+    folder: Path = Path()
+    """where that name begins"""
 
 
 def local_path(config: BenchmarkConfig) -> str:
-    """The path as the config means it, relative to one of the places."""
-    return config.data.path if config.data.type == "local" else config.data.local_path or config.data.path
+    """The path as the config means it, relative to one of the places; of several files the first."""
+    return config.data.names[0]
 
 
 def cache_path(config: BenchmarkConfig, workspace: Path) -> Path:
@@ -190,36 +194,74 @@ def cache_path(config: BenchmarkConfig, workspace: Path) -> Path:
     return workspace / local_path(config)
 
 
+def folders(config: BenchmarkConfig, workspace: Path) -> list[Path]:
+    """Where files are looked for, in that order."""
+    beside = config.folder_of("data", "files" if config.data.files else "path")
+    return list(dict.fromkeys([*([beside] if beside else []), workspace, builtin_root()]))
+
+
 def candidates(config: BenchmarkConfig, workspace: Path) -> list[Path]:
     """Where the file may lie, in the order of looking."""
-    name = local_path(config)
-    beside = config.folder_of("data", "path")
-    folders = [*([beside] if beside else []), workspace, builtin_root()]
-    return list(dict.fromkeys(folder / name for folder in folders))
+    return [folder / local_path(config) for folder in folders(config, workspace)]
 
 
 def find_file(config: BenchmarkConfig, workspace: Path) -> Path | None:
-    """The first place that has the file."""
-    return next((path for path in candidates(config, workspace) if path.is_file()), None)
+    """The first place that has the file; None while one of several is missing."""
+    found = [_named(config, name, workspace) for name in config.data.names]
+    return found[0][0][2] if all(found) else None
+
+
+Found = tuple[Path, str, Path]
+"""the folder, the name in it, and both together"""
+
+
+def _named(config: BenchmarkConfig, name: str, workspace: Path) -> list[Found]:
+    """The file of a name in the first folder that has it; of a name with ``*`` all of them, sorted."""
+    for folder in folders(config, workspace):
+        if "*" not in name:
+            paths = [folder / name] if (folder / name).is_file() else []
+        else:
+            paths = sorted(path for path in folder.glob(name) if path.is_file())
+        if paths:
+            return [(folder, name if "*" not in name else path.relative_to(folder).as_posix(), path) for path in paths]
+    return []
 
 
 def format_of(config: BenchmarkConfig, path: Path) -> Format:
     """The format the config names, else what the suffix says."""
-    return config.data.format or cast("Format", SUFFIXES[path.suffix.lower()])
+    return config.data.format or cast("Format", SUFFIXES[suffix_of(path.name)])
 
 
 def checked_file(config: BenchmarkConfig, workspace: Path) -> DataFile:
-    """Find the file and compare its digest; DataError when it is absent or another one."""
-    path = find_file(config, workspace)
-    if path is None:
-        raise absent(config, workspace)
+    """Find the first file and compare its digest; DataError when it is absent or another one."""
+    return checked_files(config, workspace)[0]
+
+
+def checked_files(config: BenchmarkConfig, workspace: Path) -> list[DataFile]:
+    """Find every file; DataError for one that is absent, or whose digest is not the config's."""
+    found = []
+    for name in config.data.names:
+        named = _named(config, name, workspace)
+        if not named:
+            raise absent(config, workspace, name)
+        found += [_checked(config, *one) for one in named]
+    whole = config.data.sha256
+    if whole is not None and len(found) == 1 and not config.data.joins and found[0].sha256 != whole:
+        raise mismatch(show(found[0].path), expected=whole, found=found[0].sha256)
+    return found
+
+
+def _checked(config: BenchmarkConfig, folder: Path, name: str, path: Path) -> DataFile:
     try:
         sha256 = file_sha256(path) if config.data.type == "local" else remembered_sha256(path)
     except OSError as error:
         raise DataError(f"cannot read the file: {error.strerror}", where=show(path)) from error
-    if config.data.sha256 is not None and sha256 != config.data.sha256:
-        raise mismatch(show(path), expected=config.data.sha256, found=sha256)
-    return DataFile(path=path, sha256=sha256, format=format_of(config, path))
+    return DataFile(path=path, sha256=sha256, format=format_of(config, path), name=name, folder=folder)
+
+
+def sha256_of_all(digests: Mapping[str, str]) -> str:
+    """One digest of several files: over the RFC 8785 form of the map of name -> SHA-256."""
+    return hashlib.sha256(canonical(digests)).hexdigest()
 
 
 def mismatch(where: str, *, expected: str, found: str) -> DataError:
@@ -244,12 +286,13 @@ def fetching(config: BenchmarkConfig) -> str:
     return f"{command}, or {command} --from FILE"
 
 
-def absent(config: BenchmarkConfig, workspace: Path) -> DataError:
+def absent(config: BenchmarkConfig, workspace: Path, name: str | None = None) -> DataError:
     """Say what is missing, what it should be, and how to get it."""
-    where = config.place("data", "path")
+    files, name = config.data.files, name or local_path(config)
+    where = config.place("data", "files", files.index(name)) if name in files else config.place("data", "path")
     if ships(config):
-        looked = " and ".join(show(path.parent) for path in candidates(config, workspace)[:2])
-        return DataError(f'the data file "{config.data.path}" is not there', where=where, hint=f"looked in {looked}")
+        looked = " and ".join(show((folder / name).parent) for folder in folders(config, workspace)[:2])
+        return DataError(f'the data file "{name}" is not there', where=where, hint=f"looked in {looked}")
     digest = f", sha256 {config.data.sha256}" if config.data.sha256 else ""
     text = f"{config.name} needs its dataset {show(cache_path(config, workspace))}{digest}, which is not there"
     return DataError(text, where=where, hint=fetching(config))

@@ -32,15 +32,15 @@ from bench.config.benchmark_sections import MetricEntry
 from bench.config.benchmark_terms import Unit
 from bench.config.file import show
 from bench.config.template import iso
-from bench.datasets.data_file import DataFile, checked_file
+from bench.datasets.data_file import DataFile, checked_files, mismatch, sha256_of_all
 from bench.datasets.evidence import Gap, coverage_gaps
 from bench.datasets.history import LOOK
 from bench.datasets.index import SizedCache
-from bench.datasets.inspection import DatasetCounts, Scanned, alike_types, count_corpus, scan
+from bench.datasets.inspection import DatasetCounts, Scanned, alike_types, count_corpus, place_of, scan
 from bench.datasets.memories import RenderedMemory, memories, spoken, texts
 from bench.datasets.parser import SESSION_JOINED, TURN_BLANK, Built, ParsedRow, RowParser, build
 from bench.datasets.row import RowPlace
-from bench.datasets.row_reader import RowFile
+from bench.datasets.row_source import RowSource
 from bench.datasets.selection import Selection, select
 from bench.errors import UsageError
 from bench.model import Corpus, Item
@@ -65,7 +65,7 @@ class ItemRef:
 class Dataset:
     """One benchmark's data. Positions are 1-based here; everything is in file order."""
 
-    def __init__(self, config: BenchmarkConfig, file: DataFile, rows: RowFile, found: Scanned) -> None:
+    def __init__(self, config: BenchmarkConfig, file: DataFile, rows: RowSource, found: Scanned) -> None:
         self.config = config
         self.file = file
         self.sha256 = file.sha256
@@ -305,13 +305,16 @@ class Dataset:
         return known
 
     def _place(self, row: int) -> RowPlace:
-        return RowPlace(file=self._rows.label, index=row, line=self._found.rows.lines[row] or None)
+        return place_of(self._found.rows, row, self._rows)
 
     def _row(self, row: int) -> ParsedRow:
         def make() -> tuple[ParsedRow, int]:
-            offset, length = self._found.rows.offsets[row], self._found.rows.lengths[row]
-            values = self._rows.read(offset, length)
-            return self._parser.parse(values, self._place(row)), length + ROW_COST
+            index = self._found.rows
+            length = index.lengths[row]
+            place = self._place(row)
+            values = self._rows.read(index.files[row], index.offsets[row], length, index.parts[row], place)
+            parsed = self._parser.parse(values, place, history=bool(index.brings[row]))
+            return parsed, max(length, parsed.size if self._rows.steps else 0) + ROW_COST
 
         return self._parsed.get(row, make)
 
@@ -322,7 +325,10 @@ class Dataset:
             rows = self._found.rows.rows_of(corpus)
             first = self._row(next(iter(rows)))
             sessions = (session for row in self._found.rows.rows_of(corpus) for session in self._row(row).sessions)
-            built = build(first.corpus, sessions, self._parser.removed_roles, parser=self._parser.rule.parser)
+            parser = self._parser
+            built = build(
+                first.corpus, sessions, parser.removed_roles, parser=parser.rule.parser, in_order=parser.in_order
+            )
             built = replace(built, corpus=replace(built.corpus, metadata=first.metadata))
             return built, built.size
 
@@ -340,9 +346,16 @@ class Dataset:
 
 def open_benchmark(config: BenchmarkConfig, workspace: Path) -> Dataset:
     """Find, check and index the data of a benchmark. DataError or ConfigError with every finding."""
-    file = checked_file(config, workspace)
-    rows = RowFile.open(file.path, file.format)
-    return Dataset(config, file, rows, scan(config, rows))
+    files = checked_files(config, workspace)
+    source = RowSource(config, files)
+    found = scan(config, source)
+    file = files[0]
+    if len(files) > 1 or source.joined:
+        whole = sha256_of_all({one.name: one.sha256 for one in files} | source.joined)
+        if config.data.sha256 not in (None, whole):
+            raise mismatch(f"the files of {config.name}", expected=config.data.sha256 or "", found=whole)
+        file = replace(file, sha256=whole)
+    return Dataset(config, file, source, found)
 
 
 def describe(dataset: Dataset) -> dict[str, object]:
@@ -399,6 +412,8 @@ def item_line(item: Item) -> dict[str, object]:
         "abstention": item.abstention,
         "evidence": {"sessions": list(item.evidence.sessions), "turns": list(item.evidence.turns)},
         "flags": list(item.flags),
+        **({"choices": list(item.choices)} if item.choices else {}),
+        **({"rubric": list(item.rubric)} if item.rubric else {}),
     }
 
 

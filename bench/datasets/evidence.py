@@ -106,7 +106,7 @@ class EvidenceRule:
             parser=fields.parser,
             configured=config.has_evidence,
             flagged=flagged,
-            turn_level=flagged or both or (fields.parser != "direct" and config.has_evidence),
+            turn_level=flagged or both or (fields.parser in ("dialog_refs", "exact_text") and config.has_evidence),
             named=nested or fields.session_ids_field is not None or fields.turn_ids_field is not None,
             roles_removed=bool(config.ingestion.preprocessing.remove_roles),
         )
@@ -167,7 +167,7 @@ class EvidenceRule:
             if lookup.said is not None:
                 yield lookup.said.get(reference, reference)
                 continue
-            if self.parser == "direct" or reference in lookup.turns:
+            if self.parser in ("direct", "ranges") or reference in lookup.turns:
                 yield reference
                 continue
             parts = repair(reference)

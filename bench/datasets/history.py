@@ -15,15 +15,17 @@ Example::
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from bench.config.benchmark import BenchmarkConfig
-from bench.config.jsonpath import Path, compile_path
+from bench.config.benchmark import BenchmarkConfig, ContextSection
+from bench.config.benchmark_file import session_fields
+from bench.config.values import Value, compile_value, elements, is_general, scope_of, scoped
 from bench.datasets.config_names import ConfigNames, key_pattern, mapped_parts
 from bench.datasets.dates import DateReader
-from bench.datasets.row import RowPlace, list_at, missing, name_of, scalar_text, text_at, value_at
+from bench.datasets.row import RowPlace, id_at, list_at, missing, name_of, scalar_text, text_at, value_at, value_of
 from bench.errors import DataError
 from bench.model import Turn
 from bench.visible import is_blank
@@ -40,7 +42,7 @@ USUAL_NAMES: dict[str, tuple[str, ...]] = {
 
 UNMAPPED = "say in schema.context.itemSchema which field of a turn holds its content, and which its role or speaker"
 """where a YAML config says nothing about turns, and they have no usual names"""
-Take = Callable[[Mapping[str, object]], object]
+Take = Callable[[object], object]
 
 
 def is_blank_turn(turn: RawTurn | Turn) -> bool:
@@ -70,20 +72,25 @@ class RawTurn:
 class TurnReader:
     """Reads turns by one config and shows its names which keys and roles they have."""
 
-    def __init__(self, config: BenchmarkConfig, dates: DateReader, names: ConfigNames) -> None:
+    def __init__(self, config: BenchmarkConfig, context: ContextSection, dates: DateReader, names: ConfigNames) -> None:
+        schema = context.item_schema
         self.dates = dates
         self.names = names
-        self.by_name = config.fields_by_name or config.fields.context.item_schema is None
+        self.by_name = config.fields_by_name or schema is None
         self.unmapped = self.by_name and not config.fields_by_name
         self.removed = frozenset(config.ingestion.preprocessing.remove_fields)
-        self.paths = _paths(config)
+        self.paths = _paths(config, context)
         self.take = {name: _taker(paths) for name, paths in self.paths.items()}
+        self.general = (
+            not self.by_name and schema is not None and (is_general(schema.content) or is_general(schema.text))
+        )
+        """turns need not be objects"""
         self.said = [name for name in _order(config.rendering.dialogue) if name in self.paths]
         hidden = {"speaker_text": "role", "role_content": "speaker"}.get(config.rendering.dialogue)
         self.who = [name for name in ("role", "speaker") if name in self.paths and name != hidden]
         self.ids = [name for name in ("dialog_id", "id") if name in self.paths]
         flag = config.evidence.turn_flag
-        self.flag = _taker((compile_path(flag, bare=True),)) if flag else None
+        self.flag = _taker((compile_value(flag),)) if flag else None
         self.gold_met = False
         self.turns_met = 0
         self.undated = 0
@@ -91,11 +98,14 @@ class TurnReader:
 
     def read(self, value: object, where: str, place: RowPlace) -> RawTurn:
         """Read a turn, an object or a bare text; DataError with its place."""
-        if isinstance(value, str):
-            return RawTurn(id=None, text=value)
-        if not isinstance(value, dict):
-            raise place.error(where, "must be a turn, not", value)
-        turn = {key: part for key, part in value.items() if key not in self.removed} if self.removed else value
+        if not self.general or value is None:
+            if isinstance(value, str):
+                return RawTurn(id=None, text=str(value))
+            if not isinstance(value, dict):
+                raise place.error(where, "must be a turn, not", value)
+        turn = value
+        if self.removed and isinstance(value, dict):
+            turn = scoped({key: part for key, part in value.items() if key not in self.removed}, scope_of(value))
         self.turns_met += 1
         self._meet(value, turn)
         raw = RawTurn(id=self._id(turn, where, place), text=self._said(turn, where, place))
@@ -110,11 +120,11 @@ class TurnReader:
             raw.gold = self.gold_met = True
         return raw
 
-    def names_itself(self, value: Mapping[str, object]) -> bool:
+    def names_itself(self, value: object) -> bool:
         """True when the turn has an id of its own kind (``dialogId``)."""
         return "dialog_id" in self.take and self.take["dialog_id"](value) is not None
 
-    def _meet(self, value: Mapping[str, object], turn: Mapping[str, object]) -> None:
+    def _meet(self, value: object, turn: object) -> None:
         """Show the names that are still open a turn, as the file has it and without what the config removes."""
         names = self.names
         if names.parts.open:
@@ -123,27 +133,30 @@ class TurnReader:
             names.turns.look([value])
             names.removed.look([value])
 
-    def _said(self, turn: Mapping[str, object], where: str, place: RowPlace) -> str:
+    def _said(self, turn: object, where: str, place: RowPlace) -> str:
         texts = [text for name in self.said if (text := self._text(turn, name, where, place)) is not None]
         if texts:
             return next((text for text in texts if not is_blank(text)), texts[0])
         hint = UNMAPPED if self.unmapped else None
-        raise missing(self.paths[self.said[0]][0], turn, place, prefix=f"{where}.", hint=hint)
+        key = f"itemSchema.{self.said[0]}"
+        raise missing(self.paths[self.said[0]][0], turn, place, prefix=f"{where}.", hint=hint, key=key)
 
-    def _who(self, raw: RawTurn, turn: Mapping[str, object], where: str, place: RowPlace) -> None:
+    def _who(self, raw: RawTurn, turn: object, where: str, place: RowPlace) -> None:
         """Role and speaker: what is mapped must be there, of two at least one."""
         for name in self.who:
             setattr(raw, name, self._text(turn, name, where, place))
         if self.who and not self.by_name and raw.role is None and raw.speaker is None:
             raise missing(self.paths[self.who[0]][0], turn, place, prefix=f"{where}.")
 
-    def _text(self, turn: Mapping[str, object], name: str, where: str, place: RowPlace) -> str | None:
+    def _text(self, turn: object, name: str, where: str, place: RowPlace) -> str | None:
         value = self.take[name](turn)
-        if value is None or isinstance(value, str):
+        if value is None or type(value) is str:
             return value
+        if isinstance(value, str):
+            return str(value)
         raise place.error(f"{where}.{name_of(self.paths[name][0])}", "must be text, not", value)
 
-    def _date(self, raw: RawTurn, turn: Mapping[str, object], where: str, place: RowPlace) -> None:
+    def _date(self, raw: RawTurn, turn: object, where: str, place: RowPlace) -> None:
         value = self.take["date"](turn)
         path = self.paths["date"][0]
         if value is None:
@@ -154,7 +167,7 @@ class TurnReader:
         if raw.when is None:
             raise place.error(f"{where}.{name_of(path)}", "is no date that can be read", value)
 
-    def _id(self, turn: Mapping[str, object], where: str, place: RowPlace) -> str | None:
+    def _id(self, turn: object, where: str, place: RowPlace) -> str | None:
         for name in self.ids:
             value = self.take[name](turn)
             text = None if isinstance(value, bool) else scalar_text(value)
@@ -163,7 +176,7 @@ class TurnReader:
             if value is not None:
                 raise place.error(f"{where}.{name_of(self.paths[name][0])}", "must be an id, not", value)
             if not self.by_name:
-                raise missing(self.paths[name][0], turn, place, prefix=f"{where}.")
+                raise missing(self.paths[name][0], turn, place, prefix=f"{where}.", key=f"itemSchema.{name}")
         return None
 
 
@@ -171,20 +184,22 @@ def _order(dialogue: str) -> tuple[str, str]:
     return ("text", "content") if dialogue == "speaker_text" else ("content", "text")
 
 
-def _paths(config: BenchmarkConfig) -> dict[str, tuple[Path, ...]]:
+def _paths(config: BenchmarkConfig, context: ContextSection) -> dict[str, tuple[Value, ...]]:
     """Part of a turn -> where it may stand."""
-    if config.fields_by_name or config.fields.context.item_schema is None:
-        return {part: tuple(compile_path(name, bare=True) for name in names) for part, names in USUAL_NAMES.items()}
-    return {part: (compile_path(path, bare=True),) for part, path in mapped_parts(config).items()}
+    if config.fields_by_name or context.item_schema is None:
+        return {part: tuple(compile_value(name) for name in names) for part, names in USUAL_NAMES.items()}
+    return {part: (compile_value(path),) for part, path in mapped_parts(config, context).items()}
 
 
-def _taker(paths: tuple[Path, ...]) -> Take:
+def _taker(paths: tuple[Value, ...]) -> Take:
     """The first value that is there; a plain field name costs one look-up (turns come by the million)."""
     first = paths[0]
-    if len(paths) == 1 and len(first.steps) == 1 and isinstance(first.steps[0], str):
-        key = first.steps[0]
-        return lambda turn: turn.get(key)
-    return lambda turn: next((value for path in paths if (value := path.get(turn)) is not None), None)
+    if len(paths) > 1:
+        return lambda turn: next((value for path in paths if (value := path.get(turn)) is not None), None)
+    if len(first.steps) == 1 and isinstance(first.steps[0], str):
+        key, get = first.steps[0], first.get
+        return lambda turn: turn.get(key) if isinstance(turn, dict) else get(turn)
+    return first.get
 
 
 LOOK = "a row needs a history: correct schema.context, or take the row out"
@@ -205,36 +220,91 @@ class RawSession:
     """the field that holds it, for errors"""
     named: bool = False
     """the id is the data's own, not made of the row's id or a position"""
+    fields: Mapping[str, object] = field(default_factory=dict)
+    """what the text of a session memory takes from the session itself"""
 
 
 class HistoryReader:
     """Reads histories by one config."""
 
     def __init__(self, config: BenchmarkConfig, dates: DateReader, names: ConfigNames) -> None:
-        context = config.fields.context
+        self.contexts = [ContextReader(config, context, dates, names) for context in config.fields.contexts]
+        self.turns = self.contexts[0].turns
+        """of the first history: turns that evidence quotes are as those"""
+
+    @property
+    def turns_met(self) -> int:
+        return sum(context.turns.turns_met for context in self.contexts)
+
+    @property
+    def undated(self) -> int:
+        return sum(context.turns.undated for context in self.contexts)
+
+    @property
+    def gold_met(self) -> bool:
+        return any(context.turns.gold_met for context in self.contexts)
+
+    def read(self, row: Mapping[str, object], place: RowPlace, row_id: str) -> list[RawSession]:
+        """Give the sessions of every history, one after the other."""
+        found: list[RawSession] = []
+        for context in self.contexts:
+            found += context.read(row, place, row_id, len(found))
+        return found
+
+    def nothing(self, row: Mapping[str, object], place: RowPlace, sessions: Sequence[RawSession]) -> DataError:
+        """The error for a row that gives nothing to remember."""
+        return self.contexts[0].nothing(row, place, sessions)
+
+
+class ContextReader:
+    """Reads one history of a row."""
+
+    def __init__(self, config: BenchmarkConfig, context: ContextSection, dates: DateReader, names: ConfigNames) -> None:
         self.kind = context.type
-        self.field = compile_path(context.field, bare=True)
-        self.date_field = _path(context.date_field)
-        self.id_field = _path(context.session_id_field)
+        self.field = compile_value(context.field)
+        self.id = value_of(context.id)
+        self.parts = context.session
+        self.session_id = value_of(self.parts.id if self.parts else None)
+        self.session_date = value_of(self.parts.date if self.parts else None)
+        self.session_turns = value_of(self.parts.turns if self.parts else None)
+        self.date_field = value_of(context.date_field)
+        self.id_field = value_of(context.session_id_field)
         self.pattern = context.session_pattern
         self.session_key = key_pattern(context.session_pattern)
         self.date_key = key_pattern(context.date_pattern)
         self.metadata = config.memory_metadata
+        self.fields = session_fields(config)
+        self.words = config.ingestion.chunk.words if config.ingestion.chunk else None
         self.deletes = config.deletion is not None
         """a row is deleted by its id, so no two are one"""
         self.dates = dates
         self.names = names
-        self.turns = TurnReader(config, dates, names)
+        self.turns = TurnReader(config, context, dates, names)
 
-    def read(self, row: Mapping[str, object], place: RowPlace, row_id: str) -> list[RawSession]:
-        """Give the sessions in natural order: numeric key order or array order."""
+    def read(self, row: Mapping[str, object], place: RowPlace, row_id: str, before: int) -> list[RawSession]:
+        """Give the sessions in natural order: by number of their key, or in array order."""
         match self.kind:
             case "string":
-                return [self._simple(row_id, text_at(row, self.field, place), row, place)]
+                name = row_id if before == 0 else f"{row_id}.{before + 1}"
+                return [self._named(self._simple(name, text_at(row, self.field, place), row, place), row, place)]
+            case "session":
+                return [self._named(self._whole(row, place, before), row, place)]
             case "object":
                 return list(self._keyed(row, place))
             case "array":
-                return list(self._listed(row, place, row_id))
+                return list(self._listed(row, place, row_id, before))
+
+    def _named(self, session: RawSession, row: Mapping[str, object], place: RowPlace) -> RawSession:
+        """The one session of a history, by its ``id``."""
+        if self.id is not None:
+            session.id, session.named = id_at(row, self.id, place), True
+        return session
+
+    def _whole(self, row: Mapping[str, object], place: RowPlace, before: int) -> RawSession:
+        """One session whose turns are the elements of the field."""
+        list_at(row, self.field, place)
+        turns = [self.turns.read(turn, where, place) for where, turn in elements(self.field, row)]
+        return RawSession(id=f"session_{before + 1}", turns=turns, place=place, where=name_of(self.field))
 
     def nothing(self, row: Mapping[str, object], place: RowPlace, sessions: Sequence[RawSession]) -> DataError:
         """The error for a row that gives nothing to remember, with what stands where its history should."""
@@ -252,7 +322,8 @@ class HistoryReader:
 
     def _simple(self, session_id: str, text: str, row: Mapping[str, object], place: RowPlace) -> RawSession:
         metadata = {name: row[name] for name in self.metadata if row.get(name) is not None}
-        turns = [RawTurn(id=None, text=text)] if text else []
+        pieces = [text] if self.words is None else chunks(text, self.words)
+        turns = [RawTurn(id=None, text=piece) for piece in pieces if piece]
         return RawSession(id=session_id, turns=turns, metadata=metadata, place=place, named=self.deletes)
 
     def _keyed(self, row: Mapping[str, object], place: RowPlace) -> Iterator[RawSession]:
@@ -271,12 +342,16 @@ class HistoryReader:
                 self._set_date(session, holder[date_key], f"{name_of(self.field)}.{date_key}")
             yield session
 
-    def _listed(self, row: Mapping[str, object], place: RowPlace, row_id: str) -> Iterator[RawSession]:
-        elements = list_at(row, self.field, place)
-        dates = self._parallel(row, self.date_field, len(elements), place)
-        ids = self._parallel(row, self.id_field, len(elements), place)
-        for index, element in enumerate(elements):
-            session = self._element(element, index, row, place, row_id)
+    def _listed(self, row: Mapping[str, object], place: RowPlace, row_id: str, before: int) -> Iterator[RawSession]:
+        list_at(row, self.field, place)
+        found = elements(self.field, row)
+        dates = self._parallel(row, self.date_field, len(found), place)
+        ids = self._parallel(row, self.id_field, len(found), place)
+        for index, (where, element) in enumerate(found):
+            if self.parts is not None:
+                session = self._parted(element, f"session_{before + index + 1}", where, place)
+            else:
+                session = self._element(element, before + index, where, row, place, row_id)
             if ids is not None:
                 session.id, session.named = _session_id(ids[index], _nth(self.id_field, index), place), True
             if dates is not None:
@@ -284,13 +359,34 @@ class HistoryReader:
                 self._set_date(session, dates[index], session.where)
             yield session
 
+    def _parted(self, element: object, name: str, where: str, place: RowPlace) -> RawSession:
+        """A session whose id, date and turns are inside the element."""
+        if self.names.session_parts.open:
+            self.names.session_parts.look([element])
+        if self.session_turns is None:
+            turns = self._turns(element, where, place)
+        else:
+            inside = list_at(element, self.session_turns, place, prefix=f"{where}.")
+            assert isinstance(inside, list)
+            turns = [
+                self.turns.read(turn, f"{where}.{at}", place) for at, turn in elements(self.session_turns, element)
+            ]
+        session = RawSession(id=name, turns=turns, place=place, where=where)
+        if self.session_id is not None:
+            session.id, session.named = id_at(element, self.session_id, place, prefix=f"{where}."), True
+        if self.session_date is not None and (date := self.session_date.get(element)) is not None:
+            self._set_date(session, date, f"{where}.{name_of(self.session_date)}")
+        if self.fields and isinstance(element, Mapping):
+            session.fields = {key: element[key] for key in self.fields if element.get(key) is not None}
+            self.names.session_fields.look([element])
+        return session
+
     def _element(
-        self, element: object, index: int, row: Mapping[str, object], place: RowPlace, row_id: str
+        self, element: object, index: int, where: str, row: Mapping[str, object], place: RowPlace, row_id: str
     ) -> RawSession:
         """A list is a session, an object a session of one turn, a text simple content."""
         if isinstance(element, str):
             return self._simple(f"{row_id}.{index + 1}", element, row, place)
-        where = f"{name_of(self.field)}[{index}]"
         name = f"session_{index + 1}"
         if isinstance(element, Mapping):
             return self._single(element, name, where, place)
@@ -308,10 +404,10 @@ class HistoryReader:
     def _turns(self, value: object, where: str, place: RowPlace) -> list[RawTurn]:
         if not isinstance(value, list):
             raise place.error(where, "must be a list of turns, not", value)
-        return [self.turns.read(turn, f"{where}[{index}]", place) for index, turn in enumerate(value)]
+        return [self.turns.read(turn, f"{where}{at}", place) for at, turn in elements(_ITSELF, value)]
 
     def _parallel(
-        self, row: Mapping[str, object], path: Path | None, length: int, place: RowPlace
+        self, row: Mapping[str, object], path: Value | None, length: int, place: RowPlace
     ) -> list[object] | None:
         """A list beside the sessions, of the same length."""
         if path is None:
@@ -348,9 +444,32 @@ def _session_id(value: object, where: str, place: RowPlace) -> str:
     return text
 
 
-def _nth(path: Path | None, index: int) -> str:
+def _nth(path: Value | None, index: int) -> str:
     return f"{name_of(path)}[{index}]" if path else f"[{index}]"
 
 
-def _path(text: str | None) -> Path | None:
-    return None if text is None else compile_path(text, bare=True)
+_ITSELF = compile_value("$")
+_ENDS = re.compile(r"(?<=[.!?])(?=\s)|(?<=\n)")
+
+
+def chunks(text: str, words: int) -> list[str]:
+    """Cut a text after sentences and lines, as many as stay within so many words; a longer one at that many words."""
+    found: list[str] = []
+    held, count = "", 0
+    for sentence in _ENDS.split(text):
+        piece, size = sentence, len(sentence.split())
+        if count + size > words and held.strip():
+            found.append(held.strip())
+            held, count = "", 0
+        if size > words:
+            *whole, piece = _by_words(piece, words)
+            found += whole
+            size = len(piece.split())
+        held, count = held + piece, count + size
+    return [*found, held.strip()] if held.strip() else found
+
+
+def _by_words(text: str, words: int) -> list[str]:
+    """A text in pieces of so many words."""
+    starts = [match.start() for match in re.finditer(r"\S+", text)][::words]
+    return [text[start:end].strip() for start, end in zip(starts, [*starts[1:], len(text)], strict=True)]

@@ -22,6 +22,8 @@ from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 from zlib import crc32
 
+from bench.datasets.row import FileRow
+
 _ABSENT = 0xFFFFFFFF
 
 
@@ -95,6 +97,13 @@ class RowIndex:
         self.lengths = array("I")
         self.lines = array("I")
         """line of each row from 1; 0 where rows are known by index"""
+        self.numbers = array("I")
+        """number of each row in its file"""
+        self.parts = array("I")
+        """which row of the document at that offset"""
+        self.files = array("H")
+        self.brings = bytearray()
+        """1 where the row brings sessions, 0 where an earlier row brought the same ones"""
         self.first_item = array("I")
         self.items = 0
         self._next = array("I")
@@ -104,12 +113,16 @@ class RowIndex:
     def __len__(self) -> int:
         return len(self.offsets)
 
-    def add(self, offset: int, length: int, items: int, corpus: int | None = None, *, line: int | None = None) -> int:
+    def add(self, found: FileRow, items: int, corpus: int | None = None, *, brings: bool = True) -> int:
         """Append a row with so many items; ``corpus`` links the rows of a shared corpus."""
         row = len(self.offsets)
-        self.offsets.append(offset)
-        self.lengths.append(length)
-        self.lines.append(line or 0)
+        self.offsets.append(found.offset)
+        self.lengths.append(found.length)
+        self.lines.append(found.place.line or 0)
+        self.numbers.append(found.place.row)
+        self.brings.append(brings)
+        self.parts.append(found.part)
+        self.files.append(found.file)
         self.first_item.append(self.items)
         self.items += items
         if corpus is not None:

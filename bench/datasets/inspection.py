@@ -3,7 +3,7 @@
 Nothing of a row survives but its place, the ids of its items, their types and their corpus. All findings are told
 together, the first twenty of them::
 
-    scanned = scan(config, RowFile.open(path, "jsonl"))
+    scanned = scan(config, RowSource(config, files))
     scanned.counts.items, len(scanned.ids), scanned.content_sha256
 """
 
@@ -23,7 +23,7 @@ from bench.datasets.index import IdTable, RowIndex
 from bench.datasets.memories import memories, spoken
 from bench.datasets.parser import Built, ParsedRow, RowParser, build
 from bench.datasets.row import FileRow, RowPlace, too_deep
-from bench.datasets.row_reader import RowFile
+from bench.datasets.row_source import RowSource
 from bench.errors import ConfigError, DataError
 from bench.model import Item
 from bench.visible import HIDDEN
@@ -77,7 +77,7 @@ class Scanned:
 class Scanner:
     """The state of one pass over one file."""
 
-    def __init__(self, config: BenchmarkConfig, file: RowFile) -> None:
+    def __init__(self, config: BenchmarkConfig, file: RowSource) -> None:
         self.config = config
         self.file = file
         self.parser = RowParser(config)
@@ -89,6 +89,8 @@ class Scanner:
             self.found.views = IdTable()
         self.type_index: dict[str, int] = {}
         self.findings: list[DataError] = []
+        self.histories: dict[int, tuple[str, str]] = {}
+        """corpus -> what identifies its history, and the row that brought it; of histories that rows share"""
         self.silent = 0
         """rows whose list of questions is empty"""
 
@@ -102,11 +104,17 @@ class Scanner:
             if len(self.findings) >= MAX_FINDINGS:
                 break
         self._raise_findings()
+        if len(self.found.rows) == 0 and self.file.left_out:
+            asked = ", ".join(self.config.data.where)
+            text = f"data.where ({asked}) leaves no row of {self.file.left_out}"
+            raise ConfigError(text, where=self.config.place("data", "where"), hint="correct a condition")
         if len(self.found.rows) == 0:
             raise DataError("there are no rows", where=self.file.label, hint="check the file and its format")
         self._check_asked()
         self._check_turn_keys()
         self._check_declared()
+        for name, sha256 in sorted(self.file.joined.items()):
+            self.digest.add({"file": name, "sha256": sha256})
         self.found.content_sha256 = self.digest.hexdigest()
         self.found.notes = tuple(self._notes())
         self.found.told = (*self.parser.told(), *alike_types(self.found.counts.question_types))
@@ -116,16 +124,39 @@ class Scanner:
         """Check one row and put it into the index."""
         if row.error is not None or row.values is None:
             raise row.error or row.place.error("", "is torn")
-        self._digest(row.values, row.place)
-        parsed = self.parser.parse(row.values, row.place)
-        self._check_memory(row.values, parsed, row.place)
+        self._digest(row.written or row.values, row.place)
+        known = self._known(row.values, row.place)
+        parsed = self.parser.parse(row.values, row.place, history=not known)
+        if not known:
+            self._check_memory(row.values, parsed, row.place)
         corpus = self._corpus(parsed, row.place)
         shared = corpus if self.parser.shared else None
-        self.found.rows.add(row.offset, row.length, len(parsed.items), shared, line=row.place.line)
+        self.found.rows.add(row, len(parsed.items), shared, brings=not known)
+        self._keep(row.values, corpus, parsed)
         self.silent += not parsed.items and not self.parser.one_item_a_row
         self._items(parsed, row.place, corpus)
         if parsed.items and not self.parser.needs_whole_corpus:
             self._count(parsed)
+
+    def _known(self, values: Mapping[str, object], place: RowPlace) -> bool:
+        """True when an earlier row of the corpus brought the same joined history; DataError for another one."""
+        brought = self.parser.brought(values)
+        if brought is None or self.found.corpora is None:
+            return False
+        name = self.parser.corpus_of(values, place, "")
+        corpus = self.found.corpora.find(name)
+        if corpus is None or corpus not in self.histories:
+            return False
+        first, row_id = self.histories[corpus]
+        if first != brought:
+            text = f'corpus "{name}": rows {row_id} and {self.parser.row_id(values, place)} bring different histories'
+            raise place.error("corpus.field", text, hint="rows of one corpus bring the same history")
+        return True
+
+    def _keep(self, values: Mapping[str, object], corpus: int, parsed: ParsedRow) -> None:
+        brought = self.parser.brought(values)
+        if brought is not None:
+            self.histories.setdefault(corpus, (brought, parsed.id))
 
     def _check_memory(self, values: Mapping[str, object], parsed: ParsedRow, place: RowPlace) -> None:
         """A row gives something to remember; where rows share a corpus, another one may."""
@@ -181,7 +212,7 @@ class Scanner:
         return DataError(f'item id "{item_id}" twice: {other} and {place}', where=str(place), hint="ids must differ")
 
     def _place_of_row(self, row: int) -> RowPlace:
-        return RowPlace(file=self.file.label, index=row, line=self.found.rows.lines[row] or None)
+        return place_of(self.found.rows, row, self.file)
 
     def _type(self, name: str | None) -> int:
         if name is None:
@@ -205,7 +236,10 @@ class Scanner:
 
     def _count(self, parsed: ParsedRow) -> None:
         """Count a corpus that is one row."""
-        built = build(parsed.corpus, parsed.sessions, self.parser.removed_roles, parser=self.parser.rule.parser)
+        parser = self.parser
+        built = build(
+            parsed.corpus, parsed.sessions, parser.removed_roles, parser=parser.rule.parser, in_order=parser.in_order
+        )
         items = [self.parser.finish(raw, 0, parsed.corpus, built.lookup) for raw in parsed.items]
         built = self.parser.reduce(built, [item.evidence for item in items])
         count_corpus(self.found.counts, self.config, built, items, self.parser)
@@ -215,6 +249,9 @@ class Scanner:
             return
         first = self.findings[0]
         rest = [f"error: {finding}" for finding in self.findings[1:]]
+        unmet = self.file.unmet(of_file=True)
+        rest += [f"note: {self.config.place(*key)}: {self.config.written(*key)} {text}" for key, text in unmet]
+        rest = [line for line in dict.fromkeys(rest) if line != f"error: {first}"]
         message = "\n".join([first.message, *rest])
         raise DataError(message, where=first.where, hint=first.hint)
 
@@ -228,7 +265,7 @@ class Scanner:
 
     def _check_turn_keys(self) -> None:
         names = self.parser.names
-        if self.parser.history.turns.turns_met == 0 or not names.parts.open:
+        if self.parser.history.turns_met == 0 or not names.parts.open:
             return
         raise ConfigError.of(
             [
@@ -244,20 +281,23 @@ class Scanner:
     def _check_declared(self) -> None:
         """Flags that only the usual names brought in say nothing when no turn has one."""
         counts = self.found.counts
-        if self.config.fields_by_name and not self.parser.history.turns.gold_met:
+        if self.config.fields_by_name and not self.parser.history.gold_met:
             counts.flags.pop(TURNS_MISSING, None)
             if not self.parser.rule.named:
                 counts.flags.pop(MISSING, None)
 
     def _notes(self) -> Sequence[str]:
         notes = []
+        if self.file.left_out:
+            notes.append(f"data.where leaves out {self.file.left_out} rows, {len(self.found.rows)} count")
+        notes += [f"{self.config.place(*key)}: {self.config.written(*key)} {rest}" for key, rest in self.file.unmet()]
         if self.parser.questions.dropped:
             notes.append(f"flatten.max_items drops {self.parser.questions.dropped} items")
         if self.parser.questions.unnamed:
             listed = ", ".join(sorted(self.parser.questions.unnamed))
             notes.append(f"categories without a name keep their id as label: {listed}")
-        if self.parser.history.turns.undated:
-            notes.append(f"{self.parser.history.turns.undated} turns have no date and are taken without one")
+        if self.parser.history.undated:
+            notes.append(f"{self.parser.history.undated} turns have no date and are taken without one")
         if self.silent:
             notes.append(f"{self.silent} of {len(self.found.rows)} rows ask nothing")
         names = self.parser.names
@@ -310,6 +350,12 @@ def _memories(config: BenchmarkConfig, built: Built) -> int:
             return int(bool(full))
 
 
-def scan(config: BenchmarkConfig, file: RowFile) -> Scanned:
-    """Read and check a whole file."""
+def place_of(rows: RowIndex, row: int, source: RowSource) -> RowPlace:
+    """Where a row is in its file."""
+    label = source.label_of(rows.files[row])
+    return RowPlace(file=label, index=row, line=rows.lines[row] or None, number=rows.numbers[row])
+
+
+def scan(config: BenchmarkConfig, file: RowSource) -> Scanned:
+    """Read and check all rows."""
     return Scanner(config, file).run()

@@ -29,7 +29,7 @@ from functools import lru_cache
 from typing import Literal
 
 from bench.config.benchmark import BenchmarkConfig
-from bench.config.benchmark_file import SESSION_NAMES
+from bench.config.benchmark_file import session_names
 from bench.config.benchmark_terms import Unit
 from bench.config.template import DateText, Template, iso, make_filter, render_turn, said
 from bench.datasets.history import is_blank_turn
@@ -150,7 +150,9 @@ class _Writer:
         self.formatter = "conversation" if text else config.rendering.formatter
         self.line = _turn_text(text)
         self.by_provider = text is not None
-        self.template = None if text else _session_template(rules.format_template, _place(config))
+        self.template = (
+            None if text else _session_template(rules.format_template, session_names(config), _place(config))
+        )
         self.finish = _escaped if rules.escape_html else _as_it_is
         self.metadata = {f"metadata.{key}": value for key, value in corpus.metadata.items()}
 
@@ -188,6 +190,7 @@ class _Writer:
 
     def _values(self, session: Session) -> dict[str, object]:
         return {
+            **session.fields,
             **self.metadata,
             "date": session.when,
             "sessionDate": session.date_text and DateText(session.date_text, session.when),
@@ -204,8 +207,8 @@ def _place(config: BenchmarkConfig) -> str:
 
 
 @lru_cache(maxsize=64)
-def _session_template(text: str | None, where: str) -> Template | None:
-    return None if text is None else Template.parse(text, SESSION_NAMES, where=where)
+def _session_template(text: str | None, names: tuple[str, ...], where: str) -> Template | None:
+    return None if text is None else Template.parse(text, names, where=where)
 
 
 def _as_it_is(text: str) -> str:

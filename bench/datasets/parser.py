@@ -19,18 +19,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from hashlib import sha256
+from itertools import pairwise
 
-from bench.config.benchmark import BenchmarkConfig
+from bench.config.benchmark import BenchmarkConfig, ContextSection
 from bench.config.benchmark_terms import Parser
-from bench.config.jsonpath import compile_path
+from bench.config.values import KeyMissing, compile_value, roots_of, scope_of, uses_scope
 from bench.datasets.config_names import ConfigNames
 from bench.datasets.dates import DateReader
 from bench.datasets.evidence import ANY_ROW, UNRESOLVED, EvidenceRule, Lookup
 from bench.datasets.history import HistoryReader, RawSession, is_blank_turn
-from bench.datasets.questions import QuestionReader, RawItem
-from bench.datasets.row import RowPlace, id_at
+from bench.datasets.questions import QuestionReader, RawItem, metadata_at
+from bench.datasets.row import RowPlace, content_id, id_at, missing, value_of
 from bench.datasets.row_reader import without_empty_cells
 from bench.model import Corpus, Evidence, Item, Session, Turn
 from bench.values import dataclass as value_dataclass
@@ -57,12 +58,18 @@ class Built:
 
 
 def build(
-    corpus_id: str, raw: Iterable[RawSession], removed_roles: Collection[str], *, parser: Parser = "direct"
+    corpus_id: str,
+    raw: Iterable[RawSession],
+    removed_roles: Collection[str],
+    *,
+    parser: Parser = "direct",
+    in_order: bool = False,
 ) -> Built:
     """Join, name, date-check and order the sessions.
 
     Rows that repeat their conversation bring each session once. DataError for one session without a date among dated
-    ones, and for one id under which two rows bring different sessions.
+    ones, for one id under which two rows bring different sessions, and, where they must be ``in_order``, for dates that
+    give another order than the file.
     """
     joined = _Joined(corpus_id)
     for session in raw:
@@ -73,6 +80,8 @@ def build(
     flags[SESSION_REPEATED] = sum(name != session.id and session.named for name, session in kept)
     flags[SESSION_JOINED] = joined.repeats
     if kept and kept[0][1].when is not None:
+        if in_order:
+            _check_order(corpus_id, [session for _, session in kept])
         kept.sort(key=lambda pair: pair[1].when)  # type: ignore[arg-type,return-value]
     lookup = Lookup(said={} if parser == "exact_text" else None)
     sessions = tuple(_session(name, session, lookup, removed_roles) for name, session in kept)
@@ -172,6 +181,14 @@ def _check_dates(raw: Sequence[RawSession]) -> None:
         raise session.place.error(session.where, text, hint="give every session a date, or none")
 
 
+def _check_order(corpus_id: str, raw: Sequence[RawSession]) -> None:
+    """An index of the file counts other sessions than one of what is sent."""
+    for before, session in pairwise(raw):
+        if before.when and session.when and session.when < before.when:
+            text = f"visibility: the sessions of {corpus_id} are not in order of their dates"
+            raise session.place.error(session.where, text, session.date_text, hint="make the cut-off a date")
+
+
 class _Names:
     """Later ones of a repeated id get ``~2``, ``~3`` in the order of the file."""
 
@@ -224,7 +241,14 @@ def _session(name: str, raw: RawSession, lookup: Lookup, removed_roles: Collecti
         )
     if all(turn.id in lookup.blank for turn in turns):
         lookup.empty.add(name)
-    return Session(id=name, turns=tuple(turns), when=raw.when, date_text=raw.date_text, metadata=raw.metadata)
+    return Session(
+        id=name,
+        turns=tuple(turns),
+        when=raw.when,
+        date_text=raw.date_text,
+        metadata=raw.metadata,
+        fields=raw.fields,
+    )
 
 
 def _turn_id(wanted: str, lookup: Lookup) -> str:
@@ -247,6 +271,7 @@ class ParsedRow:
     items: list[RawItem]
     metadata: Mapping[str, object]
     size: int = 0
+    """what the history weighs, where its bytes in the file do not tell"""
 
 
 class RowParser:
@@ -264,12 +289,15 @@ class RowParser:
         self.one_item_a_row = config.fields.questions is None and config.flatten is None
         self.shared = config.corpus is not None
         self.needs_whole_corpus = self.shared or config.visibility is not None
-        self._id_path = None if config.row_id_candidates else compile_path(config.fields.item_id, bare=True)
-        self._corpus_path = compile_path(config.corpus.field, bare=True) if config.corpus else None
+        self._id_path = None if config.row_id_candidates else compile_value(config.fields.item_id)
+        self._corpus_path = value_of(config.corpus.field) if config.corpus else None
         self._id_known = self._id_path is not None
-        fields = {key: compile_path(path, bare=True) for key, path in config.fields.metadata.items()}
-        self._metadata = fields
-        self._context = compile_path(config.fields.context.field, bare=True)
+        self._metadata = {key: compile_value(path) for key, path in config.fields.metadata.items()}
+        self._contexts = [compile_value(context.field) for context in config.fields.contexts]
+        self._history_roots = set[str]().union(*(_roots(context) for context in config.fields.contexts))
+        cut = config.visibility
+        self.in_order = cut is not None and (cut.through or uses_scope(cut.field))
+        """a cut-off counts the sessions of the file"""
         self.lost: tuple[RawItem, str] | None = None
         """the first item with evidence that names nothing of its history, and that reference"""
         self.lost_items = 0
@@ -280,21 +308,45 @@ class RowParser:
         self.early_items = 0
         self._deletion_field = config.deletion.target if config.deletion else ""
 
-    def parse(self, row: Mapping[str, object], place: RowPlace) -> ParsedRow:
-        """Read a row; DataError for the first thing that is wrong with it."""
-        row_id = self._row_id(row, place)
-        place = place.named(row_id)
-        corpus = id_at(row, self._corpus_path, place) if self._corpus_path else row_id
-        sessions = self.history.read(row, place, row_id)
-        items = list(self.questions.read(row, place, row_id))
+    def parse(self, row: Mapping[str, object], place: RowPlace, *, history: bool = True) -> ParsedRow:
+        """Read a row, with or without its sessions; DataError for the first thing that is wrong with it."""
+        try:
+            row_id = self.row_id(row, place)
+            place = place.named(row_id)
+            sessions = self.history.read(row, place, row_id) if history else []
+            items = list(self.questions.read(row, place, row_id))
+            corpus = self.corpus_of(row, place, row_id)
+        except KeyMissing as error:
+            raise place.error("", str(error), hint="count the stars on the way, from the end: $keys[-1]") from error
         if self.config.visibility is not None:
             self._check_cuts(items, sessions, place)
-        return ParsedRow(id=row_id, corpus=corpus, sessions=sessions, items=items, metadata=self._of_row(row))
+        size = sum(len(turn.text) + TURN_COST for session in sessions for turn in session.turns)
+        return ParsedRow(
+            id=row_id, corpus=corpus, sessions=sessions, items=items, metadata=self._of_row(row), size=size
+        )
 
-    def _row_id(self, row: Mapping[str, object], place: RowPlace) -> str:
+    def corpus_of(self, row: Mapping[str, object], place: RowPlace, row_id: str) -> str:
+        """The id of a row's corpus; a list or map counts by its content."""
+        path = self._corpus_path
+        if path is None:
+            return row_id
+        value = path.get(row)
+        if value is None:
+            raise missing(path, row, place, key="corpus.field")
+        return content_id(value) if isinstance(value, list | Mapping) else id_at(row, path, place)
+
+    def brought(self, row: Mapping[str, object]) -> str | None:
+        """What identifies the history of a row that shares it with others; None where the row itself holds it."""
+        scope = scope_of(row)
+        if not self.shared or scope is None or not self._history_roots <= scope.brought.keys():
+            return None
+        return "\n".join(scope.brought[name] for name in sorted(self._history_roots))
+
+    def row_id(self, row: Mapping[str, object], place: RowPlace) -> str:
+        """The id of a row."""
         if not self._id_known:
             known = next((name for name in self.config.row_id_candidates if row.get(name) is not None), None)
-            self._id_path = None if known is None else compile_path(known, bare=True)
+            self._id_path = None if known is None else compile_value(known)
             self._id_known = True
         return f"row_{place.index + 1}" if self._id_path is None else id_at(row, self._id_path, place)
 
@@ -302,8 +354,8 @@ class RowParser:
         """Metadata that belongs to the history, for session templates and prompts."""
         if not self._metadata:
             return {}
-        scopes = [without_empty_cells(row), self._context.get(row)]
-        pairs = ((key, path.get(scope)) for key, path in self._metadata.items() for scope in scopes)
+        scopes = [without_empty_cells(row), *(context.get(row) for context in self._contexts if context.single)]
+        pairs = ((key, metadata_at(path, scope)) for key, path in self._metadata.items() for scope in scopes)
         return {key: value for key, value in pairs if value is not None}
 
     def finish(self, raw: RawItem, position: int, corpus: str, lookup: Lookup, last: Session | None = None) -> Item:
@@ -398,8 +450,11 @@ class RowParser:
     def cut(self, corpus: Corpus, view: str, cut: str) -> Corpus:
         """What an item with this cut-off sees: sessions before the index or date."""
         when = self.dates.read_cut(cut)
-        before = _before_index(corpus.sessions, int(cut)) if when is None else _before_date(corpus.sessions, when)
-        return replace(corpus, id=view, sessions=before)
+        through = self.config.visibility is not None and self.config.visibility.through
+        if when is None:
+            return replace(corpus, id=view, sessions=_before_index(corpus.sessions, int(cut) + through))
+        until = when + timedelta(microseconds=1) if through else when
+        return replace(corpus, id=view, sessions=_before_date(corpus.sessions, until))
 
 
 def _before_index(sessions: tuple[Session, ...], index: int) -> tuple[Session, ...]:
@@ -415,3 +470,8 @@ def _before_date(sessions: tuple[Session, ...], date: datetime) -> tuple[Session
         return tuple(session for session in sessions if session.when is not None and session.when < date)
     turns = tuple(turn for turn in sessions[0].turns if turn.when is not None and turn.when < date)
     return (replace(sessions[0], turns=turns),)
+
+
+def _roots(context: ContextSection) -> set[str]:
+    """The fields of a row that a history is made of."""
+    return roots_of(context.field) | roots_of(context.date_field) | roots_of(context.session_id_field)

@@ -13,12 +13,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from hashlib import sha256
 
 from bench.config.benchmark import BenchmarkConfig
-from bench.config.benchmark_sections import MetricEntry
+from bench.config.benchmark_sections import Choices, MetricEntry
 from bench.config.file import did_you_mean
-from bench.config.jsonpath import Path
 from bench.config.value_rules import LONGEST_TEXT
+from bench.config.values import Value, elements
+from bench.datasets.conditions import Conditions
 from bench.datasets.config_names import ConfigNames
 from bench.datasets.dates import DateReader
 from bench.datasets.history import TurnReader
@@ -29,21 +31,25 @@ from bench.datasets.row import (
     Several,
     choices_of,
     flag_of,
+    flat,
     id_at,
     list_at,
     matches,
+    missing,
     name_of,
     path_hint,
     scalar_text,
     text_at,
     texts_of,
     value_at,
+    value_of,
 )
 from bench.datasets.row_reader import without_empty_cells
 from bench.metrics.choices import choice_index
 from bench.model import Deletion
 from bench.visible import is_blank
 
+_OBJECTS = "evidence.reference makes an id of an object"
 _INDEX_OR_DATE = "count sessions from 0, or see dateFormats in the config"
 
 
@@ -78,6 +84,12 @@ class QuestionReader:
         self.paths = RowPaths(config)
         self.types = frozenset(kind.name for kind in config.question_types)
         self.pattern = re.compile(config.abstention.id_pattern) if config.abstention.id_pattern else None
+        self.where = Conditions(config.abstention.where, "abstention.where")
+        self.shuffled = isinstance(self.schema.choices, Choices) and self.schema.choices.shuffle
+        self.optional = config.evaluation.method != "mcq"
+        """an item may have no choices: an open question"""
+        self.reference = value_of(config.evidence.reference)
+        self.ranges = config.evidence.parser == "ranges"
         self.turns = turns if config.evidence.parser == "exact_text" else None
         self.names = names
         entries = [entry for entry in config.metrics if isinstance(entry, MetricEntry)]
@@ -109,34 +121,39 @@ class QuestionReader:
         if self.names.items.open:
             self.names.items.look(items)
         if self.names.around.open:
-            self.names.around.look([*items, row, self.paths.context.get(row)])
+            self.names.around.look([*items, row, *self.paths.histories(row)])
 
     def _flat(self, row: Mapping[str, object], place: RowPlace, item_id: str) -> RawItem:
         paths = self.paths
         question = _asked(row, paths.question, place) if paths.question else ""
         kind = _label(paths.type.get(row), paths.type, place) if paths.type else None
-        return self._item(row, [row, paths.context.get(row)], place, item_id, "", question, paths, kind)
+        return self._item(row, [row, *paths.histories(row)], place, item_id, "", question, paths, kind)
 
     def _nested(self, row: Mapping[str, object], place: RowPlace, row_id: str) -> Iterator[RawItem]:
         paths = self.paths.nested
         assert paths is not None
-        context = self.paths.context.get(row)
-        children = list_at(row, paths.list, place)
-        self._meet(row, children)
-        for index, child in enumerate(children):
-            prefix = f"{name_of(paths.list)}[{index}]."
+        histories = self.paths.histories(row)
+        list_at(row, paths.list, place)
+        children = elements(paths.list, row)
+        self._meet(row, [child for _, child in children])
+        for index, (where, child) in enumerate(children):
+            prefix = f"{where}."
             if not isinstance(child, Mapping):
-                raise place.error(prefix[:-1], "must be an object, not", child)
+                raise place.error(where, "must be an object, not", child)
             item_id = id_at(child, paths.id, place, prefix=prefix) if paths.id else f"{row_id}_{index}"
             question = _asked(child, paths.question, place, prefix=prefix)
-            kind = self._category(child, prefix, place)
-            yield self._item(child, [child, row, context], place, item_id, prefix, question, paths, kind)
+            kind = self._category(child, row, prefix, place)
+            yield self._item(child, [child, row, *histories], place, item_id, prefix, question, paths, kind)
 
-    def _category(self, child: Mapping[str, object], prefix: str, place: RowPlace) -> str | None:
+    def _category(
+        self, child: Mapping[str, object], row: Mapping[str, object], prefix: str, place: RowPlace
+    ) -> str | None:
+        """The type of a question: of itself, else of its row."""
         path = self.paths.nested.category if self.paths.nested else None
         if path is None:
-            return None
-        raw = id_at(child, path, place, prefix=prefix)
+            kind = self.paths.type
+            return _label(_first(kind, [child, row]), kind, place) if kind else None
+        raw = id_at(row if path.get(child) is None and path.get(row) is not None else child, path, place, prefix=prefix)
         self.names.categories.meet([raw])
         names = self.config.categories
         if raw in names:
@@ -197,9 +214,25 @@ class QuestionReader:
             metadata=metadata,
             place=place,
         )
+        if self.optional and not item.choices:
+            item.choice_answer = None
+        else:
+            self._check_choice(item, row, prefix, paths.choice_answer)
         self._check_answer(item, row, prefix, paths)
-        self._check_choice(item, row, prefix, paths.choice_answer)
+        if self.shuffled:
+            self._shuffle(item, prefix, paths.choice_answer)
         return item
+
+    def _shuffle(self, item: RawItem, prefix: str, path: Value | None) -> None:
+        """An order that is fixed for an item and does not tell the right choice."""
+        right = choice_index(item.choice_answer, item.choices)
+        if right is not None:
+            item.choice_answer = item.choices[right]
+            if item.choices.count(item.choice_answer) > 1:
+                name = f"{prefix}{name_of(path)}" if path else "choices"
+                text = f"is ambiguous: the right choice of {item.id} is there twice"
+                raise item.place.error(name, text, item.choice_answer, hint="make the choices differ")
+        item.choices = tuple(sorted(item.choices, key=lambda text: sha256(f"{item.id}\0{text}".encode()).digest()))
 
     def _check_type(self, kind: str | None, place: RowPlace, item_id: str) -> None:
         if kind is not None and self.types and kind not in self.types:
@@ -217,7 +250,7 @@ class QuestionReader:
         hint = path_hint(paths.answer.text, row) if paths.answer else ""
         raise item.place.error(name, text, hint=hint or "give an answer, or say in abstention which items have none")
 
-    def _check_choice(self, item: RawItem, row: object, prefix: str, path: Path | None) -> None:
+    def _check_choice(self, item: RawItem, row: object, prefix: str, path: Value | None) -> None:
         """The right choice is one of the choices, by its text or letter; mcq cannot do without."""
         if path is None or choice_index(item.choice_answer, item.choices) is not None:
             return
@@ -251,7 +284,8 @@ class QuestionReader:
         by_field = self._flagged(scopes, place)
         by_id = self._named_so(item_id, place)
         by_type = kind is not None and kind in rules.question_types
-        return by_id or by_field or by_type or (not answered and _is_trap(scopes[0]))
+        by_where = bool(self.where) and self.where.hold(scopes, place)
+        return by_id or by_field or by_type or by_where or (not answered and _is_trap(scopes[0]))
 
     def _named_so(self, item_id: str, place: RowPlace) -> bool:
         """The id fits ``idPattern``; an id that is too long to be searched is an error, not another answer."""
@@ -266,7 +300,7 @@ class QuestionReader:
         """The named metadata, looked for in the question, then the row, then its history."""
         found: dict[str, object] = {} if kind_id is None else {"category": kind_id}
         for key, path in self.paths.metadata.items():
-            value = _first(path, scopes)
+            value = next((one for scope in scopes if (one := metadata_at(path, scope)) is not None), None)
             if key in self.dimensions and isinstance(value, list | Mapping):
                 hint = "a breakdown needs one text or number an item"
                 raise place.error(name_of(path), "must be one name, not", value, hint=hint)
@@ -274,7 +308,7 @@ class QuestionReader:
                 found[key] = value
         return found
 
-    def _date(self, scopes: list[object], path: Path | None, place: RowPlace) -> datetime | None:
+    def _date(self, scopes: list[object], path: Value | None, place: RowPlace) -> datetime | None:
         value = _first(path, scopes)
         if path is None or value is None:
             return None
@@ -285,7 +319,28 @@ class QuestionReader:
         return when
 
     def _refs(self, path: Several | None, row: object, prefix: str, place: RowPlace) -> tuple[str, ...]:
-        return texts_of(path.get(row), f"{prefix}{name_of(path)}", place) if path else ()
+        """References to sessions or turns, out of lists and maps inside each other."""
+        given = None if path is None else path.get(row)
+        if path is None or given is None:
+            return ()
+        where = f"{prefix}{name_of(path)}"
+        if self.reference is not None:
+            given = [self._reference(one, where, place) for one in _objects(given)]
+        elif self.ranges:
+            given = _pairs(given)
+        found = flat(given)
+        if any(scalar_text(one) is None for one in found):
+            raise place.error(where, "must be text or a list of texts, not", given, hint=_OBJECTS)
+        texts = texts_of(found, where, place)
+        return tuple(one for text in texts for one in expanded(text)) if self.ranges else texts
+
+    def _reference(self, value: object, where: str, place: RowPlace) -> str:
+        """The id that a template makes of an object."""
+        assert self.reference is not None
+        text = scalar_text(self.reference.get(value))
+        if text is None:
+            raise missing(self.reference, value, place, prefix=f"{where}.", key="evidence.reference")
+        return text
 
     def _turn_refs(self, path: Several | None, row: object, prefix: str, place: RowPlace) -> tuple[str, ...]:
         """References to turns; where they are whole turns, what each says."""
@@ -299,12 +354,15 @@ class QuestionReader:
         """The choices; where each has a path of its own, none may be missing."""
         if path is None:
             return ()
-        if len(path.paths) == 1 and not path.first.single:
-            value: object = list_at(row, path.first, place, prefix=prefix)
-        elif len(path.paths) == 1:
-            value = value_at(row, path.first, place, prefix=prefix)
+        if len(path.paths) == 1:
+            if self.optional and path.get(row) is None:
+                return ()
+            value: object = (
+                path.first.all(row) if not path.first.single else value_at(row, path.first, place, prefix=prefix)
+            )
         else:
-            value = [value_at(row, one, place, prefix=prefix) for one in path.paths]
+            found = [value_at(row, one, place, prefix=prefix) for one in path.paths]
+            value = [part for one in found for part in (one if isinstance(one, list) else [one])]
         return choices_of(value, f"{prefix}{name_of(path)}", place)
 
     def _cut(self, scopes: list[object], place: RowPlace) -> str | None:
@@ -328,13 +386,55 @@ class QuestionReader:
         )
 
 
-def _first(path: Path | None, scopes: list[object]) -> object:
+def _first(path: Value | None, scopes: list[object]) -> object:
     """The first value that one of the scopes has: the question, then the row, then its history."""
     found = (path.get(scope) for scope in scopes) if path else ()
     return next((value for value in found if value is not None), None)
 
 
-def _asked(row: object, path: Path, place: RowPlace, *, prefix: str = "") -> str:
+def metadata_at(path: Value, scope: object) -> object:
+    """What metadata carries: the value, of a path with stars the list."""
+    return path.get(scope) if path.single else path.all(scope) or None
+
+
+def _objects(value: object) -> list[object]:
+    """The objects in lists inside each other."""
+    return [one for part in value for one in _objects(part)] if isinstance(value, list) else [value]
+
+
+_NUMBERS = re.compile(
+    r"(?P<before>(?:.*[^\d\s,-])?\s*?)(?P<numbers>\d+(?:\s*-\s*\d+)?(?:\s*,\s*\d+(?:\s*-\s*\d+)?)*)\s*", re.DOTALL
+)
+_WIDEST = 10_000
+"""so many numbers at most are one range"""
+
+
+def expanded(reference: str) -> list[str]:
+    """Numbers and ranges at the end of a reference, each on its own: ``x/1, 3-4`` -> ``x/1``, ``x/3``, ``x/4``."""
+    match = _NUMBERS.fullmatch(reference)
+    if match is None or len(reference) > LONGEST_TEXT:
+        return [reference]
+    found: list[str] = []
+    for part in match["numbers"].split(","):
+        first, _, last = (piece.strip() for piece in part.partition("-"))
+        if not last:
+            found.append(match["before"] + first)
+        elif 0 <= int(last) - int(first) < _WIDEST:
+            found += (f"{match['before']}{number}" for number in range(int(first), int(last) + 1))
+        else:
+            return [reference]
+    return found
+
+
+def _pairs(value: object) -> object:
+    """Two numbers in a list as the range that they bound."""
+    if not isinstance(value, list):
+        return value
+    texts = [scalar_text(one) or "" for one in value]
+    return "-".join(texts) if len(texts) == 2 and all(map(str.isdecimal, texts)) else [_pairs(one) for one in value]
+
+
+def _asked(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> str:
     """The question, which is not blank."""
     text = text_at(row, path, place, prefix=prefix)
     if is_blank(text):
@@ -342,7 +442,7 @@ def _asked(row: object, path: Path, place: RowPlace, *, prefix: str = "") -> str
     return text
 
 
-def _label(value: object, path: Path, place: RowPlace) -> str | None:
+def _label(value: object, path: Value, place: RowPlace) -> str | None:
     """A name by which items are grouped: a text or number; of several names nobody can say which one counts."""
     if isinstance(value, list | Mapping):
         first = f"{path.text if path.text.startswith('$') else '$.' + path.text}[0]"

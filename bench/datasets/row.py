@@ -30,12 +30,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import NoReturn, Protocol
 
 from bench.config.benchmark import BenchmarkConfig
 from bench.config.file import did_you_mean, quote
-from bench.config.jsonpath import Path, compile_path
+from bench.config.jsonpath import Key, compile_path
+from bench.config.values import Value, ValueText, alternatives, compile_value, lacking
 from bench.errors import ConfigError, DataError
 
 _ABSENT = object()
@@ -51,13 +53,20 @@ class RowPlace:
     line: int | None = None
     """None: a JSON file, whose rows are known by index"""
     row_id: str | None = None
+    number: int | None = None
+    """the row's number in its own file, where that is another one"""
 
     def named(self, row_id: str) -> RowPlace:
         """The same place, with the row's id."""
-        return RowPlace(file=self.file, index=self.index, line=self.line, row_id=row_id)
+        return replace(self, row_id=row_id)
+
+    @property
+    def row(self) -> int:
+        """The row's number in its file, from 0."""
+        return self.index if self.number is None else self.number
 
     def __str__(self) -> str:
-        return f"{self.file}: [{self.index}]" if self.line is None else f"{self.file}:{self.line}"
+        return f"{self.file}: [{self.row}]" if self.line is None else f"{self.file}:{self.line}"
 
     def error(self, field: str, message: str, value: object = _ABSENT, *, hint: str | None = None) -> DataError:
         """Word one finding: the place, the field, what is wrong, and the value (100 characters at most)."""
@@ -89,10 +98,18 @@ class FileRow:
     length: int
     values: Mapping[str, object] | None
     error: DataError | None = None
+    part: int = 0
+    """which of the rows of a document"""
+    keys: tuple[Key, ...] = ()
+    """the keys that lead to it in its document"""
+    file: int = 0
+    """which of several files"""
+    written: Mapping[str, object] | None = None
+    """the row as its file has it, where ``values`` holds joined fields too"""
 
 
-def parsed(place: RowPlace, offset: int, raw: bytes) -> FileRow:
-    """Parse one whole row."""
+def parsed(place: RowPlace, offset: int, raw: bytes, *, whole: bool = False) -> FileRow:
+    """Parse one row, or a ``whole`` document, which may be no object."""
     try:
         values = _STRICT.decode(raw.decode())
     except UnicodeDecodeError as error:
@@ -103,7 +120,7 @@ def parsed(place: RowPlace, offset: int, raw: bytes) -> FileRow:
     except ValueError as error:
         problem = torn(place, str(error))
     else:
-        if isinstance(values, dict):
+        if whole or isinstance(values, dict):
             return FileRow(place=place, offset=offset, length=len(raw), values=values)
         problem = no_object(place, values)
     return FileRow(place=place, offset=offset, length=len(raw), values=None, error=problem)
@@ -112,6 +129,11 @@ def parsed(place: RowPlace, offset: int, raw: bytes) -> FileRow:
 def loads(raw: bytes) -> object:
     """Parse strict UTF-8 JSON; fractions keep their text."""
     return _DECODER.decode(raw.decode())
+
+
+def strict_json(text: str) -> object:
+    """Parse JSON without repeated keys and without NaN."""
+    return _STRICT.decode(text)
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -170,16 +192,25 @@ def name_of(path: WrittenPath) -> str:
     return path.text.removeprefix("$").removeprefix(".") or "$"
 
 
-def missing(path: Path, row: object, place: RowPlace, *, prefix: str = "", hint: str | None = None) -> DataError:
-    """The error for an absent or null field, with the nearest key that is there."""
+def missing(
+    path: Value, row: object, place: RowPlace, *, prefix: str = "", hint: str | None = None, key: str = ""
+) -> DataError:
+    """The error for an absent or null field, with the nearest key that is there; ``key`` names it in the config."""
+    if several := alternatives(path):
+        text = f"has none of {', '.join(several)}" + (f", one of which {key} needs" if key else "")
+        return place.error(prefix.removesuffix("."), text, hint=hint)
+    why = ""
+    while (part := lacking(path, row)) is not None:
+        why = why or f", which {key or 'the value'} {json.dumps(path.text, ensure_ascii=False)} needs"
+        path = part
     name = f"{prefix}{name_of(path)}"
     if path.all(row):
-        return place.error(name, "is null", hint=hint)
+        return place.error(name, f"is null{why}", hint=hint)
     if hinted := path_hint(path.text, row):
-        return place.error(name, "is missing", hint=hinted)
+        return place.error(name, f"is missing{why}", hint=hinted)
     keys = [str(key) for key in row] if isinstance(row, Mapping) else []
     near = did_you_mean(str(path.steps[-1]), keys) if path.steps else ""
-    return place.error(name, f"is missing{near}", hint=hint)
+    return place.error(name, f"is missing{why}{near}", hint=hint)
 
 
 def path_hint(text: str, row: object) -> str:
@@ -193,7 +224,7 @@ def path_hint(text: str, row: object) -> str:
     return f'"{text}" is the name of one field; a path begins with "$.": write "$.{text}"' if found else ""
 
 
-def value_at(row: object, path: Path, place: RowPlace, *, prefix: str = "") -> object:
+def value_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> object:
     """The value, which must be there and not null."""
     value = path.get(row)
     if value is None:
@@ -201,7 +232,7 @@ def value_at(row: object, path: Path, place: RowPlace, *, prefix: str = "") -> o
     return value
 
 
-def text_at(row: object, path: Path, place: RowPlace, *, prefix: str = "") -> str:
+def text_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> str:
     """The value as a text, which it must be."""
     value = value_at(row, path, place, prefix=prefix)
     if not isinstance(value, str):
@@ -209,7 +240,7 @@ def text_at(row: object, path: Path, place: RowPlace, *, prefix: str = "") -> st
     return value
 
 
-def id_at(row: object, path: Path, place: RowPlace, *, prefix: str = "") -> str:
+def id_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> str:
     """An id: text, or a number as its text."""
     value = value_at(row, path, place, prefix=prefix)
     text = scalar_text(value)
@@ -218,7 +249,7 @@ def id_at(row: object, path: Path, place: RowPlace, *, prefix: str = "") -> str:
     return text
 
 
-def list_at(row: object, path: Path, place: RowPlace, *, prefix: str = "") -> list[object]:
+def list_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> list[object]:
     """The value as a list, which it must be. A path with ``[*]`` gives its matches."""
     value = path.all(row) if not path.single else value_at(row, path, place, prefix=prefix)
     if not isinstance(value, list):
@@ -269,6 +300,21 @@ def texts_of(value: object, field: str, place: RowPlace) -> tuple[str, ...]:
     return tuple(text for text in texts if text is not None)
 
 
+def flat(value: object) -> list[object]:
+    """What lists and maps of lists inside each other hold, in order, without null."""
+    if isinstance(value, Mapping) and value and all(isinstance(part, list | Mapping) for part in value.values()):
+        return [one for part in value.values() for one in flat(part)]
+    if isinstance(value, list):
+        return [one for part in value for one in flat(part)]
+    return [] if value is None else [value]
+
+
+def content_id(value: object) -> str:
+    """A short id of a list or map: equal content has the same one."""
+    text = json.dumps(value, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
+    return sha256(text.encode()).hexdigest()[:16]
+
+
 def choices_of(value: object, field: str, place: RowPlace) -> tuple[str, ...]:
     """Choices: a list of texts, or a map of letter to text in the order of the file."""
     parts: list[tuple[object, object]]
@@ -281,7 +327,12 @@ def choices_of(value: object, field: str, place: RowPlace) -> tuple[str, ...]:
     for key, part in parts:
         if part is None:
             raise place.error(f"{field}[{key}]", "is null", hint="give every choice, or their letters would shift")
-    return texts_of([part for _, part in parts], field, place)
+    return texts_of([_joined(part, field, place) for _, part in parts], field, place)
+
+
+def _joined(choice: object, field: str, place: RowPlace) -> object:
+    """A choice that is a list is its parts."""
+    return ", ".join(texts_of(choice, field, place)) if isinstance(choice, list) else choice
 
 
 _LABELS = {"questionType": "type", "question_type": "type", "questionDate": "date", "question_date": "date"}
@@ -290,16 +341,16 @@ _LABELS = {"questionType": "type", "question_type": "type", "questionDate": "dat
 
 @dataclass(frozen=True, slots=True)
 class Several:
-    """Paths whose values are all taken, in their order; of one path with ``[*]`` all of its values."""
+    """Values that are all taken, in their order; of one path with ``[*]`` all of its values."""
 
-    paths: tuple[Path, ...]
+    paths: tuple[Value, ...]
 
     @property
     def text(self) -> str:
         return self.paths[0].text
 
     @property
-    def first(self) -> Path:
+    def first(self) -> Value:
         return self.paths[0]
 
     def get(self, row: object) -> object | None:
@@ -315,14 +366,14 @@ class Several:
 
 
 class ItemPaths:
-    """Where the parts of an item stand in the object that holds them."""
+    """Where the parts of an item are in the object that holds them."""
 
-    question: Path | None = None
+    question: Value | None = None
     answer: Several | None = None
-    category: Path | None = None
-    date: Path | None = None
+    category: Value | None = None
+    date: Value | None = None
     choices: Several | None = None
-    choice_answer: Path | None = None
+    choice_answer: Value | None = None
     rubric: Several | None = None
     sessions: Several | None = None
     refs: Several | None = None
@@ -334,14 +385,14 @@ class NestedPaths(ItemPaths):
     def __init__(self, config: BenchmarkConfig) -> None:
         questions = config.fields.questions
         assert questions is not None
-        self.list = compile_path(questions.field, bare=True)
-        self.id = _path(questions.id_field)
-        self.question: Path = compile_path(questions.question_field, bare=True)
+        self.list = compile_value(questions.field)
+        self.id = value_of(questions.id_field)
+        self.question: Value = compile_value(questions.question_field)
         self.answer = _several(questions.answer_field)
-        self.category = _path(questions.category_field)
-        self.date = _path(questions.date_field)
-        self.choices = _several(questions.choices_field or config.fields.choices)
-        self.choice_answer = _path(config.fields.choice_answer)
+        self.category = value_of(questions.category_field)
+        self.date = value_of(questions.date_field)
+        self.choices = _several(questions.choices_field or config.fields.choice_paths)
+        self.choice_answer = value_of(config.fields.choice_answer)
         self.rubric = _several(config.fields.rubric)
         self.sessions = _several(config.evidence.session_ids_field)
         self.refs = _several(questions.evidence_field or config.evidence.turn_ids_field)
@@ -353,42 +404,43 @@ class RowPaths(ItemPaths):
     def __init__(self, config: BenchmarkConfig) -> None:
         fields = config.fields
         labels = {_LABELS[key]: path for key, path in fields.metadata.items() if key in _LABELS}
-        self.context = compile_path(fields.context.field, bare=True)
+        self.contexts = [compile_value(context.field) for context in fields.contexts]
         self.nested = NestedPaths(config) if fields.questions else None
-        self.children = _path(config.flatten.field) if config.flatten else None
-        self.question = _path(fields.question)
+        self.children = value_of(config.flatten.field) if config.flatten else None
+        self.question = value_of(fields.question)
         self.answer = _several(fields.answer)
-        self.type = _path(labels.get("type"))
-        self.date = _path(labels.get("date"))
-        self.choices = _several(fields.choices)
-        self.choice_answer = _path(fields.choice_answer)
+        self.type = value_of(labels.get("type"))
+        self.date = value_of(labels.get("date"))
+        self.choices = _several(fields.choice_paths)
+        self.choice_answer = value_of(fields.choice_answer)
         self.rubric = _several(fields.rubric)
         self.sessions = _several(config.evidence.session_ids_field)
         self.refs = _several(config.evidence.turn_ids_field)
-        self.abstention = _path(config.abstention.field)
-        self.visibility = _path(config.visibility.field if config.visibility else None)
+        self.abstention = value_of(config.abstention.field)
+        self.visibility = value_of(config.visibility.field if config.visibility else None)
         plain = {key: path for key, path in fields.metadata.items() if key not in _LABELS}
-        self.metadata = {key: compile_path(path, bare=True) for key, path in plain.items()}
+        self.metadata = {key: compile_value(path) for key, path in plain.items()}
         self.deletion = _deletion_paths(config)
 
+    def histories(self, row: object) -> list[object]:
+        """What is where the histories are, to look up metadata in."""
+        return [context.get(row) for context in self.contexts if context.single]
 
-def _deletion_paths(config: BenchmarkConfig) -> tuple[Path, Path, Path | None] | None:
+
+def _deletion_paths(config: BenchmarkConfig) -> tuple[Value, Value, Value | None] | None:
     steps = config.deletion
     if steps is None:
         return None
-    return (
-        compile_path(steps.target, bare=True),
-        compile_path(steps.verify_query, bare=True),
-        _path(steps.deleted_content),
-    )
+    return compile_value(steps.target), compile_value(steps.verify_query), value_of(steps.deleted_content)
 
 
-def _several(paths: str | Sequence[str] | None) -> Several | None:
+def _several(paths: str | Sequence[ValueText] | None) -> Several | None:
     if paths is None:
         return None
-    listed = (paths,) if isinstance(paths, str) else paths
-    return Several(tuple(compile_path(text, bare=True) for text in listed))
+    listed: Sequence[ValueText] = (paths,) if isinstance(paths, str) else paths
+    return Several(tuple(compile_value(text) for text in listed))
 
 
-def _path(text: str | None) -> Path | None:
-    return None if text is None else compile_path(text, bare=True)
+def value_of(given: ValueText | None) -> Value | None:
+    """Compile what a config says, if it says anything."""
+    return None if given is None else compile_value(given)

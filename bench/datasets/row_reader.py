@@ -3,21 +3,21 @@
 Here too:
 
 * Cut a JSON array into the bytes of its rows, one row in memory at a time.
-* Rows of a csv file (RFC 4180): a header line, then a record a row, all of them text.
+* Rows of a csv file (RFC 4180) or a tsv file, which quotes nothing: a header line, then a record a row, all text.
 
 Example::
 
     file = RowFile.open(Path("data.jsonl"), "jsonl")
     for row in file:
-        row.index, row.offset, row.length, row.values
-    file.read(offset, length)
+        row.place, row.offset, row.length, row.part, row.values
+    file.read(row.offset, row.length, row.part)
     with path.open("rb") as file:
         for row in cut(file, 0, "data.json"):
             row.place.index, row.offset, row.length, row.values
     columns(Path("data.csv"), "data.csv")                   # ("id", "question", "asked")
     for row in records(file, "data.csv", names): row.values["asked"] is EMPTY
 
-Only one row is held at a time.
+Only one row is held at a time, of a document with ``rows`` the document. A ``.gz`` is unpacked to a file of its own.
 
 ijson is fed up to each ``}`` and tells when a row has just ended; the row's bytes are then parsed alone, strictly, so
 that a row reads the same now and when it is read again by its place.
@@ -28,17 +28,25 @@ A text cell may be empty; where a value may be absent, an empty cell is how csv 
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import os
 import re
 import sys
+import tempfile
+import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import DecimalException
 from pathlib import Path
-from typing import BinaryIO, Literal, Protocol
+from shutil import copyfileobj
+from typing import BinaryIO, Protocol
 
+from bench.config.benchmark_terms import Format
 from bench.config.file import show
+from bench.config.jsonpath import Key
+from bench.config.values import Value, scope_of, scoped
+from bench.datasets.parquet import ParquetRows
 from bench.datasets.row import FileRow, RowPlace, broken, loads, no_object, not_utf8, parsed, too_deep, torn
 from bench.errors import DataError
 
@@ -147,24 +155,24 @@ EMPTY = _EmptyCell()
 
 def without_empty_cells(row: Mapping[str, object]) -> Mapping[str, object]:
     """The row with its empty cells absent; rows of JSON have none, an empty text there is a text."""
-    return {name: value for name, value in row.items() if value is not EMPTY}
+    return scoped({name: value for name, value in row.items() if value is not EMPTY}, scope_of(row))
 
 
-def columns(path: Path, label: str) -> tuple[str, ...]:
+def columns(path: Path, label: str, *, tabs: bool = False) -> tuple[str, ...]:
     """The names of the header; none for an empty file. DataError for a header that cannot name fields."""
     with path.open("rb") as file:
         try:
-            header = next(_reader(_Tape(file, label)), None)
+            header = next(_reader(_Tape(file, label), tabs=tabs), None)
         except csv.Error as error:
             reason = str(error).split(" - ")[0]
             hint = "end each line with a line feed, and close what is quoted"
             raise DataError(f"the header cannot be read: {reason}", where=f"{label}:1", hint=hint) from error
-    if header is not None and (problem := _problem(header)):
+    if header is not None and (problem := _problem(header, tabs=tabs)):
         raise DataError(problem[0], where=f"{label}:1", hint=problem[1])
     return tuple(header or ())
 
 
-def _problem(header: list[str]) -> tuple[str, str] | None:
+def _problem(header: list[str], *, tabs: bool) -> tuple[str, str] | None:
     repeated = sorted({name for name in header if header.count(name) > 1})
     if repeated:
         return f'the header names "{repeated[0]}" twice', "rename a column"
@@ -172,6 +180,8 @@ def _problem(header: list[str]) -> tuple[str, str] | None:
         return "the header holds characters of no name (NUL)", "save the file as UTF-8"
     if not any(header):
         return "the header line is empty", "begin the file with the names of its fields"
+    if tabs:
+        return None
     if len(header) == 1 and (";" in header[0] or "\t" in header[0]):
         return f'the header names one field only, "{header[0]}"', "separate the fields with commas"
     whole = ",".join(header)
@@ -180,11 +190,14 @@ def _problem(header: list[str]) -> tuple[str, str] | None:
     return None
 
 
-def records(file: BinaryIO, label: str, names: tuple[str, ...]) -> Iterator[FileRow]:
+def records(
+    file: BinaryIO, label: str, names: tuple[str, ...], *, tabs: bool = False, header: bool = True
+) -> Iterator[FileRow]:
     """Every record below the header, with the line it begins at; one that cannot be read ends the file."""
     tape = _Tape(file, label)
-    reader = _reader(tape)
-    next(reader, None)
+    reader = _reader(tape, tabs=tabs)
+    if header:
+        next(reader, None)
     index = 0
     while True:
         start, place = tape.offset, RowPlace(file=label, index=index, line=tape.line + 1)
@@ -210,17 +223,19 @@ def _record(place: RowPlace, offset: int, length: int, names: tuple[str, ...], c
     return FileRow(place=place, offset=offset, length=length, values=_named(names, cells))
 
 
-def record(raw: bytes, names: tuple[str, ...]) -> Mapping[str, object]:
+def record(raw: bytes, names: tuple[str, ...], *, tabs: bool = False) -> Mapping[str, object]:
     """The values of one record again. ValueError or StopIteration when these bytes are none."""
-    return _named(names, next(_reader(io.StringIO(raw.decode(), newline=""))))
+    return _named(names, next(_reader(io.StringIO(raw.decode(), newline=""), tabs=tabs)))
 
 
 def _named(names: tuple[str, ...], cells: list[str]) -> Mapping[str, object]:
     return {name: cell or EMPTY for name, cell in zip(names, cells, strict=True)}
 
 
-def _reader(lines: Iterator[str]) -> Iterator[list[str]]:
+def _reader(lines: Iterator[str], *, tabs: bool = False) -> Iterator[list[str]]:
     csv.field_size_limit(_LONGEST_FIELD)
+    if tabs:
+        return csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
     return csv.reader(lines, strict=True)
 
 
@@ -250,12 +265,14 @@ class _Tape:
         return text.removeprefix(_BOM_CHARACTER) if first else text
 
 
-Format = Literal["json", "jsonl", "csv"]
-
 _BOM = b"\xef\xbb\xbf"
 _PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz",
            b"PAR1": "parquet"}  # fmt: skip
 """how files begin that hold rows in a form which is not read"""
+
+
+Part = tuple[tuple[Key, ...], object]
+"""a row with the keys that lead to it in its document"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,41 +282,137 @@ class RowFile:
     path: Path
     format: Format
     columns: tuple[str, ...] = ()
-    """the header of a csv file"""
+    """the names of a table's fields"""
+    header: bool = True
     label: str = field(default="")
+    name: str = ""
+    """as the config writes it, without suffixes"""
+    rows: Value | None = None
+    """where rows are in each document"""
+    unpacked: _Unpacked | None = None
+    parquet: ParquetRows | None = None
+    last: dict[int, list[Part]] = field(default_factory=dict, repr=False)
+    """the rows of the document that was read last, by its offset"""
 
     @classmethod
-    def open(cls, path: Path, format: Format) -> RowFile:  # noqa: A002 - the word of the config
-        """Look at the file's head; DataError when it cannot be read."""
-        label = show(path)
+    def open(
+        cls,
+        path: Path,
+        format: Format,  # noqa: A002 - the word of the config
+        *,
+        name: str = "",
+        given: tuple[str, ...] = (),
+        rows: Value | None = None,
+    ) -> RowFile:
+        """Look at the file's head; DataError when it cannot be read. ``given`` names the columns of a bare table."""
+        label, tabs, unpacked, names = show(path), format == "tsv", None, given
         try:
-            _refuse_packed(path, label)
-            names = columns(path, label) if format == "csv" else ()
+            if path.suffix == ".gz":
+                unpacked = _Unpacked(path, label)
+                path = unpacked.path
+            _refuse_packed(path, label, format)
+            if format in ("csv", "tsv") and not given:
+                names = columns(path, label, tabs=tabs)
         except OSError as error:
             raise DataError(f"cannot read the file: {error.strerror}", where=label, hint="check the path") from error
-        return cls(path=path, format=format, columns=names, label=label)
+        parquet = ParquetRows(path, label) if format == "parquet" else None
+        return cls(
+            path=path, format=format, columns=names, header=not given, label=label, name=name, rows=rows,
+            unpacked=unpacked, parquet=parquet,
+        )  # fmt: skip
 
     def __iter__(self) -> Iterator[FileRow]:
         """Every row in file order. A torn line is a row with an error; a torn array or table ends with one."""
+        for row in self.values():
+            yield row if row.error or isinstance(row.values, dict) else self._no_row(row)
+
+    def values(self) -> Iterator[FileRow]:
+        """The same, whatever a row is."""
+        number = 0
+        for row in self._documents():
+            if self.rows is None or row.error is not None:
+                yield row
+                continue
+            parts = self._parts(row.values)
+            self.last.clear()
+            self.last[row.offset] = parts
+            if not parts:
+                yield broken(row.place, row.offset, self._finds_nothing(row.values, row.place))
+            for part, (keys, value) in enumerate(parts):
+                here = replace(row.place, index=number)
+                yield replace(row, place=here, values=value, part=part, keys=keys)  # type: ignore[arg-type]
+                number += 1
+
+    def _documents(self) -> Iterator[FileRow]:
+        if self.parquet is not None:
+            yield from self._numbered(self.parquet)
+            return
         with self.path.open("rb") as file:
             match self.format:
                 case "jsonl":
                     yield from self._lines(file)
-                case "csv":
-                    yield from records(file, self.label, self.columns)
-                case "json":
+                case "csv" | "tsv":
+                    tabs = self.format == "tsv"
+                    yield from records(file, self.label, self.columns, tabs=tabs, header=self.header)
+                case _:
                     yield from self._elements(file)
 
-    def read(self, offset: int, length: int) -> Mapping[str, object]:
-        """Read one row again; DataError when the file is no longer the one that was checked."""
+    def _numbered(self, rows: ParquetRows) -> Iterator[FileRow]:
+        place = RowPlace(file=self.label, index=0)
         try:
-            with self.path.open("rb") as file:
-                file.seek(offset)
-                raw = file.read(length)
-            values = record(raw, self.columns) if self.format == "csv" else loads(raw)
-        except (OSError, ValueError, csv.Error, StopIteration) as error:
+            for number, values, size in rows:
+                place = RowPlace(file=self.label, index=number)
+                yield FileRow(place=place, offset=number, length=min(size, _LONGEST_FIELD), values=values)
+        except DataError as error:
+            yield broken(place, place.index, error)
+
+    def _parts(self, document: object) -> list[Part]:
+        """The rows of a document with the keys that lead to them."""
+        assert self.rows is not None
+        if not self.rows.single:
+            return [(keys, value) for keys, value in self.rows.keyed(document) if value is not None]
+        found = self.rows.get(document)
+        if isinstance(found, list):
+            return [((at,), value) for at, value in enumerate(found) if value is not None]
+        return [] if found is None else [((), found)]
+
+    def _finds_nothing(self, document: object, place: RowPlace) -> DataError:
+        keys = ", ".join(map(str, document)) if isinstance(document, Mapping) else "none"
+        assert self.rows is not None
+        text = f"holds none: rows: {self.rows.text} finds nothing in {self.label}; its keys are {keys[:200]}"
+        return place.error("", text, hint="correct rows")
+
+    def _no_row(self, row: FileRow) -> FileRow:
+        problem = no_object(row.place, row.values)
+        if self.rows is not None:
+            kind = "list" if isinstance(row.values, list) else "text" if isinstance(row.values, str) else "value"
+            at = "".join(f".{key}" if isinstance(key, str) else f"[{key}]" for key in row.keys)
+            text = f"is not an object: data.rows: {self.rows.text} gives a {kind} at ${at}, a row is an object"
+            problem = row.place.error("", text, hint="correct data.rows")
+        return replace(row, values=None, error=problem)
+
+    def read(self, offset: int, length: int, part: int = 0) -> Part:
+        """Read one row again, with its keys; DataError when the file is no longer the one that was checked."""
+        try:
+            if self.rows is None:
+                return (), self._document(offset, length)
+            if offset not in self.last:
+                found = self._parts(self._document(offset, length))
+                self.last.clear()
+                self.last[offset] = found
+            return self.last[offset][part]
+        except (OSError, ValueError, csv.Error, StopIteration, IndexError) as error:
             raise self._changed() from error
-        if not isinstance(values, Mapping):
+
+    def _document(self, offset: int, length: int) -> object:
+        if self.parquet is not None:
+            return self.parquet.read(offset)
+        with self.path.open("rb") as file:
+            file.seek(offset)
+            raw = file.read(length)
+        table = self.format in ("csv", "tsv")
+        values = record(raw, self.columns, tabs=self.format == "tsv") if table else loads(raw)
+        if self.rows is None and not isinstance(values, Mapping):
             raise self._changed()
         return values
 
@@ -324,22 +437,43 @@ class RowFile:
             index += 1
 
     def _elements(self, file: BinaryIO) -> Iterator[FileRow]:
-        """The elements of an array, or the one object that the file is."""
+        """The elements of an array, or the one object that the file is; with ``rows`` always the whole file."""
         skipped = len(_BOM) if file.read(len(_BOM)) == _BOM else 0
         file.seek(skipped)
         while (first := file.read(1)).isspace():
             continue
         file.seek(skipped)
-        if first == b"[":
+        if first and self.rows is not None:
+            yield parsed(RowPlace(file=self.label, index=0), skipped, file.read(), whole=True)
+        elif first == b"[":
             yield from cut(file, skipped, self.label)
         elif first:
             yield parsed(RowPlace(file=self.label, index=0), skipped, file.read())
 
 
-def _refuse_packed(path: Path, label: str) -> None:
+class _Unpacked:
+    """The bytes of a .gz in a file of their own, which is deleted with this object."""
+
+    def __init__(self, path: Path, label: str) -> None:
+        descriptor, name = tempfile.mkstemp(prefix="bench-")
+        self.path = Path(name)
+        try:
+            with gzip.open(path) as packed, os.fdopen(descriptor, "wb") as made:
+                copyfileobj(packed, made)
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise DataError(f"the file is not a whole gzip: {error}", where=label, hint="fetch it again") from error
+
+    def __del__(self) -> None:
+        self.path.unlink(missing_ok=True)
+
+
+def _refuse_packed(path: Path, label: str, format: Format) -> None:  # noqa: A002
     with path.open("rb") as file:
         head = file.read(8)
     kind = next((name for magic, name in _PACKED.items() if head.startswith(magic)), None)
-    if kind is not None:
-        hint = "unpack it" if kind != "parquet" else "convert it to jsonl"
-        raise DataError(f"the file is {kind}, not json, jsonl or csv", where=label, hint=hint)
+    if format == "parquet":
+        if kind != "parquet":
+            raise DataError("the file is not parquet", where=label, hint="fetch it again, or correct data.format")
+    elif kind is not None:
+        hint = {"parquet": "set data.format: parquet", "gzip": "give it the suffix .gz"}.get(str(kind), "unpack it")
+        raise DataError(f"the file is {kind}, not {format}", where=label, hint=hint)

@@ -94,7 +94,12 @@ def refused(read: Load) -> Refused:
             "b.yaml:4:66: a context of type string has no turns and no dates",
             "use array or object",
         ),
-        ("./b.jsonl", "./b.txt", 'b.yaml:3:1: cannot tell the format of "./b.txt"', "add format: json, jsonl or csv"),
+        (
+            "./b.jsonl",
+            "./b.txt",
+            'b.yaml:3:1: cannot tell the format of "./b.txt"',
+            "add format: json, jsonl, csv, tsv or parquet",
+        ),
         (
             "method: exact-match",
             "method: custom",

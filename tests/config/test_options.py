@@ -71,9 +71,9 @@ def words(annotation: object) -> set[object]:
     ("model", "field", "expected"),
     [
         (Data, "type", "huggingface local url"),
-        (Data, "format", "json jsonl csv"),
-        (ContextSection, "type", "array object string"),
-        (EvidenceFields, "parser", "direct dialog_refs exact_text"),
+        (Data, "format", "json jsonl csv tsv parquet"),
+        (ContextSection, "type", "array object string session"),
+        (EvidenceFields, "parser", "direct dialog_refs exact_text ranges"),
         (QuestionDate, "source", "none last_session"),
         (Ingestion, "mode", "session-based incremental bulk"),
         (Ingestion, "date_header", "session always never"),

@@ -198,13 +198,13 @@ def test_variables_of_the_environment_are_no_names() -> None:
         (
             "path: /find}",
             "path: /find, response: {results: '$.a[?@.b]'}}",
-            '7:50: "$.a[?@.b]" uses more of JSONPath than names, indexes and [*]',
+            '7:50: "$.a[?@.b]" uses more of JSONPath than names, indexes, [*] and unions of names',
         ),
         ("path: /find}", "path: /find, response: {results: hits}}", '7:50: "hits" is no JSON path'),
         (
             "path: /find}",
             "path: /find, response: {contentField: [$.a, $..b]}}",
-            '7:70: "$..b" uses more of JSONPath than names, indexes and [*]',
+            '7:70: "$..b" uses more of JSONPath than names, indexes, [*] and unions of names',
         ),
         ("path: /find}", "path: /find, response: {zip: {a: ids}}}", '7:56: "ids" is no JSON path'),
         ("path: /find}", "path: /find, response: {flatten: {path: x, keep: {y: z}}}}", '7:60: "x" is no JSON path'),
@@ -254,7 +254,7 @@ def test_what_is_sent_is_no_path_of_an_answer() -> None:
 def test_a_rule_of_errors_is_read_like_an_answer() -> None:
     assert problems(FILE + "errors: {error_when: [{path: e, equals: 1, message: '$..m'}]}\n") == [
         'x.yaml:15:24: "e" is no JSON path',
-        'x.yaml:15:44: "$..m" uses more of JSONPath than names, indexes and [*]',
+        'x.yaml:15:44: "$..m" uses more of JSONPath than names, indexes, [*] and unions of names',
     ]
 
 

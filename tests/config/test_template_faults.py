@@ -10,7 +10,7 @@ from bench.config.template import Template
 from bench.errors import ConfigError
 
 NAMES = ("question", "answer", "metadata.*")
-FILTERS = "write ${name|filter}; filters: json, lines, iso, date, time, upper, lower, truncate, default, join"
+FILTERS = "write ${name|filter}; filters: json, lines, iso, date, time, upper, lower, truncate, default, join, match"
 KNOWN = "names here: answer, metadata.*, question"
 
 

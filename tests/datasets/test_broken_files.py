@@ -181,19 +181,19 @@ def test_what_was_found_before_the_bad_bytes_is_told_too(workspace: Workspace) -
 @pytest.mark.parametrize(
     ("data", "kind", "hint"),
     [
-        (gzip.compress(ROW.encode(), mtime=0), "gzip", "unpack it"),
+        (gzip.compress(ROW.encode(), mtime=0), "gzip", "give it the suffix .gz"),
         (b"\x28\xb5\x2f\xfd\x04\x00", "zstd", "unpack it"),
         (b"PK\x03\x04\x14\x00", "zip", "unpack it"),
         (b"BZh91AY&SY", "bzip2", "unpack it"),
         (b"\xfd7zXZ\x00", "xz", "unpack it"),
-        (b"PAR1\x15\x04", "parquet", "convert it to jsonl"),
+        (b"PAR1\x15\x04", "parquet", "set data.format: parquet"),
     ],
 )
 @pytest.mark.parametrize("file", ["x.json", "x.jsonl", "x.csv"])
 def test_a_packed_file_is_known_by_its_first_bytes(
     workspace: Workspace, file: str, data: bytes, kind: str, hint: str
 ) -> None:
-    assert told(workspace, file, data) == (f"{file}: the file is {kind}, not json, jsonl or csv", hint)
+    assert told(workspace, file, data) == (f"{file}: the file is {kind}, not {file[2:]}", hint)
 
 
 def nested(depth: int) -> str:

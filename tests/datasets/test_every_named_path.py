@@ -79,6 +79,35 @@ NESTED = {
     "evaluation": {"method": "exact-match"},
 }  # fmt: skip
 
+JOINED = {
+    "name": "t",
+    "version": "1",
+    "data": {
+        "type": "local", "path": "./datasets/t.json", "rows": "$.all[*]", "where": {"kind": "fact"},
+        "with": {
+            "literal": {"decode": "lit"},
+            "pairs": {"zip": {"q": "qs", "a": "as"}},
+            "others": {"file": "other.json", "rows": "$.list[*]", "where": {"ok": True}, "key": "oid", "by": "ref",
+                       "many": True},
+        },
+    },
+    "schema": {
+        "item_id": "id", "question": "q", "choices": {"from": "opts"}, "choice_answer": "right",
+        "context": [
+            {"field": "others", "session": {"id": "sid", "date": "day", "turns": "lines"},
+             "item_schema": {"content": "words", "id": "tid"}},
+            {"field": "note", "type": "session", "id": "nid", "item_schema": {"content": "words", "id": "tid"}},
+        ],
+    },
+    "evidence": {"turn_ids_field": "spans", "reference": "span", "parser": "ranges"},
+    "abstention": {"where": {"none": True}},
+    "evaluation": {"method": "mcq"},
+}  # fmt: skip
+WORDS = {"words": "I like tea.", "tid": "7"}
+JOINED_ROW = {**ROW, "lit": "['x']", "qs": ["1"], "as": ["2"], "ref": "o", "nid": "n", "spans": [{"span": "7-7"}],
+              "note": [{**WORDS, "tid": "8"}]}  # fmt: skip
+OTHER = {"list": [{"oid": "o", "ok": True, "sid": "s1", "day": None, "lines": [WORDS]}]}
+
 REQUIRED = {
     "manifest_version": "1", "name": "m", "version": "1", "data_file": "data.json", "metrics": [],
     "required_capabilities": ["add_memory"],
@@ -90,8 +119,8 @@ SESSIONS = {"strategy": "session-based", "sessions_field": "talk", "session_ids_
 DELETING = {"strategy": "add-delete-verify", "add_content_field": "q", "delete_target_field": "id",
             "verify_query_field": "q"}  # fmt: skip
 MANIFESTS: list[dict[str, object]] = [
-    {**REQUIRED, "id_field": "id", "abstention": {"field": "none"}, "query": QUERY, "evaluation": EXACT,
-     "ingestion": {**SESSIONS, **COMMON}},
+    {**REQUIRED, "id_field": "id", "abstention": {"field": "none", "where": {"none": True}}, "query": QUERY,
+     "evaluation": EXACT, "ingestion": {**SESSIONS, **COMMON}},
     {**REQUIRED, "id_field": "id", "query": QUERY, "evaluation": EXACT, "flatten": {"field": "qa"},
      "ingestion": {"strategy": "simple", "content_field": "q"}},
     {**REQUIRED, "id_field": "id", "query": QUERY, "ingestion": DELETING, "evaluation": EXACT},
@@ -103,16 +132,28 @@ MANIFESTS: list[dict[str, object]] = [
 LINES = {**ROW, "day": "2024-05-02", "qa": [{}], "talk": [[{"role": "user", "content": "I like tea."}]]}
 
 
+def spelled(path: str) -> str:
+    """A key of the model as a file writes it."""
+    names = {"fields": "schema", "with_": "with", "from_": "from"}
+    return ".".join(names.get(part, part) for part in path.split("."))
+
+
+def key_of(at: tuple[str | int, ...]) -> str:
+    """A place in a file as a key of the model: without the names of steps and without places in lists."""
+    parts = [str(part) for part in at if not isinstance(part, int)]
+    return ".".join(parts[:2] + parts[3:] if parts[:2] == ["data", "with"] else parts)
+
+
 def places_in(tree: Mapping[str, object], model: type[BaseModel]) -> Iterator[tuple[str, ...]]:
     """Where a config gives one of the model's paths."""
-    known = {path.replace("fields.", "schema.", 1) if path.startswith("fields.") else path for path in paths_of(model)}
+    known = {spelled(path) for path in paths_of(model)}
 
-    def walk(node: Mapping[str, object], at: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-        for key, value in node.items():
+    def walk(node: Mapping[str, object] | list[object], at: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        for key, value in node.items() if isinstance(node, Mapping) else enumerate(node):
             here = (*at, key)
-            if isinstance(value, Mapping):
+            if isinstance(value, Mapping | list):
                 yield from walk(value, here)
-            elif ".".join(here) in known or ".".join(at) in known:
+            elif key_of(here) in known or key_of(at) in known:
                 yield here
 
     yield from walk(tree, ())
@@ -124,19 +165,22 @@ def told(workspace: Workspace, tree: Mapping[str, object], at: tuple[str, ...]) 
     node: dict[str, object] = changed
     for part in at[:-1]:
         node = node[part]  # type: ignore[assignment]
-    if at:
+    if at and at[-2:-1] == ("where",):
+        node[NOWHERE] = node.pop(at[-1])
+    elif at:
         node[at[-1]] = NOWHERE
     if "manifest_version" in tree:
         path = workspace.manifest(str(changed.pop("name")), **changed)
         (path.parent / "data.json").write_text(json.dumps([LINES]), encoding="utf-8")
     else:
         path = workspace.yaml("t", json.dumps(changed))
-        workspace.data("t.json", [ROW])
+        workspace.data("other.json", OTHER)
+        workspace.data("t.json", {"all": [JOINED_ROW]} if "with" in tree["data"] else [ROW])  # type: ignore[operator]
     found = validate_benchmark(path, Catalog.load(workspace.root))
     return [*map(str, found.errors), *found.notes]
 
 
-CONFIGS = [FLAT, NESTED, *MANIFESTS]
+CONFIGS = [FLAT, NESTED, JOINED, *MANIFESTS]
 OVERRULED = {("deletion-check", ("ingestion", "verify_query_field"))}
 """nobody reads it: the protocol's own key comes before it"""
 
@@ -155,7 +199,7 @@ def test_of_a_config_that_fits_nothing_is_told(workspace: Workspace, tree: Mappi
     assert [text for text in told(workspace, tree, ()) if "name evidence that is no session" not in text] == []
 
 
-@pytest.mark.parametrize(("tree", "at"), [pytest.param(*case, id=".".join(case[1])) for case in cases()])
+@pytest.mark.parametrize(("tree", "at"), [pytest.param(*case, id=".".join(map(str, case[1]))) for case in cases()])
 def test_a_path_that_leads_nowhere_is_told_by_its_name(
     workspace: Workspace, tree: Mapping[str, object], at: tuple[str, ...]
 ) -> None:
@@ -164,8 +208,12 @@ def test_a_path_that_leads_nowhere_is_told_by_its_name(
 
 
 def test_every_key_that_is_a_path_stands_in_one_of_the_configs_above() -> None:
-    benchmark = {".".join(at) for tree in (FLAT, NESTED) for at in places_in(tree, BenchmarkFile)}
-    expected = {path.replace("fields.", "schema.", 1) for path in paths_of(BenchmarkFile)}
-    assert {path.removesuffix(".questionType") for path in benchmark} == expected
-    manifest = {".".join(at) for tree in MANIFESTS for at in places_in(tree, Manifest)}
-    assert manifest == paths_of(Manifest)
+    assert keys_of(BenchmarkFile, FLAT, NESTED, JOINED) == set(map(spelled, paths_of(BenchmarkFile)))
+    assert keys_of(Manifest, *MANIFESTS) == set(map(spelled, paths_of(Manifest)))
+
+
+def keys_of(model: type[BaseModel], *trees: Mapping[str, object]) -> set[str]:
+    """The keys of the model that the configs give, those of maps without what they map."""
+    ends = (".questionType", ".q", ".a", ".kind", ".ok", ".none")
+    keys = {key_of(at) for tree in trees for at in places_in(tree, model)}
+    return {next((key.removesuffix(end) for end in ends if key.endswith(end)), key) for key in keys}

@@ -163,12 +163,19 @@ def test_direct_references_are_taken_as_they_are(
     assert (item.evidence, item.flags) == (evidence, flags)
 
 
-@pytest.mark.parametrize("gold", [{"a": 1}, [["D1:1"]], [{"id": "D1:1"}]])
+@pytest.mark.parametrize("gold", [{"a": 1}, [{"id": "D1:1"}]])
 def test_what_is_no_reference(workspace: Workspace, gold: object) -> None:
     workspace.yaml("talk", TALK % "")
     workspace.data("talk.json", [{"id": "r", "q": "?", "a": "!", "talk": D, "gold": gold}])
     with pytest.raises(BenchError, match=r"talk\.json: \[0\]\.gold: gold must be text or a list of texts, not: "):
         workspace.open("talk")
+
+
+@pytest.mark.parametrize("gold", [[["D1:1"], "D1:2"], {"first": ["D1:1"], "last": [["D1:2"]]}])
+def test_references_may_be_nested_in_lists_and_maps(workspace: Workspace, gold: object) -> None:
+    workspace.yaml("talk", TALK % "")
+    workspace.data("talk.json", [{"id": "r", "q": "?", "a": "!", "talk": D, "gold": gold}])
+    assert workspace.open("talk").item("r").evidence.turns == ("D1:1", "D1:2")
 
 
 # ------------------------------------------------------------------ flags of a chat

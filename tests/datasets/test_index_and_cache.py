@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from bench.datasets.index import FEW, MANY_SHARE, IdTable, RowIndex, SizedCache
 from bench.datasets.inspection import Scanned
+from bench.datasets.row import FileRow, RowPlace
 
 SIZES = st.lists(st.integers(0, 4), min_size=1, max_size=12)
 
@@ -36,10 +37,14 @@ def test_an_id_table_has_no_index_beyond_its_ends(index: int) -> None:
         table[index]
 
 
+def at(offset: int, length: int) -> FileRow:
+    return FileRow(place=RowPlace(file="x.jsonl", index=0), offset=offset, length=length, values={})
+
+
 @given(SIZES)
 def test_the_rows_of_items_are_those_of_a_plain_list(sizes: list[int]) -> None:
     rows = RowIndex()
-    assert [rows.add(10 * n, n, size) for n, size in enumerate(sizes)] == list(range(len(sizes)))
+    assert [rows.add(at(10 * n, n), size) for n, size in enumerate(sizes)] == list(range(len(sizes)))
     owner = [row for row, size in enumerate(sizes) for _ in range(size)]
     assert rows.items == len(owner)
     assert [rows.row_of(item) for item in range(len(owner))] == owner
@@ -56,7 +61,7 @@ def test_rows_that_share_a_corpus_stay_in_file_order(wanted: list[int]) -> None:
     corpora = [numbers.setdefault(name, len(numbers)) for name in wanted]
     rows = RowIndex()
     for row, corpus in enumerate(corpora):
-        rows.add(row, 1, 1, corpus)
+        rows.add(at(row, 1), 1, corpus)
     assert len(rows) == len(wanted)
     for corpus in range(len(numbers)):
         assert list(rows.rows_of(corpus)) == [row for row, of in enumerate(corpora) if of == corpus]
@@ -64,7 +69,7 @@ def test_rows_that_share_a_corpus_stay_in_file_order(wanted: list[int]) -> None:
 
 def test_an_offset_beyond_four_gigabytes_is_kept() -> None:
     rows = RowIndex()
-    rows.add(2**40, 2**32 - 1, 1)
+    rows.add(at(2**40, 2**32 - 1), 1)
     assert (rows.offsets[0], rows.lengths[0]) == (2**40, 2**32 - 1)
 
 

@@ -1,0 +1,320 @@
+"""What may stand where a config takes something out of a row: a path, a template, or several of which one is there.
+
+::
+
+    value = compile_value("${title}: ${$.body[0].text|default:none}")
+    value.get({"title": "Tides", "body": []})          # "Tides: none"
+    compile_value(["answer", "ideal"]).get(row)        # the first that is there
+    compile_value("$keys[-1]").get(turn)               # the key or position that the last star passed
+
+A value that knows its `RowScope` (file, row, and the keys of the stars on the way) answers to ``$file``, ``$row`` and
+``$keys[n]``; `elements` passes the scope on to what is inside.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+from bench.config.jsonpath import Key, Path, Step, compile_path
+from bench.config.template import Filter, cut_template, text_of
+from bench.errors import ConfigError
+
+_KEYS = re.compile(r"\$keys\[(-?\d+)\]")
+_SPECIAL = re.compile(r"\$keys\b|\$file\b|\$row\b")
+_CONSTANT = re.compile(r"'([^']*)'|\"([^\"]*)\"")
+
+ValueText = str | Sequence["str | Sequence[str]"]
+"""a value as a config writes it"""
+
+
+class KeyMissing(LookupError):
+    """``$keys[n]`` where fewer stars were passed."""
+
+
+class Value(Protocol):
+    """A path, or what may stand in its place."""
+
+    @property
+    def text(self) -> str:
+        """As the config writes it."""
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """Of a path what it does."""
+
+    @property
+    def single(self) -> bool:
+        """It can only give one value."""
+
+    def get(self, value: object) -> object | None:
+        """Give one value: of several the first that is not null."""
+
+    def all(self, value: object) -> list[object]:
+        """Give every value."""
+
+    def keyed(self, value: object) -> list[tuple[tuple[Key, ...], object]]:
+        """Give every value with the keys that were passed."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowScope:
+    """Where a value is: its file as the config writes it, its row, and the keys of the stars on the way."""
+
+    file: str
+    row: int
+    keys: tuple[Key, ...] = ()
+    brought: Mapping[str, str] = field(default_factory=dict)
+    """name of a joined field -> what identifies its content"""
+
+    def deeper(self, keys: tuple[Key, ...]) -> RowScope:
+        """Return the scope of what is inside."""
+        return RowScope(self.file, self.row, self.keys + keys)
+
+
+class _ScopedDict(dict[str, object]):
+    __slots__ = ("scope",)
+    scope: RowScope
+
+
+class _ScopedList(list[object]):
+    __slots__ = ("scope",)
+    scope: RowScope
+
+
+class _ScopedText(str):
+    scope: RowScope
+
+
+Kind = TypeVar("Kind")
+
+
+def scoped(value: Kind, scope: RowScope | None) -> Kind:
+    """Return the value with its scope; a number or null has none."""
+    made: Any = value
+    if scope is not None and isinstance(value, dict):
+        made = _ScopedDict(value)
+    elif scope is not None and isinstance(value, list):
+        made = _ScopedList(value)
+    elif scope is not None and isinstance(value, str):
+        made = _ScopedText(value)
+    else:
+        return value
+    made.scope = scope
+    return made  # type: ignore[no-any-return]
+
+
+def scope_of(value: object) -> RowScope | None:
+    """Return where the value is, if it knows."""
+    return getattr(value, "scope", None)
+
+
+def elements(path: Value, value: object) -> list[tuple[str, object]]:
+    """Return the values of a path with stars, else the elements of its list, each with its place as text.
+
+    Stars pass over null; each element has a scope if ``value`` has one.
+    """
+    scope = scope_of(value)
+    if path.single:
+        found = path.get(value)
+        pairs = [((at,), one) for at, one in enumerate(found)] if isinstance(found, list) else []
+    else:
+        pairs = [(keys, one) for keys, one in path.keyed(value) if one is not None]  # type: ignore[misc]
+    return [(_spelled(path, keys), one if scope is None else scoped(one, scope.deeper(keys))) for keys, one in pairs]
+
+
+def _spelled(path: Value, keys: tuple[Key, ...]) -> str:
+    """A path with the keys in place of its stars: ``sessions[2].questions[0]``."""
+    rest = list(keys)
+    steps = [step if isinstance(step, str | int) else rest.pop(0) for step in path.steps] + rest
+    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
+    return text.removeprefix(".")
+
+
+@dataclass(frozen=True, slots=True)
+class _Stars:
+    """A path that may give several values."""
+
+    path: Path
+    single: bool = False
+
+    @property
+    def text(self) -> str:
+        return self.path.text
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        return self.path.steps
+
+    def get(self, value: object) -> object | None:
+        return next((found for found in self.path.all(value) if found is not None), None)
+
+    def all(self, value: object) -> list[object]:
+        return self.path.all(value)
+
+    def keyed(self, value: object) -> list[tuple[tuple[Key, ...], object]]:
+        return self.path.keyed(value)
+
+
+@dataclass(frozen=True)
+class _Special:
+    """``$keys[n]``, ``$file``, ``$row``."""
+
+    text: str
+    name: str
+    index: int = 0
+    steps: tuple[Step, ...] = ()
+    single: bool = True
+
+    def get(self, value: object) -> object | None:
+        scope = scope_of(value)
+        if scope is None:
+            return None
+        if self.name != "keys":
+            return scope.file if self.name == "file" else scope.row
+        if not -len(scope.keys) <= self.index < len(scope.keys):
+            raise KeyMissing(f"{self.text}: only {len(scope.keys)} stars on the way")
+        return scope.keys[self.index]
+
+    def all(self, value: object) -> list[object]:
+        return [found] if (found := self.get(value)) is not None else []
+
+    def keyed(self, value: object) -> list[tuple[tuple[Key, ...], object]]:
+        return [((), found) for found in self.all(value)]
+
+
+@dataclass(frozen=True)
+class _Constant(_Special):
+    """A text of the config itself."""
+
+    def get(self, value: object) -> object | None:
+        return self.name
+
+
+@dataclass(frozen=True)
+class _Made(_Special):
+    """A template: nothing where one of its parts is nothing."""
+
+    parts: tuple[str | tuple[Value, tuple[Filter, ...]], ...] = ()
+
+    def get(self, value: object) -> object | None:
+        made = []
+        for part in self.parts:
+            if isinstance(part, str):
+                made.append(part)
+                continue
+            found = part[0].get(value)
+            for step in part[1]:
+                found = step(found)
+            if found is None:
+                return None
+            made.append(found if isinstance(found, str) else text_of(getattr(found, "text", found)))
+        return "".join(made)
+
+
+@dataclass(frozen=True)
+class _FirstOf(_Special):
+    """Several values of which the first that is there counts."""
+
+    values: tuple[Value, ...] = ()
+
+    def get(self, value: object) -> object | None:
+        return next((found for one in self.values if (found := one.get(value)) is not None), None)
+
+
+def lacking(path: Value, value: object) -> Value | None:
+    """Return the first part of a template that gives nothing; None for a path."""
+    for part in path.parts if isinstance(path, _Made) else ():
+        if not isinstance(part, str) and not _has_default(part[1]) and part[0].get(value) is None:
+            return part[0]
+    return None
+
+
+def alternatives(path: Value) -> tuple[str, ...]:
+    """Return the values of which one is enough; none for any other."""
+    return tuple(one.text for one in path.values) if isinstance(path, _FirstOf) else ()
+
+
+def compile_value(given: ValueText, *, where: str | None = None) -> Value:
+    """Compile what a config says; ConfigError for what is neither path nor template."""
+    if not isinstance(given, str):
+        values = tuple(compile_value(one, where=where) for one in given)
+        return values[0] if len(values) == 1 else _FirstOf(values[0].text, "first", values=values)
+    if match := _KEYS.fullmatch(given):
+        return _Special(given, "keys", int(match[1]))
+    if given in ("$file", "$row"):
+        return _Special(given, given[1:])
+    if "${" in given:
+        return _Made(given, "made", parts=tuple(_parts(given, where)))
+    path = Path("$", ()) if given == "$" else compile_path(given, where=where, bare=True)
+    return path if path.single else _Stars(path)
+
+
+def _parts(given: str, where: str | None) -> Iterator[str | tuple[Value, tuple[Filter, ...]]]:
+    for part in cut_template(given, where):
+        if isinstance(part, str):
+            yield part
+            continue
+        name, filters = part
+        if constant := _CONSTANT.fullmatch(name):
+            yield _Constant(name, constant[1] if constant[1] is not None else constant[2]), filters
+            continue
+        if not name or "${" in name:
+            raise ConfigError(f'"${{{name}}}" names nothing', where=where, hint="write ${field} or ${$.path}")
+        yield compile_value(name, where=where), filters
+
+
+def paths_in(given: ValueText) -> Iterator[str]:
+    """Yield the paths that a value needs: none of those of which one is enough."""
+    if not isinstance(given, str):
+        return
+    for value in _leaves(compile_value(given), needed=True):
+        if isinstance(value, Path | _Stars) and value.steps:
+            yield value.text
+
+
+def _leaves(value: Value, *, needed: bool = False) -> Iterator[Value]:
+    """The paths and constants that a value is made of; with ``needed`` those that no default replaces."""
+    if isinstance(value, _Made):
+        for part in value.parts:
+            if not isinstance(part, str) and not (needed and _has_default(part[1])):
+                yield from _leaves(part[0], needed=needed)
+    elif isinstance(value, _FirstOf):
+        for one in value.values:
+            yield from _leaves(one, needed=needed)
+    else:
+        yield value
+
+
+def _has_default(filters: tuple[Filter, ...]) -> bool:
+    """True when a default takes the place of nothing."""
+    found: object = None
+    for step in filters:
+        found = step(found)
+    return found is not None
+
+
+def roots_of(given: ValueText | None) -> set[str]:
+    """Return the fields of a row from which a value is taken; ``$`` for the whole row."""
+    leaves = [] if given is None else list(_leaves(compile_value(given)))
+    firsts = [leaf.steps[0] if leaf.steps else "$" for leaf in leaves if not isinstance(leaf, _Constant)]
+    return {name for first in firsts for name in (first if isinstance(first, tuple) else (str(first),))}
+
+
+def is_general(given: ValueText | None) -> bool:
+    """True when it may take its value from what is no object."""
+    return given is not None and any(
+        isinstance(leaf, Path | _Stars) and not (leaf.steps and isinstance(leaf.steps[0], str))
+        for leaf in _leaves(compile_value(given))
+    )
+
+
+def uses_scope(tree: object) -> bool:
+    """True when any text below asks for keys, file or row."""
+    if isinstance(tree, str):
+        return _SPECIAL.search(tree) is not None
+    if isinstance(tree, dict):
+        return any(map(uses_scope, tree.values()))
+    return isinstance(tree, list | tuple) and any(map(uses_scope, tree))

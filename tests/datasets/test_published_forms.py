@@ -1,0 +1,398 @@
+"""The pieces with which published forms are read: files, rows, joins, values, histories, conditions, single keys."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from bench.config.benchmark import config_sha256
+from bench.config.catalog import Catalog, builtin_root
+from bench.datasets.dataset import Dataset, open_benchmark
+from bench.datasets.history import chunks
+from bench.datasets.questions import expanded
+from bench.datasets.row_source import decoded
+from bench.errors import BenchError
+from tests.datasets.conftest import Workspace
+
+BASE = {
+    "name": "t", "version": "1",
+    "data": {"type": "local", "path": "datasets/t.json"},
+    "schema": {"itemId": "id", "question": "q", "answer": "a", "context": {"field": "text", "type": "string"}},
+    "evaluation": {"method": "contains"},
+}  # fmt: skip
+ROW = {"id": "r", "q": "Which?", "a": "tea", "text": "I like tea."}
+
+
+def opened(workspace: Workspace, rows: object, **changes: object) -> Dataset:
+    """The dataset of a config that differs from the base in whole sections; ``schema__context`` in one key of one."""
+    config = json.loads(json.dumps(BASE))
+    for name, value in changes.items():
+        section, _, key = name.partition("__")
+        if key:
+            config[section][key] = value
+        else:
+            config[section] = value
+    workspace.yaml("t", json.dumps(config))
+    workspace.data("t.json", rows)
+    return workspace.open("t")
+
+
+def refusal(workspace: Workspace, rows: object, **changes: object) -> str:
+    with pytest.raises(BenchError) as refused:
+        opened(workspace, rows, **changes)
+    return f"{refused.value.where}: {refused.value}"
+
+
+def ids(dataset: Dataset) -> list[str]:
+    return [ref.id for ref in dataset.items()]
+
+
+def contents(dataset: Dataset, corpus: str | None = None) -> list[str]:
+    names = dataset.corpora() if corpus is None else [corpus]
+    return [one.memory.content for name in names for one in dataset.memories(name)]
+
+
+# ------------------------------------------------------------------ what was there before
+
+
+DIGESTS = {
+    "code-rag": "90c36a8aba8c4732",
+    "convomem": "0322cdfd048f93ac",
+    "demo": "77e40300a31e6070",
+    "demo-deletion": "598bcb9f36d061ec",
+    "financial-rag": "72b7b6d8fb259d18",
+    "legal-rag": "89e57a0b3988ba6f",
+    "locomo": "e877892e9812b6f0",
+    "locomo-turns": "04f0d46577a0458f",
+    "longmemeval": "c346037b65774500",
+    "longmemeval-m": "5ee2ae6d2cacc6e5",
+    "longmemeval-m-turns": "1a89770ed55300eb",
+    "longmemeval-official-retrieval": "67fa557097a0d54a",
+    "longmemeval-oracle": "4c3943b95f614dea",
+    "longmemeval-oracle-turns": "fbbd1c0ef23cd48f",
+    "longmemeval-turns": "d2cc4881ea1d872b",
+    "nolima": "20661003d5082db5",
+    "rag-template": "35fdca39efdc160b",
+}
+
+
+@pytest.mark.parametrize("name", DIGESTS)
+def test_a_config_that_says_nothing_new_keeps_its_digest(name: str) -> None:
+    config = Catalog.load(builtin_root()).benchmark(name)
+    assert config_sha256(config)[:16] == DIGESTS[name]
+
+
+def test_shipped_data_gives_the_numbers_of_before() -> None:
+    root = builtin_root()
+    dataset = open_benchmark(Catalog.load(root).benchmark("demo"), root)
+    assert (len(dataset), dataset.counts.corpora, dataset.counts.memories) == (160, 8, 576)
+    assert dataset.content_sha256.startswith("1a470b6af898d35d")
+
+
+# ------------------------------------------------------------------ files and rows
+
+
+def test_files_are_read_one_after_the_other_and_a_star_takes_all_that_fit(workspace: Workspace) -> None:
+    for name in "ba":
+        workspace.data(f"{name}.jsonl", json.dumps({**ROW, "id": name}))
+    (workspace.root / "datasets" / "c.json.gz").write_bytes(gzip.compress(json.dumps([{**ROW, "id": "c"}]).encode()))
+    data = {"type": "local", "files": ["datasets/c.json.gz", "datasets/*.jsonl"]}
+    dataset = opened(workspace, [], data=data, schema__metadata={"questionType": "$file", "at": "$row"})
+    assert ids(dataset) == ["c", "a", "b"]
+    assert [dataset.item(name).question_type for name in "ca"] == ["datasets/c", "datasets/a"]
+    assert dataset.item("b").metadata["at"] == 0
+    one = dataset.sha256
+    workspace.data("b.jsonl", json.dumps({**ROW, "id": "d"}))
+    assert workspace.open("t").sha256 != one, "every file counts"
+
+
+def test_an_absent_file_of_several_is_named(workspace: Workspace) -> None:
+    told = refusal(workspace, [ROW], data={"type": "local", "files": ["datasets/t.json", "datasets/gone.json"]})
+    assert 'the data file "datasets/gone.json" is not there' in told
+    told = refusal(workspace, [ROW], data={"type": "local", "path": "a.json", "files": ["b.json"]})
+    assert 'data has both "path" and "files"' in told
+
+
+def test_a_table_without_a_header_gets_its_columns(workspace: Workspace) -> None:
+    workspace.data("t.tsv", 'r1\tSay "hi"\ttea\tI like tea.\nr2\tWhich?\ttea\tNo.\n')
+    data = {"type": "local", "path": "datasets/t.tsv", "columns": ["id", "q", "a", "text"]}
+    dataset = opened(workspace, [], data=data)
+    assert [dataset.item(name).question for name in ids(dataset)] == ['Say "hi"', "Which?"]
+
+
+def test_rows_stand_under_keys_of_a_document(workspace: Workspace) -> None:
+    document = {"x": {"k": [ROW, ROW], "l": None}, "y": {"k": [ROW]}}
+    data = {"type": "local", "path": "datasets/t.json", "rows": "$.*.*[*]"}
+    dataset = opened(workspace, document, data=data, schema__itemId="${$keys[0]}-${$keys[-1]}")
+    assert ids(dataset) == ["x-0", "x-1", "y-0"]
+    assert [dataset.item(name).question for name in ids(dataset)] == ["Which?"] * 3
+    data["rows"] = "$.x.*"
+    assert "gives a list at $.k, a row is an object" in refusal(
+        workspace, document["x"] | {}, data={**data, "rows": "$.*"}
+    )
+    assert "finds nothing in" in refusal(workspace, document, data={**data, "rows": "$.z[*]"})
+
+
+def test_parquet_is_read_row_by_row_and_null_is_absent(workspace: Workspace) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    rows = [{**ROW, "id": f"r{at}", "more": None if at % 2 else {"x": [1.5, None]}} for at in range(7)]
+    path = workspace.root / "datasets" / "t.parquet"
+    path.parent.mkdir()
+    parquet.write_table(pyarrow.Table.from_pylist(rows), path, row_group_size=3)
+    data = {"type": "local", "path": "datasets/t.parquet"}
+    dataset = opened(workspace, [], data=data, schema__metadata={"more": "more"})
+    assert ids(dataset) == [f"r{at}" for at in range(7)]
+    assert [("more" in dataset.item(f"r{at}").metadata) for at in (6, 1, 0)] == [True, False, True]
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(BenchError, match=r"t\.parquet: the file is not valid parquet"):
+        workspace.open("t")
+
+
+# ------------------------------------------------------------------ with
+
+
+def test_a_text_is_decoded_as_json_or_as_a_python_literal() -> None:
+    assert decoded('{"a": [1, null]}') == {"a": [1, None]}
+    assert decoded("{'a': (1, None, True)}") == {"a": [1, None, True]}
+    for text in ("print(1)", "[1", "{1, 2}", "hello", "[" * 400, "b'x'"):
+        with pytest.raises(ValueError, match=r"line \d+, column \d+"):
+            decoded(text)
+
+
+def joined(workspace: Workspace, step: dict[str, object], *, field: str = "docs") -> dict[str, object]:
+    workspace.data("docs.jsonl", "".join(json.dumps({"n": n, "t": t, "s": s}) + "\n" for n, t, s in DOCS))
+    return {
+        "data": {**BASE["data"], "with": {"docs": {"file": "docs.jsonl", **step}}},  # type: ignore[dict-item]
+        "schema__context": {"field": field, "type": "session", "itemSchema": {"id": "n", "content": "t"}},
+        "ingestion": {"mode": "incremental"},
+    }
+
+
+DOCS = [("d1", "Tea.", 1), ("d2", "Milk.", 0), ("d3", "Rye.", 2)]
+
+
+def test_rows_of_another_file_are_joined_by_key(workspace: Workspace) -> None:
+    changes = joined(workspace, {"key": "n", "by": "wants"})
+    dataset = opened(workspace, [{**ROW, "wants": ["d3", "d1"]}], **changes)
+    assert contents(dataset) == ["Rye.", "Tea."]
+    told = refusal(workspace, [{**ROW, "wants": ["d9"]}], **changes)
+    assert 'data.with.docs: "d9" is not a key of docs.jsonl (row 0)' in told
+    changes = joined(workspace, {"key": "s", "by": "wants", "many": True, "where": {"s": {"above": 0}}})
+    dataset = opened(workspace, [{**ROW, "wants": 2}], **changes)
+    assert contents(dataset) == ["Rye."]
+    changes = joined(workspace, {"key": "x", "by": "wants"})
+    assert "docs.jsonl:1: x is not a key" in refusal(workspace, [{**ROW, "wants": "d1"}], **changes)
+
+
+def test_a_repeated_key_and_a_file_outside_of_the_folder_are_refused(workspace: Workspace) -> None:
+    changes = joined(workspace, {"key": "n", "by": "wants"})
+    with (workspace.root / "datasets" / "docs.jsonl").open("a") as file:
+        file.write('{"n": "d1", "t": "x"}\n')
+    told = refusal(workspace, [{**ROW, "wants": "d1"}], **changes)
+    assert '"d1" is twice a key of docs.jsonl: lines 1 and 4' in told
+    for name, words in (
+        ("../x.jsonl", "leaves the folder of the data"),
+        ("no.jsonl", 'the file "no.jsonl" is not there'),
+    ):
+        data = {**BASE["data"], "with": {"docs": {"file": "${link}"}}}  # type: ignore[dict-item]
+        told = refusal(workspace, [{**ROW, "link": name}], **{**changes, "data": data})
+        assert words in told
+        assert "data.with.docs" in told
+
+
+def test_rows_of_one_corpus_bring_a_joined_history_once_and_the_same(workspace: Workspace) -> None:
+    changes = joined(workspace, {"key": "n", "by": "wants"})
+    rows = [{**ROW, "id": name, "wants": ["d1", "d2"]} for name in "xy"]
+    dataset = opened(workspace, rows, corpus={"field": "wants"}, **changes)
+    assert len(list(dataset.corpora())) == 1
+    assert contents(dataset) == ["Tea.", "Milk."]
+    told = refusal(workspace, [rows[0], {**rows[1], "wants": ["d3"]}], corpus={"field": "${'web'}"}, **changes)
+    assert 'corpus "web": rows x and y bring different histories' in told
+
+
+def test_lists_side_by_side_become_objects(workspace: Workspace) -> None:
+    row = {**ROW, "qs": ["One?", "Two?"], "as": ["1", ["2", "two"]], "dates": None}
+    data = {**BASE["data"], "with": {"qa": {"zip": {"q": "qs", "a": "as", "d": "dates"}}}}  # type: ignore[dict-item]
+    schema = {"itemId": "id", "context": BASE["schema"]["context"],  # type: ignore[index]
+              "questions": {"field": "qa", "questionField": "q", "answerField": "a"}}  # fmt: skip
+    dataset = opened(workspace, [row], data=data, schema=schema)
+    assert [dataset.item(name).answers for name in ids(dataset)] == [("1",), ("2", "two")]
+    told = refusal(workspace, [{**row, "as": ["1"]}], data=data, schema=schema)
+    assert "data.with.qa: lists of different length: {'q': 2, 'a': 1} (row 0)" in told
+
+
+def test_a_field_that_the_rows_have_is_not_replaced(workspace: Workspace) -> None:
+    data = {**BASE["data"], "with": {"text": {"decode": "a"}}}  # type: ignore[dict-item]
+    assert "data.with.text: the rows have this field already" in refusal(workspace, [ROW], data=data)
+    data = {**BASE["data"], "with": {"text": {"decode": "text"}}}  # type: ignore[dict-item]
+    assert contents(opened(workspace, [{**ROW, "text": '"Tea"'}], data=data)) == ["Tea"]
+
+
+# ------------------------------------------------------------------ where
+
+
+@pytest.mark.parametrize(
+    ("where", "left"),
+    [
+        ({"n": 2}, "b"),
+        ({"n": {"above": 1}}, "bc"),
+        ({"f": True}, "a"),
+        ({"g": None}, "bc"),
+        ({"g": {"present": True}}, "a"),
+        ({"k": ["x", "y"]}, "ab"),
+        ({"k": {"not": "x"}}, "bc"),
+        ({"k": {"like": "z*_abs"}, "n": 3}, "c"),
+    ],
+)
+def test_rows_that_count(workspace: Workspace, where: dict[str, object], left: str) -> None:
+    rows = [
+        {**ROW, "id": "a", "n": 1, "f": True, "g": ["x"], "k": "x"},
+        {**ROW, "id": "b", "n": 2, "f": False, "g": None, "k": "y"},
+        {**ROW, "id": "c", "n": 3, "f": "no", "k": "z_q_abs"},
+    ]
+    dataset = opened(workspace, rows, data={**BASE["data"], "where": where})  # type: ignore[dict-item]
+    assert ids(dataset) == list(left)
+    assert f"data.where leaves out {3 - len(left)} rows, {len(left)} count" in dataset.notes
+    assert dataset.item(left[-1]).question == "Which?", "rows are read again by their place"
+
+
+def test_conditions_that_leave_nothing_or_compare_no_number_are_refused(workspace: Workspace) -> None:
+    data = {**BASE["data"], "where": {"q": "x"}}  # type: ignore[dict-item]
+    assert "data.where (q) leaves no row of 1" in refusal(workspace, [ROW], data=data)
+    data = {**BASE["data"], "where": {"a": {"above": 0}}}  # type: ignore[dict-item]
+    assert "a is not a number, which data.where needs: " in refusal(workspace, [ROW], data=data)
+
+
+# ------------------------------------------------------------------ values and histories
+
+
+def test_a_template_says_which_part_is_missing(workspace: Workspace) -> None:
+    changes = {"schema__question": "${topic}: ${$.meta.q|default:'what'}?"}
+    dataset = opened(workspace, [{**ROW, "topic": "Tea"}], **changes)
+    assert dataset.item("r").question == "Tea: what?"
+    assert 'topic is missing, which the value "${topic}: ' in refusal(workspace, [ROW], **changes)
+    told = refusal(workspace, [ROW], schema__question="$keys[-1]")
+    assert "$keys[-1]: only 0 stars on the way" in told
+
+
+def test_of_a_list_the_first_counts_and_of_answers_all(workspace: Workspace) -> None:
+    changes = {"schema__question": ["gone", "q"], "schema__answer": ["a", ["gone", "b", "c"]]}
+    dataset = opened(workspace, [{**ROW, "b": ["x", "y"], "c": "z"}], **changes)
+    assert dataset.item("r").question == "Which?"
+    assert dataset.item("r").answers == ("tea", "x", "y")
+
+
+def test_histories_follow_each_other(workspace: Workspace) -> None:
+    row = {**ROW, "past": {"p": {"who": "s9", "at": "2024-01-02", "goal": "tea", "turns": [["A", "x"], ["B", "y"]]},
+                           "none": None}}  # fmt: skip
+    context = [
+        {"field": "$.past.*", "session": {"id": "who", "turns": "turns"},
+         "itemSchema": {"speaker": "$[0]", "content": "$[1]", "id": "${$keys[-2]}/${$keys[-1]}"}},
+        {"field": "text", "type": "string", "id": "${'now'}"},
+    ]  # fmt: skip
+    dataset = opened(workspace, [row], schema__context=context)
+    (corpus,) = dataset.corpora()
+    assert [session.id for session in dataset.corpus(corpus).sessions] == ["s9", "now"]
+    assert [turn.id for turn in dataset.corpus(corpus).sessions[0].turns] == ["p/0", "p/1"]
+    assert contents(dataset) == ["A: x\nB: y", "I like tea."]
+    template = {"preprocessing": {"formatTemplate": "${goal|default:'-'}: ${session}"}}
+    assert contents(opened(workspace, [row], schema__context=context, ingestion=template))[0] == "tea: A: x\nB: y"
+
+
+def test_a_cut_off_may_include_its_session_and_needs_the_order_of_the_file(workspace: Workspace) -> None:
+    def session(day: str, *questions: str) -> dict[str, object]:
+        return {"day": day, "lines": [{"w": day}], "asks": [{"q": q, "a": "x"} for q in questions]}
+
+    schema = {
+        "itemId": "id",
+        "context": {"field": "$.s[*]", "session": {"date": "day", "turns": "lines"}, "itemSchema": {"content": "w"}},
+        "questions": {"field": "$.s[*].asks[*]", "questionField": "q", "answerField": "a"},
+    }
+    cut = {"field": "$keys[-2]", "through": True}
+    row = {"id": "u", "s": [session("2024-01-01", "One?"), session("2024-01-02"), session("2024-01-03", "Two?")]}
+    dataset = opened(workspace, [row], schema=schema, visibility=cut)
+    seen = [len(dataset.memories(dataset.item(name).corpus)) for name in ids(dataset)]
+    assert seen == [1, 3]
+    row["s"] = list(reversed(row["s"]))
+    assert "the sessions of u are not in order of their dates" in refusal(
+        workspace, [row], schema=schema, visibility=cut
+    )
+
+
+# ------------------------------------------------------------------ single keys
+
+
+def test_a_text_is_cut_after_sentences_and_lines() -> None:
+    assert chunks("One two. Three four five! Six.\nSeven", 3) == ["One two.", "Three four five!", "Six.\nSeven"]
+    assert chunks("a b c d e. f", 2) == ["a b", "c d", "e. f"]
+    assert chunks("  \n", 5) == []
+
+
+def test_numbers_and_ranges_end_a_reference() -> None:
+    assert expanded("2025-01-10/Group 1/1, 3-5") == [f"2025-01-10/Group 1/{n}" for n in (1, 3, 4, 5)]
+    assert expanded("D1:7") == ["D1:7"]
+    assert expanded("5-3") == ["5-3"], "no range: it stays, and is counted as unresolved"
+    assert expanded("1-99999999") == ["1-99999999"]
+
+
+def test_choices_are_shuffled_the_same_way_each_time(workspace: Workspace) -> None:
+    schema = {
+        **BASE["schema"],  # type: ignore[dict-item]
+        "choices": {"from": ["right", "wrong"], "shuffle": True},
+        "choiceAnswer": "right",
+    }
+    rows = [{**ROW, "id": f"r{n}", "right": "tea", "wrong": ["milk", "rye", "ale"]} for n in range(12)]
+    first, again = (opened(workspace, rows, schema=schema, evaluation={"method": "mcq"}) for _ in range(2))
+    orders = [first.item(name).choices for name in ids(first)]
+    assert orders == [again.item(name).choices for name in ids(again)]
+    assert all(sorted(order) == ["ale", "milk", "rye", "tea"] for order in orders)
+    assert len({order.index("tea") for order in orders}) > 1
+    rows[3]["wrong"] = ["tea", "ale"]
+    assert "the right choice of r3 is there twice" in refusal(workspace, rows, schema=schema)
+
+
+def test_a_name_that_no_row_has_is_told(workspace: Workspace) -> None:
+    data = {**BASE["data"], "where": {"imagee": None}, "with": {"o": {"decode": "optionz"}}}  # type: ignore[dict-item]
+    dataset = opened(workspace, [{**ROW, "image": None, "options": "[]"}], data=data)
+    told = "\n".join(dataset.notes)
+    assert 'names "imagee", and no row has it; did you mean "image"?' in told
+    assert 'names "optionz", and no row has it; did you mean "options"?' in told
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        ({"decode": "a", "file": "x.json"}, "one of decode, zip and file"),
+        ({"file": "x.json", "key": "a"}, "key and by need each other"),
+        ({"decode": "a", "many": True}, "belong to a file"),
+        ({"decode": "${a"}, "unclosed"),
+    ],
+)
+def test_a_step_that_cannot_be_is_refused(workspace: Workspace, step: dict[str, object], words: str) -> None:
+    told = refusal(workspace, [ROW], data={**BASE["data"], "with": {"x": step}})  # type: ignore[dict-item]
+    assert words in told
+    assert "t.yaml:1:" in told
+
+
+def test_the_example_of_the_page_loads(workspace: Workspace, root: Path) -> None:
+    page = (root / "docs" / "add-a-benchmark.md").read_text(encoding="utf-8")
+    start = page.index('```yaml title="configs/benchmarks/scenes.yaml"\n')
+    text = page[page.index("\n", start) + 1 : page.index("```", start + 3)]
+    docs = json.dumps({"id": "d1", "title": None, "text": "Tea."}) + "\n"
+    workspace.yaml("scenes", text.replace("docs.parquet", "docs.jsonl"))
+    workspace.data("x", "")
+    folder = workspace.root / "scenes"
+    folder.mkdir()
+    queries = [{"id": "one_1", "text": "Which?"}, {"id": "two_1", "text": "Where?"}]
+    (folder / "q.jsonl.gz").write_bytes(gzip.compress("\n".join(map(json.dumps, queries)).encode()))
+    (folder / "gold.tsv").write_text("one_1\td1\t2\ntwo_1\td1\t0\n")
+    (folder / "docs.jsonl").write_text(docs)
+    dataset = workspace.open("scenes")
+    assert ids(dataset) == ["one_1"]
+    assert dataset.item("one_1").evidence.turns == ("d1",)
+    assert contents(dataset) == [" Tea."]
